@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { yieldEvery } from './yield-every.ts'
 
 describe('yieldEvery', () => {
-  it('lets others run during a long loop, and does not pause before the time is over', async () => {
+  it('lets other tasks run during a long loop, and does not pause before the interval is over', async () => {
     let others = 0
     const timer = setInterval(() => others++, 0)
     const pause = yieldEvery(5)
@@ -19,7 +19,7 @@ describe('yieldEvery', () => {
     expect(others).to.be.greaterThan(0)
   })
 
-  it('ends with the signal', async () => {
+  it('rejects when the signal aborts', async () => {
     const stop = new AbortController()
     const pause = yieldEvery(0, stop.signal)
     stop.abort(new Error('stopped'))

@@ -1,5 +1,5 @@
-// The Lease of this process, and the deletion of others that have ended. Each write depends on the one before, so nobody can
-// have taken our buckets between two of ours without our noticing.
+// The Lease of this process, and the deletion of Leases of processes that have ended. Each write requires the resourceVersion of
+// the write before, so it fails if another replica has taken our buckets in between.
 import type { Clock } from '../async/index.ts'
 import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
 import type { KubeClient } from '../client/index.ts'
@@ -38,7 +38,7 @@ export class OwnLease {
       // NotFound of a create: the namespace is missing.
       if (!isRaced || (existing === undefined && isStatusError(error, 'NotFound'))) throw error
     }
-    // An earlier write of ours may have been done although we never heard so.
+    // An earlier write may have succeeded although its answer was lost.
     const current = await client.tryGet<ReplicaLease>(leases, { namespace, name: replica.name }, { signal })
     const isOurs = existing === undefined || current?.metadata.uid === existing.metadata.uid
     this.#lease = isOurs ? current : undefined

@@ -24,7 +24,7 @@ interface Given {
   readonly spec?: object
   readonly annotations?: Readonly<Record<string, string>>
   readonly namespaceAnnotations?: Readonly<Record<string, string>>
-  /** Of an admin; null: there is no such Placement. */
+  /** `spec.rebalance` of a Placement of the administrators; null: their Placement does not have it. */
   readonly rebalance?: PlacementRebalance | null
   readonly placed?: PlacedOn
   readonly available?: number
@@ -97,7 +97,7 @@ const budget = (spec: object, status?: object): KubeObject => ({
 })
 
 describe('a workload is moved for balance', () => {
-  it('where an admin turns that on and nothing speaks against it', () => {
+  it('if an admin turns that on and there is no reason against it', () => {
     expect(why({})).to.equal(undefined)
   })
 
@@ -105,15 +105,15 @@ describe('a workload is moved for balance', () => {
     { title: 'its last move is older than the cool-down', given: { annotations: history('Drain', 61) } },
     { title: 'a budget allows a disruption', given: { budgets: [budget({ maxUnavailable: 1 })] } },
     {
-      title: 'a budget that allows none is of other pods',
+      title: 'the budget that allows no disruption selects other pods',
       given: { budgets: [{ ...budget({ maxUnavailable: 0 }), spec: { selector: { matchLabels: { app: 'db' } } } }] },
     },
     {
-      title: 'the annotation says something else than never',
+      title: 'the annotation has another value than "never"',
       given: { annotations: { 'kcp.dev/rebalance': 'sometimes' } },
     },
   ])
-    it(`where ${title}`, () => expect(why(given)).to.equal(undefined))
+    it(`if ${title}`, () => expect(why(given)).to.equal(undefined))
 })
 
 describe('a workload is not moved for balance', () => {
@@ -183,7 +183,7 @@ describe('a divided workload', () => {
       { ofTenant: [], ofAdmins: [{ ...placement, spec }] },
       { clusterLabels: {}, namespaceLabels: {} },
     )
-    // Its members may be named: they share the replicas.
+    // Naming the members is no reason against it here, because they share the replicas.
     const given = { placed, annotations: { 'kcp.dev/clusters': 'east,west' } }
     const choice = choiceFor(given, { rules })
     return whyNotRebalanced({ workload: workloadOf(given), choice, placedOn: placed, budgets: [], nowMs })
@@ -195,27 +195,33 @@ describe('a divided workload', () => {
   })
 })
 
-describe('a member is no target for balance', () => {
+describe('the target of a move for balance', () => {
   const way = { from: 'east', to: 'west', areJoined: true }
   const may = (parts: Partial<Choice>, areJoined = true): boolean =>
     mayRebalanceTo({ choice: { ...choiceFor({}), ...parts } }, { ...way, areJoined })
   const taint = (effect: 'NoSchedule' | 'PreferNoSchedule') => candidate('west', { taints: [{ key: 'gpu', effect }] })
 
-  it('unless it is as good as the old one, however many copies it has', () => {
+  it('is a member that scores as well as the old one, however many copies it has', () => {
     expect(may({ candidates: [candidate('east'), candidate('west', { load: 9 })] })).to.equal(true)
   })
   for (const { title, given } of [
-    { title: 'with a taint that is not tolerated', given: { candidates: [candidate('east'), taint('NoSchedule')] } },
-    { title: 'with a taint that others avoid', given: { candidates: [candidate('east'), taint('PreferNoSchedule')] } },
     {
-      title: 'that is preferred less',
+      title: 'a member with a taint that is not tolerated',
+      given: { candidates: [candidate('east'), taint('NoSchedule')] },
+    },
+    {
+      title: 'a member with a taint PreferNoSchedule',
+      given: { candidates: [candidate('east'), taint('PreferNoSchedule')] },
+    },
+    {
+      title: 'a less preferred member',
       given: {
         candidates: [candidate('east', { labels: { disk: 'fast' } }), candidate('west')],
         demand: { ...choiceFor({}).demand, prefer: [{ weight: 1, labelSelector: { matchLabels: { disk: 'fast' } } }] },
       },
     },
     {
-      title: 'that would make domains uneven',
+      title: 'a member that would make the spread over domains uneven',
       given: {
         candidates: [
           candidate('east', { labels: { zone: 'a' }, ownLoad: 1 }),
@@ -225,9 +231,9 @@ describe('a member is no target for balance', () => {
       },
     },
   ])
-    it(title, () => expect(may(given)).to.equal(false))
+    it(`is not ${title}`, () => expect(may(given)).to.equal(false))
 
-  it('if pods do not reach each other and the namespace has other workloads elsewhere', () => {
+  it('is not a member away from other workloads of the namespace, if pods of different members cannot reach each other', () => {
     expect([may({ near: ['east'] }, false), may({ near: ['east'] }), may({ near: ['west'] }, false)]).to.deep.equal([
       false,
       true,
@@ -244,16 +250,16 @@ describe('a move for balance', () => {
   const both: PlacedOn = { east: { state: 'Serving' }, west: { state: 'Applied' } }
   const begins: Rebalancing = { from: 'east', to: 'west', message: 'why', isOver: false }
 
-  it('goes on by the history alone, so that a restart does not turn it back', () => {
+  it('continues from the history alone, so that a restart does not revert it', () => {
     expect(names(choiceFor({ placed: both, annotations: history('Rebalance', 5) }))).to.deep.equal(['west'])
   })
 
   for (const { title, given, parts = {} } of [
-    { title: 'its history says another cause', given: { annotations: history('Edit', 5) } },
+    { title: 'its history names another cause', given: { annotations: history('Edit', 5) } },
     { title: 'it has lasted too long', given: { annotations: history('Rebalance', rebalanceGiveUpMs / 60_000) } },
-    { title: 'nobody wants it any more', given: { annotations: history('Rebalance', 5), rebalance: null } },
+    { title: 'no Placement asks for it any more', given: { annotations: history('Rebalance', 5), rebalance: null } },
     {
-      title: 'the new member ceases to answer',
+      title: 'the new member stops answering',
       given: { annotations: history('Rebalance', 5) },
       parts: { candidates: [candidate('east'), candidate('west', { ready: false })] },
     },
@@ -263,12 +269,12 @@ describe('a move for balance', () => {
       expect(names(choice)).to.deep.equal(['east'])
     })
 
-  it('goes on once the old copy drains, however long it has taken', () => {
+  it('continues once the old copy drains, however long it has taken', () => {
     const placed: PlacedOn = { east: { state: 'Draining' }, west: { state: 'Serving' } }
     expect(names(choiceFor({ placed, annotations: history('Rebalance', 60) }))).to.deep.equal(['west'])
   })
 
-  it('begins where nothing refuses the member, and nowhere else', () => {
+  it('begins only if nothing refuses the new member', () => {
     const full = candidate('west', { limits: new Map([['pods', { nanos: 0n, format: 'DecimalSI' as const }]]) })
     expect(names(choiceFor({}, { rebalancing: begins }))).to.deep.equal(['west'])
     expect(names(choiceFor({}, { rebalancing: begins, candidates: [candidate('east'), full] }))).to.deep.equal(['east'])

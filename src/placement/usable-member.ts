@@ -1,4 +1,4 @@
-// Whether a member takes new workloads of a logical cluster, whatever these demand. Pure.
+// Whether a member can take new workloads of a logical cluster, before their own demands are considered. Pure.
 import type { DeepReadonly } from '../apimachinery/meta/index.ts'
 import { memberState, type MemberCluster } from '../crds/index.ts'
 import { noDemand } from './candidate.ts'
@@ -7,7 +7,7 @@ import { memberFacts } from './member-facts.ts'
 import type { Rejection } from './move/decision.ts'
 import { unreachableSince } from './unreachable-since.ts'
 
-/** Why nothing new is placed there; undefined if something may be. What workloads request is not looked at. */
+/** Why no new workload can be placed in the member; undefined if one can. Ignores what workloads demand. */
 export function whyNotUsable(
   member: DeepReadonly<MemberCluster>,
   {

@@ -1,5 +1,5 @@
-// One controller for all logical clusters: a list and a watch per resource, whatever their number, one fair queue, and
-// workers that are given a client of the logical cluster they work for. This is the library that other programs import.
+// One controller for all logical clusters. However many there are, it has one list and one watch per resource and one fair
+// queue. Each visit gets a client for the logical cluster of its object. This is the library that other programs import.
 import type { GroupVersionResource, KubeObject } from '../apimachinery/meta/index.ts'
 import { childSignal } from '../async/index.ts'
 import {
@@ -25,7 +25,7 @@ export interface ObjectIn {
 }
 
 export interface ReconcileRequest extends ObjectIn {
-  /** The object as the watch told it last; undefined once it is deleted. Shared: it must not be changed. */
+  /** The object as last seen by the watch; undefined once it is deleted. Shared: it must not be changed. */
   readonly object: DeepReadonly<KubeObject> | undefined
   /** Reads and writes the logical cluster of the object. */
   readonly client: KubeClient
@@ -37,13 +37,13 @@ export interface ReconcileRequest extends ObjectIn {
 export type ReconcileAcross = (request: ReconcileRequest) => Promise<ReconcileResult | undefined> | Promise<void>
 
 export interface AcrossOptions {
-  /** Of an identity that may list and watch the resources in these logical clusters. A path in `server` is ignored. */
+  /** For an identity that may list and watch the resources in these logical clusters. The path in `server` is replaced. */
   readonly kubeconfig: Kubeconfig
   readonly resources: readonly AcrossResource[]
-  /** `*`: all, also those that are created later. Or the names of some, with a watch for each of them. */
+  /** `*`: all, also those that are created later. Or the names of some; each of them has its own watch. */
   readonly logicalClusters: '*' | readonly string[]
   readonly reconcile: ReconcileAcross
-  /** Objects that are reconciled at the same time. Default 8. */
+  /** How many objects are reconciled at the same time. Default 8. */
   readonly workers?: number
   /** Ends the controller. */
   readonly signal: AbortSignal
@@ -52,13 +52,13 @@ export interface AcrossOptions {
 }
 
 export interface Across extends AsyncDisposable {
-  /** Resolves when all objects that were there at the start are known; their visits may still wait. */
+  /** Resolves when all objects that existed at the start are known. They may not have been reconciled yet. */
   synced(): Promise<void>
-  /** An object as the watch told it last. Throws for a resource that is not watched, as the others do. */
+  /** An object as last seen by the watch. Like `list` and `enqueue`, throws for a resource that is not watched. */
   get(object: ObjectIn): DeepReadonly<KubeObject> | undefined
   /** The objects of a resource in one logical cluster. */
   list(resource: GroupVersionResource, logicalCluster: string): Iterable<DeepReadonly<KubeObject>>
-  /** Asks for a visit, of an object that need not exist. */
+  /** Queues an object to be reconciled. It need not exist. */
   enqueue(object: ObjectIn): void
 }
 
@@ -90,7 +90,7 @@ class AcrossController implements Across {
       (resource, at) => new WatchedResource(resource, { ...shared, changed: (key) => this.#queue.add(`${at} ${key}`) }),
     )
     this.#synced = Promise.all(this.#watched.map((one) => one.synced(this.#life.signal)))
-    // A visit before everything is known would take what it cannot see yet for absent.
+    // A visit before all objects are known would mistake the missing ones for deleted.
     this.#done = this.#synced.then(
       () =>
         runController({
@@ -166,7 +166,7 @@ function keyOf({ logicalCluster, namespace, name }: ObjectIn): string {
   return keyFor({ cluster: logicalCluster, namespace, name })
 }
 
-/** Kubeconfigs of kcp lead to one logical cluster: the others are beside it. */
+/** The kubeconfig with the URL of the whole server: in kubeconfigs of kcp, the URL ends in the path of one logical cluster. */
 function atRoot(kubeconfig: Kubeconfig): Kubeconfig {
   return {
     ...kubeconfig,

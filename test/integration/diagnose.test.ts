@@ -12,7 +12,7 @@ describe('kcp diagnose', function () {
     const diagnose = (code: number) => runKcp(['diagnose', '--root-dir', kcp.rootDir], { expectCode: code })
     await kcp.tenant('acme')
     const well = await diagnose(0)
-    expect(well.stdout).to.contain('ok    1 LogicalClusters, nothing wrong with them').and.not.to.contain('WRONG')
+    expect(well.stdout).to.contain('ok    LogicalClusters: 1, all well').and.not.to.contain('WRONG')
     const connection = { kubeconfigSecretRef: { namespace: 'default', name: 'none', key: 'kubeconfig' } }
     const member = {
       apiVersion: 'kcp.dev/v1alpha1',
@@ -59,7 +59,7 @@ describe('kcp diagnose', function () {
     await operator.stop()
     await apiserver.stop()
     const stopped = await diagnose(1)
-    expect(stopped).to.contain('WRONG no kcp operator leads\n      -> start kcp operator')
+    expect(stopped).to.contain('WRONG no kcp operator is the leader\n      -> start kcp operator')
     expect(stopped).to.match(/WRONG the direct listener https:\S+ does not answer from here/)
     await host.processes.get('kube-apiserver')?.kill()
     expect(await diagnose(1)).to.match(/^WRONG the host does not answer: .*\n {6}-> check --kubeconfig/)

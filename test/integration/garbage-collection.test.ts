@@ -1,4 +1,4 @@
-// Garbage collection as kubectl's --cascade shows it, in two logical clusters with equal names at once.
+// Garbage collection with each mode of kubectl's --cascade, in two logical clusters whose objects have the same names.
 import { expect } from 'chai'
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
@@ -86,7 +86,7 @@ describe('garbage collection', () => {
   const remove = (tenant: Tenant, name: string, cascade: string): Promise<unknown> =>
     tenant.kubectl(['-n', namespace, 'delete', 'configmap', name, `--cascade=${cascade}`, '--wait=false'])
 
-  it('background: deletes dependents after their owner, through generations, and nothing elsewhere', async () => {
+  it('background: deletes dependents of all generations after their owner, and nothing in another logical cluster', async () => {
     for (const tenant of [acme, bob]) {
       const parent = await create(tenant, 'parent')
       const child = await create(tenant, 'child', { owners: [ownedBy(parent)] })
@@ -112,7 +112,9 @@ describe('garbage collection', () => {
     const release = ['--type=merge', '-p', '{"metadata":{"finalizers":null}}']
     await acme.kubectl(['-n', namespace, 'patch', 'configmap', 'child', ...release])
     await untilGone(acme, 'parent')
-    expect(await read(acme, 'light'), 'what does not block is not waited for').to.not.equal(undefined)
+    expect(await read(acme, 'light'), 'the owner does not wait for a dependent that does not block').to.not.equal(
+      undefined,
+    )
     await acme.kubectl(['-n', namespace, 'patch', 'configmap', 'light', ...release])
   })
 
@@ -160,7 +162,7 @@ describe('garbage collection', () => {
     await untilGone(acme, 'child')
   })
 
-  it('ignores an owner that never existed or has another uid', async () => {
+  it('deletes an object whose only owner never existed or has another uid', async () => {
     const real = await create(acme, 'real')
     await create(acme, 'lost', { owners: [ownedBy({ name: 'never', uid: 'no-such-uid' })] })
     await create(acme, 'mistaken', { owners: [ownedBy({ name: real.name, uid: 'another-uid' })] })
@@ -170,7 +172,7 @@ describe('garbage collection', () => {
     expect(await read(acme, 'right')).to.not.equal(undefined)
   })
 
-  it('ignores an owner in another logical cluster', async () => {
+  it('deletes an object whose only owner is in another logical cluster', async () => {
     const foreign = await create(bob, 'parent')
     await create(acme, 'child', { owners: [ownedBy(foreign)] })
     await untilGone(acme, 'child')
@@ -187,7 +189,7 @@ describe('garbage collection', () => {
     expect(await read(acme, 'child')).to.not.equal(undefined)
   })
 
-  it('ignores an owner in another namespace, and reports it with an Event', async () => {
+  it('deletes an object whose only owner is in another namespace, and reports it with an Event', async () => {
     const parent = await create(acme, 'parent', { namespace: 'default' })
     const child = await create(acme, 'child', { owners: [ownedBy(parent)] })
     await untilGone(acme, 'child')
@@ -219,7 +221,7 @@ describe('garbage collection', () => {
       await untilGone(acme, 'second')
     })
 
-  it('deletes after a restart the dependents of an owner deleted at shutdown', async () => {
+  it('after a crash, deletes the dependents of an owner that was deleted just before it', async () => {
     const parent = await create(acme, 'parent')
     await create(acme, 'child', { owners: [ownedBy(parent)] })
     // The owner is deleted just before the program is killed, so nothing handles its dependents.

@@ -1,4 +1,4 @@
-// One step of a path into an object, in the form that FieldsV1 has it as a key: `f:name`, `k:{"name":"x"}`, `v:"x"`, `i:0`.
+// One step of a path into an object, written as FieldsV1 writes it as a key: `f:name`, `k:{"name":"x"}`, `v:"x"`, `i:0`.
 // A step is always in its canonical form, so that equal steps are equal strings.
 import { goFloat, goQuote } from '../text/index.ts'
 import { remember } from '../memo/index.ts'
@@ -12,9 +12,9 @@ export function fieldElement(name: string): string {
   return name.length > maxKnownName ? element : remember(fieldElements, name, element, { max: maxKnownNames })
 }
 
-/** The steps to fields of the last names: making the same text again takes longer than to find it. */
+/** Caches the steps for recent names: to find a text is faster than to build it again. */
 const fieldElements = new Map<string, string>()
-/** How many names are kept, and their length in characters. */
+/** How many names are cached, and the length in characters up to which they are. */
 const [maxKnownNames, maxKnownName] = [4096, 64]
 
 /** The step to the item of a list of maps that has these keys; `keys` must be sorted by name. */
@@ -30,8 +30,8 @@ export function valueElement(value: JsonValue): string {
 }
 
 /**
- * The canonical form of a step that somebody wrote. Undefined for a type of step that is not known: upstream leaves
- * it out. Throws for what is no step.
+ * The canonical form of a step that a client sent. Undefined for an unknown type of step, which upstream leaves out. Throws
+ * for a text that is not a step.
  */
 export function canonicalElement(element: string): string | undefined {
   if (element.length < 2) throw new Error('key must be 2 characters long:')
@@ -96,7 +96,7 @@ function compareKeys(a: readonly [string, JsonValue][], b: readonly [string, Jso
   }
 }
 
-/** Numbers, texts, booleans, lists, maps, null: in this order, and among their like by value. */
+/** The order by type (numbers, texts, booleans, lists, maps, null), then by value. */
 function compareValues(a: JsonValue, b: JsonValue): number {
   const rank = valueRank(a) - valueRank(b)
   if (rank !== 0) return rank
@@ -114,7 +114,7 @@ function valueRank(value: JsonValue): number {
   return { number: 0, string: 1, boolean: 2, object: 4 }[typeof value as 'number' | 'string' | 'boolean' | 'object']
 }
 
-/** By UTF-8 bytes: UTF-16 has the surrogates of later characters before U+E000. */
+/** Compares by UTF-8 bytes. Comparing UTF-16 units would put characters from U+10000 on, which are surrogates, before U+E000. */
 function compareText(a: string, b: string): number {
   const shorter = Math.min(a.length, b.length)
   for (let i = 0; i < shorter; i++) {
@@ -129,7 +129,7 @@ function inUtf8Order(unit: number): number {
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800
 }
 
-/** Go's %v, of a text its %q. Numbers that come out of FieldsV1 are floats there. */
+/** As Go's %v prints it, but texts with %q. Go reads all numbers in FieldsV1 as floats. */
 function valueText(value: JsonValue): string {
   if (value === null) return 'null'
   if (typeof value === 'string') return goQuote(value)
@@ -148,7 +148,7 @@ function jsonText(value: JsonValue): string {
   return keyElement(sortedKeys(value)).slice(2)
 }
 
-/** A JSON text with what HTML has a use for escaped, as Go's encoders do. */
+/** A JSON string in which characters that are special in HTML are escaped, as Go's encoders do. */
 function goString(text: string): string {
   if (!/[\u0000-\u001f"\\<>&\u2028\u2029\ud800-\udfff]/.test(text)) return `"${text}"`
   return JSON.stringify(text.toWellFormed())

@@ -12,12 +12,12 @@ export interface PodSecurityPolicy {
   readonly version?: PodSecurityVersion
 }
 
-/** The level of this name; undefined if there is none, where kube-apiserver says `must be one of ...`. */
+/** The level of this name; undefined for other texts, which kube-apiserver refuses with `must be one of ...`. */
 export function tryPodSecurityLevel(text: string): PodSecurityLevel | undefined {
   return podSecurityLevels.find((level) => level === text)
 }
 
-/** The version `latest` or `v1.N`; undefined for other texts, where kube-apiserver says `must be "latest" or "v1.x"`. */
+/** The version `latest` or `v1.N`; undefined for other texts, which kube-apiserver refuses with `must be "latest" or "v1.x"`. */
 export function tryPodSecurityVersion(text: string): PodSecurityVersion | undefined {
   if (text === 'latest') return 'latest'
   const minor = /^v1\.([0-9]|[1-9][0-9]*)$/.exec(text)?.[1]

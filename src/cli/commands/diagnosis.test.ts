@@ -58,7 +58,7 @@ describe('a diagnosis', () => {
     {
       finding: leaderFinding(lease({ holderIdentity: 'a', renewTime: '2026-02-28T23:59:46.000000Z' }), nowMs),
       ok: true,
-      what: '"a" leads',
+      what: '"a" is the leader',
     },
     {
       finding: leaderFinding(lease({ holderIdentity: 'a', renewTime: '2026-02-28T23:50:00.000000Z' }), nowMs),
@@ -66,12 +66,12 @@ describe('a diagnosis', () => {
       what: 'last renewed its Lease 10m ago',
     },
     { finding: leaderFinding(lease({ holderIdentity: 'a' }), nowMs), ok: false, what: 'an unknown time ago' },
-    { finding: leaderFinding(lease({ holderIdentity: '' }), nowMs), ok: false, what: 'no kcp operator leads' },
-    { finding: leaderFinding({ value: undefined }, nowMs), ok: false, what: 'no kcp operator leads' },
+    { finding: leaderFinding(lease({ holderIdentity: '' }), nowMs), ok: false, what: 'no kcp operator is the leader' },
+    { finding: leaderFinding({ value: undefined }, nowMs), ok: false, what: 'no kcp operator is the leader' },
     {
       finding: objectFinding(cluster([]), options),
       ok: false,
-      what: 'LogicalCluster "acme" has no condition Ready: no operator has looked at it yet',
+      what: 'LogicalCluster "acme" has no condition Ready: no kcp operator has handled it yet',
     },
     {
       finding: objectFinding(cluster([condition('Ready', 'False', 'NotServed', 'its API does not answer')]), options),
@@ -108,7 +108,7 @@ describe('a diagnosis', () => {
         options,
       ),
       ok: false,
-      what: 'is being deleted since 3d: 2 objects are left',
+      what: 'has been terminating for 3d: 2 objects are left',
     },
   ])
     it(`says "${what}"`, () => {
@@ -124,7 +124,7 @@ describe('a diagnosis', () => {
   it('names some objects, and counts the others', () => {
     const one: Finding = { ok: false, what: 'one', todo: 'mend it' }
     const lines = objectsFindings('LogicalClusters', { value: { total: 90, bad: 70, findings: [one] } })
-    expect(lines.map(({ what }) => what)).to.deep.equal(['one', '69 more LogicalClusters'])
+    expect(lines.map(({ what }) => what)).to.deep.equal(['one', 'LogicalClusters: 69 more have problems'])
     expect(objectsFindings('LogicalClusters', { value: { total: 9, bad: 0, findings: [] } })).to.have.length(1)
   })
 

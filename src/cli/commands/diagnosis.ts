@@ -26,7 +26,7 @@ export interface ApiService extends KubeObject {
 }
 
 const minMinor = 30
-/** Objects of one kind that are named. */
+/** How many objects of one kind are reported by name; the others are counted. */
 export const maxNamed = 50
 
 /** Whether the host answers, in a version that we support. */
@@ -42,10 +42,13 @@ export function hostFinding(version: Answer<{ readonly gitVersion?: string }>): 
 /** Whether our kinds are served; `missing` are those that are not. */
 export function kindsFinding(missing: Answer<readonly string[]>, { starts }: { readonly starts: string }): Finding {
   if ('error' in missing)
-    return wrong(`our kinds cannot be read: ${missing.error}`, 'use an identity that may list them in all namespaces')
-  if (missing.value.length === 0) return right('our CustomResourceDefinitions are served')
+    return wrong(
+      `the CustomResourceDefinitions of kcp cannot be checked: ${missing.error}`,
+      'use an identity that may list them in all namespaces',
+    )
+  if (missing.value.length === 0) return right('the CustomResourceDefinitions of kcp are served')
   return wrong(
-    `CustomResourceDefinitions are missing: ${missing.value.join(', ')}`,
+    `CustomResourceDefinitions of kcp are missing: ${missing.value.join(', ')}`,
     `start ${starts}, which installs them; if it runs, see its log`,
   )
 }
@@ -55,10 +58,13 @@ export function apiServiceFinding(found: Answer<ApiService | undefined>): Findin
   const what = 'APIService v1alpha1.virtual.kcp.dev'
   if ('error' in found) return wrong(`${what} cannot be read: ${found.error}`, 'use an identity that may get it')
   if (found.value === undefined)
-    return wrong(`${what} is missing: tenants cannot come through the host`, 'start kcp apiserver, which registers it')
+    return wrong(
+      `${what} is missing: tenants cannot connect through the host`,
+      'start kcp apiserver, which registers it',
+    )
   const available = conditionOf(found.value, 'Available')
   if (available?.status === 'True') return right(`${what} is Available`)
-  const why = available === undefined ? 'the host has not looked at it yet' : available.message
+  const why = available === undefined ? 'the host has not checked it yet' : available.message
   return wrong(
     `${what} is not Available: ${why}`,
     "check that kcp apiserver runs, and that the host's API server reaches Service kcp-system/kcp-apiserver",
@@ -70,31 +76,35 @@ export function addressFinding(url: Answer<string | undefined>, ready: Answer<nu
   if ('error' in url) return wrong(`the address of kcp apiserver cannot be read: ${url.error}`, readAddress)
   if (url.value === undefined) return wrong('kcp apiserver has published no address', 'start kcp apiserver')
   const what = `the direct listener ${url.value}`
-  if (ready === undefined) return wrong(`${what} was not asked: its authority is unknown`, 'see APIService above')
+  if (ready === undefined)
+    return wrong(`${what} was not checked: the CA of its certificate is unknown`, 'mend the APIService, see above')
   if ('error' in ready)
     return wrong(
       `${what} does not answer from here: ${ready.error}`,
       'check that kcp apiserver runs, and --advertise-address (chart: direct.host), which must be reachable from here',
     )
   if (ready.value === 200) return right(`${what} is ready`)
-  return wrong(`${what} is not ready: /readyz answers ${ready.value}`, "ask '/readyz?verbose' there, and see its log")
+  return wrong(
+    `${what} is not ready: /readyz answers ${ready.value}`,
+    "request '/readyz?verbose' there for the reason, and see its log",
+  )
 }
 
 const readAddress = 'use an identity that may get ConfigMap kcp-system/kcp-apiserver'
 
-/** Whether an operator leads: it renews the Lease every two seconds. */
+/** Whether a kcp operator is the leader, which renews the Lease every two seconds. */
 export function leaderFinding(found: Answer<Lease | undefined>, nowMs: number): Finding {
   const start = 'start kcp operator; if it runs, see its log'
   if ('error' in found)
     return wrong(`Lease kcp-system/kcp-operator cannot be read: ${found.error}`, 'use an identity that may get it')
   const { holderIdentity = '', leaseDurationSeconds = 15, renewTime } = found.value?.spec ?? {}
-  if (holderIdentity === '') return wrong('no kcp operator leads', start)
+  if (holderIdentity === '') return wrong('no kcp operator is the leader', start)
   const ageMs = nowMs - Date.parse(renewTime ?? '')
-  if (ageMs <= leaseDurationSeconds * 1000) return right(`kcp operator "${holderIdentity}" leads`)
+  if (ageMs <= leaseDurationSeconds * 1000) return right(`kcp operator "${holderIdentity}" is the leader`)
   return wrong(`kcp operator "${holderIdentity}" last renewed its Lease ${ageText(ageMs)} ago`, start)
 }
 
-/** What is wrong with an object; undefined if nothing is. `conditions` must be True where they are present, the first always. */
+/** What is wrong with an object; undefined if nothing is. `conditions` must be True if present; the first must be present. */
 export function objectFinding(
   object: Watched,
   {
@@ -109,15 +119,18 @@ export function objectFinding(
   if (deletionTimestamp !== undefined) {
     const waits =
       (conditionOf(object, 'ContentDeleted') ?? conditionOf(object, 'Schedulable'))?.message ?? finalizersText(object)
-    return wrong(`${what} is being deleted since ${ageText(nowMs - Date.parse(deletionTimestamp))}: ${waits}`, operator)
+    return wrong(
+      `${what} has been terminating for ${ageText(nowMs - Date.parse(deletionTimestamp))}: ${waits}`,
+      operator,
+    )
   }
   const [first = ''] = conditions
   if (conditionOf(object, first) === undefined)
-    return wrong(`${what} has no condition ${first}: no operator has looked at it yet`, operator)
+    return wrong(`${what} has no condition ${first}: no kcp operator has handled it yet`, operator)
   const bad = conditions
     .map((type) => conditionOf(object, type))
     .filter((condition) => condition !== undefined && condition.status !== 'True') as Condition[]
-  // It is there only while something is wrong.
+  // This condition is True while something is wrong.
   const suspended = conditionOf(object, 'DeletionsSuspended')
   if (suspended?.status === 'True') bad.push(suspended)
   if (bad.length === 0) return undefined
@@ -131,15 +144,18 @@ export function objectFinding(
   )
 }
 
-/** One finding for all objects of a kind if they are well, else those of the first ones that are not. */
+/** One finding if all objects of a kind are well, else the findings of the first ones that are not. */
 export function objectsFindings(
   plural: string,
   seen: Answer<{ readonly total: number; readonly bad: number; readonly findings: readonly Finding[] }>,
 ): Finding[] {
   if ('error' in seen) return [wrong(`${plural} cannot be listed: ${seen.error}`, 'use an identity that may list them')]
   const { total, bad, findings } = seen.value
-  if (bad === 0) return [right(`${total} ${plural}, nothing wrong with them`)]
-  const more = bad > findings.length ? [wrong(`${bad - findings.length} more ${plural}`, 'start with those above')] : []
+  if (bad === 0) return [right(`${plural}: ${total}, all well`)]
+  const more =
+    bad > findings.length
+      ? [wrong(`${plural}: ${bad - findings.length} more have problems`, 'start with those above')]
+      : []
   return [...findings, ...more]
 }
 
@@ -151,9 +167,9 @@ export function findingsText(findings: readonly Finding[]): string {
 }
 
 const todos: Readonly<Record<string, string>> = {
-  NotServed: 'check that kcp apiserver runs and is reached by the operator',
+  NotServed: 'check that kcp apiserver runs and that the operator can reach it',
   NameNotAllowed: 'create it under another name',
-  Unreachable: 'check that the API server of the member runs and is reached from where kcp operator runs',
+  Unreachable: 'check that the API server of the member runs and that kcp operator can reach it',
   CredentialsInvalid: "renew the credentials: run 'kcp member join' again",
   Refused: "renew the credentials: run 'kcp member join' again",
   ConnectionUnusable: "replace the kubeconfig of the member: run 'kcp member join' again",

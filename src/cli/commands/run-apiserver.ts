@@ -61,7 +61,7 @@ async function serve(flags: Flags, signal: AbortSignal): Promise<void> {
   })
   settleMemory()
   console.log(`kcp apiserver is ready on https://${advertiseAddress}:${server.port}`)
-  // From here on, the other replicas take over before this one stops.
+  // From here on, a signal first hands our logical clusters over to the other replicas, then stops this one.
   signal.removeEventListener('abort', stop)
   try {
     await Promise.race([aborted(signal), server.failed])

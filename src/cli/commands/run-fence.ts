@@ -21,7 +21,7 @@ export async function run(name: string, { undo = false, ...flags }: Flags): Prom
     throw error
   })
   if (!undo && findCondition(member, 'Reachable')?.status !== 'False')
-    throw new ExitError(`member cluster "${name}" answers, so it is not fenced: drain it with kcp drain ${name}`)
+    throw new ExitError(`member cluster "${name}" answers, so it cannot be fenced; drain it instead: kcp drain ${name}`)
   await clusters.patch(memberClusters, { name }, 'merge', { spec: { fenced: undo ? null : true } }, { signal })
   console.log(`member cluster "${name}" is ${undo ? 'not fenced any more' : 'fenced: its workloads start elsewhere'}`)
 }

@@ -5,7 +5,7 @@ import type { Transport, TransportRequest } from './transport.ts'
 
 const { signal } = new AbortController()
 
-/** Begins spans with the ids 1, 2 ..., inside one that is open. */
+/** Starts spans with the ids 1, 2 and so on; the one of the innermost `within` is current. */
 class Spans implements Tracer {
   readonly begun: { name: string; options: SpanOptions; attributes: Record<string, unknown>; failure?: string }[] = []
   readonly #open: Span[] = []
@@ -65,7 +65,7 @@ describe('a traced transport', () => {
     expect(tracer.begun).to.deep.equal([])
   })
 
-  it('tells the server of the span of the request', async () => {
+  it('sends the span of the request to the server, in a header', async () => {
     const { transport, asked, tracer } = setUp()
     await tracer.within(tracer.start('visit'), () => transport.request(get))
     expect(asked[0]?.headers).to.deep.equal({ accept: 'x', traceparent: header(2, '01') })
@@ -79,7 +79,7 @@ describe('a traced transport', () => {
     })
   })
 
-  it('replaces the header that a client has sent, on upgrades too', async () => {
+  it('replaces the header of the client, also in upgrades', async () => {
     const { transport, asked, upgraded, tracer } = setUp()
     const theirs = { ...get, headers: { traceparent: header(7, '01') } }
     await tracer.within(tracer.start('visit'), () => transport.request(theirs))
@@ -89,14 +89,14 @@ describe('a traced transport', () => {
     expect(upgraded).to.deep.equal([['Upgrade', 'SPDY/3.1', 'traceparent', header(4, '01')]])
   })
 
-  it('passes on that a trace is not recorded, without a span', async () => {
+  it('passes on that a trace is not sampled, and starts no span', async () => {
     const { transport, asked, tracer } = setUp()
     await tracer.within(tracer.start('unsampled visit'), () => transport.request(get))
     expect(asked[0]?.headers).to.deep.equal({ accept: 'x', traceparent: header(1, '00') })
     expect(tracer.begun).to.have.length(1)
   })
 
-  it('has the failure of a request without its message', async () => {
+  it('records the type of a failure without its message', async () => {
     const { transport, tracer } = setUp(() => Promise.reject(Object.assign(new Error('x'), { code: 'ECONNREFUSED' })))
     const failed = await tracer
       .within(tracer.start('visit'), () => transport.request(get))

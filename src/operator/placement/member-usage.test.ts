@@ -21,7 +21,7 @@ describe('what workloads request of members', () => {
   const requested = (member: string, without = ''): Record<string, string> =>
     listOf(usage.requestedIn(member, { without }))
 
-  it('counts a decision before its object says so, and only once afterwards', () => {
+  it('counts a decision before the object contains it, and counts it once afterwards', () => {
     usage.assume('a', { east: { state: 'Assumed' } }, workload(2))
     expect(requested('east')).to.deep.equal({ cpu: '1', pods: '2' })
     usage.observe('a', workload(2))
@@ -39,7 +39,7 @@ describe('what workloads request of members', () => {
     usage.observe('a', workload(3, { west: 'Serving' }))
     expect(requested('east')).to.deep.equal({})
   })
-  it('counts the replicas that a member has of a divided workload, the more of what is and what is decided', () => {
+  it('counts the replicas of a divided workload in a member: the observed or the decided number, whichever is larger', () => {
     const divided = new MemberUsage()
     const podsIn = (member: string): string | undefined => listOf(divided.requestedIn(member, { without: '' }))['pods']
     divided.assume(
@@ -51,7 +51,7 @@ describe('what workloads request of members', () => {
     divided.observe('a', workload(3, { east: 'Serving' }))
     expect([podsIn('east'), podsIn('west')], 'an older object').to.deep.equal(['3', '1'])
   })
-  it('forgets a decision that could not be written, and workloads that are gone', () => {
+  it('forgets a decision that could not be written, and deleted workloads', () => {
     usage.assume('b', { east: { state: 'Assumed' } }, workload(1))
     usage.forget('b', workload(1))
     usage.observe('a', undefined)

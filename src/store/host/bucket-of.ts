@@ -1,4 +1,4 @@
-// Which of the 256 buckets keeps a logical cluster.
+// Which of the 256 buckets contains a logical cluster.
 import { hash } from 'node:crypto'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 

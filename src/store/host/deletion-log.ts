@@ -1,5 +1,5 @@
-// Deletions of objects, which the host itself reports on its watch only, and for little more than a minute: the newest
-// whole, of the older ones when each kind of a logical cluster had its last.
+// A log of deleted objects: the host reports a deletion only in its watch, and only for little more than a minute. The log keeps
+// the newest deletions whole. Of older ones it keeps the revision of the last deletion of each resource in each logical cluster.
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import type { StoreEvent } from '../store.ts'
 
@@ -22,21 +22,21 @@ interface Scope {
 
 const maxDeletions = 50_000
 const maxBytes = 32 * 1024 * 1024
-/** Kinds of logical clusters whose last deletion is known; a summary of so many has about 120 KB. */
+/** How many scopes (a resource in a logical cluster) have their last deletion kept; a summary of so many is about 120 KB. */
 const maxLast = 2048
 
-/** Bounded; the oldest are dropped first. */
+/** Bounded: the oldest deletions are dropped first. */
 export class DeletionLog {
   #deletions: Deletion[] = []
   #bytes = 0
   /** All deletions after this revision are in `#deletions`. */
   #floor = 0
-  /** Of deletions up to `#floor`, the last of each scope, the latest at the end. */
+  /** The last deletion of each scope up to `#floor`, in the order of revisions. */
   readonly #last = new Map<string, number>()
-  /** Of deletions up to this revision even that is unknown. */
+  /** Nothing at all is known about deletions up to this revision. */
   #lastFloor = 0
 
-  /** Begins at a revision: nothing is known about deletions up to it. */
+  /** Starts the log at a revision: nothing is known about deletions up to it. */
   start(revision: Revision): void {
     this.#floor = this.#lastFloor = revision
     this.#deletions = []
@@ -46,7 +46,7 @@ export class DeletionLog {
 
   /** Adds what is known about deletions before the log began at `startedAt`: a summary, and all deletions since it. */
   extend(summary: DeletionSummary, since: readonly Deletion[], startedAt: Revision): void {
-    // Nothing more than the beginning was dropped so far.
+    // If the log has dropped deletions since it started, older ones would leave a gap.
     if (this.#floor !== startedAt || this.#lastFloor !== startedAt) return
     this.#deletions = [...since, ...this.#deletions]
     for (const deletion of since) this.#bytes += sizeOf(deletion)
@@ -62,7 +62,7 @@ export class DeletionLog {
     this.shorten(this.#deletions[Math.ceil(this.#deletions.length / 2) - 1]?.revision ?? (this.#floor as Revision))
   }
 
-  /** Keeps of the deletions up to this revision only when each scope had its last. */
+  /** Drops the deletions up to this revision; keeps only the revision of the last one of each scope. */
   shorten(revision: Revision): void {
     this.#floor = revision
     // Several deletions may share one revision: drop them together, or the rest would be incomplete.
@@ -80,7 +80,7 @@ export class DeletionLog {
     )
   }
 
-  /** What to tell a later process, if everything up to `revision` was added. */
+  /** The summary for a later process; everything up to `revision` must have been added. */
   summary(revision: Revision): DeletionSummary {
     const last = new Map(this.#last)
     for (const deletion of this.#deletions) moveToEnd(last, scopeOf(deletion.key), deletion.revision)
@@ -103,7 +103,7 @@ function moveToEnd(last: Map<string, number>, scope: string, revision: number): 
   last.set(scope, latest)
 }
 
-/** Drops the oldest; returns the revision up to which nothing is known then. */
+/** Drops the oldest scopes above the limit; returns the revision up to which nothing is known afterwards. */
 function cut(last: Map<string, number>): number {
   let floor = 0
   for (const [scope, revision] of last) {

@@ -27,7 +27,7 @@ interface Counters {
 
 /** Deletions are trimmed in steps, so that not every deletion pays for it. */
 const trimStep = 1000
-/** Limit of changes of one resource over all logical clusters without a running watch; beyond it a list is cheaper. */
+/** `changes` of one resource over all logical clusters returns at most so many; for more, the client's new list is cheaper. */
 const maxChangesOfAll = 20_000
 const maxDeletionBytes = 64 * 1024 * 1024
 
@@ -251,7 +251,7 @@ export class Tables {
     if (scope.containing !== undefined) {
       const value = this.#seal === undefined ? 'value' : openedSql
       terms.push(`(${scope.containing.map(() => `instr(${value}, ?) > 0`).join(' OR ') || 'FALSE'})`)
-      // As bytes: a text would have every value decoded first.
+      // As bytes: for a text, SQLite would first decode every value.
       for (const text of scope.containing) values.push(Buffer.from(text))
     }
     const where = terms.length > 0 ? `WHERE ${terms.join(' AND ')}` : ''
@@ -333,7 +333,7 @@ function keyText(key: ObjectKey): string {
   return `"${key.resource}/${key.namespace === '' ? '' : `${key.namespace}/`}${key.name}"`
 }
 
-/** The value as it was given, in SQL: what is not sealed costs no call. */
+/** SQL for the value without its seal; a value that is not sealed costs no function call. */
 const openedSql = `CASE resource WHEN '${sealedResource}' THEN opened(cluster, resource, namespace, name, value) ELSE value END`
 
 function defineOpened(database: DatabaseSync, seal: Seal): void {

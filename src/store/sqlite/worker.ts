@@ -37,7 +37,7 @@ function isDeletion(call: DatabaseCall): call is Extract<WriteCall, { do: 'delet
   return call.do === 'delete' || call.do === 'deleteSome'
 }
 
-/** Answers of all writes; if the transaction fails, the same error for each, because none of them happened. */
+/** Sets the answers of all writes. If the transaction fails, each gets the same error, because none of them happened. */
 function doWrites(
   { tables, room }: Opened,
   calls: readonly DatabaseCall[],

@@ -1,6 +1,6 @@
-// The identity of a gateway: a key that stays in its member, and a certificate signed with this key, which the other gateways are
-// told through the MemberClusters. So there is no authority whose key could be stolen, and a member that is removed is not trusted
-// any more as soon as the others know.
+// The identity of a gateway: a key that never leaves its member, and a certificate that is signed with this key. The other
+// gateways learn the certificate through the MemberClusters. So there is no CA whose key could be stolen, and the others stop
+// trusting a member as soon as they learn that it was removed.
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import { webcrypto } from 'node:crypto'
@@ -13,19 +13,22 @@ export interface GatewayKeyPair {
 
 export interface GatewayIdentity {
   readonly current: GatewayKeyPair
-  /** Told to the others, and not used yet. */
+  /** Published to the other gateways, but not used yet. */
   readonly next?: GatewayKeyPair
 }
 
 const dayMs = 86_400_000
 const validMs = 365 * dayMs
 const renewBeforeMs = 60 * dayMs
-/** Clocks differ. */
+/** How long before its creation a certificate becomes valid, because the clocks of members differ. */
 const backdatedMs = 5 * 60_000
-/** The other gateways have learned of a certificate by then. */
-const toldMs = 60 * 60_000
+/** How long after its publication a certificate is used: by then the other gateways have learned of it. */
+const publishedMs = 60 * 60_000
 
-/** The identity from now on: `known` itself while it is good. A new certificate is told for an hour before it is used. */
+/**
+ * The identity to use from now on: `known` itself until it is due for renewal. A new certificate is published an hour before it
+ * is used.
+ */
 export async function nextIdentity(
   known: Partial<GatewayIdentity>,
   memberName: string,
@@ -35,7 +38,7 @@ export async function nextIdentity(
     pair !== undefined && endOf(pair) - nowMs > leftMs
   const { current, next } = known
   if (!isGood(current)) return { current: isGood(next) ? next : await createPair(memberName, nowMs) }
-  if (isGood(next)) return beginOf(next) + backdatedMs + toldMs <= nowMs ? { current: next } : { current, next }
+  if (isGood(next)) return beginOf(next) + backdatedMs + publishedMs <= nowMs ? { current: next } : { current, next }
   if (isGood(current, renewBeforeMs)) return known as GatewayIdentity
   return { current, next: await createPair(memberName, nowMs) }
 }

@@ -1,12 +1,12 @@
-// A ValidatingAdmissionPolicy in the member: RBAC cannot confine the syncer to namespaces that do not exist yet, so the member
-// itself refuses whatever its identity writes, or opens a connection to, outside of namespaces with our locator.
+// A ValidatingAdmissionPolicy in the member. RBAC cannot confine the syncer to namespaces that do not exist yet. So this policy
+// refuses what the syncer writes or connects to outside of namespaces that have our locator annotation.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { locatorAnnotation, memberParts, systemNamespace } from '../../crds/index.ts'
 
 const name = memberParts.syncerAccount
 const user = `system:serviceaccount:${systemNamespace}:${memberParts.syncerAccount}`
 
-/** CEL: the namespace is of a logical cluster, whose id its name begins with and its locator names. */
+/** CEL: true if the namespace belongs to a logical cluster: its name begins with an id, and its locator contains the same id. */
 function isOurs(namespace: string): string {
   const annotations = `${namespace}.metadata.annotations`
   return [
@@ -34,7 +34,7 @@ export function memberPolicy(): KubeObject[] {
     },
     {
       expression: `!(${isNamespace}) || request.operation == 'DELETE' || (${isOurs('object')})`,
-      message: 'kcp creates only namespaces whose name begins with the id of a logical cluster, with its locator',
+      message: `kcp creates only namespaces whose name begins with the id of a logical cluster, with the same id in annotation ${locatorAnnotation}`,
     },
   ]
   const rule = { apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*/*'] }

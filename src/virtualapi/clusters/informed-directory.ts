@@ -15,8 +15,8 @@ import type { ClusterDirectory, LogicalCluster, OwnerSubject } from './directory
 
 export interface InformedDirectory extends ClusterDirectory {
   /**
-   * Fills the directory from the LogicalCluster objects of `client` until the signal. Called once, when the API behind `client`
-   * can answer: in embedded mode that is this server itself, which is built with the directory.
+   * Fills the directory from the LogicalCluster objects of `client` until `signal` aborts. Called once, when the API behind
+   * `client` can answer. In embedded mode that is this server, which needs the directory before it can start.
    */
   follow(source: { readonly client: KubeClient; readonly log: Logger; readonly signal: AbortSignal }): FollowedDirectory
 }
@@ -57,7 +57,7 @@ class DirectoryOfInformer implements InformedDirectory {
   readonly #root: LogicalCluster | undefined
   readonly #byName = new Map<ClusterName, LogicalCluster>()
   readonly #byId = new Map<ClusterId, LogicalCluster>()
-  /** All LogicalClusters of the API by id, served or not. Several of one id only after a hash collision. */
+  /** All LogicalClusters of the API by id, served or not. Two have the same id only after a hash collision. */
   readonly #candidates = new Map<ClusterId, LogicalCluster[]>()
   readonly #listeners = new Set<Listener>()
 
@@ -92,7 +92,7 @@ class DirectoryOfInformer implements InformedDirectory {
       const object = after ?? before
       const name = tryClusterName(object?.metadata.name ?? '')
       if (name === undefined || name === this.#root?.name) {
-        log.warn('a LogicalCluster is not served: its name is no DNS label or is taken', {
+        log.warn('a LogicalCluster is not served: its name is not a DNS label, or is that of the built-in root', {
           name: object?.metadata.name,
         })
         return

@@ -1,5 +1,5 @@
-// Custom resources whose CustomResourceDefinition names a conversion webhook, between the version they are stored in and the
-// one that a request names. Where there is no such webhook nothing here is called.
+// Converts custom resources between the storage version and the version of a request, with the conversion webhook of their
+// CustomResourceDefinition. Nothing here is called if it has no webhook.
 import { LRUCache } from 'lru-cache'
 import { abortable } from '../../async/index.ts'
 import { apiVersionOf, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
@@ -20,20 +20,23 @@ export function isConverted(definition: ResourceDefinition): definition is Conve
 
 /** Conversions of many objects. */
 export interface ManyCall extends ConversionCall {
-  /** Lets other requests have their turns between batches. */
+  /** Called between batches, to let other requests run. */
   readonly turn?: () => Promise<void> | undefined
 }
 
-/** One call has at most so many bytes of stored objects, unless a single one has more, and so many objects. */
+/** One call converts at most so many bytes of stored objects (but at least one object) and so many objects. */
 const [maxBatchBytes, maxBatchObjects] = [512 * 1024, 500]
-/** Of the converted objects that one request may hold. */
+/** The most bytes of converted objects that one request may hold. */
 const maxConvertedBytes = 64 * 1024 * 1024
 /** Kind, apiVersion and the revision, with which all bytes in memory begin. */
 const maxHeadBytes = 640
-/** Converted objects kept for lists and watches, which ask for the same ones. */
+/** The cache of converted objects: lists and watches ask for the same ones repeatedly. */
 const [maxKeptBytes, maxKept] = [64 * 1024 * 1024, 20_000]
 
-/** Converts with the webhooks of tenants. Lists and watches share what was converted; reads of one object ask anew, as upstream. */
+/**
+ * Converts with the webhooks of tenants. Lists and watches share converted objects; a read of one object calls the webhook each
+ * time, as upstream.
+ */
 export class Conversions {
   readonly #outbound: Outbound
   readonly #kept = new LRUCache<string, Uint8Array>({
@@ -89,7 +92,7 @@ export class Conversions {
     return result
   }
 
-  /** An object in the version of the definition as it is to be stored. Rejects as `convertByWebhook`. */
+  /** Converts an object from the version of the definition to the storage version. Rejects as `convertByWebhook`. */
   async stored(definition: ConvertedDefinition, object: KubeObject, call: ConversionCall): Promise<KubeObject> {
     const { conversion } = definition
     const stored = await this.inVersion(definition, object, conversion.storageApiVersion, call)
@@ -97,7 +100,10 @@ export class Conversions {
     return stored
   }
 
-  /** An object in any version of the resource, in another one; fields that are unknown there are kept. Does not change its argument. Rejects as `convertByWebhook`. */
+  /**
+   * Converts an object from any version of the resource to another; fields that are unknown there are kept. Does not change its
+   * argument. Rejects as `convertByWebhook`.
+   */
   async inVersion(
     { conversion }: ConvertedDefinition,
     object: KubeObject,
@@ -105,16 +111,16 @@ export class Conversions {
     call: ConversionCall,
   ): Promise<KubeObject> {
     if (object.apiVersion === apiVersion) return object
-    // As upstream, where nothing but the type needs no webhook.
+    // As upstream, an object that has only apiVersion and kind does not need the webhook.
     if (Object.keys(object).length === 2) return { ...object, apiVersion }
-    // A part of an object, of which only some fields are compared, may have no metadata.
+    // Some callers pass an object that has only the fields to compare, and may have no metadata.
     const { resourceVersion, ...metadata } = (object as Partial<KubeObject>).metadata ?? {}
     const sent = { ...object, ...('metadata' in object ? { metadata } : {}) } as unknown as JsonObject
     const [taken] = await convertByWebhook(conversion, [sent], apiVersion, { ...call, outbound: this.#outbound })
     return withRevision(taken as JsonObject, resourceVersion)
   }
 
-  /** Objects that another list or watch is having converted are waited for. */
+  /** Converts a batch; waits for objects that another list or watch is already converting instead of sending them again. */
   async #sharedBatch(
     definition: ConvertedDefinition,
     batch: readonly { readonly entry: Entry; readonly key: string }[],
@@ -167,17 +173,17 @@ export class Conversions {
     return converted.map((object, i) => Buffer.from(layOut(withRevision(pruned(conversion, object), revisions[i]))))
   }
 
-  /** The same entry of the same definition has the same key; definitions are the same object while they are in use. */
+  /** The key in the cache: definition and entry. A definition is numbered by its identity, which it keeps while it is in use. */
   #keyOf(definition: ResourceDefinition, { key, bytes }: Entry): string {
     let number = this.#numbers.get(definition)
     if (number === undefined) this.#numbers.set(definition, (number = ++this.#lastNumber))
-    // That of the bytes: the last state of a deleted object has the revision of the deletion.
+    // The revision in the bytes, not that of the entry: they differ for the last state of a deleted object.
     const revision = /"resourceVersion":"(\d+)"/.exec(asBuffer(bytes).toString('latin1', 0, maxHeadBytes))?.[1] ?? ''
     return `${number}/${key.cluster}/${key.namespace}/${key.name}/${revision}`
   }
 }
 
-/** Throws 413 where converted objects that one request holds take too much memory: a webhook may make large ones of small ones. */
+/** Throws 413 if the converted objects of one request take too much memory: a webhook may turn small objects into large ones. */
 export function requireConvertedSize(bytes: number): void {
   if (bytes > maxConvertedBytes)
     throw requestEntityTooLarge(
@@ -196,7 +202,7 @@ function isOwnVersion({ info }: ConvertedDefinition, beginning: Uint8Array): boo
   return asBuffer(beginning).toString('latin1', 0, head.length) === head
 }
 
-/** In its own version: what is stored gets the defaults of that version before it is converted, and loses unknown fields. */
+/** Before a stored object is converted, it gets the defaults of its own version and loses fields unknown there. */
 function completed(conversion: WebhookConversion, object: KubeObject): JsonObject {
   const json = pruned(conversion, object as unknown as JsonObject)
   const schema = conversion.schemas.get(object.apiVersion)

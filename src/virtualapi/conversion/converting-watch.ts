@@ -1,5 +1,5 @@
-// A watch of the hub whose events are converted before they can be taken. They keep their order: the next ones are converted
-// once these were taken, and what comes meanwhile waits in the watch of the hub, within its bounds.
+// A watch of the hub that converts each batch of events before it can be taken. Batches are converted one after the other, so
+// events keep their order. Until then they wait in the watch of the hub, which bounds their size.
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import { isStatusError, statusError } from '../../apimachinery/status/index.ts'
 import type { Entry, HubEvent, HubWatch, WatchReader } from '../../store/hub/index.ts'
@@ -13,7 +13,7 @@ const nothing: readonly HubEvent[] = []
 export class ConvertingWatch implements HubWatch, WatchReader {
   readonly #source: HubWatch
   readonly #convert: ConvertEntries
-  /** False: who reads it shows every object, so former states are not asked for. */
+  /** Whether events need the previous state of their object. False for watches without selectors, which show every object. */
   readonly #withPrevious: boolean
   readonly #life = new AbortController()
   #reader: WatchReader | undefined
@@ -45,7 +45,7 @@ export class ConvertingWatch implements HubWatch, WatchReader {
     return this.#events !== undefined || this.#end !== undefined
   }
 
-  /** At most what was taken from the hub at once, and converted. */
+  /** The converted events of one batch. */
   take(): readonly HubEvent[] | undefined {
     const events = this.#events
     if (events !== undefined) {
@@ -70,7 +70,7 @@ export class ConvertingWatch implements HubWatch, WatchReader {
   }
 
   async #next(): Promise<void> {
-    // Not in the loop that applies changes.
+    // Continues after the loop of the hub that applies changes and called ready().
     await Promise.resolve()
     try {
       const events = this.#source.take()
@@ -87,10 +87,10 @@ export class ConvertingWatch implements HubWatch, WatchReader {
 
   async #converted(events: readonly HubEvent[]): Promise<readonly HubEvent[]> {
     const entries = events.map(({ entry }) => entry)
-    const former = this.#withPrevious
+    const previousEntries = this.#withPrevious
       ? events.flatMap((event) => ('previous' in event && event.previous !== undefined ? [event.previous] : []))
       : []
-    const shown = await this.#convert([...entries, ...former], this.#life.signal)
+    const shown = await this.#convert([...entries, ...previousEntries], this.#life.signal)
     let next = events.length
     return events.map((event, i): HubEvent => {
       const entry = shown[i] ?? event.entry
@@ -101,7 +101,7 @@ export class ConvertingWatch implements HubWatch, WatchReader {
   }
 }
 
-/** Upstream's watch tells of the failure as an internal error. */
+/** As upstream, a failed conversion ends a watch with reason InternalError. */
 function watchError(error: unknown): unknown {
   if (!isStatusError(error) || error.reason !== '') return error
   return statusError(error.code, 'InternalError', error.message, { cause: error })

@@ -109,7 +109,8 @@ function answerFor(
   const accept = exchange.header('accept')
   const aggregated = path === '/api' || path === '/apis' ? aggregatedFormat(accept) : undefined
   if (aggregated === undefined && root.startsWith('api')) negotiate(accept, { info: discoveryForms })
-  // Logical clusters differ only in their CustomResourceDefinitions, and in what members of theirs have.
+  // Two logical clusters serve the same documents if these are equal: their definitions, whether members measure their pods, and
+  // the variant of the catalog.
   const set = `${fingerprint(parts.catalog.documented(objects))}${metrics.length === 0 ? '' : '+metrics'}|${parts.catalog.variant()}`
   const cached = (key: string, make: () => unknown): DiscoveryDocument => {
     const full = `${set}|${key}`
@@ -167,7 +168,7 @@ function answerFor(
   }
 }
 
-/** Cache key of what the CustomResourceDefinitions serve: logical clusters with equal ones share the documents. */
+/** A hash of the CustomResourceDefinitions: logical clusters whose definitions are equal share the cached documents. */
 function fingerprint(crds: readonly DocumentedCrd[]): string {
   return contentHash(crds.map(({ compiled }) => compiled.hash).join(','))
 }
@@ -240,7 +241,7 @@ function lazyDocument(content: string, make: () => unknown): OpenApiDocument {
     if (known === undefined) openApiDocuments.set(content, (known = encodeOpenApiDocument(make())))
     return known
   }
-  // The version, because another one may generate another document.
+  // The hash includes our version, because another version may generate a different document.
   return {
     hash: contentHash(`${programVersion} ${content}`),
     json: () => document().json(),

@@ -1,5 +1,5 @@
-// Who writes an admission policy or a binding must be able to read the parameters that it names: its expressions could tell them.
-// As the strategies of kube-apiserver in pkg/registry/admissionregistration.
+// Whoever writes an admission policy or a binding must be allowed to read the parameters that it names, because its expressions
+// could reveal them. The strategies in pkg/registry/admissionregistration of kube-apiserver check the same.
 import type { V1ParamKind, V1ParamRef } from '@kubernetes/client-node'
 import { fieldForbidden } from '../../apimachinery/field/index.ts'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
@@ -30,7 +30,7 @@ interface BindingSpec {
   readonly paramRef?: Data<V1ParamRef>
 }
 
-/** What has to be read: where a part of it is not known, `*` stands for all. */
+/** The resource that the user must be allowed to read. A part that is not known is `*`, which means all. */
 interface Target {
   readonly group: string
   readonly version: string
@@ -105,7 +105,7 @@ async function bindingRefusal(
   if (policy === undefined) return `unable to get policy ${policyName} ${lacksAll}`
   if (paramKind !== undefined && !isResolved)
     return `unable to resolve paramKind &{${paramKind.apiVersion ?? ''} ${paramKind.kind ?? ''}} ${lacksAll}`
-  // Upstream swaps the two in the message about mutating policies.
+  // Upstream's message about mutating policies has user and verb swapped.
   const [who, what] = prefix === 'mutating' ? [verb, user] : [user, verb]
   return `user ${who} does not have "${what}" permission on the object referenced by paramRef`
 }

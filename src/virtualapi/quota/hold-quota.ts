@@ -19,8 +19,9 @@ export interface QuotaWrite {
 }
 
 /**
- * Holds what the write adds until the result is disposed of, which must be after the write has ended; undefined if it adds
- * nothing. Throws 403 if it does not fit. What members have created is counted and not refused: it exists already.
+ * Holds what the write adds to quotas until the result is disposed, which must be after the write has ended. Undefined if it
+ * adds nothing. Throws 403 if it does not fit. Objects that members created are never refused, because they exist already;
+ * they count towards the use.
  */
 export function holdQuota(write: QuotaWrite, object: KubeObject, old: KubeObject | undefined): Disposable | undefined {
   const { definition, namespace, name, context } = write
@@ -44,10 +45,10 @@ export function holdQuota(write: QuotaWrite, object: KubeObject, old: KubeObject
   return { [Symbol.dispose]: () => ledger.release(namespace, decision.held) }
 }
 
-/** Resources whose objects can come to count for more by any update. */
+/** Resources whose objects may count for more after any update. */
 const chargedOnUpdate: ReadonlySet<string> = new Set(['services', 'persistentvolumeclaims', resourceClaims])
 
-/** Which writes upstream charges: all creates, and updates of what can change the use of an object. */
+/** Which writes upstream charges: all creates, and updates that can change what the object counts for. */
 function isCharged({ definition, subresource }: QuotaWrite, object: KubeObject, old: KubeObject | undefined): boolean {
   const { storageKey } = definition
   if (storageKey === 'pods' && subresource === 'resize') return old !== undefined

@@ -15,8 +15,8 @@ import {
   stampRevision,
 } from './object-bytes.ts'
 
-describe('the bytes of an object that is written', () => {
-  it('hold no memory besides their own: the log of events keeps them', () => {
+describe('the bytes of an encoded object', () => {
+  it('have a buffer of exactly their size, because the event log keeps the whole buffer', () => {
     const bytes = encodeObject({ kind: 'ConfigMap', apiVersion: 'v1', metadata: { name: 'ключ' }, data: {} })
     expect(bytes.buffer.byteLength).to.equal(bytes.length)
     expect(decodeObject(bytes).metadata.name).to.equal('ключ')
@@ -66,7 +66,7 @@ describe('metadata in the bytes of an object', () => {
     })
   })
 
-  it('yields the same facts with managedFields, of the object or of something deeper', () => {
+  it('yields the same facts, whether managedFields are in its metadata or nested deeper', () => {
     const managedFields = [{ manager: 'm', fieldsV1: { 'f:data': {} } }]
     const own = { name: 'a', uid: 'u', labels: { a: ',"managedFields":[{"' } }
     const facts = { uid: 'u', labels: own.labels, ownerUids: [], blockedUids: [] }
@@ -85,7 +85,7 @@ describe('metadata in the bytes of an object', () => {
     { name: 'a', annotations: { b: '{"}' }, labels: {} },
     { name: 'a', annotations: {}, managedFields: [{ manager: 'm', fieldsV1: { 'f:data': {} } }] },
   ])
-    it(`gets an annotation as if the object was written anew: ${JSON.stringify(metadata)}`, () => {
+    it(`gets an annotation with the same bytes as an object that is encoded with it: ${JSON.stringify(metadata)}`, () => {
       const object = {
         kind: 'K',
         apiVersion: 'v1',
@@ -98,7 +98,7 @@ describe('metadata in the bytes of an object', () => {
       expect(annotateBytes(before ?? Buffer.of(), 'kcp.dev/x', 'ключ').toString()).to.equal(after?.toString())
     })
 
-  it('is written alike where managedFields are those of many objects', () => {
+  it('is encoded to the same text if its managedFields are frozen, as those that objects share', () => {
     const entry = {
       manager: 'm',
       operation: 'Update',
@@ -122,8 +122,8 @@ describe('metadata in the bytes of an object', () => {
 })
 
 describe('the layout of an object whose root has unusual members', () => {
-  // No name begins with a character that JSON escapes, and none has a backslash: JSON.parse takes escaped names for others
-  // that it has met at the same place (nodejs/node#63785).
+  // No name begins with a character that JSON escapes or contains a backslash: because of a bug (nodejs/node#63785), JSON.parse
+  // confuses an escaped name with another one that it has seen at the same place.
   const anyKey = fc.string({ unit: 'binary' }).map((text) => `x${text.replaceAll('\\', '/')}`)
   const oddKey = fc.oneof(
     fc.constantFrom('0', '1', '-1', '01', '4294967294', '4294967295', '9007199254740993', '__proto__', 'constructor'),
@@ -168,7 +168,7 @@ describe('the layout of an object whose root has unusual members', () => {
         expect(isDeepStrictEqual(decodeObject(stamped), wanted), stamped.toString()).to.equal(true)
         expect(isDeepStrictEqual(decodeMetadata(stamped), wanted.metadata)).to.equal(true)
         expect(readFacts(stamped).uid).to.equal('u')
-        // Decoded and laid out again, as for defaults on read: still in the layout, the revision where it is looked for.
+        // Decoding and encoding again, as defaults on read do, keeps the layout: the revision is where readers expect it.
         const again = Buffer.from(layOut(decodeObject(stamped)))
         expect(again.toString()).to.equal(stamped.toString())
         expect(metadataStart(again, 0)).to.equal(again.indexOf('"metadata":{"resourceVersion":"8"'))
@@ -192,7 +192,7 @@ describe('requireObjectBytes', () => {
     it(`accepts ${title}`, () => requireObjectBytes(Buffer.from(text)))
 
   for (const [title, text] of [
-    ['nothing', ''],
+    ['an empty buffer', ''],
     ['half an object', whole.slice(0, -4)],
     ['an object and more', `${whole}}`],
     ['an array', '[]'],

@@ -31,7 +31,7 @@ export const loopRows: readonly Row[] = [
     const name = 'born-$ID'
     await session.create(space(name))
     await session.until(`/api/v1/namespaces/${name}/serviceaccounts/default`, there)
-    // Every server has its own authority and description.
+    // The CA and the description of the ConfigMap differ between servers.
     await session.until(maps(name, 'kube-root-ca.crt'), there, { without: ['data', 'metadata.annotations'] })
     await session.delete(`/api/v1/namespaces/${name}/serviceaccounts/default`, undefined, quiet)
     await session.until(`/api/v1/namespaces/${name}/serviceaccounts/default`, there)
@@ -84,7 +84,7 @@ export const loopRows: readonly Row[] = [
     })
     await session.until(path, gone)
   }),
-  row('some namespaces stay', async (session) => {
+  row('system namespaces cannot be deleted', async (session) => {
     for (const name of ['default', 'kube-system', 'kube-public', 'kube-node-lease'])
       await session.delete(`/api/v1/namespaces/${name}?dryRun=All`)
   }),

@@ -1,4 +1,4 @@
-// MutatingAdmissionPolicies: what they make of objects, in which order, and what they refuse.
+// MutatingAdmissionPolicies: how they change objects, in which order, and what they refuse.
 import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
 import { row, type Row } from '../support/compare-rows.ts'
 import type { Session } from '../support/session.ts'
@@ -13,7 +13,7 @@ const apply = (expression: string): JsonObject => ({
 })
 const patch = (expression: string): JsonObject => ({ patchType: 'JSONPatch', jsonPatch: { expression } })
 
-/** Adds a label, which shows that the policy is in effect. */
+/** A mutation that adds a label, which shows that the policy is in effect. */
 const marking = (name: string): JsonObject =>
   apply(`Object{metadata: Object.metadata{labels: {"effective-${name}": "true"}}}`)
 
@@ -50,7 +50,7 @@ interface Case {
   readonly bindings?: Readonly<Record<string, JsonObject>>
   readonly before?: readonly JsonObject[]
   readonly tries: readonly JsonObject[]
-  /** Objects by their numbers, and the policies that mutate or refuse them; by default the first, by all. */
+  /** By index in `tries`: the policies that mutate or refuse this object. Default: all of them, the first object. */
   readonly effects?: Readonly<Record<number, readonly string[]>>
   /** Where the objects are created. */
   readonly path?: string

@@ -5,7 +5,7 @@ import { checkedInt, maxInt64 } from '../values/integers.ts'
 
 type Format = 'decimalSI' | 'binarySI' | 'decimalExponent'
 
-// The smallest step: what is finer is rounded away from zero.
+// Decimal places. More precise values are rounded away from zero.
 const scale = 9
 const unit = 10n ** 9n
 
@@ -30,7 +30,7 @@ export class QuantityValue extends CelObject {
     return new QuantityValue(this.nanos + nanos, this.#format)
   }
 
-  /** The integer that the quantity is; undefined where it is none of 64 bits. */
+  /** The quantity as an integer; undefined if it is not a whole number of at most 64 bits. */
   asInt(): CelInt | undefined {
     if (this.nanos % unit !== 0n) return undefined
     const value = checkedInt(this.nanos / unit)
@@ -80,7 +80,7 @@ const wrongNumeric = new CelError('unable to parse numeric part of quantity')
 const wrongSuffix = new CelError("unable to parse quantity's suffix")
 const maxDigits = 1000
 
-/** Reads a quantity. The error in the words of resource.ParseQuantity. */
+/** Reads a quantity. Errors have the text of those of resource.ParseQuantity. */
 export function parseQuantity(text: string): QuantityValue | CelError {
   if (text === '') return wrongFormat
   const match = /^([+-]?)(\d*)(?:\.(\d*))?(.*)$/su.exec(text)
@@ -116,7 +116,7 @@ function scaledQuantity(
 ): QuantityValue {
   const digits = BigInt(`${whole}${fraction}` === '' ? '0' : `${whole}${fraction}`) * 1024n ** BigInt(binary)
   const power = decimal - fraction.length + scale
-  // No quantity is larger than 2^63-1: what lies beyond becomes that.
+  // As upstream, larger amounts become 2^63-1.
   const limit = maxInt64 * unit
   let nanos = power > 40 && digits > 0n ? limit : shifted(digits, power)
   if (nanos > limit) nanos = limit

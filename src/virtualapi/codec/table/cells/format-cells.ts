@@ -65,7 +65,7 @@ export function containerCells(podSpec: JsonObject): [names: string, images: str
   ]
 }
 
-/** The first `most` of a list, and how many more there are; `count`: how many in all, where `list` has only the first of them. */
+/** The first `most` items of a list, and how many more there are. `count`: the number of all, if `list` has only some of them. */
 export function firstOf(list: readonly string[], most: number, { separator = ',', count = list.length } = {}): string {
   const shown = list.slice(0, most).join(separator)
   return count > most ? `${shown} + ${count - most} more...` : shown
