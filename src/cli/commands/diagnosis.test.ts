@@ -50,7 +50,7 @@ describe('a diagnosis', () => {
     { finding: apiServiceFinding({ value: undefined }), ok: false, what: 'is missing' },
     { finding: apiServiceFinding(available('True')), ok: true, what: 'is Available' },
     { finding: apiServiceFinding(available('False')), ok: false, what: 'is not Available: no endpoints' },
-    { finding: apiServiceFinding({ value: object }), ok: false, what: 'has not looked at it yet' },
+    { finding: apiServiceFinding({ value: object }), ok: false, what: 'has not checked it yet' },
     { finding: addressFinding({ value: undefined }, undefined), ok: false, what: 'has published no address' },
     { finding: addressFinding(url, { value: 200 }), ok: true, what: 'https://kcp.example is ready' },
     { finding: addressFinding(url, { value: 500 }), ok: false, what: '/readyz answers 500' },

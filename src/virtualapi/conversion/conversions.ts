@@ -177,7 +177,7 @@ export class Conversions {
   #keyOf(definition: ResourceDefinition, { key, bytes }: Entry): string {
     let number = this.#numbers.get(definition)
     if (number === undefined) this.#numbers.set(definition, (number = ++this.#lastNumber))
-    // The revision in the bytes, not that of the entry: they differ for the last state of a deleted object.
+    // The revision that the bytes contain; in a DELETED event, that is the revision of the deletion.
     const revision = /"resourceVersion":"(\d+)"/.exec(asBuffer(bytes).toString('latin1', 0, maxHeadBytes))?.[1] ?? ''
     return `${number}/${key.cluster}/${key.namespace}/${key.name}/${revision}`
   }
