@@ -16,7 +16,7 @@ import { unregisterCommand } from './commands/unregister.ts'
 import { messageOf } from './process/exit-error.ts'
 
 const program = new Command('kcp')
-  .description('logical clusters for many tenants, placed transparently on many member clusters')
+  .description('logical clusters for many tenants, whose workloads run transparently on many member clusters')
   .version(programVersion)
   .showHelpAfterError('(try --help)')
   .addCommand(startCommand())

@@ -7,7 +7,7 @@ export interface ConditionUpdate {
   readonly status: Condition['status']
   /** CamelCase, for programs. */
   readonly reason: string
-  /** A sentence for people, on which they can act. */
+  /** A sentence for people, which tells them what to do. */
   readonly message: string
   readonly observedGeneration?: number
 }
@@ -57,7 +57,7 @@ export function isConditionTrue(object: Parameters<typeof findCondition>[0], typ
 export function conditionsSchema(types: readonly string[]): JsonSchema {
   return {
     type: 'array',
-    description: `What is true of this object now. Types: ${types.join(', ')}.`,
+    description: `Observations of the current state of this object. Types: ${types.join(', ')}.`,
     maxItems: 32,
     'x-kubernetes-list-type': 'map',
     'x-kubernetes-list-map-keys': ['type'],
@@ -65,16 +65,16 @@ export function conditionsSchema(types: readonly string[]): JsonSchema {
       type: 'object',
       required: ['type', 'status', 'reason', 'message', 'lastTransitionTime'],
       properties: {
-        type: { type: 'string', description: 'What this is about.', minLength: 1, maxLength: 316 },
+        type: { type: 'string', description: 'The type of the condition.', minLength: 1, maxLength: 316 },
         status: { type: 'string', enum: ['True', 'False', 'Unknown'] },
         reason: { type: 'string', description: 'Why, in one word for programs.', minLength: 1, maxLength: 1024 },
         message: { type: 'string', description: 'Why, in a sentence for people.', maxLength: 32768 },
-        lastTransitionTime: { type: 'string', format: 'date-time', description: 'When status changed last.' },
+        lastTransitionTime: { type: 'string', format: 'date-time', description: 'When the status last changed.' },
         observedGeneration: {
           type: 'integer',
           format: 'int64',
           minimum: 0,
-          description: 'The metadata.generation this was found out for.',
+          description: 'The metadata.generation that this condition is based on.',
         },
       },
     },
@@ -86,10 +86,10 @@ export const observedGenerationSchema: JsonSchema = {
   type: 'integer',
   format: 'int64',
   minimum: -1,
-  description: 'The metadata.generation that this status is about; -1 until the operator has looked at the object.',
+  description: 'The metadata.generation that this status is based on; -1 until the operator has processed the object.',
 }
 
-/** The status of an object that nobody has looked at. Without it, kstatus (Flux, Helm 4) takes a new object for ready. */
+/** The status of an object that the operator has not processed. Without it, kstatus (Flux, Helm 4) would call a new object ready. */
 export const unobservedStatus = { observedGeneration: -1 }
 
 /** A printer column with the status of one condition. */

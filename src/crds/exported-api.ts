@@ -12,7 +12,7 @@ export function definitionName({ group, resource }: Readonly<ExportedApi>): stri
   return `${resource}.${group}`
 }
 
-/** The API with this name of a CustomResourceDefinition; undefined if it is none. */
+/** The API whose CustomResourceDefinition has this name; undefined if it is not such a name. */
 export function tryExportedApi(name: string): ExportedApi | undefined {
   const match =
     /^(?<resource>[a-z]([-a-z0-9]{0,61}[a-z0-9])?)\.(?<group>[a-z0-9]([-a-z0-9.]*[a-z0-9])?\.[-a-z0-9]*[a-z0-9])$/.exec(
@@ -22,7 +22,7 @@ export function tryExportedApi(name: string): ExportedApi | undefined {
   return resource === undefined || group === undefined ? undefined : { resource, group }
 }
 
-/** APIs that one member may export. */
+/** How many APIs one member may export. */
 export const maxExportedApis = 20
 
 /** The schema of a list of them. */
@@ -44,15 +44,15 @@ export function exportedApisSchema(description: string): JsonSchema {
   }
 }
 
-/** What a syncer says of the APIs that its member exports. */
+/** What a syncer reports about the APIs that its member exports. */
 export interface ExportReport {
-  /** What stands in the way, one sentence each; bounded. */
+  /** Why APIs cannot be offered, one sentence each; bounded. */
   readonly problems: readonly string[]
-  /** Names of definitions of which nothing is left. */
+  /** Names of withdrawn definitions whose copies are all gone. */
   readonly withdrawn: readonly string[]
 }
 
-/** The APIs that a member exports, as its syncer needs them: which, to whom, and where to say what came of it. */
+/** What the syncer of a member needs to know about the APIs that the member exports: which, to whom, and where to report. */
 export interface MemberExports {
   readonly apis: readonly Readonly<ExportedApi>[]
   /** Exported before, and being withdrawn. */
@@ -61,7 +61,7 @@ export interface MemberExports {
   clusters(): readonly string[]
   /** Whether the logical cluster may use the member. */
   admits(cluster: string): boolean
-  /** Calls the listener with a logical cluster whose admission may have changed. Returns the function that ends it. */
+  /** Calls the listener with a logical cluster whose admission may have changed. Returns a function that unsubscribes it. */
   onAdmission(listener: (cluster: string) => void): () => void
   /** Whether there is a member of this name. */
   isMember(name: string): boolean

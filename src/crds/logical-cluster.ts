@@ -25,7 +25,7 @@ export type KubeconfigFormat = (typeof kubeconfigFormats)[number]
 /** A Secret with a kubeconfig that is kept for a tool. */
 export interface KubeconfigEntry {
   namespace: string
-  /** Of the Secret; ClusterAPI: of the cluster, the Secret is NAME-kubeconfig. */
+  /** Name of the Secret; with format ClusterAPI, the Secret is called NAME-kubeconfig. */
   name: string
   format: KubeconfigFormat
   /** Default: an admin inside. */
@@ -85,7 +85,7 @@ const objectName: JsonSchema = {
 const kubeconfigsSchema: JsonSchema = {
   type: 'array',
   description:
-    'Secrets with kubeconfigs, kept for GitOps tools in the cluster this object is in, renewed after two thirds of their validity, and deleted with their entry or this object. A Secret that something else made is never overwritten.',
+    'Secrets with kubeconfigs for GitOps tools. The operator writes them in the cluster that this object is in, renews them after two thirds of their validity, and deletes them with their entry or this object. It never overwrites a Secret that it did not create.',
   maxItems: maxKubeconfigs,
   'x-kubernetes-list-type': 'map',
   'x-kubernetes-list-map-keys': ['namespace', 'name'],
@@ -93,8 +93,11 @@ const kubeconfigsSchema: JsonSchema = {
     type: 'object',
     required: ['namespace', 'name', 'format'],
     properties: {
-      namespace: { ...namespaceName, description: 'Of the Secret; it must exist.' },
-      name: { ...objectName, description: 'Of the Secret; with format ClusterAPI the Secret is NAME-kubeconfig.' },
+      namespace: { ...namespaceName, description: 'Namespace of the Secret; it must exist.' },
+      name: {
+        ...objectName,
+        description: 'Name of the Secret; with format ClusterAPI, the Secret is called NAME-kubeconfig.',
+      },
       format: {
         type: 'string',
         enum: [...kubeconfigFormats],
@@ -104,12 +107,12 @@ const kubeconfigsSchema: JsonSchema = {
       subject: {
         type: 'object',
         description:
-          'Who it is inside the logical cluster. Absent: an admin. User: a client certificate of that name, with the rights that RBAC inside grants. ServiceAccount: a token of one inside.',
+          'The user that the kubeconfig authenticates as. Absent: an admin of the logical cluster. User: a client certificate with that name, and the permissions that RBAC in the logical cluster grants. ServiceAccount: a token of a ServiceAccount of the logical cluster.',
         required: ['kind', 'name'],
         properties: {
           kind: { type: 'string', enum: ['User', 'ServiceAccount'] },
           name: { type: 'string', minLength: 1, maxLength: 253 },
-          namespace: { ...namespaceName, description: 'Of a ServiceAccount.' },
+          namespace: { ...namespaceName, description: 'Namespace of a ServiceAccount.' },
         },
         'x-kubernetes-validations': [
           {
@@ -137,15 +140,16 @@ export const logicalClusterKind: Kind = {
   categories: ['kcp'],
   scope: 'Cluster',
   description:
-    'A LogicalCluster is a Kubernetes API of its own: own namespaces, own CustomResourceDefinitions, own RBAC. Deleting it deletes everything in it.',
+    'A LogicalCluster is a separate Kubernetes API with its own namespaces, CustomResourceDefinitions and RBAC. Deleting it deletes everything in it.',
   properties: {
     spec: {
       type: 'object',
-      description: 'What is wanted.',
+      description: 'The desired state.',
       properties: {
         owners: {
           type: 'array',
-          description: 'Who is cluster-admin inside. ServiceAccounts are those of the cluster this object is in.',
+          description:
+            'Who is cluster-admin in the logical cluster: users, groups and ServiceAccounts of the cluster that this object is in.',
           maxItems: 64,
           'x-kubernetes-list-type': 'atomic',
           items: {
@@ -154,7 +158,7 @@ export const logicalClusterKind: Kind = {
             properties: {
               kind: { type: 'string', enum: ['User', 'Group', 'ServiceAccount'] },
               name: { type: 'string', minLength: 1, maxLength: 512 },
-              namespace: { type: 'string', maxLength: 63, description: 'Of a ServiceAccount.' },
+              namespace: { type: 'string', maxLength: 63, description: 'Namespace of a ServiceAccount.' },
               apiGroup: { type: 'string', maxLength: 253 },
             },
             'x-kubernetes-validations': [
@@ -167,12 +171,12 @@ export const logicalClusterKind: Kind = {
         },
         podSecurity: {
           type: 'object',
-          description: 'Which pods its tenants may run. They share nodes with those of other logical clusters.',
+          description: 'Which pods tenants may run. Pods of several logical clusters share the nodes.',
           properties: {
             enforce: {
               type: 'string',
               description:
-                'The level of the Pod Security Standards that pods and pod templates must keep: privileged refuses nothing, baseline what reaches the node, restricted requires hardened pods.',
+                'The level of the Pod Security Standards that pods and pod templates must comply with. privileged: everything is allowed. baseline: access to the node is refused. restricted: pods must be hardened.',
               enum: [...podSecurityLevels],
               default: defaultPodSecurity,
             },
@@ -184,23 +188,24 @@ export const logicalClusterKind: Kind = {
     status: {
       type: 'object',
       default: unobservedStatus,
-      description: 'What was found; written by the operator.',
+      description: 'The observed state; written by the operator.',
       properties: {
         id: {
           type: 'string',
           description:
-            'Short id, unique for ever: a logical cluster created again under the same name has another one.',
+            'Short id, never reused: a logical cluster that is created again under the same name has another id.',
           maxLength: 63,
         },
         url: { type: 'string', description: 'Where its API is served: the `server` of a kubeconfig.', maxLength: 2048 },
         directURL: {
           type: 'string',
-          description: 'Where its API is served without the host in between: for tokens and certificates of its own.',
+          description:
+            'URL of its API without the host in between, for clients with tokens or certificates of the logical cluster.',
           maxLength: 2048,
         },
         kubeconfigs: {
           type: 'array',
-          description: 'The Secrets of spec.kubeconfigs, from before they are written until they are deleted.',
+          description: 'The Secrets of spec.kubeconfigs; each is listed from before it is written until it is deleted.',
           maxItems: maxKubeconfigSecrets,
           'x-kubernetes-list-type': 'map',
           'x-kubernetes-list-map-keys': ['namespace', 'name'],

@@ -23,12 +23,12 @@ export interface MemberClass {
 /** The classes of one kind. */
 export interface MemberClasses {
   kind: ClassKindName
-  /** More classes than maxClasses: those that are left out are not projected, and no workload is refused because of them. */
+  /** There are more than maxClasses. The classes that are left out are not projected, and kcp does not call them missing. */
   truncated?: boolean
   items: MemberClass[]
 }
 
-/** Classes of one kind that the status of a MemberCluster lists. */
+/** How many classes of one kind the status of a MemberCluster lists. */
 export const maxClasses = 100
 
 export interface ClassKind {
@@ -74,7 +74,7 @@ interface AnyClass extends KubeObject {
   readonly preemptionPolicy?: string
 }
 
-/** What the status tells of a class of a member. */
+/** The entry in the status for a class of a member. */
 export function memberClassOf({ defaultAnnotation }: ClassKind, object: KubeObject): MemberClass {
   const { provisioner, handler, ...rest } = object as AnyClass
   const { controller } = (rest['spec'] ?? {}) as { controller?: string }
@@ -111,7 +111,8 @@ const text = (maxLength: number): JsonSchema => ({ type: 'string', maxLength })
 /** The schema of status.classes. */
 export const memberClassesSchema: JsonSchema = {
   type: 'array',
-  description: 'The classes that objects may name there. A kind that is absent is not known: kcp may not read it.',
+  description:
+    'The classes that objects may use there. If a kind is absent, its classes are not known, because kcp may not read them.',
   maxItems: classKindNames.length,
   'x-kubernetes-list-type': 'map',
   'x-kubernetes-list-map-keys': ['kind'],

@@ -26,7 +26,7 @@ export interface MemberClusterSpec {
   connection?: { kubeconfigSecretRef?: { namespace: string; name: string; key?: string } }
   /** Default Active. */
   state?: 'Active' | 'Cordoned' | 'Draining'
-  /** Somebody has made sure that nothing runs there any more, while kcp cannot reach it. */
+  /** An admin has made sure that nothing runs there any more, while kcp cannot reach it. */
   fenced?: boolean
   /** What happens to the workloads there when the MemberCluster is deleted. Default Drain. */
   deletionPolicy?: 'Drain' | 'Orphan' | 'Force'
@@ -39,13 +39,13 @@ export interface MemberClusterSpec {
   }
   /** See defaultAnnotationPrefixes. */
   annotationPrefixes?: string[]
-  /** Resources of its CustomResourceDefinitions that the logical clusters that may use it get. */
+  /** Its custom resources that are offered to the logical clusters that may use it. */
   exportedAPIs?: ExportedApi[]
   taints?: Taint[]
   capacity?: {
-    /** A ResourceList: at most this is requested there. Absent: what its nodes can allocate. */
+    /** A ResourceList: the most that workloads may request there. Absent: what its nodes can allocate. */
     limits?: Record<string, string>
-    /** Percent of the limits that stays free. Default 0. */
+    /** How many percent of the limits stay free. Default 0. */
     reservePercent?: number
   }
 }
@@ -59,13 +59,13 @@ export function areJoined(one: ServiceNetwork | undefined, other: ServiceNetwork
   return one === other && (one === 'Flat' || one === 'Gateway')
 }
 
-/** The value of reachableAnnotation on EndpointSlices of a member: members that have the same one reach them. */
+/** The value of reachableAnnotation on EndpointSlices of a member; members with the same value can reach their endpoints. */
 export function reachabilityOf(network: ServiceNetwork): string | undefined {
   const values = { None: undefined, Flat: 'true', Gateway: 'gateway' } as const
   return values[network]
 }
 
-/** As of a Node: keeps away what does not tolerate it. */
+/** Like a taint of a Node: keeps away workloads that do not tolerate it. */
 export interface Taint {
   key: string
   value?: string
@@ -81,19 +81,19 @@ export interface MemberClusterStatus {
   nodes?: { ready: number; total: number }
   /** The fields of workloads that our API has and the member's has not. */
   unsupportedFields?: UnsupportedFields[]
-  /** By kind; a kind that is absent is not known. */
+  /** By kind; of a kind that is absent, nothing is known. */
   classes?: MemberClasses[]
   /** ResourceLists: sums over the nodes that are Ready and take pods. */
   capacity?: Record<string, string>
   allocatable?: Record<string, string>
-  /** A ResourceList: what the pods of workloads with something there request. */
+  /** A ResourceList: what the pods of workloads with a copy there request. */
   requested?: Record<string, string>
-  /** Number of workloads with something there. */
+  /** Number of workloads with a copy there. */
   placed?: number
-  /** While it drains: how many of these are on their way to another member, and how many can go nowhere. */
+  /** While it drains: how many of these are moving to another member, and how many have nowhere to go. */
   moving?: number
   held?: number
-  /** While it drains: the first maxRemaining of these, those that can go nowhere first. */
+  /** While it drains: the first maxRemaining of these; those that have nowhere to go come first. */
   remaining?: RemainingWorkload[]
   /** With service network Gateway: how other members reach its gateway. */
   gateway?: MemberGateway
@@ -104,7 +104,7 @@ export interface MemberClusterStatus {
   conditions?: Condition[]
 }
 
-/** A workload that a draining member still has something of. */
+/** A workload that still has a copy in a draining member. */
 export interface RemainingWorkload {
   logicalCluster: string
   kind: string
@@ -112,20 +112,23 @@ export interface RemainingWorkload {
   name: string
   /** Moving: another copy is being brought up, or this one is being removed. Held: no other member can take it. */
   state: 'Moving' | 'Held'
-  /** Where it is going, or why it can go nowhere. */
+  /** Where it is going, or why it has nowhere to go. */
   message: string
 }
 
-/** Fields of a kind of workload, such as `spec.containers[*].restartPolicyRules`; `.` is the kind itself. Those of a template count as those of a Pod. */
+/**
+ * Fields of a kind of workload, such as `spec.containers[*].restartPolicyRules`; `.` is the kind itself. Fields of a pod template are
+ * listed as those of a Pod.
+ */
 export interface UnsupportedFields {
   kind: string
   paths: string[]
 }
 
-/** Fields of one kind that status.unsupportedFields lists; a member that lacks more is much too old. */
+/** How many fields of one kind status.unsupportedFields lists; a member that lacks more is much too old. */
 export const maxUnsupportedFields = 200
 
-/** A member that has not answered for so long is lost. */
+/** How long a member must not have answered to be lost. */
 export const lostAfterMs = 40_000
 
 /** The reason of condition Ready of a member that is lost. */
@@ -136,7 +139,7 @@ export function isLostMember(member: DeepReadonly<MemberCluster> | undefined): b
   return member?.status?.conditions?.some(({ type, reason }) => type === 'Ready' && reason === lostReason) ?? false
 }
 
-/** Workloads that status.remaining lists. */
+/** How many workloads status.remaining lists. */
 export const maxRemaining = 50
 
 export const memberClusterConditions = [
@@ -163,7 +166,7 @@ export const memberClusterKind: Kind = {
   properties: {
     spec: {
       type: 'object',
-      description: 'What is wanted.',
+      description: 'The desired state.',
       properties: {
         connection: {
           type: 'object',
@@ -185,19 +188,19 @@ export const memberClusterKind: Kind = {
         state: {
           type: 'string',
           description:
-            'Active: takes workloads. Cordoned: keeps what it has and takes nothing new. Draining: what it has moves elsewhere.',
+            'Active: takes workloads. Cordoned: keeps its workloads and takes no new ones. Draining: its workloads move elsewhere.',
           enum: ['Active', 'Cordoned', 'Draining'],
           default: 'Active',
         },
         fenced: {
           type: 'boolean',
           description:
-            'The member cluster does not answer, and somebody has made sure that nothing runs there any more: what must not run twice may start elsewhere. Counts only while it does not answer.',
+            'Set by an admin who has made sure that nothing runs any more in a member cluster that does not answer: workloads that must not run twice may then start elsewhere. Ignored while the member answers.',
         },
         deletionPolicy: {
           type: 'string',
           description:
-            'What a deletion does with the workloads here. Drain: waits until they have moved. Force: deletes their copies at once. Orphan: leaves their copies running in the member, which kcp does not touch any more.',
+            'What happens to the workloads here when this object is deleted. Drain: waits until they have moved. Force: deletes their copies at once. Orphan: leaves their copies running in the member, which kcp does not touch any more.',
           enum: ['Drain', 'Orphan', 'Force'],
           default: 'Drain',
         },
@@ -206,12 +209,12 @@ export const memberClusterKind: Kind = {
         ),
         serviceNetwork: {
           type: 'object',
-          description: 'How pods of other members are reached.',
+          description: 'How pods of this member and of other members reach each other.',
           properties: {
             type: {
               type: 'string',
               description:
-                'None: not at all; namespaces move whole. Flat: pods of all Flat members reach each other by their own addresses. Gateway: pods of all Gateway members reach Services of each other through a gateway that kcp runs in each of them.',
+                'None: they do not, so a namespace moves as a whole. Flat: pods of all Flat members reach each other by their own addresses. Gateway: pods of all Gateway members reach Services of each other through a gateway that kcp runs in each of them.',
               enum: [...serviceNetworks],
               default: 'None',
             },
@@ -233,12 +236,12 @@ export const memberClusterKind: Kind = {
           items: { type: 'string', minLength: 1, maxLength: 253 },
         },
         exportedAPIs: exportedApisSchema(
-          'Resources of CustomResourceDefinitions of this member that the logical clusters that may run workloads here get. Their objects are copied into the member. kcp needs rights for them there: kcp member join --export RESOURCE.GROUP.',
+          'Custom resources of this member that are offered to the logical clusters that may run workloads here. Their objects are copied into the member. kcp needs permissions for them there: kcp member join --export RESOURCE.GROUP.',
         ),
         taints: {
           type: 'array',
           description:
-            'Keep away what does not tolerate them. NoSchedule: takes nothing new. PreferNoSchedule: only if nothing else fits. NoExecute: what is there moves away too.',
+            'Keep away workloads that do not tolerate them. NoSchedule: no new workloads. PreferNoSchedule: new workloads only if no other member fits. NoExecute: running workloads move away, too.',
           maxItems: 64,
           'x-kubernetes-list-type': 'map',
           'x-kubernetes-list-map-keys': ['key', 'effect'],
@@ -256,7 +259,9 @@ export const memberClusterKind: Kind = {
           type: 'object',
           description: 'How much workloads may request here.',
           properties: {
-            limits: resourceListSchema('At most this in all. Absent: what its nodes can allocate.'),
+            limits: resourceListSchema(
+              'The most that all workloads together may request. Absent: what the nodes can allocate.',
+            ),
             reservePercent: {
               type: 'integer',
               format: 'int32',
@@ -271,7 +276,7 @@ export const memberClusterKind: Kind = {
     status: {
       type: 'object',
       default: unobservedStatus,
-      description: 'What was found; written by the operator.',
+      description: 'The observed state; written by the operator.',
       properties: {
         id: { type: 'string', description: "The uid of the member's namespace kube-system.", maxLength: 253 },
         version: { type: 'string', description: "The member's Kubernetes version.", maxLength: 253 },
@@ -308,17 +313,28 @@ export const memberClusterKind: Kind = {
         capacity: resourceListSchema('The capacity of its nodes that are Ready and take pods.'),
         allocatable: resourceListSchema('What these nodes can allocate.'),
         requested: resourceListSchema('What the pods of the workloads that are placed here request.'),
-        placed: { type: 'integer', format: 'int32', minimum: 0, description: 'Objects that have a copy there.' },
-        moving: { type: 'integer', format: 'int32', minimum: 0, description: 'While it drains: objects on their way.' },
+        placed: {
+          type: 'integer',
+          format: 'int32',
+          minimum: 0,
+          description: 'Number of workloads that have a copy here.',
+        },
+        moving: {
+          type: 'integer',
+          format: 'int32',
+          minimum: 0,
+          description: 'While it drains: number of workloads that are moving away.',
+        },
         held: {
           type: 'integer',
           format: 'int32',
           minimum: 0,
-          description: 'While it drains: objects that no other member cluster can take.',
+          description: 'While it drains: number of workloads that no other member cluster can take.',
         },
         remaining: {
           type: 'array',
-          description: 'While it drains: the first of these objects, those that can go nowhere first.',
+          description:
+            'While it drains: the first of these workloads; those that no other member cluster can take come first.',
           maxItems: maxRemaining,
           'x-kubernetes-list-type': 'atomic',
           items: {
@@ -341,7 +357,7 @@ export const memberClusterKind: Kind = {
             address: { type: 'string', maxLength: 259, description: 'HOST:PORT of its gateway.' },
             certificates: {
               type: 'array',
-              description: 'The certificates that its gateway may present, PEM: other gateways trust these alone.',
+              description: 'The certificates that its gateway may present, as PEM; other gateways trust only these.',
               maxItems: 4,
               items: { type: 'string', maxLength: 8192 },
             },
@@ -373,7 +389,7 @@ export const memberClusterKind: Kind = {
   ],
 }
 
-/** What an admin wants of the member; one that is being deleted drains. */
+/** The state that an admin has set; a member that is being deleted drains. */
 export function memberState({
   metadata,
   spec,

@@ -1,11 +1,11 @@
-// The gateway of a member whose pod network is not joined with that of other members: it passes connections to Services on. The
-// syncer and the program `kcp gateway` meet through objects of the member only, so everything they agree on is in this file.
+// The gateway of a member whose pod network is not connected to that of other members: it forwards connections to Services. The
+// syncer and the program `kcp gateway` communicate only through objects in the member; this file is their contract.
 
 /** How the other members reach the gateway of a member. */
 export interface MemberGateway {
   /** `HOST:PORT`; absent: not known yet. */
   address?: string
-  /** PEM: those that it may present. */
+  /** PEM: the certificates that it may present. */
   certificates?: string[]
 }
 
@@ -19,21 +19,21 @@ export interface GatewayReport extends Readonly<MemberGateway> {
 export const gatewayAddressPattern =
   '^([A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\\[[0-9A-Fa-f:.]{2,45}\\]):[0-9]{1,5}$'
 
-/** Label, `true` on each ConfigMap that tells a gateway of that of another member. */
+/** Label with value `true` on each ConfigMap that describes the gateway of another member. */
 export const gatewayPeerLabel = 'kcp.dev/gateway-peer'
 /** Annotation of an EndpointSlice whose address is the gateway: JSON of GatewayTarget. */
 export const gatewayTargetAnnotation = 'kcp.dev/gateway-target'
 /** Annotation of such a slice: the number of ready endpoints behind it. */
 export const readyEndpointsAnnotation = 'kcp.dev/ready-endpoints'
 
-/** Where the gateway of the other member leads a connection. */
+/** Where the gateway of the other member forwards a connection to. */
 export interface GatewayTarget {
   /** The name of the namespace in every member. */
   readonly namespace: string
   readonly service: string
 }
 
-/** Whether connections to the Service pass gateways: these carry TCP to the address of a Service, not to single pods. */
+/** Whether connections to the Service can use gateways: these forward TCP to the address of a Service, not to single pods. */
 export function crossesGateways(service: Readonly<Record<string, unknown>>): boolean {
   const {
     type,
@@ -50,7 +50,7 @@ export function crossesGateways(service: Readonly<Record<string, unknown>>): boo
 
 /** Ports of a gateway at which pods reach Services of other members; they are below those of outgoing connections. */
 export const gatewayListenerPorts = { first: 10_000, last: 29_999 } as const
-/** As many of them may lead to Services of one logical cluster. */
+/** How many of them may be for Services of one logical cluster. */
 export const maxGatewayPortsPerCluster = 2000
 /** The port at which gateways reach each other. */
 export const gatewayPort = 8443

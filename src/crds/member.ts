@@ -1,5 +1,5 @@
-// Member: what a tenant sees of a MemberCluster that its logical cluster may use. Read-only and stored nowhere: the API server makes it
-// from the MemberCluster when it is asked for.
+// Member: what a tenant sees of a MemberCluster that its logical cluster may use. Read-only and not stored: the API server makes it
+// from the MemberCluster for each request.
 import type { Condition, KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
 import { ageColumn, conditionColumn, conditionsSchema, reasonColumn } from './conditions.ts'
 import { crdOf, type CustomResourceDefinition, type Kind } from './crd.ts'
@@ -13,7 +13,7 @@ export interface Member extends KubeObject {
 }
 
 export interface MemberViewStatus {
-  /** Of its Kubernetes. */
+  /** The version of Kubernetes in the member. */
   version?: string
   serviceNetwork: ServiceNetwork
   taints: readonly Readonly<Taint>[]
@@ -36,7 +36,7 @@ export const memberKind: Kind = {
   properties: {
     status: {
       type: 'object',
-      description: 'What is known of it.',
+      description: 'The observed state.',
       properties: {
         version: { type: 'string', description: 'The version of its Kubernetes.' },
         serviceNetwork: {
@@ -46,7 +46,7 @@ export const memberKind: Kind = {
         },
         taints: {
           type: 'array',
-          description: 'What workloads must tolerate to run there.',
+          description: 'Taints that workloads must tolerate to run there.',
           items: {
             type: 'object',
             properties: { key: { type: 'string' }, value: { type: 'string' }, effect: { type: 'string' } },
@@ -54,7 +54,7 @@ export const memberKind: Kind = {
         },
         classes: {
           type: 'array',
-          description: 'The classes that workloads may name there.',
+          description: 'The classes that workloads may use there.',
           items: {
             type: 'object',
             properties: { kind: { type: 'string' }, names: { type: 'array', items: { type: 'string' } } },

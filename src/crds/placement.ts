@@ -26,7 +26,7 @@ export interface PlacementSpec {
   failover?: { tolerationSeconds?: number }
   replicas?: PlacementReplicas
   move?: PlacementMove
-  /** Counts in Placements of admins alone. */
+  /** Ignored in Placements of tenants. */
   rebalance?: PlacementRebalance
 }
 
@@ -40,7 +40,7 @@ export interface PlacementMove {
   readonly forwardSeconds?: number
 }
 
-/** When workloads that run move from fuller to emptier members. */
+/** When running workloads move from fuller to emptier members. */
 export interface PlacementRebalance {
   /** Default Move. */
   readonly mode?: 'Move' | 'Never'
@@ -70,10 +70,10 @@ export interface DivisionBound {
 }
 
 export interface PlacementStatus {
-  /** Number of workloads about which this Placement decides, and of those that are Held. */
+  /** Number of workloads for which this Placement decides, and how many of them are Held. */
   workloads?: number
   held?: number
-  /** Where they are to run: the first maxListed by name. */
+  /** The members chosen for them: the first maxListed by name. */
   clusters?: { name: string; workloads: number }[]
   /** Members that cannot take a workload that is Held: the first maxListed by name. */
   rejected?: { cluster: string; reason: string; message: string }[]
@@ -81,7 +81,7 @@ export interface PlacementStatus {
   conditions?: Condition[]
 }
 
-/** Entries of the lists in the status of a Placement. */
+/** How many entries the lists in the status of a Placement have. */
 export const maxListed = 50
 
 export const placementConditions = ['Scheduled'] as const
@@ -99,21 +99,22 @@ export const placementKind: Kind = {
   properties: {
     spec: {
       type: 'object',
-      description: 'What is wanted.',
+      description: 'The desired state.',
       properties: {
         priority: {
           type: 'integer',
           format: 'int32',
           default: 0,
-          description: 'Where several Placements apply, the highest decides; then the oldest; then the first by name.',
+          description:
+            'If several Placements apply, the one with the highest priority decides, then the oldest, then the first by name.',
         },
         logicalClusterSelector: labelSelectorSchema(
-          'Which logical clusters this is about, by the labels of their LogicalCluster. Absent or empty: all.',
+          'Which logical clusters this applies to, by the labels of their LogicalCluster. Absent or empty: all.',
         ),
-        namespaceSelector: labelSelectorSchema('Which namespaces this is about. Absent or empty: all.'),
+        namespaceSelector: labelSelectorSchema('Which namespaces this applies to. Absent or empty: all.'),
         clusters: {
           type: 'array',
-          description: 'Names of the member clusters to run on, on all of them. Empty: nowhere.',
+          description: 'Names of member clusters; workloads run on all of them. Empty: nowhere.',
           maxItems: 64,
           'x-kubernetes-list-type': 'set',
           items: { type: 'string', minLength: 1, maxLength: 253 },
@@ -134,7 +135,8 @@ export const placementKind: Kind = {
         },
         prefer: {
           type: 'array',
-          description: 'Which member clusters are better. The weights of those that match are added.',
+          description:
+            'Which member clusters are preferred. The weights of the entries that match a member cluster are added.',
           maxItems: 64,
           'x-kubernetes-list-type': 'atomic',
           items: {
@@ -148,7 +150,7 @@ export const placementKind: Kind = {
         },
         tolerations: {
           type: 'array',
-          description: 'Taints of member clusters that do not keep these workloads away; the rules are those of pods.',
+          description: 'Taints of member clusters that these workloads tolerate; the rules are those of pods.',
           maxItems: 64,
           'x-kubernetes-list-type': 'atomic',
           items: {
@@ -163,7 +165,7 @@ export const placementKind: Kind = {
         },
         failover: {
           type: 'object',
-          description: 'What happens when a member cluster does not answer any more.',
+          description: 'What happens when a member cluster stops answering.',
           properties: {
             tolerationSeconds: {
               type: 'integer',
@@ -171,7 +173,7 @@ export const placementKind: Kind = {
               minimum: 0,
               maximum: 31536000,
               description:
-                'After how many seconds without an answer the workloads start elsewhere, but not before 40. Default 300.',
+                'After how many seconds without an answer the workloads start elsewhere; values below 40 count as 40. Default 300.',
             },
           },
         },
@@ -185,14 +187,14 @@ export const placementKind: Kind = {
               enum: ['Duplicate', 'Divide'],
               default: 'Duplicate',
               description:
-                'Duplicate: every member cluster that is chosen runs all replicas. Divide: together they run as many as the workload asks for, on all that are named or, if none is, on all that may be chosen.',
+                'Duplicate: every chosen member cluster runs all replicas. Divide: member clusters share the replicas: those that are named or, if none is named, all that can take the workload.',
             },
             division: {
               type: 'string',
               enum: ['Balanced', 'Weighted', 'ByCapacity'],
               default: 'Balanced',
               description:
-                'Balanced: evenly. Weighted: by the weights of bounds. ByCapacity: by what each member cluster can take in all.',
+                'Balanced: evenly. Weighted: by the weights in bounds. ByCapacity: by how many replicas each member cluster could take.',
             },
             bounds: {
               type: 'array',
@@ -209,7 +211,7 @@ export const placementKind: Kind = {
                     type: 'integer',
                     format: 'int32',
                     minimum: 0,
-                    description: 'It has as many before others get more than theirs.',
+                    description: 'It gets this many replicas before any member cluster gets more than its min.',
                   },
                   max: { type: 'integer', format: 'int32', minimum: 0 },
                   weight: { type: 'integer', format: 'int32', minimum: 1, maximum: 1000, description: 'Default 1.' },
@@ -234,14 +236,14 @@ export const placementKind: Kind = {
               minimum: 5,
               maximum: 3600,
               description:
-                'How long pods keep running after they take no new requests: the time that long connections have to end. Default 10.',
+                'How long pods keep running after they stop getting new requests, so that long connections can end. Default 10.',
             },
             soakSeconds: {
               type: 'integer',
               format: 'int32',
               minimum: 0,
               maximum: 3600,
-              description: 'How long the new pods must serve before the old ones take no new requests. Default 2.',
+              description: 'How long the new pods must serve before the old ones stop getting new requests. Default 2.',
             },
             forwardSeconds: {
               type: 'integer',
@@ -249,14 +251,14 @@ export const placementKind: Kind = {
               minimum: 0,
               maximum: 86400,
               description:
-                'How long a member cluster that nothing of the namespace runs in any more forwards requests of clients that still know the addresses of its Ingresses and load balancers: at least the time to live of their DNS records. Default 60.',
+                'How long a member cluster keeps forwarding requests after the last workload of the namespace has left it, for clients that still have the addresses of its Ingresses and load balancers. Set it to at least the time to live of their DNS records. Default 60.',
             },
           },
         },
         rebalance: {
           type: 'object',
           description:
-            'Moves workloads that run from fuller to emptier member clusters. Counts in Placements of administrators alone. Absent in all that apply: what runs is never moved for balance.',
+            'Moves running workloads from fuller to emptier member clusters. Ignored in Placements of tenants. If no Placement that applies has it, running workloads are never moved for balance.',
           properties: {
             mode: {
               type: 'string',
@@ -270,7 +272,7 @@ export const placementKind: Kind = {
               minimum: 5,
               maximum: 100,
               description:
-                'A workload moves only if the member cluster that it leaves is fuller, by at least as many percent of what may be requested there, than the one it goes to is with it. Default 20.',
+                'A workload moves only if the member cluster that it leaves is fuller than the other one would be with the workload, by at least this many percentage points. Default 20.',
             },
             maxMoves: {
               type: 'integer',
@@ -284,14 +286,15 @@ export const placementKind: Kind = {
               format: 'int32',
               minimum: 0,
               maximum: 31536000,
-              description: 'How long a workload stays where it is after its last move, of any cause. Default 3600.',
+              description:
+                'How long a workload stays where it is after its last move, whatever caused it. Default 3600.',
             },
           },
         },
         spread: {
           type: 'array',
           description:
-            'Keeps the copies of a logical cluster even over domains. A namespace stays together nevertheless.',
+            'Spreads the copies of a logical cluster evenly over domains. The workloads of a namespace still stay together.',
           maxItems: 8,
           'x-kubernetes-list-type': 'map',
           'x-kubernetes-list-map-keys': ['topologyKey'],
@@ -320,18 +323,18 @@ export const placementKind: Kind = {
     },
     status: {
       type: 'object',
-      description: 'What was found; written by the operator.',
+      description: 'The observed state; written by the operator.',
       properties: {
         workloads: {
           type: 'integer',
           format: 'int32',
           minimum: 0,
-          description: 'Workloads about which this Placement decides.',
+          description: 'Number of workloads for which this Placement decides.',
         },
-        held: { type: 'integer', format: 'int32', minimum: 0, description: 'Of these, the ones that are Held.' },
+        held: { type: 'integer', format: 'int32', minimum: 0, description: 'How many of these are Held.' },
         clusters: {
           type: 'array',
-          description: 'Where these workloads are to run; the first by name.',
+          description: 'The member clusters chosen for these workloads; the first by name.',
           maxItems: maxListed,
           'x-kubernetes-list-type': 'map',
           'x-kubernetes-list-map-keys': ['name'],

@@ -3,7 +3,7 @@ import type { KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
 import { ageColumn } from './conditions.ts'
 import type { Kind } from './crd.ts'
 
-/** Fields are at the top and not in `spec`: people do not edit Records, and each byte counts for every object. */
+/** Fields are at the top and not in `spec`: people do not edit Records, and each byte is stored for every object. */
 export interface StorageRecord extends KubeObject {
   apiVersion: 'storage.kcp.dev/v1'
   kind: 'Record'
@@ -19,7 +19,7 @@ export interface StorageRecord extends KubeObject {
   data: string
 }
 
-/** Labels of a Record, by which, and by its namespace (the bucket), lists are selected. */
+/** Labels of a Record. Lists select Records by these and by their namespace (the bucket). */
 export const recordClusterLabel = 'storage.kcp.dev/cluster'
 export const recordResourceLabel = 'storage.kcp.dev/resource'
 
@@ -30,7 +30,7 @@ export const recordKind: Kind = {
   plural: 'records',
   scope: 'Namespaced',
   description:
-    'A Record keeps one object of a logical cluster. It is written by the API server of kcp alone; use kubectl on the logical cluster instead. Its fields: cluster, the id of the logical cluster; resource, with the group; namespace and name of the object there; data, the object itself.',
+    'A Record contains one object of a logical cluster. Only the API server of kcp writes it; use kubectl on the logical cluster instead. Its fields: cluster, the id of the logical cluster; resource, with the group; namespace and name of the object there; data, the object itself.',
   // The store checks the other fields when it reads a Record (store/host/record-codec.ts).
   open: true,
   properties: { data: { type: 'string', description: 'The object itself.' } },

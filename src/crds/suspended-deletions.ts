@@ -28,8 +28,8 @@ export function suspendedDeletionsText(member: string, suspended: readonly Suspe
   const of = first?.cluster === undefined ? 'all logical clusters' : `logical cluster "${first.cluster}"`
   const more = suspended.length > 1 ? ` (and of ${suspended.length - 1} more logical clusters)` : ''
   return (
-    `${first?.missing} of the ${first?.total} workloads of ${of}${more} that run there are gone upstream, and nobody was seen to ` +
-    `delete them: they are left running. Restore them upstream; or let go what is not there any more: ` +
+    `${first?.missing} of the ${first?.total} workloads of ${of}${more} that run there are gone upstream, but kcp saw no ` +
+    `deletion of them: their copies keep running. Restore the workloads upstream, or allow kcp to delete the copies: ` +
     `kubectl annotate --overwrite memberclusters ${member} ${acceptDeletionsAnnotation}=TIME, an RFC 3339 time such as the end of this hour`
   )
 }

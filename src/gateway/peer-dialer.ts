@@ -38,7 +38,7 @@ export class PeerDialer {
     try {
       leg.stream.write(requestLine(target))
       const answer = tryParseAnswer(await readLine(leg.stream, { maxBytes: maxLineBytes, timeoutMs: answerMs }))
-      if (answer === undefined) throw new Error('the other gateway answers in another way')
+      if (answer === undefined) throw new Error('the other gateway sent an answer that this one does not understand')
       if (!answer.ok) throw new RefusedByPeer(answer.reason)
       return leg
     } catch (error) {
@@ -99,7 +99,7 @@ export class PeerDialer {
       secure.once('secureConnect', () => {
         const fingerprint = presented()
         if (fingerprint === undefined || !fingerprints.has(fingerprint)) {
-          fail(new Error(`what answers at the address of "${member}" has another certificate`))
+          fail(new Error(`the server at the address of "${member}" has another certificate`))
           return
         }
         if (secure.alpnProtocol !== gatewayProtocol) {

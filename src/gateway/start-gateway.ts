@@ -175,7 +175,7 @@ class RunningGateway implements Gateway {
   #notReady(): string | undefined {
     if (this.#isLeaving || this.#isStopping) return 'it is stopping'
     if (this.#wasReady) return undefined
-    if (!this.#view.hasSynced) return 'its lists are not there yet'
+    if (!this.#view.hasSynced) return 'its lists are not complete yet'
     if (this.#server === undefined) return 'it has no identity yet'
     if (!this.#listeners.isComplete) return 'it does not listen on every port yet'
     this.#wasReady = true

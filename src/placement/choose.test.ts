@@ -300,8 +300,7 @@ describe('a workload that grows beyond what an admin lets its member have', () =
         {
           cluster: 'a',
           reason: 'InsufficientCapacity',
-          message:
-            '6 of 10 replicas run there: member cluster "a" has no room: it needs cpu=10, of cpu=8 are free cpu=6',
+          message: '6 of 10 replicas run there: member cluster "a" has no room: it needs cpu=10; free: cpu=6 of cpu=8',
         },
       ])
     })
@@ -477,7 +476,7 @@ describe('the filters and scores', () => {
     const demand = { ...noDemand, requests: amountsOf({ cpu: '3', memory: '1Gi' }) }
     const full = candidate('a', { limits: amountsOf({ cpu: '4', memory: '8Gi' }), requested: cpu('1500m') })
     expect(choose({ target: best, demand, candidates: [full], current: [] }).held[0]?.message).to.equal(
-      'member cluster "a" has no room: it needs cpu=3, of cpu=4 are free cpu=2500m',
+      'member cluster "a" has no room: it needs cpu=3; free: cpu=2500m of cpu=4',
     )
   })
 })

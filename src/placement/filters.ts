@@ -142,7 +142,7 @@ export function refuseFull(candidate: Candidate, { requests }: Demand): string |
   if (missing.size === 0) return undefined
   const short = (amounts: Amounts): string =>
     amountsText(new Map([...amounts].filter(([name]) => missing.has(name)))) || 'nothing'
-  return `${named(candidate)} has no room: it needs ${short(requests)}, of ${short(limits)} are free ${short(free)}`
+  return `${named(candidate)} has no room: it needs ${short(requests)}; free: ${short(free)} of ${short(limits)}`
 }
 
 /** What is left of the limits; nothing, not less, where more is requested. */

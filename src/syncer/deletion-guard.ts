@@ -59,7 +59,7 @@ export class DeletionGuard implements DeletionChecks {
       if (count === undefined) continue
       this.#suspended.set(cluster, recount)
       throw serviceUnavailable(
-        `${count.missing} of ${count.total} workloads in the member are gone upstream, and nobody was seen to delete them: deletions are suspended`,
+        `${count.missing} of ${count.total} workloads in the member are gone upstream, but kcp saw no deletion of them: deletions in the member are suspended`,
       )
     }
   }

@@ -20,7 +20,7 @@ export async function reportMissingClass(
   const { member, clock, log, upstream } = context
   const missing = missingIngressClass(ingress, member.classesOf?.('IngressClass'))
   if (missing === undefined || told.get(ingress) === missing) return
-  const message = `member cluster "${member.name}" has no IngressClass "${missing}": nothing there serves the Ingress until it has`
+  const message = `member cluster "${member.name}" has no IngressClass "${missing}": nothing there serves the Ingress until it has one`
   const { cluster, namespace, name } = visit
   const { uid = '', resourceVersion = '' } = ingress.metadata
   const now = timestamp(clock.now())

@@ -345,7 +345,7 @@ describe('rebalancing, in a model of members that are compared every minute', fu
     expect(placementHistory(moved)[0]).to.deep.include({
       cause: 'Rebalance',
       message:
-        'member cluster "a" is 75 % full, "b" will be 13 % with it; Placement "balance" moves what gains 20 percent points',
+        'member cluster "a" is 75 % full, "b" will be 13 % full with this workload; Placement "balance" moves workloads for a difference of 20 percentage points',
     })
     expect(Object.keys(placedOn(moved))).to.deep.equal(['b'])
   })

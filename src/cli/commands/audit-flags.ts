@@ -16,11 +16,11 @@ export function withAuditFlags(command: Command): Command {
     .option(
       '--audit-log <path>',
       'write one JSON line per request: an Event of audit.k8s.io/v1 at level Metadata; - is standard output. ' +
-        'SIGHUP reopens the file. Lines that a slow disk does not take are dropped and counted (kcp_audit_lines_dropped_total)',
+        'SIGHUP reopens the file. If the disk is too slow, lines are dropped and counted (kcp_audit_lines_dropped_total)',
     )
     .option(
       '--audit-log-maxsize <MiB>',
-      'a file of this size is renamed to NAME-TIME.EXT and a new one is begun; 0: never',
+      'a file of this size is renamed to NAME-TIME.EXT and a new one is started; 0: never',
       parseCount,
       100,
     )

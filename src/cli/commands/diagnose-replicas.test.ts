@@ -21,25 +21,25 @@ describe('what kcp diagnose says about replicas', () => {
       title: 'two that share',
       items: [lease('a', half + otherHalf), lease('b', otherHalf + half)],
       said: [
-        'ok: kcp apiserver "a" at 10.0.0.1:6444 answers for 128 of 256 parts of the logical clusters',
-        'ok: kcp apiserver "b" at 10.0.0.1:6444 answers for 128 of 256 parts of the logical clusters',
+        'ok: kcp apiserver "a" at 10.0.0.1:6444 answers for 128 of 256 buckets of logical clusters',
+        'ok: kcp apiserver "b" at 10.0.0.1:6444 answers for 128 of 256 buckets of logical clusters',
       ],
     },
     {
       title: 'one that is gone, and a part that nobody has',
       items: [lease('a', half + otherHalf, '2026-01-01T00:00:00.000000Z')],
       said: [
-        'wrong: kcp apiserver "a" at 10.0.0.1:6444 last renewed its Lease 20s ago, and holds 128 of 256 parts of the logical clusters',
-        'wrong: nobody answers for 128 of 256 parts of the logical clusters',
+        'wrong: kcp apiserver "a" at 10.0.0.1:6444 last renewed its Lease 20s ago, and holds 128 of 256 buckets of logical clusters',
+        'wrong: no replica answers for 128 of 256 buckets of logical clusters',
       ],
     },
     {
       title: 'two that claim the same',
       items: [lease('a', 'f'.repeat(64)), lease('b', half + otherHalf)],
       said: [
-        'ok: kcp apiserver "a" at 10.0.0.1:6444 answers for 256 of 256 parts of the logical clusters',
-        'ok: kcp apiserver "b" at 10.0.0.1:6444 answers for 128 of 256 parts of the logical clusters',
-        'wrong: 128 parts of the logical clusters are moving between replicas',
+        'ok: kcp apiserver "a" at 10.0.0.1:6444 answers for 256 of 256 buckets of logical clusters',
+        'ok: kcp apiserver "b" at 10.0.0.1:6444 answers for 128 of 256 buckets of logical clusters',
+        'wrong: 128 buckets of logical clusters are moving between replicas',
       ],
     },
   ])

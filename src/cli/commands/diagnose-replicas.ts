@@ -19,7 +19,7 @@ function replicaFinding(lease: ReplicaLease, nowMs: number): Finding {
   const what = `kcp apiserver "${name}" at ${address}`
   const { renewTime = '', leaseDurationSeconds = 0 } = lease.spec ?? {}
   const ageMs = nowMs - Date.parse(renewTime)
-  const share = `${claims.size} of ${bucketCount} parts of the logical clusters`
+  const share = `${claims.size} of ${bucketCount} buckets of logical clusters`
   if (ageMs <= leaseDurationSeconds * 1000) return right(`${what} answers for ${share}`)
   return wrong(`${what} last renewed its Lease ${ageText(ageMs)} ago, and holds ${share}`, start)
 }
@@ -29,9 +29,11 @@ function bucketFindings(leases: readonly ReplicaLease[]): Finding[] {
   for (const lease of leases) for (const bucket of replicaOf(lease).claims) counts[bucket] = (counts[bucket] ?? 0) + 1
   const none = counts.filter((count) => count === 0).length
   const several = counts.filter((count) => count > 1).length
-  const todo = 'ask again in 15 seconds: if it stays so, see the logs of kcp apiserver'
+  const todo = 'run this again in 15 seconds; if nothing has changed, see the logs of kcp apiserver'
   return [
-    ...(none === 0 ? [] : [wrong(`nobody answers for ${none} of ${bucketCount} parts of the logical clusters`, todo)]),
-    ...(several === 0 ? [] : [wrong(`${several} parts of the logical clusters are moving between replicas`, todo)]),
+    ...(none === 0
+      ? []
+      : [wrong(`no replica answers for ${none} of ${bucketCount} buckets of logical clusters`, todo)]),
+    ...(several === 0 ? [] : [wrong(`${several} buckets of logical clusters are moving between replicas`, todo)]),
   ]
 }

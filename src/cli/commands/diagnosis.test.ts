@@ -117,6 +117,11 @@ describe('a diagnosis', () => {
       if (!ok) expect(finding?.todo).to.match(/\w{3}/)
     })
 
+  it('tells what to do about a member that is lost', () => {
+    const found = objectFinding(cluster([condition('Ready', 'Unknown', 'Lost', 'no answer for 40 s')]), options)
+    expect(found?.todo).to.contain('kcp fence')
+  })
+
   it('says nothing about an object that is well', () => {
     expect(objectFinding(cluster([condition('Ready', 'True', 'Served', 'it is')]), options)).to.equal(undefined)
   })

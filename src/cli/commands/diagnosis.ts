@@ -170,6 +170,7 @@ const todos: Readonly<Record<string, string>> = {
   NotServed: 'check that kcp apiserver runs and that the operator can reach it',
   NameNotAllowed: 'create it under another name',
   Unreachable: 'check that the API server of the member runs and that kcp operator can reach it',
+  Lost: 'check that the API server of the member runs and that kcp operator can reach it; if the member is off: kcp fence',
   CredentialsInvalid: "renew the credentials: run 'kcp member join' again",
   Refused: "renew the credentials: run 'kcp member join' again",
   ConnectionUnusable: "replace the kubeconfig of the member: run 'kcp member join' again",

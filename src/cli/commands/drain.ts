@@ -1,4 +1,4 @@
-// `kcp drain MEMBER`: everything that runs in a member cluster moves to others, or what would move where.
+// `kcp drain MEMBER`: moves everything that runs in a member cluster to others, or shows what would move where.
 import { Command } from 'commander'
 import { withInstallation } from './installation-flags.ts'
 import { loadedLate } from './loaded-late.ts'
@@ -8,7 +8,10 @@ export function drainCommand(): Command {
   return withInstallation(new Command('drain'))
     .description('move everything that runs in a member cluster to others (spec.state: Draining)')
     .argument('<member>', 'name of the MemberCluster')
-    .option('--dry-run', 'only tell what would go where, and what nothing can take')
-    .option('--undo', 'take workloads there again (spec.state: Active); what has moved stays where it is')
+    .option('--dry-run', 'only show which workload would go where, and which have nowhere to go')
+    .option(
+      '--undo',
+      'let the member take workloads again (spec.state: Active); workloads that have moved stay where they are',
+    )
     .action(loadedLate(() => import('./run-drain.ts')))
 }

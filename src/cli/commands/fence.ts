@@ -6,8 +6,10 @@ import { loadedLate } from './loaded-late.ts'
 /** The command `fence`. */
 export function fenceCommand(): Command {
   return withInstallation(new Command('fence'))
-    .description('tell that a member cluster that does not answer is switched off, so that all of it starts elsewhere')
+    .description(
+      'declare that a member cluster that does not answer is switched off, so that all its workloads start elsewhere',
+    )
     .argument('<member>', 'name of the MemberCluster')
-    .option('--undo', 'take workloads there again as soon as it answers')
+    .option('--undo', 'let the member take workloads again as soon as it answers')
     .action(loadedLate(() => import('./run-fence.ts')))
 }

@@ -5,7 +5,7 @@ import { loadedLate } from './loaded-late.ts'
 
 export function kubeconfigCommand(): Command {
   return withInstallation(new Command('kubeconfig'))
-    .description('print a kubeconfig for a logical cluster: admin inside it, nothing outside')
+    .description('print a kubeconfig for a logical cluster, with admin rights inside it and none outside')
     .argument('<name>', 'name of the LogicalCluster')
     .option('--days <days>', 'validity of the client certificate', '365')
     .action(loadedLate(() => import('./run-kubeconfig.ts')))

@@ -12,14 +12,16 @@ export function memberJoinCommand(): Command {
     'Flat: pods of members reach each other by address; Gateway: they reach Services of each other through a gateway that kcp runs in each; None: they do not',
   )
   const join = withInstallation(new Command('join'))
-    .description('register a cluster: an identity of kcp in it with the rights that syncing needs, and a MemberCluster')
+    .description(
+      "register a cluster: create kcp's identity in it, with the permissions that syncing needs, and a MemberCluster",
+    )
     .argument('<name>', 'name of the MemberCluster')
-  return withRequired(join, '--kubeconfig <file>', 'kubeconfig of an admin of that cluster; used once, not kept')
+  return withRequired(join, '--kubeconfig <file>', 'kubeconfig of an admin of that cluster; used once, not stored')
     .option('--context <name>', 'context in that file (default: its current one)')
     .addOption(network.choices(serviceNetworks).default('None'))
     .option(
       '--export <resource.group...>',
-      'custom resources of that cluster that logical clusters get, besides those they get already',
+      'offer these custom resources of that cluster to logical clusters, in addition to those that it offers already',
       [],
     )
     .action(loadedLate(() => import('./run-member-join.ts')))

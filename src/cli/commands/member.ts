@@ -4,6 +4,6 @@ import { memberJoinCommand } from './member-join.ts'
 
 export function memberCommand(): Command {
   return new Command('member')
-    .description('register clusters that run what tenants apply')
+    .description('register clusters that run the workloads of tenants')
     .addCommand(memberJoinCommand())
 }

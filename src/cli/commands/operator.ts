@@ -9,8 +9,14 @@ export function operatorCommand(): Command {
   const command = new Command('operator')
     .description('reconcile LogicalClusters and MemberClusters of a host, place workloads, sync members')
     .option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)')
-    .option('--apiserver-url <url>', "kcp apiserver's direct listener (default: what it has published in the host)")
-    .option('--host-url <url>', "the host's API endpoint as tenants reach it, for status.url (default: as we reach it)")
+    .option(
+      '--apiserver-url <url>',
+      "URL of kcp apiserver's direct listener (default: the one that it has published in the host)",
+    )
+    .option(
+      '--host-url <url>',
+      "URL at which tenants reach the host's API endpoint, for status.url (default: the one that kcp uses itself)",
+    )
     .option(
       '--metrics-port <port>',
       'serve /metrics over TLS on this port, to the client certificate of Secret kcp-metrics-client (default: not served)',

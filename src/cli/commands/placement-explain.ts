@@ -7,7 +7,7 @@ import { withRequired } from './with-required.ts'
 /** The command `placement`, with `explain` below it. */
 export function placementCommand(): Command {
   const explain = withInstallation(new Command('explain'))
-    .description('tell why a workload runs where it does: what each filter and score says of each member cluster')
+    .description('show why a workload runs where it does: what each filter and score says about each member cluster')
     .argument('<workload>', 'KIND/NAME, such as deployment/web')
   withRequired(explain, '--cluster <name>', 'the LogicalCluster that it is in')
     .option('-n, --namespace <name>', 'its namespace', 'default')

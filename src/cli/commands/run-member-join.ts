@@ -19,7 +19,9 @@ export async function run(name: string, flags: Flags): Promise<void> {
   const exported = flags.export.map((name) => {
     const api = tryExportedApi(name)
     if (api === undefined)
-      throw new Error(`"${name}" is no name of a CustomResourceDefinition: RESOURCE.GROUP, such as widgets.example.com`)
+      throw new Error(
+        `"${name}" is not the name of a CustomResourceDefinition, which is RESOURCE.GROUP, such as widgets.example.com`,
+      )
     return api
   })
   const signal = processSignal()

@@ -37,13 +37,13 @@ async function add({ client }: Host, signal: AbortSignal): Promise<string> {
 
 async function use({ client }: Host, signal: AbortSignal): Promise<string> {
   await changeSealKeys(client, { namespace: installationNamespace, change: withNextKeyInUse, signal })
-  return `the new key is the one that seals. Next: ${restart}; then kcp seal-key reseal`
+  return `the new key will seal after a restart. Next: ${restart}; then kcp seal-key reseal`
 }
 
 async function reseal({ client }: Host, signal: AbortSignal): Promise<string> {
   const { resealed, left } = await resealSecrets(client, signal)
-  if (left > 0) throw new ExitError(`${resealed} Secrets were sealed anew, ${left} were not: try again`)
-  return `${resealed} Secrets were sealed anew. Next, when no backup from before is needed: kcp seal-key drop`
+  if (left > 0) throw new ExitError(`${resealed} Secrets were sealed with the new key, ${left} were not: try again`)
+  return `${resealed} Secrets were sealed with the new key. Next, when no older backup is needed any more: kcp seal-key drop`
 }
 
 async function drop({ client }: Host, signal: AbortSignal): Promise<string> {

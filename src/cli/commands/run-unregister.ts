@@ -7,5 +7,5 @@ import { openHost } from '../roles/host-installation.ts'
 export async function run({ kubeconfig }: { readonly kubeconfig?: string }): Promise<void> {
   await using host = await openHost(kubeconfig)
   await unregister(host.client, processSignal())
-  console.log('the APIService of kcp is not in the host any more')
+  console.log('the APIService of kcp was removed from the host')
 }

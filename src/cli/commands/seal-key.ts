@@ -19,6 +19,8 @@ export function sealKeyCommand(): Command {
     .description("replace the key with which tenants' Secrets are sealed in a host: add, use, reseal, drop")
     .addCommand(step('add', 'first: add a key that seals nothing yet'))
     .addCommand(step('use', 'second, after a restart: seal with it from now on'))
-    .addCommand(step('reseal', 'third, after a restart: seal anew what a former key has sealed'))
-    .addCommand(step('drop', 'last: remove former keys; backups of the host from before cannot be read any more'))
+    .addCommand(
+      step('reseal', 'third, after a restart: seal all Secrets with the new key that a former key has sealed'),
+    )
+    .addCommand(step('drop', 'last: remove former keys, without which older backups of the host cannot be read'))
 }

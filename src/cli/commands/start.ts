@@ -15,14 +15,18 @@ export function startCommand(): Command {
   )
   const command = withRequired(start, '--root-dir <dir>', 'directory of all data; created if missing')
     .option('--port <port>', 'port to listen on', parsePort, 6443)
-    .option('--bind-address <address>', 'address to listen on; 0.0.0.0 for pods in members to reach it', '127.0.0.1')
+    .option(
+      '--bind-address <address>',
+      'address to listen on; use 0.0.0.0 if pods in members must reach it',
+      '127.0.0.1',
+    )
     .option(
       '--advertise-address <host>',
       'host name or address by which pods in members reach this server (default: the bind address)',
     )
     .option(
       '--metrics-client-secret <name>',
-      'keep a client certificate that may read /metrics, and nothing else, in this Secret of namespace kcp-system of the cluster we run in (or of KUBECONFIG)',
+      'write a client certificate that may only read /metrics into this Secret, and renew it; the Secret is in namespace kcp-system of the cluster that kcp runs in (or of KUBECONFIG)',
     )
     .option('--gateway-image <image>', 'the image of kcp for gateways in members (default: that of this version)')
     .addOption(logLevelOption('warn'))

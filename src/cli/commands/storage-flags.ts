@@ -21,8 +21,8 @@ export function withStorageFlags(command: Command): Command {
   return command
     .option(
       '--storage-per-cluster <MiB>',
-      'how much one logical cluster may keep, counting half a KiB per object; above it creations are refused (403) and ' +
-        'other requests go on; 0: no limit',
+      'how much one logical cluster may store, plus half a KiB per object; above it creations are refused (403) and ' +
+        'other requests still work; 0: no limit',
       parseCount,
       1024,
     )

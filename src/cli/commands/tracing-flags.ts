@@ -19,8 +19,8 @@ export function withTracingFlags(command: Command): Command {
     )
     .option(
       '--tracing-sampling-rate-per-million <count>',
-      'of a million traces that begin here, how many are recorded; those of administrators of the installation are recorded if ' +
-        'their client records them',
+      'how many of a million traces that begin in this process are recorded; a trace that a client of an administrator began is ' +
+        'recorded if the client records it',
       parseRate,
       0,
     )

@@ -18,7 +18,7 @@ export function operatorMetrics(metrics: Pick<Metrics, 'gauge'>): OperatorMetric
   for (const ready of ['True', 'False', 'Unknown']) members.set(0, { ready })
   const heldWorkloads = metrics.gauge({
     name: 'kcp_held_workloads',
-    help: 'Workloads of which placement holds a copy back, because a wish cannot be met',
+    help: 'Workloads that are held, because no suitable member cluster can take a copy',
   })
   heldWorkloads.set(0)
   return { members, heldWorkloads }

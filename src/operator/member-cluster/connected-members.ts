@@ -68,8 +68,9 @@ export class ConnectedMembers implements AsyncDisposable {
   async connect(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<KubeClient> {
     const { name } = object.metadata
     const found = await memberKubeconfig(object, this.#clusters, signal)
-    if (found.kind === 'noReference') throw new Error('it has no spec.connection: an agent is expected to connect')
-    if (found.kind === 'noSecret') throw new Error(`Secret "${found.secret}" with key "${found.key}" is not there`)
+    if (found.kind === 'noReference')
+      throw new Error('it has no spec.connection.kubeconfigSecretRef, which kcp member join sets')
+    if (found.kind === 'noSecret') throw new Error(`Secret "${found.secret}" with key "${found.key}" does not exist`)
     const known = this.#connections.get(name)
     if (known?.kubeconfig === found.text) return known.client
     const connection = await connectToMember(found.text, { answerTimeoutMs: memberTimeouts.answerMs })

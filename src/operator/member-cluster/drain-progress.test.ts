@@ -33,7 +33,7 @@ describe('the progress of a drain', () => {
   it('says that a Job is waited for', () => {
     const { cluster, workload: object } = workload('backup', { east: 'Serving' })
     expect(lines({ cluster, workload: { ...object, kind: 'Job' } })).to.deep.equal([
-      'backup Held: it ends where it began, or somebody deletes it',
+      'backup Held: it does not move: it stays until it ends or somebody deletes it',
     ])
   })
   it('counts all and lists the first fifty', () => {

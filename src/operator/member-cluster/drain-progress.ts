@@ -56,7 +56,7 @@ function remainingOf(member: string, { cluster, workload }: WorkloadThere): Rema
       : where === ''
         ? 'it is being removed'
         : `to member cluster ${where}`
-  const reason = isWaitedFor ? 'it ends where it began, or somebody deletes it' : held
+  const reason = isWaitedFor ? 'it does not move: it stays until it ends or somebody deletes it' : held
   const message = isHeld ? (reason ?? '') : isLeaving || others.length > 0 ? moving : 'it waits for a decision'
   return {
     logicalCluster: cluster,

@@ -265,14 +265,21 @@ function exportedCondition(input: StatusInput): ConditionUpdate[] {
   const type = 'APIsExported'
   const { exports, exported = [] } = input
   if (exports === undefined)
-    return [{ type, status: 'Unknown', reason: 'Pending', message: 'logical clusters do not have all of them yet' }]
+    return [
+      {
+        type,
+        status: 'Unknown',
+        reason: 'Pending',
+        message: 'some logical clusters do not have all exported APIs yet',
+      },
+    ]
   const [first, ...more] = exports.problems
   if (first !== undefined) {
     const message = [first, ...more].slice(0, maxNamed).join('; ')
     return [{ type, status: 'False', reason: 'Incomplete', message: message.slice(0, 2048) }]
   }
   if (exported.length === 0)
-    return [{ type, status: 'False', reason: 'Withdrawing', message: 'their copies are being deleted' }]
+    return [{ type, status: 'False', reason: 'Withdrawing', message: 'copies of withdrawn APIs are being deleted' }]
   return [
     { type, status: 'True', reason: 'Exported', message: `${exported.length} APIs are offered to logical clusters` },
   ]
@@ -302,7 +309,14 @@ function gatewayCondition({ gateway, previous }: StatusInput): ConditionUpdate[]
       },
     ]
   if (previous?.conditions?.some((one) => one.type === type) === true) return []
-  return [{ type, status: 'Unknown', reason: 'Pending', message: 'the syncer of this member has not started it yet' }]
+  return [
+    {
+      type,
+      status: 'Unknown',
+      reason: 'Pending',
+      message: 'the syncer of this member has not started the gateway yet',
+    },
+  ]
 }
 
 const maxNamed = 5

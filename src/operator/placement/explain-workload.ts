@@ -69,7 +69,7 @@ function balanceOf({ rebalance, rebalancing, demand }: Choice, whyNot: () => str
   const { placement, thresholdPercent } = rebalance
   if (demand.divide !== undefined)
     return `may be divided again for Placement "${placement}" when ${thresholdPercent} % of its replicas should be elsewhere`
-  return `may be moved by Placement "${placement}" when another member cluster would be emptier by ${thresholdPercent} %`
+  return `may be moved by Placement "${placement}" when another member cluster would be less full by ${thresholdPercent} percentage points`
 }
 
 function waitsOf(placedOn: PlacedOn): string[] {

@@ -189,7 +189,7 @@ class Search {
     const joined = areJoined(this.#source.networkOf(from), this.#source.networkOf(to))
     if (!mayRebalanceTo(observed, { from, to, areJoined: joined })) return 'otherMember'
     const [full, empty] = [Math.round(fromPercent), Math.round(toPercent)]
-    const message = `member cluster "${from}" is ${full} % full, "${to}" will be ${empty} % with it; Placement "${rule.placement}" moves what gains ${rule.thresholdPercent} percent points`
+    const message = `member cluster "${from}" is ${full} % full, "${to}" will be ${empty} % full with this workload; Placement "${rule.placement}" moves workloads for a difference of ${rule.thresholdPercent} percentage points`
     this.#take(rule)
     this.#found({ key, rebalancing: { from, to, message, isOver: false }, message })
     return 'move'
@@ -208,7 +208,7 @@ class Search {
     const moved = names.reduce((sum, name) => sum + Math.max(0, (shares[name] ?? 0) - (present[name] ?? 0)), 0)
     if (moved === 0 || moved * 100 < divide.replicas * rule.thresholdPercent) return
     const parts = names.map((name) => `"${name}" ${shares[name] ?? 0} instead of ${present[name] ?? 0}`).join(', ')
-    const message = `divided again by capacity, ${parts}: Placement "${rule.placement}" balances from ${rule.thresholdPercent} % of the replicas on`
+    const message = `divided again by capacity: ${parts}; Placement "${rule.placement}" does this when ${rule.thresholdPercent} % of the replicas should be elsewhere`
     this.#take(rule)
     this.#found({ key, message })
   }

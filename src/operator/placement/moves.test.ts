@@ -127,7 +127,7 @@ describe('the story of a workload', () => {
         type: 'Warning',
         reason: 'MemberLost',
         message:
-          'member cluster "east" has not answered since 2026-01-01T00:00:15Z: status and pods are what it told before',
+          'member cluster "east" has not answered since 2026-01-01T00:00:15Z: status and pods are as it reported them last',
       },
     ])
     expect(lossEvents(lost, lost, given, now)).to.deep.equal([])

@@ -72,7 +72,7 @@ export function lossEvents(before: PlacedOn, after: PlacedOn, { candidates }: Ch
     if (!isLost) return [{ reason: 'MemberAnswers', message: `member cluster "${member}" answers again` }]
     const { unreachableMs = 0 } = candidates.find(({ name }) => name === member) ?? {}
     const since = new Date(nowMs - unreachableMs).toISOString().replace(/\.\d+Z$/, 'Z')
-    const message = `member cluster "${member}" has not answered since ${since}: status and pods are what it told before`
+    const message = `member cluster "${member}" has not answered since ${since}: status and pods are as it reported them last`
     return [{ type: 'Warning', reason: 'MemberLost', message }]
   })
 }

@@ -27,7 +27,7 @@ describe('the status of a Placement', () => {
   it('counts the workloads by member, and says what is held and why', () => {
     const changed: string[] = []
     const reports = new PlacementReports((key) => changed.push(key))
-    expect(summary(reports)).to.deep.equal([0, 0, [], [], 'True NoWorkloads: it decides about no workload'])
+    expect(summary(reports)).to.deep.equal([0, 0, [], [], 'True NoWorkloads: it decides for no workload'])
     reports.note('deployments acme|shop/web', 'acme|home', on('east'))
     reports.note('deployments acme|shop/web', 'acme|home', on('east'))
     reports.note('deployments acme|shop/db', 'acme|home', heldBy)
@@ -38,7 +38,7 @@ describe('the status of a Placement', () => {
       1,
       [{ name: 'east', workloads: 1 }],
       [full],
-      'False Held: 1 of 2 workloads are held, first deployments acme|shop/db: west is full',
+      'False Held: 1 of 2 workloads are held; the first is deployments acme|shop/db: west is full',
     ])
     reports.note('deployments acme|shop/db', '|global', on('west'))
     expect(summary(reports)).to.deep.equal([

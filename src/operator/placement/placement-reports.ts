@@ -85,10 +85,13 @@ function scheduled(all: number, held: readonly (readonly [string, string])[]) {
   const type = 'Scheduled'
   const [first] = held
   if (first === undefined) {
-    const message = all === 0 ? 'it decides about no workload' : `all ${all} workloads have a member cluster`
+    const message = all === 0 ? 'it decides for no workload' : `all ${all} workloads have a member cluster`
     return { type, status: 'True', reason: all === 0 ? 'NoWorkloads' : 'AllPlaced', message } as const
   }
-  const message = `${held.length} of ${all} workloads are held, first ${first[0]}: ${first[1]}`.slice(0, maxMessage)
+  const message = `${held.length} of ${all} workloads are held; the first is ${first[0]}: ${first[1]}`.slice(
+    0,
+    maxMessage,
+  )
   return { type, status: 'False', reason: 'Held', message } as const
 }
 

@@ -36,7 +36,7 @@ export function previewDrain(inputs: PlacementInputs, member: string, nowMs = sy
     given.note(namespaceKey, to)
     inputs.usage.assume(key, { ...observed.placedOn, ...newCopies(to, shares) }, workload)
     const { cluster: logicalCluster, kind, namespace, name } = ref
-    const stays = wanted.kind === 'members' && to.length === 0 ? 'it ends where it began' : ''
+    const stays = wanted.kind === 'members' && to.length === 0 ? 'it does not move: it stays until it ends' : ''
     const reason = held.map(({ message }) => message).join('; ') || stays
     const blockedBy = reason === '' ? {} : { blockedBy: reason }
     return [{ logicalCluster, kind: kind.kind, namespace, name, to, ...blockedBy }]

@@ -45,7 +45,7 @@ describe('a claim that nothing uses', () => {
   it('is told what it waits for', async () => {
     const { events } = await told({})
     expect(events).to.deep.equal([
-      'WaitForFirstConsumer: waiting for a workload that uses it: the volume is made in the member cluster where that runs',
+      'WaitForFirstConsumer: waiting for a workload that uses it: the volume is created in the member cluster in which that workload runs',
     ])
   })
 

@@ -67,7 +67,8 @@ function waitingEvent(
   { metadata: { uid = '', resourceVersion = '' } }: CachedObject,
   { namespace, name, now }: { readonly namespace: string; readonly name: string; readonly now: string },
 ): KubeObject {
-  const message = 'waiting for a workload that uses it: the volume is made in the member cluster where that runs'
+  const message =
+    'waiting for a workload that uses it: the volume is created in the member cluster in which that workload runs'
   return {
     ...{ apiVersion: 'v1', kind: 'Event' },
     metadata: { namespace, name: `${name.slice(0, 200)}.${contentHash([uid, message])}` },

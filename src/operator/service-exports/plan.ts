@@ -98,7 +98,7 @@ function problemOf(name: string, { service, derived }: Seen): Problem | undefine
   if (name.length > maxExportedNameLength)
     return failed(`The name of an exported Service has at most ${maxExportedNameLength} characters`)
   if (derived !== undefined && !isMadeFor(derived, 'ServiceImport', name))
-    return failed(`There is another Service "${clusterSetServiceName(name)}", whose name is needed for the export`)
+    return failed(`Another Service has the name "${clusterSetServiceName(name)}", which the export needs`)
   return undefined
 }
 

@@ -81,7 +81,7 @@ export const guards = {
     met: ({ seen }) => !seen.isBusy,
   },
   DrainElapsed: {
-    waitsFor: 'its last requests',
+    waitsFor: 'its last requests to end',
     met: ({ before }, input) => before !== undefined && elapsedMs(before, input) >= input.drainSeconds * 1000,
   },
   EndpointsGone: {

@@ -73,7 +73,7 @@ export async function joinMember({
   const exportedAPIs = [...known, ...added]
   for (const object of memberObjects(exportedAPIs)) await apply(member, object, signal)
   await applyPolicy(member, name, log, signal)
-  log.info('made an identity for the syncer in the member', { member: name })
+  log.info('created an identity for the syncer in the member', { member: name })
   const endpoint = await memberKubeconfig.endpoint()
   const token = await requestMemberToken(member, signal)
   const ca = endpoint.ca === undefined ? await readCa(member, signal) : Buffer.from(endpoint.ca).toString()

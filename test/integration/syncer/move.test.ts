@@ -586,7 +586,7 @@ describe('the operator and two members', function () {
     const { status } = await host.get<MemberCluster>(memberClusters, { name: 'east' }, { signal })
     const { name, state, message } = status!.remaining![0]!
     expect([status!.held, name, state]).to.deep.equal([1, 'web', 'Held'])
-    expect(message).to.contain('member cluster "west" has no room: it needs pods=3, of pods=1 are free pods=1')
+    expect(message).to.contain('member cluster "west" has no room: it needs pods=3; free: pods=1 of pods=1')
     expect(await placed()).to.deep.equal({ east: 'Serving' })
     await setSpec('west', { capacity: null })
     await until('it moves', () => isPlaced({ west: 'Serving' }), 60_000)
@@ -628,7 +628,7 @@ describe('the operator and two members', function () {
     await until('it moves', () => isPlaced({ west: 'Serving' }), 60_000)
     const { items } = await up.list<KubeObject>({ group: '', version: 'v1', resource: 'events' }, { namespace, signal })
     expect(items.map(({ reason, message }) => `${String(reason)}: ${String(message)}`)).to.include(
-      'Rebalanced: moves from member cluster "east" to "west" (Rebalance): member cluster "east" is 75 % full, "west" will be 8 % with it; Placement "balance" moves what gains 20 percent points',
+      'Rebalanced: moves from member cluster "east" to "west" (Rebalance): member cluster "east" is 75 % full, "west" will be 8 % full with this workload; Placement "balance" moves workloads for a difference of 20 percentage points',
     )
     await host.delete(placements, metadata, { signal })
     await setSpec('east', { capacity: null })

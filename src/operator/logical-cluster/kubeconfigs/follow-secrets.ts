@@ -69,7 +69,7 @@ async function mayWatch(clusters: KubeClient, log: Logger, signal: AbortSignal):
   } catch (error) {
     if (!isStatusError(error)) throw error
     const keys = { role: 'kcp-kubeconfig-secrets-watch', error }
-    log.info('Secrets with kubeconfigs are looked at every ten minutes only: they may not be watched', keys)
+    log.info('Secrets with kubeconfigs are checked only every ten minutes, because kcp may not watch them', keys)
     return false
   }
 }
