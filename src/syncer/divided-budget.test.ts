@@ -15,7 +15,7 @@ const workload = (name: string, copies: Record<string, { state: string; replicas
   spec: { replicas: 5, template: { metadata: { labels: { app: name } }, spec: { containers: [] } } },
 })
 const viewOf = (...workloads: KubeObject[]): NamespaceView =>
-  new NamespaceView({ workloads, claims: [], ingresses: [] }, 'east', () => false)
+  new NamespaceView({ workloads, claims: [], ingresses: [], accounts: [] }, 'east', () => false)
 const divided = workload('web', {
   east: { state: 'Serving', replicas: 3 },
   west: { state: 'Serving', replicas: 2 },

@@ -18,7 +18,7 @@ import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { deleteNamespacesOf } from './visit-namespace.ts'
 import { clearError, clearedMemberStatus, clearReport, reportError } from './member-status.ts'
-import { referencesOf } from './references.ts'
+import { accountReferences, referencesOf, type Reference } from './references.ts'
 import { gvrs } from './resources/resources.ts'
 import { isScaled } from './scaled.ts'
 import { syncedKindOf, type SyncedKind } from './synced-kinds.ts'
@@ -220,10 +220,23 @@ async function applyReferences(
 ): Promise<void> {
   const spec = podSpecOf(object)
   if (spec === undefined) return
-  for (const { resource, name } of referencesOf(spec)) {
+  for (const { resource, name } of referencesWith(context, spec, visit)) {
     const kind = syncedKindOf(resource)
     if (kind !== undefined) await visitObject(context, kind, { ...visit, kind: resource, name }, signal)
   }
+}
+
+/** What a pod refers to, and before its ServiceAccount what that refers to. */
+function referencesWith(
+  context: SyncContext,
+  spec: DeepReadonly<PodSpec>,
+  { cluster, namespace }: Visit,
+): readonly Reference[] {
+  return referencesOf(spec).flatMap((reference) => {
+    const { resource, name } = reference
+    const account = resource === 'serviceaccounts' && upstreamObject(context, resource, { cluster, namespace, name })
+    return account ? [...accountReferences(account), reference] : [reference]
+  })
 }
 
 /** A copy of a deleted object that had this name. */

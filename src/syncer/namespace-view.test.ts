@@ -38,7 +38,7 @@ function workload({ state, finalizer = false, deleting = false }: Given): KubeOb
 }
 
 function viewOf(workloads: readonly KubeObject[], isReached = false): NamespaceView {
-  return new NamespaceView({ workloads, claims: [], ingresses: [] }, 'east', () => isReached)
+  return new NamespaceView({ workloads, claims: [], ingresses: [], accounts: [] }, 'east', () => isReached)
 }
 
 /** A workload that refers to one Secret. */
@@ -109,6 +109,28 @@ describe('what a namespace has in a member', () => {
       'secrets/new',
     ])
     expect(view.changeWorkload({ before: web, after: undefined })).to.include('secrets/new')
+    expect(view.refersTo('secrets/new')).to.equal(false)
+  })
+  it('refers to the pull Secrets of a ServiceAccount as long as a workload uses that', () => {
+    const account = (secret: string): KubeObject => ({
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { name: 'default', namespace: 'shop' },
+      imagePullSecrets: [{ name: secret }],
+    })
+    const view = viewOf([])
+    expect(view.changeAccount({ before: undefined, after: account('pull') })).to.deep.equal([])
+    expect(view.refersTo('secrets/pull')).to.equal(false)
+    const [web, other] = [named('web', 'Serving', 'keys'), named('other', 'Serving', 'keys')]
+    expect(view.changeWorkload({ before: undefined, after: web })).to.include('secrets/pull')
+    expect(view.changeWorkload({ before: undefined, after: other })).not.to.include('secrets/pull')
+    expect(view.changeAccount({ before: account('pull'), after: account('new') })).to.have.members([
+      'secrets/pull',
+      'secrets/new',
+    ])
+    expect(view.changeWorkload({ before: web, after: undefined })).not.to.include('secrets/new')
+    expect(view.references()).to.include('secrets/new').and.not.include('secrets/pull')
+    expect(view.changeWorkload({ before: other, after: undefined })).to.include('secrets/new')
     expect(view.refersTo('secrets/new')).to.equal(false)
   })
   it('is the same after any changes as if it was read anew', () => {

@@ -11,7 +11,7 @@ import {
   volumeAnnotation,
   type PlacedOn,
 } from '../crds/index.ts'
-import { ingressReferences, referencesOf, type Reference } from './references.ts'
+import { accountReferences, ingressReferences, referencesOf, type Reference } from './references.ts'
 import type { PodSpec } from './transform/pod-types.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
@@ -30,6 +30,7 @@ export interface NamespaceContent {
   readonly workloads: Iterable<CachedObject>
   readonly claims: Iterable<CachedObject>
   readonly ingresses: Iterable<CachedObject>
+  readonly accounts: Iterable<CachedObject>
 }
 
 /** What one workload in the member adds to the view of its namespace. */
@@ -49,8 +50,11 @@ export class NamespaceView {
   readonly #divided = new Map<string, DividedWorkload>()
   readonly #claims = new Set<string>()
   readonly #ingresses = new Map<string, readonly string[]>()
+  readonly #accounts = new Map<string, readonly string[]>()
   readonly #ofWorkloads = new ReferenceCounts()
   readonly #ofIngresses = new ReferenceCounts()
+  /** Of the ServiceAccounts that workloads in the member use. */
+  readonly #ofAccounts = new ReferenceCounts()
   #serving = 0
 
   /** `isReached`: the logical cluster has pods in the member that may use Services of every namespace. */
@@ -58,6 +62,7 @@ export class NamespaceView {
     this.#member = member
     this.#isReached = isReached
     for (const workload of content.workloads) this.changeWorkload({ before: undefined, after: workload })
+    for (const account of content.accounts) this.changeAccount({ before: undefined, after: account })
     for (const claim of content.claims) this.changeClaim({ before: undefined, after: claim })
     for (const ingress of content.ingresses) this.changeIngress({ before: undefined, after: ingress })
   }
@@ -92,12 +97,17 @@ export class NamespaceView {
 
   /** `configmaps/NAME` and so on: whether workloads in the member refer to it, those that are being removed included. */
   refersTo(reference: string): boolean {
-    return this.#ofWorkloads.has(reference) || (this.present && this.#ofIngresses.has(reference))
+    return (
+      this.#ofWorkloads.has(reference) ||
+      this.#ofAccounts.has(reference) ||
+      (this.present && this.#ofIngresses.has(reference))
+    )
   }
 
   /** All that refersTo tells. */
   references(): Set<string> {
-    return new Set([...this.#ofWorkloads.all(), ...(this.present ? this.#ofIngresses.all() : [])])
+    const ofIngresses = this.present ? this.#ofIngresses.all() : []
+    return new Set([...this.#ofWorkloads.all(), ...this.#ofAccounts.all(), ...ofIngresses])
   }
 
   /** Whether the member alone runs all replicas of the workload `KIND/NAME`, or should. */
@@ -119,7 +129,8 @@ export class NamespaceView {
     this.#serving += Number(is?.isServing ?? false) - Number(was?.isServing ?? false)
     if (is?.divided === undefined) this.#divided.delete(key)
     else this.#divided.set(key, is.divided)
-    const changed = this.#ofWorkloads.replace(was?.references ?? [], is?.references ?? [])
+    const named = this.#ofWorkloads.replace(was?.references ?? [], is?.references ?? [])
+    const changed = [...named, ...named.flatMap((reference) => this.#accountUsed(reference))]
     return wasPresent === this.present ? changed : [...changed, ...this.#ofIngresses.all()]
   }
 
@@ -127,6 +138,23 @@ export class NamespaceView {
     const name = (after ?? before)?.metadata.name ?? ''
     if (after !== undefined && isClaimIn(after, this.#member)) this.#claims.add(name)
     else this.#claims.delete(name)
+  }
+
+  /** Returns the references that may have come or gone with it. */
+  changeAccount({ before, after }: ContentChange): readonly string[] {
+    const name = (after ?? before)?.metadata.name ?? ''
+    const was = this.#accounts.get(name) ?? []
+    const is = after === undefined ? [] : textsOf(accountReferences(after))
+    if (is.length === 0) this.#accounts.delete(name)
+    else this.#accounts.set(name, is)
+    return this.#ofWorkloads.has(`${accountPrefix}${name}`) ? this.#ofAccounts.replace(was, is) : []
+  }
+
+  /** The first workload that uses a ServiceAccount brings what that refers to; it goes with the last one. */
+  #accountUsed(reference: string): readonly string[] {
+    if (!reference.startsWith(accountPrefix)) return []
+    const own = this.#accounts.get(reference.slice(accountPrefix.length)) ?? []
+    return this.#ofWorkloads.has(reference) ? this.#ofAccounts.replace([], own) : this.#ofAccounts.replace(own, [])
   }
 
   /** Returns the references that may have come or gone with it. */
@@ -170,6 +198,8 @@ class ReferenceCounts {
     return [...changed]
   }
 }
+
+const accountPrefix = 'serviceaccounts/'
 
 function textsOf(references: readonly Reference[]): string[] {
   return [...new Set(references.map(({ resource, name }) => `${resource}/${name}`))]

@@ -1,4 +1,4 @@
-// The fields of pods and of Ingresses that name other objects, as tables. Objects that they find are copied too.
+// The fields of pods, ServiceAccounts and Ingresses that name other objects, as tables. Objects that they find are copied too.
 import type { JsonValue, KubeObject } from '../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import type { PodSpec } from './transform/pod-types.ts'
@@ -44,6 +44,12 @@ export function referencesOf(spec: DeepReadonly<PodSpec>): Reference[] {
       found.set(`${resource}/${name}`, { resource, name })
   }
   return [...found.values()]
+}
+
+/** The Secrets by which pods of a ServiceAccount pull their images: the member adds them to each pod that it makes. */
+export function accountReferences(account: DeepReadonly<KubeObject>): Reference[] {
+  const names = valuesAt(account['imagePullSecrets'] as JsonValue | undefined, ['*', 'name'])
+  return names.map((name) => ({ resource: 'secrets', name }))
 }
 
 /** The Secrets with the certificates of an Ingress. */

@@ -190,6 +190,7 @@ async function run(
       workloads: workloadKinds.flatMap(({ gvr }) => [...upstreamIn(gvr.resource, cluster, namespace)]),
       claims: upstreamIn('persistentvolumeclaims', cluster, namespace),
       ingresses: upstreamIn('ingresses', cluster, namespace),
+      accounts: upstreamIn('serviceaccounts', cluster, namespace),
     }),
     (cluster) => [...up.namespaces.of(`${cluster}|`)].map(({ metadata }) => metadata.name ?? ''),
   )

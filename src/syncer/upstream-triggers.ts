@@ -87,6 +87,7 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
         for (const { metadata } of slicesInMember(context, { cluster, namespace }, name)) visit('slice', metadata.name)
       break
     case 'ingresses':
+    case 'serviceaccounts':
     case 'persistentvolumeclaims':
       contentChanged(context, resource, { cluster, namespace }, change)
       break

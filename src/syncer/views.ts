@@ -11,7 +11,7 @@ export interface ViewChanges {
 }
 
 /** The resources whose objects decide what of their namespace a member gets. */
-export type ContentResource = WorkloadResource | 'ingresses' | 'persistentvolumeclaims'
+export type ContentResource = WorkloadResource | 'ingresses' | 'persistentvolumeclaims' | 'serviceaccounts'
 
 type ContentOf = (cluster: string, namespace: string) => NamespaceContent
 
@@ -91,6 +91,7 @@ function factsOf({ present, serves, needed, servicesWanted }: NamespaceView): st
 
 function changeIn(view: NamespaceView, resource: ContentResource, change: ContentChange): readonly string[] {
   if (resource === 'ingresses') return view.changeIngress(change)
+  if (resource === 'serviceaccounts') return view.changeAccount(change)
   if (resource !== 'persistentvolumeclaims') return view.changeWorkload(change)
   view.changeClaim(change)
   return []

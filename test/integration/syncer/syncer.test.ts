@@ -385,6 +385,26 @@ describe('a syncer between a logical cluster and real members', function () {
     }
   })
 
+  it('copies the pull Secrets of the ServiceAccount that a workload uses', async () => {
+    const space = 'tokens'
+    const secret = { apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/dockerconfigjson' }
+    for (const name of ['pull', 'later']) {
+      const data = { '.dockerconfigjson': Buffer.from(`{"auths":{"${name}.example":{}}}`).toString('base64') }
+      await up.create(gvrs.secrets, { ...secret, metadata: { name, namespace: space }, data }, { signal })
+    }
+    const account = { namespace: space, name: 'default' }
+    const object = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: account }
+    await up.create(gvrs.serviceaccounts, object, { signal })
+    for (const name of ['pull', 'later']) {
+      await up.patch(gvrs.serviceaccounts, account, 'merge', { imagePullSecrets: [{ name }] }, { signal })
+      await until(`the copy of ${name}`, () => get(members['east']!.client, 'secrets', `${ids.id}-${space}`, name))
+    }
+    await until(
+      'the Secret that is not used any more gone',
+      async () => (await get(members['east']!.client, 'secrets', `${ids.id}-${space}`, 'pull')) === undefined,
+    )
+  })
+
   it('reports a ConfigMap that cannot be synced only while that is so', async () => {
     const space = 'tokens'
     const east = members['east']!.client
