@@ -105,14 +105,40 @@ async function applyObject(
   refuseForeign(kind, current, desired, visit)
   const ref = { namespace, name }
   if (current === undefined || !isSubset(current, desired))
-    await writeCopy(context, kind, { current, desired }, ref, signal)
+    await writeOrReplace(context, kind, { object, current, desired }, ref, signal)
   if (kind.beginsWith) await beginStatus(context, kind, { object, current }, ref, signal)
+}
+
+/**
+ * Where the copy is of a deleted object that had this name, and has what cannot be changed (the data of an immutable ConfigMap,
+ * the type of a Secret, the address of a Service), it is replaced.
+ */
+async function writeOrReplace(
+  context: SyncContext,
+  kind: SyncedKind,
+  { object, ...copy }: Written & { readonly object: DeepReadonly<KubeObject> },
+  ref: { readonly namespace: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const { current, desired } = copy
+  try {
+    await writeCopy(context, kind, copy, ref, signal)
+  } catch (error) {
+    if (!isStatusError(error, 'Invalid') || current === undefined || !isOfAnother(current, object)) throw error
+    await deleteCopy(context, kind, current, { namespace: ref.namespace, grace: undefined }, signal)
+    await writeCopy(context, kind, { current: undefined, desired }, ref, signal)
+  }
+}
+
+interface Written {
+  readonly current: DeepReadonly<KubeObject> | undefined
+  readonly desired: KubeObject
 }
 
 async function writeCopy(
   { downstream }: SyncContext,
   { resource }: SyncedKind,
-  { current, desired }: { current: DeepReadonly<KubeObject> | undefined; desired: KubeObject },
+  { current, desired }: Written,
   ref: { readonly namespace: string; readonly name: string },
   signal: AbortSignal,
 ): Promise<void> {

@@ -405,6 +405,27 @@ describe('a syncer between a logical cluster and real members', function () {
     )
   })
 
+  it('replaces an immutable copy of a deleted object by that of the new one of its name', async () => {
+    const space = 'tokens'
+    const east = members['east']!.client
+    const below = { name: 'fixed', namespace: `${ids.id}-${space}` }
+    const fixed = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'fixed', namespace: space } }
+    await up.create(gvrs.configmaps, { ...fixed, data: { a: 'new' } }, { signal })
+    const path = '/spec/template/spec/containers/0/envFrom/-'
+    const added = { op: 'add', path, value: { configMapRef: { name: 'fixed' } } }
+    await up.patch(gvrs.deployments, { namespace: space, name: 'web' }, 'json', [added], { signal })
+    const copy = await until('the copy', () => get(east, 'configmaps', below.namespace, 'fixed'))
+    // As if it had been deleted and created again while the member did not answer.
+    const locator = JSON.parse(copy.metadata.annotations?.[locatorAnnotation] ?? '{}') as object
+    const annotations = { [locatorAnnotation]: JSON.stringify({ ...locator, uid: 'that of the older one' }) }
+    const older = { metadata: { annotations }, immutable: true, data: { a: 'old' } }
+    await east.patch(gvrs.configmaps, below, 'merge', older, { signal })
+    await until('the new data', async () => {
+      const now = await get(east, 'configmaps', below.namespace, 'fixed')
+      return (now?.['data'] as { a?: string } | undefined)?.a === 'new' && now?.metadata.uid !== copy.metadata.uid
+    })
+  })
+
   it('reports a ConfigMap that cannot be synced only while that is so', async () => {
     const space = 'tokens'
     const east = members['east']!.client
