@@ -17,6 +17,7 @@ import {
   type WorkloadKind,
 } from '../crds/index.ts'
 import { gvrs } from './resources/resources.ts'
+import { revisionAnnotations } from './revision-annotations.ts'
 import { downstreamNamespaceOf, isPostponed, upstreamObject, type SyncContext, type Visit } from './sync-context.ts'
 import { sourceHash } from './transform/pod-template.ts'
 import type { PodTemplate } from './transform/pod-types.ts'
@@ -69,6 +70,7 @@ export async function visitHistory(context: SyncContext, visit: Visit, signal: A
     } else await updateCopy(context, visit, copy, memberStatusOf(replicaSet), signal)
   }
   await removeOldReports(context, visit, known, live, signal)
+  if (live.length > 0) await annotateRevisions(context, visit, { kind, history, workload, known, present }, signal)
   await settleRevisions(context, visit, { kind, history, workload, known, present }, signal)
 }
 
@@ -159,6 +161,7 @@ async function createCopy(
       labels: { ...labels, [templateHashLabel]: templateHash },
       annotations: {
         ...annotations,
+        ...presentOnly(revisionAnnotations(workload, {}, { isPresent: hash === present })),
         [templateAnnotation]: hash,
         [memberStatusAnnotation(context.member.name)]: canonicalJson(report),
         ...(revision !== undefined && { [history.revisionAnnotation]: String(revision) }),
@@ -265,6 +268,29 @@ async function removeOldReports(
 interface Revisions extends WorkloadWithHistory {
   readonly known: ReadonlyMap<string, CachedObject[]>
   readonly present: string
+}
+
+function presentOnly(annotations: Readonly<Record<string, string | null>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(annotations).filter((one): one is [string, string] => one[1] !== null))
+}
+
+/** Writes the annotations of the workload on its history, where they have changed. */
+async function annotateRevisions(
+  { upstream }: SyncContext,
+  { cluster, namespace }: Visit,
+  { workload, known, present }: Revisions,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const [hash, [one]] of known) {
+    if (one === undefined) continue
+    const { name = '', annotations: before = {} } = one.metadata
+    const annotations = revisionAnnotations(workload, before, { isPresent: hash === present })
+    if (Object.keys(annotations).length === 0) continue
+    await upstream
+      .client(cluster)
+      .patch(gvrs.replicasets, { namespace, name }, 'merge', { metadata: { annotations } }, { signal })
+      .catch(tolerate('NotFound'))
+  }
 }
 
 /** Gives the present template the highest revision; deletes duplicates and what exceeds the history limit. */

@@ -259,6 +259,24 @@ describe('a syncer between a logical cluster and real members', function () {
     expect(await list(up, 'replicasets', namespace)).to.have.length(2)
   })
 
+  it('records annotations of a Deployment with its revisions, and where it should run with all of them', async () => {
+    const annotate = async (annotations: Record<string, string | null>): Promise<void> => {
+      await up.patch(gvrs.deployments, { namespace, name: 'web' }, 'merge', { metadata: { annotations } }, { signal })
+    }
+    const seen = async (): Promise<string[]> =>
+      (await list(up, 'replicasets', namespace))
+        .map(({ metadata: { annotations = {} } }) =>
+          ['deployment.kubernetes.io/revision', 'example.com/owner', 'kcp.dev/clusters']
+            .map((name) => annotations[name] ?? '-')
+            .join(' '),
+        )
+        .sort()
+    await annotate({ 'example.com/owner': 'me', 'kcp.dev/clusters': 'east' })
+    await until('both', async () => (await seen()).join() === '2 - east,3 me east')
+    await annotate({ 'example.com/owner': null, 'kcp.dev/clusters': null })
+    await until('both without', async () => (await seen()).join() === '2 - -,3 me -')
+  })
+
   it('copies the endpoints of each member to the other while an application is in both', async () => {
     await place({ east: 'Serving', west: 'Syncing' })
     const known = async (member: string): Promise<unknown> =>
