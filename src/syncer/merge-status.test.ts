@@ -37,6 +37,15 @@ describe('the status of a Deployment in several members', () => {
     })
     expect(status['conditions']).to.deep.equal([condition('Available', 'True'), placed])
   })
+  it('says why a member makes no pods of a copy that is to replace another one', () => {
+    const failure = { ...condition('ReplicaFailure', 'True'), message: 'exceeded quota' }
+    const reported = { east: report(2), west: report(0, { conditions: [condition('Available', 'False'), failure] }) }
+    const conditionsWith = (west: CopyState): unknown =>
+      merge({ reported, states: { east: 'Serving', west } })['conditions']
+    const available = condition('Available', 'True')
+    expect(conditionsWith('Applied')).to.deep.equal([available, { ...failure, message: 'west: exceeded quota' }])
+    expect(conditionsWith('Terminating')).to.deep.equal([available])
+  })
   it('sums counts', () => {
     const status = merge({
       reported: { east: report(2), west: report(1) },

@@ -111,6 +111,7 @@ function mergeConditions({ reported, copies, previous, rule }: MergeInput, now: 
       if (known === undefined || rank(condition) < rank(known)) found.set(condition.type, condition)
     }
   }
+  for (const member of members) if (!asked.includes(member)) addFailure(found, member, { reported, copies })
   const errors = members.filter((member) => reported[member]?.error !== undefined)
   if (errors.length > 0)
     found.set(
@@ -127,6 +128,24 @@ function mergeConditions({ reported, copies, previous, rule }: MergeInput, now: 
   if (placed !== undefined) found.set(placed.type, placed)
   return [...found.values()].sort((a, b) => (a.type < b.type ? -1 : 1))
 }
+
+/**
+ * Why the member makes no pods of a copy that does not serve yet, such as a quota: those that serve say nothing of it, and the
+ * workload only waits.
+ */
+function addFailure(
+  found: Map<string, StatusCondition>,
+  member: string,
+  { reported, copies }: Pick<MergeInput, 'reported' | 'copies'>,
+): void {
+  if (!arriving.includes(copies[member]?.state ?? '')) return
+  const failure = reported[member]?.conditions?.find(({ type, status }) => type === failureType && status === 'True')
+  if (failure !== undefined && !found.has(failureType))
+    found.set(failureType, { ...failure, message: `${member}: ${failure['message'] ?? ''}` })
+}
+
+const failureType = 'ReplicaFailure'
+const arriving: readonly string[] = ['Syncing', 'Applied', 'Available']
 
 function syncedCondition(
   message: string,

@@ -47,11 +47,23 @@ export async function visitEvent(
   const ageMs = context.clock.now() - lastSeenMs(live)
   const resource = resourceOfKind[live.involvedObject?.kind ?? '']
   if (resource === undefined || ageMs > maxAgeMs) return undefined
-  const about = upstreamObject(context, resource, { cluster, namespace, name: live.involvedObject?.name ?? '' })
+  const about = objectOf(context, resource, { cluster, namespace, name: live.involvedObject?.name ?? '' })
   if (about === undefined) return ageMs > maxWaitMs ? undefined : { requeueAfterSeconds: waitSeconds }
   if (!budget.take(cluster, context.clock.now())) return undefined
-  await write(context, visit, eventUp(live, { namespace, clusterId: id, uid: about.metadata.uid ?? '' }), signal)
+  const { name: aboutName = '', uid = '' } = about.metadata
+  await write(context, visit, eventUp(live, { namespace, clusterId: id, name: aboutName, uid }), signal)
   return undefined
+}
+
+/** The upstream object for one of the member. ReplicaSets of one template have another name in each member. */
+function objectOf(
+  context: SyncContext,
+  resource: ResourceName,
+  ref: Pick<Visit, 'cluster' | 'namespace' | 'name'>,
+): DeepReadonly<KubeObject> | undefined {
+  const reported =
+    resource === 'replicasets' ? context.historyReportedAs(ref.cluster, ref.namespace, ref.name) : undefined
+  return reported ?? upstreamObject(context, resource, ref)
 }
 
 function lastSeenMs(event: DeepReadonly<MemberEvent>): number {

@@ -72,4 +72,19 @@ describe('what is seen of the copy in west, with a copy in east', () => {
       expect(copySeen(web, 'west', surroundings)).to.include(expected)
     })
   }
+
+  for (const [title, piece, problem] of [
+    [
+      'nothing where it takes its time',
+      { conditions: [{ type: 'Progressing', status: 'True', message: 'x' }] },
+      undefined,
+    ],
+    ['what the member refuses', { error: 'forbidden' }, 'forbidden'],
+    ['a quota', { conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'quota' }] }, 'quota'],
+    ['a rollout that has stopped', { conditions: [{ type: 'Progressing', status: 'False', message: 'late' }] }, 'late'],
+  ] as const)
+    it(`names as its problem ${title}`, () => {
+      const surroundings = { services: [], networkOf: () => 'Flat' as const, isReady: all }
+      expect(copySeen(workload({ west: piece }), 'west', surroundings).problem).to.equal(problem)
+    })
 })

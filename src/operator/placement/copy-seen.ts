@@ -54,8 +54,22 @@ export function copySeen(workload: CachedObject, member: string, { services, ...
     isBusy: Array.isArray(reported?.['active']) && reported['active'].length > 0,
     pods: countIn(reported?.['replicas']),
     ready: countIn(reported?.['availableReplicas']),
+    isPaused: isPaused(workload),
+    ...problemIn(reported),
     gone: reported === undefined && !workload.metadata.finalizers?.includes(syncerFinalizer(member)),
   }
+}
+
+function isPaused(workload: CachedObject): boolean {
+  return ((workload['spec'] ?? {}) as { paused?: boolean }).paused === true
+}
+
+/** Why the member does not take the copy, makes no pods of it, or does not get them ready. */
+function problemIn(reported: MemberStatus | undefined): Pick<CopySeen, 'problem'> {
+  const failed = (type: string, status: string): unknown =>
+    reported?.conditions?.find((one) => one.type === type && one.status === status)?.['message']
+  const problem = reported?.error ?? failed('ReplicaFailure', 'True') ?? failed('Progressing', 'False')
+  return typeof problem === 'string' ? { problem } : {}
 }
 
 function countIn(value: unknown): number {

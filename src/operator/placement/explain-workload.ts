@@ -5,6 +5,7 @@ import {
   waitText,
   whyNotRebalanced,
   type Choice,
+  type CopySeen,
   type Explanation,
   type Target,
 } from '../../placement/index.ts'
@@ -51,7 +52,7 @@ export function explainWorkload(
     target: choice.target,
     source: choice.source,
     placedOn,
-    waits: waitsOf(placedOn),
+    waits: waitsOf(placedOn, observed.seen),
     balance: balanceOf(choice, () => {
       const budgets = inputs.budgetsIn(namespaceKeyOf(ref.objectKey))
       return whyNotRebalanced({ choice, placedOn, workload, budgets, nowMs })
@@ -72,10 +73,10 @@ function balanceOf({ rebalance, rebalancing, demand }: Choice, whyNot: () => str
   return `may be moved by Placement "${placement}" when another member cluster would be less full by ${thresholdPercent} percentage points`
 }
 
-function waitsOf(placedOn: PlacedOn): string[] {
+function waitsOf(placedOn: PlacedOn, seen: (member: string) => CopySeen): string[] {
   return Object.entries(placedOn).flatMap(([member, { wait }]) => {
     if (wait === undefined) return []
     const then = wait.until === undefined ? 'without limit' : `until ${wait.until}, then ${wait.then}`
-    return [`${member}: ${waitText(wait.gate)} (${wait.gate}), since ${wait.since}, ${then}`]
+    return [`${member}: ${waitText(wait.gate, seen(member))} (${wait.gate}), since ${wait.since}, ${then}`]
   })
 }

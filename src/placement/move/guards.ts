@@ -31,6 +31,10 @@ export const guards = {
     waitsFor: 'the controllers of the member cluster to see it',
     met: ({ seen }) => seen.observed,
   },
+  RolloutResumed: {
+    waitsFor: 'its rollout to be resumed: a member makes no pods of a Deployment that is paused',
+    met: ({ seen }) => seen.available || seen.isPaused !== true,
+  },
   RolloutComplete: {
     waitsFor: 'its pods to be ready',
     met: ({ seen }) => seen.available,

@@ -30,6 +30,10 @@ export interface CopySeen {
   readonly pods?: number
   /** Of these, the pods that are available. */
   readonly ready?: number
+  /** The tenant has paused its rollout, so the member makes no pods of a new template. */
+  readonly isPaused?: boolean
+  /** Why its pods are not made or not ready, in the words of the member. */
+  readonly problem?: string
   /** The member has not answered for lostAfterMs. */
   readonly lost?: {
     /** In Unix milliseconds: when the workload leaves; absent while it does not leave by itself. */

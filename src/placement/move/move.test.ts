@@ -318,6 +318,22 @@ describe('the move engine', () => {
       },
     ])
   })
+  it('tells with a wait why the member does not get the pods ready', () => {
+    const { placedOn } = move(given({ east: 'Serving', west: 'Applied' }))
+    const see = { east: serving, west: { observed: true, problem: 'pods "web-1" is forbidden: exceeded quota' } }
+    const [stalled] = move(given({}, { placedOn, see, secondsLater: 701 })).stalled
+    expect(stalled?.message).to.match(/for its pods to be ready: pods "web-1" is forbidden: exceeded quota$/)
+  })
+  it('says that a paused rollout is waited for', () => {
+    const see = { east: serving, west: { observed: true, isPaused: true } }
+    const { placedOn } = move(given({ east: 'Serving', west: 'Applied' }, { see }))
+    expect(placedOn['west']?.wait).to.include({ gate: 'RolloutResumed', then: 'Held' })
+  })
+  it('moves a paused Deployment whose pods run all the same', () => {
+    const see = { east: serving, west: { ...serving, isPaused: true } }
+    const { placedOn } = move(given({ east: 'Serving', west: 'Applied' }, { see }))
+    expect(placedOn['west']?.state).to.equal('Serving')
+  })
   it('says until when a member forwards, and looks again then', () => {
     const input = given(
       { east: 'Forwarding', west: 'Serving' },

@@ -40,7 +40,7 @@ export function move(given: MoveInput): MoveStep {
   const known = waits.filter((ms) => ms !== undefined)
   return {
     placedOn,
-    stalled: overdue(placedOn, given.now),
+    stalled: overdue(placedOn, input),
     ...(known.length > 0 && { requeueAfterMs: Math.min(...known) }),
   }
 }

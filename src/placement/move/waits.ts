@@ -1,8 +1,8 @@
 // What each copy waits for: at which gate, since when, until when, and what happens then. Pure.
 import type { PlacedCopy, PlacedOn } from '../../crds/index.ts'
 import type { Rejection } from './decision.ts'
-import { guards } from './guards.ts'
-import type { MoveInput } from './move-input.ts'
+import { guards, type Gate } from './guards.ts'
+import type { CopySeen, MoveInput } from './move-input.ts'
 import type { Transition, Wait } from './transitions.ts'
 
 /** The copy with what it waits for; the same object if it says so already. */
@@ -37,18 +37,22 @@ function deadlineOf(
 }
 
 /** The waits whose time is over and that are Held then, in words for the tenant. */
-export function overdue(placedOn: PlacedOn, now: number): Rejection[] {
+export function overdue(placedOn: PlacedOn, { now, seen }: Pick<MoveInput, 'now' | 'seen'>): Rejection[] {
   return Object.entries(placedOn).flatMap(([cluster, { wait }]) => {
     if (wait?.then !== 'Held' || wait.until === undefined || Date.parse(wait.until) > now) return []
-    const message = `in member cluster "${cluster}" it has waited since ${wait.since} for ${waitText(wait.gate)}`
+    const message = `in member cluster "${cluster}" it has waited since ${wait.since} for ${waitText(wait.gate, seen(cluster))}`
     return [{ cluster, reason: 'MoveStalled', message }]
   })
 }
 
-/** What a gate waits for, in words. */
-export function waitText(gate: string): string {
-  return Object.hasOwn(guards, gate) ? guards[gate as keyof typeof guards].waitsFor : gate
+/** What a gate waits for, in words, and why it is not so yet if the member says so. */
+export function waitText(gate: string, { problem }: Pick<CopySeen, 'problem'>): string {
+  const text = Object.hasOwn(guards, gate) ? guards[gate as keyof typeof guards].waitsFor : gate
+  return problem !== undefined && ofMember.includes(gate) ? `${text}: ${problem}` : text
 }
+
+/** Gates at which the member has the word. */
+const ofMember: readonly string[] = ['SpecObserved', 'RolloutComplete'] satisfies readonly Gate[]
 
 /** In how many milliseconds the first wait is over; undefined if none ends by time. */
 export function nextDeadlineMs(placedOn: PlacedOn, now: number): number | undefined {

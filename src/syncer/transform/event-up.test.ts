@@ -16,11 +16,11 @@ describe('an Event of a member', () => {
       message: `Successfully assigned ${space}/web to node`,
       reason: 'Scheduled',
     }
-    expect(eventUp(event, { namespace: 'shop', clusterId, uid: 'above' })).to.deep.equal({
+    expect(eventUp(event, { namespace: 'shop', clusterId, name: 'site', uid: 'above' })).to.deep.equal({
       apiVersion: 'v1',
       kind: 'Event',
       metadata: { name: 'web.1', namespace: 'shop' },
-      involvedObject: { kind: 'Pod', namespace: 'shop', name: 'web', uid: 'above' },
+      involvedObject: { kind: 'Pod', namespace: 'shop', name: 'site', uid: 'above' },
       related: { kind: 'Node', name: 'node' },
       message: 'Successfully assigned shop/web to node',
       reason: 'Scheduled',

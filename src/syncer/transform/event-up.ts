@@ -18,16 +18,16 @@ export interface MemberEvent extends KubeObject {
   readonly series?: { readonly lastObservedTime?: string }
 }
 
-/** `uid`: of the upstream object. Names of namespaces in the message are those of the tenant. */
+/** `name` and `uid`: of the upstream object. Names of namespaces in the message are those of the tenant. */
 export function eventUp(
   event: DeepReadonly<MemberEvent>,
-  { namespace, clusterId, uid }: { namespace: string; clusterId: ClusterId; uid: string },
+  { namespace, clusterId, name, uid }: { namespace: string; clusterId: ClusterId; name: string; uid: string },
 ): KubeObject {
   const { metadata, involvedObject, related, message, ...content } = cloneJson(event) as MemberEvent
   return {
     ...content,
     metadata: { ...(metadata.name && { name: metadata.name }), namespace },
-    involvedObject: { ...referenceUp(involvedObject, namespace), uid },
+    involvedObject: { ...referenceUp(involvedObject, namespace), name, uid },
     ...(related && { related: referenceUp(related, namespace) }),
     ...(message !== undefined && { message: message.replaceAll(`${clusterId}-`, '') }),
   }

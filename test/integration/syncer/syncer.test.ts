@@ -302,6 +302,28 @@ describe('a syncer between a logical cluster and real members', function () {
     )
   })
 
+  it('shows Events of a ReplicaSet on the one upstream, whatever its name in the member', async () => {
+    const { client } = members['west']!
+    const [own] = await until('the ReplicaSets in west', async () => {
+      const found = await list(client, 'replicasets', down)
+      return found.length > 0 && found
+    })
+    const names = (await list(up, 'replicasets', namespace)).map(({ metadata }) => metadata.name)
+    expect(names).not.to.include(own!.metadata.name)
+    const { name, uid } = own!.metadata
+    const involvedObject = { apiVersion: 'apps/v1', kind: 'ReplicaSet', namespace: down, name, uid }
+    const metadata = { name: 'refused', namespace: down }
+    const now = new Date().toISOString().replace(/\.\d+/, '')
+    const event = { type: 'Warning', reason: 'FailedCreate', message: 'exceeded quota', firstTimestamp: now }
+    const object = { apiVersion: 'v1', kind: 'Event', metadata, involvedObject, ...event, lastTimestamp: now }
+    const events = { group: '', version: 'v1', resource: 'events' }
+    await client.create(events, object, { signal })
+    const seen = await until('the Event', () =>
+      up.tryGet<KubeObject>(events, { namespace, name: 'refused' }, { signal }),
+    )
+    expect(names).to.include((seen['involvedObject'] as { name?: string }).name)
+  })
+
   it('makes the pods and endpoints of a lost member not ready until it answers, and leaves no Service without endpoints', async () => {
     const setLost = async (name: string, isLost: boolean): Promise<void> => {
       const reason = isLost ? 'Lost' : 'Answers'
