@@ -94,6 +94,17 @@ describe('the events of a watch', () => {
     expect(encoderFor('').batch([toBlue])).to.not.equal(first)
   })
 
+  it('keep no more memory than their lines have bytes, whatever else is allocated', () => {
+    const encoder = encoderFor('')
+    const lines = Array.from({ length: 200 }, (_, i) => {
+      // What a server allocates between two events comes from Node's pool.
+      for (let other = 0; other < 10; other++) Buffer.from('x'.repeat(8000))
+      return encoder.batch([{ type: 'ADDED', entry: entry(`e${i}`, 'red', i + 1), revision: revision(i + 1) }])
+    })
+    const memory = new Set(lines.map((line) => line?.buffer))
+    expect([...memory].reduce((sum, buffer) => sum + (buffer?.byteLength ?? 0), 0)).to.be.at.most(2 * 64 * 1024)
+  })
+
   it('have the columns of a Table once', () => {
     const encoder = encoderFor('', 'Table')
     const lines = [added, toBlue].flatMap((event) => linesOf(encoder.batch([event])))

@@ -9,6 +9,7 @@ import type { ObjectView } from '../codec/representations.ts'
 import { stampRevision } from '../resources/object-bytes.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import type { Selection } from './selection.ts'
+import { SharedLines } from './shared-lines.ts'
 
 /** Size from which a chunk of the initial state is sent. */
 const chunkBytes = 64 * 1024
@@ -61,18 +62,8 @@ function* storedLines(entries: readonly Entry[]): Generator<Uint8Array, undefine
   }
 }
 
-// An event is encoded once per view (which fixes the version and the format) and shared by all watches that show it unchanged.
-const sharedLines = new WeakMap<HubEvent, Map<ObjectView, Buffer>>()
-
-/** The lines of several events that a watch took at once. Other watches of the scope that take the same events reuse them. */
-interface SharedBatch {
-  readonly first: HubEvent
-  readonly count: number
-  readonly view: ObjectView
-  readonly lines: Buffer
-}
-/** Keyed by the last event. */
-const sharedBatches = new WeakMap<HubEvent, SharedBatch>()
+/** An event is encoded once per view and shared by all watches that show it unchanged. */
+const sharedLines = new SharedLines()
 
 /** Encodes the events of one watch. It has state because a Table sends its columns with the first event only. */
 export class WatchEncoder {
@@ -151,26 +142,21 @@ export class WatchEncoder {
 
   /** The lines of the events that this watch shows; undefined if there are none. */
   batch(events: readonly HubEvent[]): Buffer | undefined {
-    const [first] = events
-    const last = events.at(-1)
-    if (first === undefined || last === undefined) return undefined
-    // Two batches of one scope with equal first event, last event and length hold the same events.
-    if (first === last || !this.#selection.everything || !this.#view.shared) return this.#lines(events)
-    const shared = sharedBatches.get(last)
-    const isSame = shared?.first === first && shared.count === events.length && shared.view === this.#view
-    if (isSame) return shared.lines
-    const lines = this.#lines(events)
-    if (lines !== undefined) sharedBatches.set(last, { first, count: events.length, view: this.#view, lines })
-    return lines
+    if (events.length < 2 || !this.#selection.everything || !this.#view.shared) {
+      const lines = this.#lines(events)
+      return lines.length < 2 ? lines[0] : Buffer.concat(lines)
+    }
+    const view = this.#view
+    return sharedLines.batch(events, view) ?? sharedLines.keepBatch(events, view, this.#lines(events))
   }
 
-  #lines(events: readonly HubEvent[]): Buffer | undefined {
+  #lines(events: readonly HubEvent[]): Buffer[] {
     const lines: Buffer[] = []
     for (const event of events) {
       const type = this.#typeFor(event)
       if (type !== undefined) lines.push(this.#eventLine(event, type))
     }
-    return lines.length < 2 ? lines[0] : Buffer.concat(lines)
+    return lines
   }
 
   /** The type of the event for this watch: an object that begins to match is ADDED, one that ceases to match is DELETED. */
@@ -198,11 +184,8 @@ export class WatchEncoder {
     }
     if (!this.#view.shared || type !== event.type) return line(type, this.#encode(entry), this.#view)
     const view = this.#view
-    let lines = sharedLines.get(event)
-    if (lines === undefined) sharedLines.set(event, (lines = new Map<ObjectView, Buffer>()))
-    let shared = lines.get(view)
-    if (shared === undefined) lines.set(view, (shared = line(type, view.event(entry.bytes, false), view)))
-    return shared
+    const known = sharedLines.line(event, view)
+    return known ?? sharedLines.keepLine(event, view, partsOf(type, view.event(entry.bytes, false), view))
   }
 
   #encode(entry: Pick<Entry, 'key' | 'bytes'>): Uint8Array {
