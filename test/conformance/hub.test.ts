@@ -187,6 +187,28 @@ describe('the hub', function () {
     expect(await past()).to.deep.equal(['DELETED view', 'MODIFIED edit'])
   })
 
+  it('knows where a resource has just the objects of the base layer', async () => {
+    const unwritten = async (cluster: ClusterId, resource = 'clusterroles'): Promise<boolean> => {
+      const found = (await hub.cluster(cluster, { signal })).unwritten(resource)
+      if (found !== undefined) expect(found).to.equal(baseLayer)
+      return found !== undefined
+    }
+    const [changed, deleted, created] = [freshCluster(), freshCluster(), freshCluster()]
+    for (const cluster of [changed, deleted, created]) expect(await unwritten(cluster)).to.equal(true)
+    const ifRevision = 1 as Revision
+    await (await hub.cluster(changed, { signal })).update(role('edit'), bytesOf('edit', 1), { signal, ifRevision })
+    await (await hub.cluster(deleted, { signal })).delete(role('edit'), { signal, ifRevision })
+    const made = await (await hub.cluster(created, { signal })).create(role('own'), bytesOf('own', 1), { signal })
+    for (const cluster of [changed, deleted, created]) {
+      expect(await unwritten(cluster)).to.equal(false)
+      expect(await unwritten(cluster, 'configmaps')).to.equal(true)
+      hub.unload(cluster)
+      expect(await unwritten(cluster)).to.equal(false)
+    }
+    await (await hub.cluster(created, { signal })).delete(role('own'), { signal, ifRevision: made.revision })
+    expect(await unwritten(created)).to.equal(true)
+  })
+
   it('reports the names of changed objects since the last call, per resource', async () => {
     await using few = await createHub(store, { stamp: stampRevision, readFacts, baseLayer, windowEvents: 4, signal })
     const objects = await few.cluster(freshCluster(), { signal })

@@ -13,7 +13,7 @@ import {
 import type { BaseEntries } from './base-entries.ts'
 import { Dependents } from './dependents.ts'
 import type { EntryMemory } from './entry-memory.ts'
-import type { ClusterObjects, Entry, HubEvent, HubOptions, HubWatch, WatchScope } from './hub.ts'
+import type { BaseLayer, ClusterObjects, Entry, HubEvent, HubOptions, HubWatch, WatchScope } from './hub.ts'
 import { mergeByKey, rewind } from './lists.ts'
 import { ResourceTable } from './resource-table.ts'
 import type { QuotaAccount } from '../quota-account.ts'
@@ -174,6 +174,14 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   hidden(resource: string): readonly Pick<ObjectKey, 'namespace' | 'name'>[] {
     this.#check()
     return this.#tables.get(resource)?.hidden() ?? []
+  }
+
+  unwritten(resource: string): BaseLayer | undefined {
+    this.#check()
+    const table = this.#tables.get(resource)
+    return table === undefined || (table.size === 0 && table.tombstoneCount === 0)
+      ? this.#core.options.baseLayer
+      : undefined
   }
 
   resources(): readonly string[] {

@@ -158,6 +158,11 @@ export interface ClusterObjects {
   written(): Iterable<readonly [resource: string, entries: readonly Entry[]]>
   /** Objects of the base layer that were deleted here and not created again. */
   hidden(resource: string): readonly Pick<ObjectKey, 'namespace' | 'name'>[]
+  /**
+   * The base layer, if the objects of this resource are exactly those that it has: data derived from them, except from their
+   * uids and times, is the same in all such logical clusters.
+   */
+  unwritten(resource: string): BaseLayer | undefined
   /** Resources with at least one object. */
   resources(): readonly string[]
   /** Resolves once durable and visible to reads here. Rejects StoreError. */

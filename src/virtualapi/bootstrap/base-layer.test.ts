@@ -70,6 +70,12 @@ describe('the base layer', () => {
     expect(uids.length).to.equal(2 * 194)
   })
 
+  it('has the same FlowSchemas everywhere: the server reads them once for all logical clusters', () => {
+    const specs = (cluster: ClusterId): unknown[] =>
+      layer.keys(cluster, 'flowschemas.flowcontrol.apiserver.k8s.io').map((key) => [key.name, read(key)['spec']])
+    expect(specs(a)).to.deep.equal(specs(b))
+  })
+
   it('gives the same bytes every time', () => {
     const key = { cluster: a, resource: 'namespaces', namespace: '', name: 'default' }
     expect(layer.get(key)).to.deep.equal(layer.get(key))

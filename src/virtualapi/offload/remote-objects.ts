@@ -111,6 +111,9 @@ export class RemoteObjects implements ClusterObjects {
   hidden(): never {
     throw notOnWorker()
   }
+  unwritten(): never {
+    throw notOnWorker()
+  }
   resources(): never {
     throw notOnWorker()
   }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import type { Store } from '../../store/index.ts'
-import { createHub, type ClusterObjects, type Hub } from '../../store/hub/index.ts'
+import { createHub, type BaseLayer, type ClusterObjects, type Hub } from '../../store/hub/index.ts'
 import { openSqliteStore } from '../../store/sqlite/index.ts'
 import { readFacts, stampRevision } from '../resources/object-bytes.ts'
 import { flowHeaders } from './flow-headers.ts'
@@ -74,6 +74,36 @@ describe('flowHeaders', () => {
     const { resource, namespace, name } = hers.key
     await objects.delete({ resource, namespace, name }, { ifRevision: hers.revision, signal })
     expect(asking('get', 'pods')).to.deep.equal({})
+  })
+
+  it('reads the FlowSchemas that all logical clusters have once, and those of a logical cluster that wrote one', async () => {
+    const names = ['one', 'other']
+    let read = 0
+    const baseLayer: BaseLayer = {
+      resources: [`flowschemas.${group}`],
+      get: ({ resource, name }) => {
+        if (resource !== `flowschemas.${group}` || !names.includes(name)) return undefined
+        read++
+        return bytesOf('FlowSchema', name, flow([`user of ${name}`]))
+      },
+      keys: (cluster, resource) =>
+        resource === `flowschemas.${group}` ? names.map((name) => ({ cluster, resource, namespace: '', name })) : [],
+    }
+    await using withBase = await createHub(store, { stamp: stampRevision, readFacts, baseLayer, signal })
+    const [first, second, third] = await Promise.all(
+      ['a', 'b', 'c'].map((id) => withBase.cluster(id as ClusterId, { signal })),
+    )
+    if (first === undefined || second === undefined || third === undefined) throw new Error('unreachable')
+    expect(flowHeaders(first, request)).to.deep.equal({})
+    expect(read).to.equal(names.length)
+    expect(flowHeaders(second, request)).to.deep.equal({})
+    expect(read).to.equal(names.length)
+    const put = (resource: string, kind: string, name: string, spec: object) =>
+      third.create({ resource: `${resource}.${group}`, namespace: '', name }, bytesOf(kind, name, spec), { signal })
+    await put('prioritylevelconfigurations', 'PriorityLevelConfiguration', 'level', {})
+    await put('flowschemas', 'FlowSchema', 'hers', flow(['alice']))
+    expect(flowHeaders(third, request)).to.deep.equal(named)
+    expect(flowHeaders(second, request)).to.deep.equal({})
   })
 
   it('names none while the FlowSchemas are larger than 256 KiB together', async () => {

@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import { remember } from '../../apimachinery/memo/index.ts'
 import type { JsonObject } from '../../apimachinery/meta/index.ts'
-import type { ClusterObjects } from '../../store/hub/index.ts'
+import type { BaseLayer, ClusterObjects } from '../../store/hub/index.ts'
 import { byPrecedence, classify, type ClassifiedRequest, type Flow, flowOf } from '../flowcontrol/classify.ts'
 import { decodeMetadata, decodeObject } from '../resources/object-bytes.ts'
 
@@ -21,6 +21,8 @@ interface Known {
 type Headers = Readonly<Record<string, string>>
 
 const indexes = new WeakMap<ClusterObjects, Known>()
+/** Most logical clusters never write a FlowSchema: theirs are read once. */
+const ofBaseLayers = new WeakMap<BaseLayer, readonly Flow[]>()
 const shared = new LRUCache<string, readonly Flow[]>({ max: 1000, maxSize: 16 * 1024 * 1024 })
 /** Every request is compared with all rules, which are read again after each change. */
 const [mostFlowSchemas, mostBytes] = [1000, 256 * 1024]
@@ -72,6 +74,14 @@ function knownOf(objects: ClusterObjects): Known {
 }
 
 function flowsOf(objects: ClusterObjects): readonly Flow[] {
+  const base = objects.unwritten(levelKey) && objects.unwritten(flowKey)
+  if (base === undefined) return readFlows(objects)
+  let flows = ofBaseLayers.get(base)
+  if (flows === undefined) ofBaseLayers.set(base, (flows = readFlows(objects)))
+  return flows
+}
+
+function readFlows(objects: ClusterObjects): readonly Flow[] {
   if (objects.count({ resource: flowKey }) > mostFlowSchemas) return []
   const entries = objects.list({ resource: flowKey })
   if (entries.reduce((sum, { size }) => sum + size, 0) > mostBytes) return []
