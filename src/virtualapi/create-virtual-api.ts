@@ -26,6 +26,7 @@ import {
 import { defaultEventTtlMs, expireEvents } from './expiry/index.ts'
 import { ObjectGraph } from './graph/index.ts'
 import { noPodConnector } from './endpoints/connect.ts'
+import { UnfinishedLists } from './endpoints/unfinished-lists.ts'
 import { WatchClock } from './endpoints/watch-clock.ts'
 import { OffloadThread } from './offload/offload-thread.ts'
 import type { Members } from './members/index.ts'
@@ -129,6 +130,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     signal,
   })
   const watchClock = new WatchClock()
+  const unfinishedLists = new UnfinishedLists()
   const loopShare = new EventLoopShare()
   const authorizer = createAuthorizer({ hub })
   // A cycle: the parts need the members, the members the loopback, and the loopback the parts. So members come later.
@@ -224,6 +226,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     tokenReviewer: authenticator,
     accountTokens,
     watchClock,
+    unfinishedLists,
     clock,
     log,
     metrics: serverMetrics(metrics, { hub, watchClock, storageBytes }),
@@ -270,6 +273,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
       memoryGuard[Symbol.dispose]()
       await egress[Symbol.asyncDispose]()
       watchClock[Symbol.dispose]()
+      unfinishedLists[Symbol.dispose]()
       await lazy.members?.[Symbol.asyncDispose]()
       await hub[Symbol.asyncDispose]()
     },

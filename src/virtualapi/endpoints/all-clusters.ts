@@ -1,11 +1,12 @@
 // `/clusters/*`: list and watch of one resource over all logical clusters. Read only. The annotation
 // `kcp.dev/logical-cluster` of every object names its logical cluster.
-import { groupResourceText } from '../../apimachinery/meta/index.ts'
+import { groupResourceText, type Revision } from '../../apimachinery/meta/index.ts'
 import { forbidden, methodNotAllowed, pathNotFound } from '../../apimachinery/status/index.ts'
 import { logicalClusterAnnotation } from '../../client/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
 import { negotiate, type Representation } from '../codec/negotiate.ts'
-import { listItem } from '../codec/list-chunks.ts'
+import { listItem, type ListMeta } from '../codec/list-chunks.ts'
+import type { ListItem } from '../codec/list-segments.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
 import type { ClusterDirectory } from '../clusters/directory.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
@@ -16,8 +17,15 @@ import type { Answer, Exchange } from '../exchange/exchange.ts'
 import type { EndpointParts } from './parts.ts'
 import { listAnswer } from './list.ts'
 import { listOptionsOf } from './list-options.ts'
-import { encodeToken, expiredList, expiredToken, listPosition, waitForRevision } from './read-position.ts'
-import { selectionOf } from './selection.ts'
+import {
+  encodeToken,
+  expiredList,
+  expiredToken,
+  listPosition,
+  waitForRevision,
+  type ListPosition,
+} from './read-position.ts'
+import { selectionOf, type Selection } from './selection.ts'
 import { waitForWatchRevision, openWatch, watchAnswer, watchOptions } from './watch.ts'
 
 export async function allClusters(exchange: Exchange, parts: EndpointParts, request: ResourceTarget): Promise<Answer> {
@@ -71,44 +79,79 @@ async function listAll(
   request: ResourceTarget,
   definition: ResourceDefinition,
 ): Promise<Answer> {
-  const { hub, directory, clock } = parts
+  const { directory, clock, unfinishedLists } = parts
   const { query } = exchange.info
   const options = listOptionsOf(query, 'list')
   const selection = selectionOf(query, definition)
   const position = listPosition(options, { nowMs: clock.now() })
   if (position.notOlderThan !== undefined) await waitForRevision(parts, position.notOlderThan, exchange.signal)
+  const nameOf = (token: string): string =>
+    JSON.stringify([
+      definition.storageKey,
+      request.namespace,
+      query.get('labelSelector'),
+      query.get('fieldSelector'),
+      token,
+    ])
+  const kept = position.at === undefined ? undefined : unfinishedLists.take(nameOf(options.token))
+  const { entries: rest, revision } =
+    kept === undefined || position.at === undefined
+      ? await readRest(exchange, parts, { request, definition, selection, position })
+      : { entries: kept, revision: position.at }
+  const page = position.limit > 0 ? rest.slice(0, position.limit) : rest
+  const last = page.length < rest.length ? page.at(-1) : undefined
+  const metadata: ListMeta = { resourceVersion: String(revision) }
+  if (last !== undefined) {
+    metadata.continue = encodeToken(revision, clusterKeyText(last), position)
+    metadata.remainingItemCount = rest.length - page.length
+    unfinishedLists.keep(nameOf(metadata.continue), rest.slice(page.length))
+  }
+  const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
+  const items: ListItem[] = []
+  // A logical cluster may have gone since its objects were kept.
+  for (const entry of page)
+    if (directory.byId(entry.key.cluster) !== undefined) items.push(listItem(view.annotate(entry)))
+  return listAnswer(view, items, metadata)
+}
+
+interface Reading {
+  readonly request: ResourceTarget
+  readonly definition: ResourceDefinition
+  readonly selection: Selection
+  readonly position: ListPosition
+}
+
+/** Entries matched before the event loop is yielded: the first match of an entry may decode it. */
+const matchesPerTurn = 128
+
+/** The matching entries after the position, and the revision of the list. Throws 410 if they are not known any more. */
+async function readRest(
+  exchange: Exchange,
+  { hub, directory }: EndpointParts,
+  { request, definition, selection, position }: Reading,
+): Promise<{ readonly entries: readonly Entry[]; readonly revision: Revision }> {
+  const { signal } = exchange
   const clusters = [...directory.all()].map(({ id }) => id).sort()
   const scope = {
-    resource: storageKeyOf(definition.info),
+    resource: definition.storageKey,
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
-  const { entries, revision } = await hub.listAll({ ...scope, resource: definition.storageKey }, clusters, {
-    signal: exchange.signal,
-  })
+  const { entries, revision } = await hub.listAll(scope, clusters, { signal })
   // An older state can be answered only if nothing of this resource has changed since: no history is kept over all clusters.
   if (position.at !== undefined && position.at < revision) {
-    await hub.reached(revision, { signal: exchange.signal })
+    await hub.reached(revision, { signal })
     if (hub.changedSince(definition.storageKey, position.at))
       throw position.after === undefined ? expiredList(position.at) : expiredToken(position.after)
   }
-  const matching = entries.filter((entry) => selection.matches(entry))
-  const from =
-    position.after === undefined ? 0 : matching.findIndex((entry) => clusterKeyText(entry) > (position.after ?? ''))
-  const rest = from < 0 ? [] : matching.slice(from)
-  const page = position.limit > 0 ? rest.slice(0, position.limit) : rest
-  const last = page.length < rest.length ? page.at(-1) : undefined
-  const metadata = {
-    resourceVersion: String(position.at ?? revision),
-    ...(last === undefined
-      ? {}
-      : {
-          continue: encodeToken(position.at ?? revision, clusterKeyText(last), position),
-          remainingItemCount: rest.length - page.length,
-        }),
+  const { after } = position
+  const from = after === undefined ? 0 : entries.findIndex((entry) => clusterKeyText(entry) > after)
+  const rest = from < 0 ? [] : entries.slice(from)
+  const found: Entry[] = []
+  for (let i = 0; i < rest.length; i += matchesPerTurn) {
+    for (const entry of rest.slice(i, i + matchesPerTurn)) if (selection.matches(entry)) found.push(entry)
+    if (i + matchesPerTurn < rest.length) await exchange.turn()
   }
-  const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
-  const annotated = page.map((entry) => listItem(view.annotate(entry)))
-  return listAnswer(view, annotated, metadata)
+  return { entries: found, revision: position.at ?? revision }
 }
 
 function clusterKeyText({ key }: Entry): string {

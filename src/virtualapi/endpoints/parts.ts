@@ -20,6 +20,7 @@ import type { PodConnector } from '../members/pod-connector.ts'
 import type { PodWriter } from '../members/pod-writer.ts'
 import type { ConnectToPod } from '../outbound/resolve-service.ts'
 import type { Registry, RegistryTarget } from '../registry/registry.ts'
+import type { UnfinishedLists } from './unfinished-lists.ts'
 import type { WatchClock } from './watch-clock.ts'
 
 /** What the verbs on one object need: all that the offload thread has. */
@@ -49,6 +50,7 @@ export interface EndpointParts extends ObjectParts {
   readonly tokenReviewer: TokenReviewer | undefined
   readonly accountTokens: ServiceAccountTokens
   readonly watchClock: WatchClock
+  readonly unfinishedLists: UnfinishedLists
   readonly metrics: Pick<Metrics, 'scrape'>
   /** Why the server is not ready; undefined if it is. */
   readonly notReady: () => string | undefined

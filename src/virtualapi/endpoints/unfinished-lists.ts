@@ -1,0 +1,53 @@
+// What is left of lists over all logical clusters that clients read page by page. To read and compare all objects again for each
+// page costs the square of their number.
+import type { Entry } from '../../store/hub/index.ts'
+
+export interface UnfinishedListsOptions {
+  /** Larger lists are not kept, nor are more of them than have so many bytes together. Default 128 MiB. */
+  readonly maxBytes?: number
+  /** A client that does not ask for the next page within this begins anew or has each page read again. Default 15 s. */
+  readonly idleMs?: number
+}
+
+interface Kept {
+  readonly entries: readonly Entry[]
+  readonly bytes: number
+  readonly timer: NodeJS.Timeout
+}
+
+export class UnfinishedLists implements Disposable {
+  readonly #maxBytes: number
+  readonly #idleMs: number
+  readonly #lists = new Map<string, Kept>()
+  #bytes = 0
+
+  constructor({ maxBytes = 128 * 1024 * 1024, idleMs = 15_000 }: UnfinishedListsOptions = {}) {
+    this.#maxBytes = maxBytes
+    this.#idleMs = idleMs
+  }
+
+  /** Keeps what comes after a page. `list` names the page after it: its continue token, and what selects the objects. */
+  keep(list: string, entries: readonly Entry[]): void {
+    this.take(list)
+    let bytes = 0
+    for (const { size } of entries) bytes += size
+    if (this.#bytes + bytes > this.#maxBytes) return
+    const timer = setTimeout(() => this.take(list), this.#idleMs).unref()
+    this.#lists.set(list, { entries, bytes, timer })
+    this.#bytes += bytes
+  }
+
+  /** What was kept, which is forgotten here; undefined if nothing was. */
+  take(list: string): readonly Entry[] | undefined {
+    const kept = this.#lists.get(list)
+    if (kept === undefined) return undefined
+    clearTimeout(kept.timer)
+    this.#lists.delete(list)
+    this.#bytes -= kept.bytes
+    return kept.entries
+  }
+
+  [Symbol.dispose](): void {
+    for (const list of [...this.#lists.keys()]) this.take(list)
+  }
+}
