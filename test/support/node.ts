@@ -52,7 +52,10 @@ export async function startNode(spec: NodeSpec): Promise<ClusterNode> {
   const socket = join(dir, 'containerd.sock')
   run.add({ type: 'cgroup', name: cgroup, scope: cluster })
   makeCgroup(cgroup)
-  for (const file of kubeletSettings) run.add({ type: 'sysctl', file, before: settingBefore(file), scope: cluster })
+  for (const file of [...kubeletSettings, inotifyLimit])
+    run.add({ type: 'sysctl', file, before: settingBefore(file), scope: cluster })
+  if (Number(readFileSync(inotifyLimit, 'utf8')) < inotifyInstances)
+    writeFileSync(inotifyLimit, `${inotifyInstances}\n`)
   run.add({ type: 'containers', dir, cniNetwork: namespace, scope: cluster })
   // Not `ip netns exec`: that mounts a fresh /sys, without the cgroups.
   const inside = [`--net=${namespacePath(namespace)}`]
@@ -154,6 +157,10 @@ export async function startNode(spec: NodeSpec): Promise<ClusterNode> {
 const kubeletSettings = ['vm/overcommit_memory', 'vm/panic_on_oom', 'kernel/panic', 'kernel/panic_on_oops']
   .map((name) => join('/proc/sys', name))
   .filter((file) => existsSync(file))
+
+/** How many programs of a user may watch files. A kubelet ends where a few dozen API servers have used up the usual 128. */
+const inotifyLimit = '/proc/sys/fs/inotify/max_user_instances'
+const inotifyInstances = 1024
 
 /** The root of all pods' cgroups, which kubelet expects to exist. */
 function makeCgroup(name: string): void {
