@@ -33,7 +33,8 @@ export const create: Measurement = {
   },
 }
 
-async function firstNamespaces(all: Endpoint, name: string): Promise<void> {
+/** Resolves when its namespaces are listed. */
+export async function firstNamespaces(all: Endpoint, name: string): Promise<void> {
   for (let attempt = 0; attempt < 1000; attempt++) {
     const { status } = await all.request('GET', `/${name}/api/v1/namespaces`)
     if (status === 200) return

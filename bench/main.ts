@@ -16,10 +16,12 @@ import type { Measurement, Numbers } from './measurement.ts'
 import { memory } from './memory.ts'
 import { neighbours } from './neighbours.ts'
 import { placement } from './placement.ts'
+import { podStreams } from './pod-streams.ts'
 import { restart } from './restart.ts'
 import { sideBySide } from './side-by-side.ts'
 import { start } from './start.ts'
 import { sync, syncMany } from './sync.ts'
+import { watchAcrossMany } from './watch-across.ts'
 import { idleWatches, watchFanOut } from './watches.ts'
 
 const measurements: readonly Measurement[] = [
@@ -42,6 +44,8 @@ const measurements: readonly Measurement[] = [
   placement,
   sync,
   syncMany,
+  podStreams,
+  watchAcrossMany,
 ]
 /** Limit of the whole run, seconds. */
 const maxSeconds = 1500

@@ -2,7 +2,8 @@
 
 /** The requests with which one tenant floods the server. */
 export const noises = ['creates', 'lists', 'bodies', 'watches'] as const
-export type Noise = (typeof noises)[number]
+/** `updates`: of the objects of the measurement of watch-across. */
+export type Noise = (typeof noises)[number] | 'updates'
 
 export type ToNoisyClient =
   { readonly start: Noise; readonly kubeconfig: string; readonly connections: number } | 'stop'

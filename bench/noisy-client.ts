@@ -2,7 +2,10 @@
 // refusal.
 import { Pool } from 'undici'
 import { connectionOf } from './connection.ts'
+import { noisyObjects, objectName } from './across-protocol.ts'
+import type { LoadRequest } from './load.ts'
 import type { FromNoisyClient, Noise, Noised, ToNoisyClient } from './neighbour-protocol.ts'
+import { eventText } from './watch-protocol.ts'
 
 const configMaps = '/api/v1/namespaces/default/configmaps'
 /** Created objects go elsewhere than the listed and watched ones, or one kind of load would increase the others. */
@@ -29,7 +32,14 @@ const large = namedBodies(
   Object.fromEntries(Array.from({ length: 60_000 }, (_, i) => [`k${String(i).padStart(8, '0')}`, ''])),
 )
 
-const works: Record<Noise, () => readonly [string, string, string?]> = {
+function update(): readonly [string, string, string, string] {
+  const patch = { data: { at: eventText(created) } }
+  const path = `${configMaps}/${objectName(created++ % noisyObjects)}`
+  return ['PATCH', path, JSON.stringify(patch), 'application/merge-patch+json']
+}
+
+const works: Record<Noise, () => LoadRequest> = {
+  updates: update,
   creates: () => ['POST', createPath, small()],
   lists: () => ['GET', configMaps],
   bodies: () => ['POST', createPath, large()],
@@ -42,14 +52,14 @@ let clients: Promise<unknown> = Promise.resolve()
 
 const isStopped = (): boolean => life.signal.aborted
 
-async function flood(pool: Pool, base: string, work: () => readonly [string, string, string?]): Promise<void> {
+async function flood(pool: Pool, base: string, work: () => LoadRequest): Promise<void> {
   while (!isStopped()) {
-    const [method, path, body] = work()
+    const [method, path, body, type = 'application/json'] = work()
     try {
       const answer = await pool.request({
         method,
         path: base + path,
-        headers: body === undefined ? {} : { 'content-type': 'application/json' },
+        headers: body === undefined ? {} : { 'content-type': type },
         ...(body === undefined ? {} : { body }),
       })
       for await (const _ of answer.body) if (isStopped()) break

@@ -1,13 +1,13 @@
 // The real clusters that all e2e suites share: a host and two members with nodes and pods. Booted once, ended after the
 // last test.
 import { createHash } from 'node:crypto'
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { after } from 'mocha'
 import {
   cacheDir,
   ensurePrograms,
-  runCommand,
+  programLayer,
   startCluster,
   writeImageArchive,
   type Cluster,
@@ -43,9 +43,9 @@ async function boot(): Promise<Lab> {
 
 async function kubectlArchive(): Promise<string> {
   const { kubectl } = await ensurePrograms(['kubectl'])
-  const tar = await withLibraries('/usr/bin/tar')
+  const tar = await programLayer(['/usr/bin/tar'])
   const version = createHash('sha256')
-    .update([kubectl, ...tar].join())
+    .update([kubectl, ...tar.map(({ path }) => path)].join())
     .digest('hex')
     .slice(0, 16)
   const file = join(cacheDir(), 'images', `kubectl-${version}.tar`)
@@ -53,18 +53,12 @@ async function kubectlArchive(): Promise<string> {
   const layer = [
     { path: 'tmp', directory: true as const, mode: 0o1777 },
     { path: 'kubectl', file: kubectl, mode: 0o755 },
-    ...tar.map((path) => ({ path: path.slice(1), file: realpathSync(path), mode: 0o755 })),
+    ...tar,
   ]
   await writeImageArchive(file, [
     { tags: [kubectlImage], layers: [layer], entrypoint: ['/kubectl'], env: { HOME: '/tmp', PATH: '/usr/bin' } },
   ])
   return file
-}
-
-/** A program of this machine and the libraries that it loads, as paths. */
-async function withLibraries(program: string): Promise<string[]> {
-  const { stdout } = await runCommand('ldd', [program])
-  return [program, ...[...stdout.matchAll(/(?:=> |^\s*)(\/\S+) \(/gm)].map(([, library = '']) => library)]
 }
 
 /** Ends the lab after all suites; called once, from the file that mocha loads first. */
