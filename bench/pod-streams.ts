@@ -76,7 +76,9 @@ class Bench {
       }
     const [through, direct] = [median(rates.kcp), median(rates.direct)]
     const ratio = rounded(through / direct)
-    this.#say(`${what}: ${rounded(through)} MiB/s, directly ${rounded(direct)}, ${ratio} times; CPU-s per GiB: ${cpu.map(rounded).join()}`)
+    this.#say(
+      `${what}: ${rounded(through)} MiB/s, directly ${rounded(direct)}, ${ratio} times; CPU-s per GiB: ${cpu.map(rounded).join()}`,
+    )
     return {
       [`${what}: MiB/s`]: rounded(through),
       [`${what}: MiB/s directly`]: rounded(direct),
@@ -149,15 +151,15 @@ class Bench {
     const life = new AbortController()
     const signal = AbortSignal.any([life.signal, this.#signal])
     const written: number[] = []
-    const lags = { kcp: [] as number[], direct: [] as number[] }
+    const lags = { kcp: new Map<number, number>(), direct: new Map<number, number>() }
     const followers = ways.map(async (way) => {
       let text = ''
       for await (const chunk of await openLog(way, 'container=tools&follow=true&tailLines=0', signal)) {
         const now = performance.now()
         text += Buffer.from(chunk).toString()
         const end = text.lastIndexOf('\n') + 1
-        for (const [, number] of text.slice(0, end).matchAll(/^line (\d+)$/gm))
-          lags[way.name].push(now - (written[Number(number)] ?? Number.NaN))
+        for (const [, line] of text.slice(0, end).matchAll(/^line (\d+)$/gm))
+          lags[way.name].set(Number(line), now - (written[Number(line)] ?? Number.NaN))
         text = text.slice(end)
       }
     })
@@ -170,20 +172,30 @@ class Bench {
       ['--kubeconfig', kubeconfig, 'exec', '-i', '-n', namespace, pod, '-c', 'tools', '--', ...command],
       { stdio: ['pipe', 'inherit', 'inherit'], env: { ...process.env, ...kubectlEnvironment(kubeconfig) } },
     )
-    // Until the writer is connected and both follow.
-    await delay(3000, undefined, { signal })
-    for (let line = 0; line < followedLines; line++) {
+    const write = (): void => {
+      writer.stdin.write(`line ${written.length}\n`)
       written.push(performance.now())
-      writer.stdin.write(`line ${line}\n`)
-      await delay(lineIntervalMs, undefined, { signal })
     }
-    const all = (): boolean => Object.values(lags).every(({ length }) => length >= followedLines)
-    await waitFor(all, { what: 'the followed lines', deadlineMs: 20_000 }).finally(() => {
+    const both = (count: number): boolean => Object.values(lags).every(({ size }) => size >= count)
+    try {
+      // Until the writer is connected and both follow.
+      await waitFor(() => both(1) || write(), { what: 'a followed line', deadlineMs: 60_000, intervalMs: 500 })
+      const first = written.length
+      for (let line = 0; line < followedLines; line++) {
+        write()
+        await delay(lineIntervalMs, undefined, { signal })
+      }
+      const last = written.length - 1
+      const haveAll = (): boolean => Object.values(lags).every((seen) => seen.has(last))
+      await waitFor(haveAll, { what: 'the last of the followed lines', deadlineMs: 60_000 })
+      const measured = (seen: ReadonlyMap<number, number>): number[] =>
+        [...seen].flatMap(([line, lag]) => (line >= first ? [lag] : []))
+      return latencies('a followed line of a log', { kcp: measured(lags.kcp), direct: measured(lags.direct) })
+    } finally {
       writer.stdin.end()
       life.abort()
-    })
-    await ended
-    return latencies('a followed line of a log', lags)
+      await ended
+    }
   }
 
   /** Memory of kcp while clients read nothing of what pods send. */
