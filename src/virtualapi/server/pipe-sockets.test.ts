@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { expect } from 'chai'
+import { waitFor } from '../../../test/support/index.ts'
 import { pipeSockets } from './pipe-sockets.ts'
 
 interface Pair {
@@ -47,6 +48,36 @@ describe('two sockets joined', () => {
     pod.far.end(megabyte)
     const [sent, got] = await Promise.all([read(pod.far), read(client.far), done])
     expect([sent, got.length]).to.deep.equal(['hello', megabyte.length])
+  })
+  it('free what was sent, which the garbage collector would collect the whole heap for', async () => {
+    const chunks: Buffer[] = []
+    pod.near.on('data', (chunk: Buffer) => chunks.push(chunk))
+    pod.far.end('x'.repeat(1 << 20))
+    const [got] = await Promise.all([read(client.far), done])
+    expect(got).to.have.length(1 << 20)
+    expect(chunks.map(({ buffer }) => buffer.byteLength)).to.deep.equal(chunks.map(() => 0))
+  })
+  it('read no more from a side than the other one takes', async () => {
+    const all = 64 << 20
+    const sent = Buffer.alloc(1 << 20)
+    const sending = (async () => {
+      for (let bytes = 0; bytes < all; bytes += sent.length) if (!pod.far.write(sent)) await once(pod.far, 'drain')
+      pod.far.end()
+    })()
+    let before = -1
+    const isStalled = (): boolean => {
+      const { bytesRead } = pod.near
+      const isSame = bytesRead === before
+      before = bytesRead
+      return isSame && pod.near.isPaused()
+    }
+    await waitFor(isStalled, { what: 'the side that sends to be paused', deadlineMs: 10_000 })
+    expect(pod.near.bytesRead).to.be.lessThan(all / 2)
+    expect(client.near.writableLength).to.be.lessThan(1 << 20)
+    let got = 0
+    for await (const chunk of client.far as AsyncIterable<Buffer>) got += chunk.length
+    await Promise.all([sending, done])
+    expect(got).to.equal(all)
   })
   it("deliver a pod's last bytes even if a write to it fails with a reset", async () => {
     client.far.write('hello')
