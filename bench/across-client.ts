@@ -30,7 +30,7 @@ let across: Across
 async function reconcile({ logicalCluster, namespace, name, object, client, signal }: ReconcileRequest): Promise<void> {
   if (object === undefined) return
   const key = `${logicalCluster}/${name}`
-  const at = String((object['data'] as Record<string, string> | undefined)?.['at'] ?? '')
+  const at = (object['data'] as Record<string, string> | undefined)?.['at'] ?? ''
   if (toWrite?.delete(key) === true) {
     const patch = { metadata: { annotations: { seen: 'yes' } } }
     await client.patch(configMaps, { namespace, name }, 'merge', patch, { signal }).catch(() => failed++)
@@ -113,11 +113,11 @@ async function handle(message: ToAcrossClient): Promise<FromAcrossClient> {
     lags = { noisy: [], others: [] }
     return { lags: heard }
   }
-  if (message === 'write') return { wroteSeconds: await writeAll(), failed }
+  if (message === 'write') return { wrote: { seconds: await writeAll(), failed } }
   return { synced: await start(message.start) }
 }
 
 process.on('message', (message: ToAcrossClient) => {
   const answer = (answered: FromAcrossClient): void => void process.send?.(answered)
-  handle(message).then(answer, (error: unknown) => answer({ failed: String(error) }))
+  handle(message).then(answer, (error: unknown) => answer({ failure: String(error) }))
 })

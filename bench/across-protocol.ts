@@ -29,11 +29,16 @@ export interface Lags {
   readonly others: readonly number[]
 }
 
-export type FromAcrossClient =
-  | { readonly synced: Synced }
-  | { readonly lags: Lags }
-  | { readonly wroteSeconds: number; readonly failed: number }
-  | { readonly failed: string }
+/** What it answers: each message is answered with one of these fields. */
+export interface AcrossAnswers {
+  readonly synced: Synced
+  readonly lags: Lags
+  readonly wrote: { readonly seconds: number; readonly failed: number }
+  /** Why it did not do what it was told. */
+  readonly failure: string
+}
+
+export type FromAcrossClient = { [Field in keyof AcrossAnswers]: Pick<AcrossAnswers, Field> }[keyof AcrossAnswers]
 
 /** The logical cluster that writes as much as it can. */
 export const noisyCluster = 'lc-0'

@@ -5,9 +5,9 @@ import {
   noisyCluster,
   noisyObjects,
   objectName,
+  type AcrossAnswers,
   type FromAcrossClient,
   type Lags,
-  type Synced,
   type ToAcrossClient,
 } from './across-protocol.ts'
 import { startClientProcess, type ClientProcess } from './client-process.ts'
@@ -37,7 +37,7 @@ export const watchAcrossMany: Measurement = {
     await using kcp = await startKcpUnderTest()
     const names = Array.from({ length: clusterCount }, (_, i) => `lc-${i}`)
     const noisy = await kcp.tenantKubeconfig(noisyCluster)
-    await using all = openEndpoint(kcp.adminKubeconfig, { connections: 16, base: '/clusters' })
+    await using all = openEndpoint(kcp.adminKubeconfig, { connections: writeConnections, base: '/clusters' })
     await fill(kcp, all, names)
     say(`${clusterCount} logical clusters have ${allObjects} objects`)
     const bench = { kcp, all, noisy, signal, say }
@@ -86,17 +86,14 @@ async function controllerOver(
   await using root = openEndpoint(kcp.adminKubeconfig, { connections: 1, base: '' })
   await using client: Client = startClientProcess<ToAcrossClient, FromAcrossClient>('./across-client.ts')
   const before = await counted(root)
-  const { synced } = answerOf<{ readonly synced: Synced }>(
-    await client.ask({
-      start: { kubeconfig: kcp.adminKubeconfig, logicalClusters: logicalClustersOf, objects: allObjects },
-    }),
-  )
+  const start = { kubeconfig: kcp.adminKubeconfig, logicalClusters: logicalClustersOf, objects: allObjects }
+  const { synced } = await ask(client, { start }, 'synced')
   const after = await counted(root)
   say(`${title}: ${JSON.stringify(synced)}`)
   const quiet = await lagsOf(client, all, signal)
   const noise = logicalClustersOf === '*' ? await withNoise(client, quiet, bench) : {}
   const cpu = cpuSeconds([client.pid])
-  const wrote = answerOf<{ readonly wroteSeconds: number; readonly failed: number }>(await client.ask('write'))
+  const { wrote } = await ask(client, 'write', 'wrote')
   if (wrote.failed > 0) throw new Error(`${wrote.failed} patches of the controller failed`)
   return under(title, {
     's until synced': synced.syncedSeconds,
@@ -112,7 +109,7 @@ async function controllerOver(
     'write to visit p50 ms': median(quiet.others),
     'write to visit p99 ms': quantile(quiet.others, 0.99),
     ...noise,
-    'visits/s with a patch each': allObjects / wrote.wroteSeconds,
+    'visits/s with a patch each': allObjects / wrote.seconds,
     'CPU ms of the controller per visit with a patch': ((cpuSeconds([client.pid]) - cpu) * 1000) / allObjects,
   })
 }
@@ -146,7 +143,7 @@ async function lagsOf(client: Client, all: Endpoint, signal: AbortSignal): Promi
   await client.ask('lags')
   const writes = await steadyWrites(all, signal)
   await delay(settleMs, undefined, { signal })
-  return { writes, ...answerOf<{ readonly lags: Lags }>(await client.ask('lags')).lags }
+  return { writes, ...(await ask(client, 'lags', 'lags')).lags }
 }
 
 let written = 0
@@ -184,9 +181,15 @@ async function counted(root: Endpoint): Promise<{ readonly lists: number; readon
   }
 }
 
-function answerOf<T extends FromAcrossClient>(answer: FromAcrossClient): T {
-  if ('failed' in answer && typeof answer.failed === 'string') throw new Error(answer.failed)
-  return answer as T
+/** The answer, which has this field. */
+async function ask<Field extends keyof AcrossAnswers>(
+  client: Client,
+  message: ToAcrossClient,
+  field: Field,
+): Promise<Pick<AcrossAnswers, Field>> {
+  const answer = await client.ask(message)
+  if (!(field in answer)) throw new Error(`the controller answered ${JSON.stringify(answer).slice(0, 500)}`)
+  return answer as Pick<AcrossAnswers, Field>
 }
 
 function under(title: string, numbers: Numbers): Numbers {
