@@ -64,7 +64,7 @@ describe('a list over all logical clusters in pages', function () {
     const first = await ask('&limit=1')
     await admin.kubectl(['delete', 'logicalclusters.kcp.dev', 'gone', '--wait=true', '--timeout=40s'])
     const names = [...namesOf(first.page)]
-    for (let page = first.page; page.metadata.continue !== undefined; ) {
+    for (let page = first.page; page.metadata.continue !== undefined;) {
       page = (await ask(next(page))).page
       expect(JSON.stringify(page)).not.to.contain('"kcp.dev/logical-cluster":""')
       names.push(...namesOf(page))
