@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { quantityText, roundUpToMilli, tryQuantity } from './quantity.ts'
+import { printedQuantity, quantityText, roundUpToMilli, tryQuantity } from './quantity.ts'
 
 describe('quantities', () => {
   for (const [text, canonical] of [
@@ -28,6 +28,30 @@ describe('quantities', () => {
 
   for (const text of ['', 'lots', '1 Gi', '1gi', '--1', '1.2.3', '1e', '0x10', '.'])
     it(`${JSON.stringify(text)} is not a quantity`, () => expect(tryQuantity(text)).to.equal(undefined))
+
+  // As resource.Quantity of apimachinery 0.34.3 prints them.
+  for (const [text, printed] of [
+    ['+1', '+1'],
+    ['001', '001'],
+    ['5.', '5.'],
+    ['1.Gi', '1.Gi'],
+    ['1E3', '1E3'],
+    ['1e+3', '1e+3'],
+    ['1.500', '1.500'],
+    ['1.123456789', '1.123456789'],
+    ['1.5', '1500m'],
+    ['1000m', '1'],
+    ['1000', '1k'],
+    ['8Mi', '8Mi'],
+    ['1024Ki', '1Mi'],
+    ['.500', '500m'],
+    ['1e4', '10e3'],
+    ['00', '0'],
+  ] as const)
+    it(`Go prints ${text} as ${printed}`, () => {
+      const quantity = tryQuantity(text)
+      expect(quantity && printedQuantity(text, quantity)).to.equal(printed)
+    })
 
   it('refuses long text quickly', () => {
     const started = performance.now()

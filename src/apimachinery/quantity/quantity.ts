@@ -15,9 +15,8 @@ const decimalSuffixes = new Map(Object.entries(decimalExponents).map(([suffix, e
 const largest = (2n ** 63n - 1n) * nano
 const maxExponent = 60
 const maxDigits = 1000
-
-/** Upstream's error message for text that is not a quantity. */
-export const notQuantity = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+/** Digits that Go keeps in an integer of 64 bits. */
+const maxReusedDigits = 18
 
 /** Quantities of the last short texts: each of a workload is parsed several times in a write, and most are a few. */
 const parsed = new Map<string, Quantity>()
@@ -51,6 +50,30 @@ function parse(text: string): Quantity | undefined {
   const bounded = nanos > largest && binary > 0 ? largest : nanos
   const format = binary > 0 ? 'BinarySI' : exponential ? 'DecimalExponent' : 'DecimalSI'
   return { nanos: sign === '-' ? -bounded : bounded, format }
+}
+
+/**
+ * The text that Go prints for a quantity that it parsed from `text`: the same text where Go takes it for canonical, although it
+ * may have a sign, a final dot or another form of its exponent, and else the canonical one.
+ */
+export function printedQuantity(text: string, quantity: Quantity): string {
+  return isReused(text) ? text : quantityText(quantity)
+}
+
+/** The test of resource.ParseQuantity. */
+function isReused(text: string): boolean {
+  const [, , digits = '', suffix = ''] = pattern.exec(text) ?? []
+  const [whole = '', fraction = ''] = digits.replace(/^0+/, '').split('.')
+  const shifted = `${whole === '' ? '0' : whole}${fraction}`
+  const binary = binarySuffixes.indexOf(suffix)
+  if (binary > 0) {
+    const fits = 14 - whole.length - binary * 3 >= 0
+    return fits && fraction === '' && whole !== '' && (Number(whole) & 7) !== 0
+  }
+  const exponent = /^[eE][+-]?\d/.test(suffix) ? Number(suffix.slice(1)) : (decimalExponents[suffix] ?? 0)
+  const scale = exponent - fraction.length
+  const fits = shifted.length <= maxReusedDigits && scale >= -9
+  return fits && scale % 3 === 0 && !shifted.endsWith('000') && !shifted.startsWith('0')
 }
 
 /** Parses the quantity in decoded text, which is valid. */

@@ -467,6 +467,7 @@ describe('typeErrors', () => {
       'json: cannot unmarshal bool into Go struct field DeploymentSpec.spec.labels of type string',
     ],
     [{ port: [] }, 'json: cannot unmarshal array into Go struct field DeploymentSpec.spec.port of type int32'],
+    [{ cpu: '1Mi1' }, "unable to parse quantity's suffix"],
     [{ cpu: '1 apple' }, "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"],
     [{ at: 'x' }, 'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"'],
     [{ at: '2024-02-30T00:00:00Z' }, 'parsing time "2024-02-30T00:00:00Z": day out of range'],

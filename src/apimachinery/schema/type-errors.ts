@@ -1,6 +1,6 @@
 // What Go's decoder says of a body whose values do not fit the built-in types. A real server decodes into Go structs, so
 // for built-in kinds this is the only thing it checks of a value's type.
-import { goNumber, goQuote } from '../text/index.ts'
+import { goNumber, goQuote, quantityError } from '../text/index.ts'
 import { isJsonObject, type JsonValue } from '../meta/index.ts'
 import { NumberLiteral, type LiteralJson } from '../json/index.ts'
 import { fieldSchemaOf } from './property.ts'
@@ -222,7 +222,7 @@ const quantity = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][
 
 function checkQuantity(value: JsonValue, walker: Walker): void {
   if (typeof value === 'number' || (typeof value === 'string' && quantity.test(value.trim()))) return
-  setFatal("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'", walker)
+  setFatal(quantityError(typeof value === 'string' ? value.trim() : ''), walker)
 }
 
 function checkText(value: string, schema: SchemaNode, walker: Walker): void {

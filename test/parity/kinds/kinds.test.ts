@@ -9,6 +9,7 @@ import { flowRows } from './flow-kinds.ts'
 import { networkRows, nodeRows, rbacRows, workloadRows } from './groups.ts'
 import { knownKindDifferences } from './known-differences.ts'
 import { oddBodyRows } from './odd-bodies.ts'
+import { oddValueRows } from './odd-values.ts'
 import { limitingRows } from './policy-kinds.ts'
 import { bindingRows } from './pod-binding.ts'
 import { serviceRows } from './service-life.ts'
@@ -35,6 +36,7 @@ describe("built-in kinds equal a real server's", function () {
     ...bindingRows,
     ...wholeRows,
     ...oddBodyRows,
+    ...oddValueRows,
     ...warningRows,
     ...wrongTypeRows,
   ]

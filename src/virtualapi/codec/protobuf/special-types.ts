@@ -51,6 +51,8 @@ function timeOf(reader: WireReader, { micro }: { micro: boolean }): SpecialValue
   const year = date.getUTCFullYear()
   if (Number.isNaN(year) || year < 1 || year > 9999) throw malformed('a time is outside of years 1 to 9999')
   const text = date.toISOString().slice(0, 19)
+  // Go's zero time.
+  if (text === '0001-01-01T00:00:00' && (fields.get(2) ?? 0) === 0) return { json: null, empty: true }
   if (!micro) return { json: `${text}Z`, empty: false }
   const nanos = fields.get(2) ?? 0
   if (nanos < 0 || nanos > 999_999_999) throw malformed('nanoseconds of a time are outside of one second')

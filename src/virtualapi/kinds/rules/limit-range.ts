@@ -1,4 +1,5 @@
 // LimitRanges: their bounds must not contradict each other.
+import { randomUUID } from 'node:crypto'
 import type { V1LimitRangeSpec } from '@kubernetes/client-node'
 import {
   fieldDuplicate,
@@ -20,6 +21,10 @@ const members = ['max', 'min', 'default', 'defaultRequest'] as const
 const nano = 1_000_000_000n
 
 export const limitRangeRules: KindRules = {
+  prepareForCreate({ metadata }) {
+    // Upstream names those alone of all kinds.
+    if (!metadata.name) metadata.name = randomUUID()
+  },
   validate(object) {
     const spec = object['spec'] as Data<V1LimitRangeSpec>
     const limits = (spec.limits as Item[] | null) ?? []

@@ -57,17 +57,32 @@ function dropForeignSource(spec: ClaimSpec, old?: ClaimSpec): void {
   if (spec.dataSourceRef?.namespace && !old?.dataSourceRef) delete spec.dataSourceRef
 }
 
+/**
+ * Drops a dataSource that is neither a claim nor a snapshot if there is no dataSourceRef and the stored claim has no dataSource:
+ * clients that know other sources set dataSourceRef (KEP-1495).
+ */
+function dropUnknownSource(spec: ClaimSpec, old?: ClaimSpec): void {
+  const { dataSource, dataSourceRef } = spec
+  if (!dataSource || dataSourceRef || old?.dataSource) return
+  const group = dataSource.apiGroup ?? ''
+  const isClaim = dataSource.kind === 'PersistentVolumeClaim' && group === ''
+  const isSnapshot = dataSource.kind === 'VolumeSnapshot' && group === 'snapshot.storage.k8s.io'
+  if (!isClaim && !isSnapshot) delete spec.dataSource
+}
+
 export const persistentVolumeClaimRules: KindRules = {
   warningsOf: (object) => claimWarnings(object.metadata.annotations, (object as Claim).spec.resources),
   validatesUpdateTwice: true,
   prepareForCreate(object) {
     dropForeignSource((object as Claim).spec)
+    dropUnknownSource((object as Claim).spec)
     alignSources((object as Claim).spec)
     addFinalizer(object, 'kubernetes.io/pvc-protection')
   },
   prepareForUpdate(object, old, _context, subresource) {
     if (subresource !== '') return
     dropForeignSource((object as Claim).spec, (old as Claim).spec)
+    dropUnknownSource((object as Claim).spec, (old as Claim).spec)
     alignSources((object as Claim).spec)
   },
   validate: (object) => claimSpecCauses('spec', (object as Claim).spec),

@@ -218,10 +218,9 @@ function trafficCauses(service: Service): StatusCause[] {
     )
   if (healthCheckNodePort < 0 || healthCheckNodePort > 65535)
     causes.push(fieldInvalid('spec.healthCheckNodePort', healthCheckNodePort, 'must be between 1 and 65535, inclusive'))
-  if (type === 'ExternalName') return causes
   if (internalTrafficPolicy !== undefined && !policies.includes(internalTrafficPolicy))
     causes.push(fieldNotSupported('spec.internalTrafficPolicy', internalTrafficPolicy, policies))
-  else if (internalTrafficPolicy === undefined && types.includes(type ?? ''))
+  else if (internalTrafficPolicy === undefined && type !== 'ExternalName' && types.includes(type ?? ''))
     causes.push(fieldRequired('spec.internalTrafficPolicy'))
   return causes
 }

@@ -23,6 +23,7 @@ import { loadBalancerWarnings, serviceWarnings } from './service-warnings.ts'
 export const serviceRules: KindRules = {
   prepareForCreate(object, context) {
     const service = object as Service
+    dropUnreadFields(service)
     alignClusterIps(service, undefined)
     refuseAddresses(service, undefined)
     // Allocate nothing for a Service that validation will refuse.
@@ -34,6 +35,7 @@ export const serviceRules: KindRules = {
     const before = old as Service
     keepAllocated(service, before)
     dropFieldsOfOldType(service, before)
+    dropUnreadFields(service)
     alignClusterIps(service, before)
     // As upstream, addresses are validated before anything else.
     refuseAddresses(service, before)
@@ -43,6 +45,12 @@ export const serviceRules: KindRules = {
   validateChange: (object, old) => serviceChangeCauses(object as Service, old as Service),
   warningsOf: (object) => serviceWarnings(object as Service),
   statusWarningsOf: ({ status }) => loadBalancerWarnings(status),
+}
+
+/** Upstream stores this field of an external name if it is valid, and leaves it out of all answers. */
+function dropUnreadFields({ spec }: Service): void {
+  const isValid = spec.internalTrafficPolicy === 'Cluster' || spec.internalTrafficPolicy === 'Local'
+  if (spec.type === 'ExternalName' && isValid) delete spec.internalTrafficPolicy
 }
 
 /** Keeps clusterIP and the first of clusterIPs equal. */

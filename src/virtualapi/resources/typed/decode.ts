@@ -3,11 +3,15 @@
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
 import { parseApiVersion } from '../../../apimachinery/meta/index.ts'
 import { badRequest } from '../../../apimachinery/status/index.ts'
+import { quantityError } from '../../../apimachinery/text/index.ts'
 import { goStructName, structNamed, type Member, type StructType } from './go-types.ts'
-import { notQuantity, quantityText, roundUpToMilli, tryQuantity } from '../../../apimachinery/quantity/index.ts'
+import { printedQuantity, quantityText, roundUpToMilli, tryQuantity } from '../../../apimachinery/quantity/index.ts'
 import { goMicroTime, goTime } from './times.ts'
 
 class DecodeError extends Error {}
+
+/** Go's zero time, which it prints as null. */
+const noTime = /^0001-01-01T00:00:00(\.0+)?Z$/
 
 /**
  * Decodes `object` in place; its metadata becomes a new JavaScript object, because one whose members were deleted is slow for
@@ -68,6 +72,7 @@ function decodeStruct(struct: StructType, value: JsonObject, path: string[]): Js
       path.pop()
     }
     if (decoded === undefined || (member.omitEmpty && isEmpty(member, raw, decoded))) continue
+    if (decoded === null && member.omitZero && !member.pointer) continue
     result[member.name] = decoded
   }
   return result
@@ -143,11 +148,13 @@ function hasTextsOnly(map: JsonObject): boolean {
   return !isEmptyMap
 }
 
-/** Rounds quantities of a ResourceList up to thousandths, as Go does. */
-function inResourceList({ code }: Member, value: JsonValue): JsonValue {
-  if (code !== 'Q' || typeof value !== 'string' || !/[nu.]|e-/i.test(value)) return value
+/** Rounds quantities of a ResourceList up to thousandths, as Go's defaults do. Those of a RuntimeClass have no defaults. */
+function inResourceList({ code, name }: Member, value: JsonValue): JsonValue {
+  if (code !== 'Q' || name === 'podFixed' || typeof value !== 'string' || !/[nu.]|e-/i.test(value)) return value
   const quantity = tryQuantity(value)
-  return quantity === undefined ? value : quantityText(roundUpToMilli(quantity))
+  if (quantity === undefined) return value
+  const rounded = roundUpToMilli(quantity)
+  return rounded.nanos === quantity.nanos ? value : quantityText(rounded)
 }
 
 function decodeList(struct: StructType, member: Member, raw: JsonValue, path: string[]): JsonValue {
@@ -200,7 +207,7 @@ function decodeValue(struct: StructType, member: Member, raw: JsonValue, path: s
       if (typeof raw !== 'string') throw mismatch(struct, member, raw, path)
       const time = code === 'T' ? goTime(raw) : goMicroTime(raw)
       if ('error' in time) throw new DecodeError(time.error)
-      return time.text
+      return noTime.test(time.text) ? null : time.text
     }
     case 'R':
       return raw
@@ -209,9 +216,10 @@ function decodeValue(struct: StructType, member: Member, raw: JsonValue, path: s
 
 function decodeQuantity(struct: StructType, member: Member, raw: JsonValue, path: string[]): JsonValue {
   if (typeof raw !== 'string' && typeof raw !== 'number') throw mismatch(struct, member, raw, path)
-  const quantity = tryQuantity(String(raw))
-  if (quantity === undefined) throw new DecodeError(notQuantity)
-  return quantityText(quantity)
+  const text = String(raw).trim()
+  const quantity = tryQuantity(text)
+  if (quantity === undefined) throw new DecodeError(quantityError(text))
+  return printedQuantity(text, quantity)
 }
 
 /** Decodes base64 as Go does: ignores line breaks and refuses everything else. Returns the standard encoding. */
