@@ -2,7 +2,7 @@
 import { expect } from 'chai'
 import { once } from 'node:events'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
-import type { WatchEvent } from './raw-client.ts'
+import { openRawClient, type WatchEvent } from './raw-client.ts'
 import { framesOf, type Frame } from './web-socket-frames.ts'
 
 const handshake = [
@@ -51,6 +51,37 @@ describe('a watch over a WebSocket', () => {
     const { headers, socket } = await open('', [...handshake, 'Sec-WebSocket-Protocol', offered])
     expect(headers['sec-websocket-protocol']).to.equal('base64.binary.k8s.io')
     socket!.destroy()
+  })
+
+  const asAccount = async (protocols: string): Promise<number> => {
+    await using nobody = openRawClient({ port: kcp.port })
+    const headers = [...handshake, 'Sec-WebSocket-Protocol', protocols]
+    const { status, socket } = await nobody.upgrade(`${collection}?watch=true`, headers)
+    socket?.destroy()
+    return status
+  }
+
+  it('with a token in its subprotocols is that of the owner of the token, or refused', async () => {
+    const binding = { roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' } }
+    const subjects = [{ kind: 'ServiceAccount', namespace: 'default', name: 'default' }]
+    const bindings = `${acme.base}/apis/rbac.authorization.k8s.io/v1/clusterrolebindings`
+    await acme.http.request('POST', bindings, { body: { metadata: { name: 'viewer' }, ...binding, subjects } })
+    const accounts = `${acme.base}/api/v1/namespaces/default/serviceaccounts`
+    const { json } = await acme.http.request('POST', `${accounts}/default/token`, { body: { spec: {} } })
+    const { token } = json()['status'] as { token: string }
+    const protocol = `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`
+    expect(await asAccount(`${protocol}, base64.binary.k8s.io`)).to.equal(101)
+    expect(await asAccount(protocol)).to.equal(401)
+    expect(await asAccount(`${protocol.slice(0, -1)}!, base64.binary.k8s.io`)).to.equal(401)
+    expect(await asAccount(`${protocol.slice(0, -20)}, base64.binary.k8s.io`)).to.equal(401)
+    expect(await asAccount('base64.binary.k8s.io')).to.equal(403)
+  })
+
+  it('of a client that would rather have HTTP/2 without TLS is answered over HTTP/1.1', async () => {
+    const headers = ['Connection', 'Upgrade, HTTP2-Settings', 'Upgrade', 'h2c', 'HTTP2-Settings', 'AAMAAABkAAQAAP__']
+    const { status, json } = await acme.http.request('GET', `${collection}?limit=1`, { headers })
+    expect(status).to.equal(200)
+    expect(json()['kind']).to.equal('ConfigMapList')
   })
 
   it('drops what the client sends, and still sends events', async () => {

@@ -35,7 +35,7 @@ function realmIn(raw: Buffer): ClusterId | undefined {
  * request has no such token.
  */
 export function clusterOfToken(authorization: string | undefined): ClusterId | undefined {
-  const token = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
+  const token = /^bearer +(\S+)/i.exec(authorization ?? '')?.[1]
   if (token === undefined || token.length > maxTokenLength) return undefined
   try {
     const { iss, aud } = decodeJwt(token)

@@ -370,6 +370,11 @@ describe('authentication', () => {
         },
       })
     })
+    it('is read up to the next space', async () => {
+      const options = { memberTokens: member() }
+      expect(await ask({ headers: bearer(`${good()} more`), options })).to.have.nested.property('user.uid', 'sa-1')
+      expect(await ask({ headers: bearer('not valid'), options })).to.equal(401)
+    })
     it('gives the logical cluster if the path has none', async () => {
       const answer = await ask({
         entryPoint: 'unprefixed',

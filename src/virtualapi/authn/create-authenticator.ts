@@ -149,7 +149,7 @@ function isInRealm(user: UserInfo, info: RequestInfo, id: string | undefined): b
 function bearerToken(rawHeaders: readonly string[]): string | undefined {
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     if (rawHeaders[i]?.toLowerCase() !== 'authorization') continue
-    const match = /^bearer +(\S+) *$/i.exec(rawHeaders[i + 1] ?? '')
+    const match = /^bearer +(\S+)/i.exec(rawHeaders[i + 1] ?? '')
     if (match !== null) return match[1]
   }
   return undefined

@@ -10,6 +10,7 @@ import { statusAnswer } from '../codec/answers.ts'
 import type { Push } from '../exchange/exchange.ts'
 import { FirstRequestTimeout } from './first-request-timeout.ts'
 import type { ServerParts } from './parts.ts'
+import { withProtocolToken } from './protocol-token.ts'
 import { incomingOf, rawRequest, rawStream, serve, type Serving } from './serve.ts'
 import { upgrade } from './upgrade.ts'
 
@@ -92,10 +93,12 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   app.setNotFoundHandler(answer)
   app.setErrorHandler((_error, request, reply) => answer(request, reply))
   // For HTTP/1.1. With HTTP/2 on the same port Fastify leaves Node's 5 s, and then pooled client connections are reset.
-  Object.assign(app.server, { keepAliveTimeout: 120_000 })
+  Object.assign(app.server, { keepAliveTimeout: 120_000, shouldUpgradeCallback: isUpgrade })
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     firstRequestTimeout.asked(request.socket)
-    void upgrade({ incoming: incomingOf(rawRequest(request), signal, serving), request, socket, head }, parts)
+    const { rawHeaders, ...raw } = rawRequest(request)
+    const incoming = incomingOf({ ...raw, rawHeaders: withProtocolToken(rawHeaders) }, signal, serving)
+    void upgrade({ incoming, request, socket, head }, parts)
   })
   // Use raw HTTP/2 streams: Node's compatibility layer takes more memory per watch than all of our own objects.
   app.server.removeAllListeners('stream')
@@ -128,6 +131,11 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
       return close(app.server, { connections, serving }, () => app.close())
     },
   }
+}
+
+/** Clients that would rather speak HTTP/2 without TLS (Java's, through `kubectl proxy`) are answered as if they had not said so. */
+function isUpgrade({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() !== 'h2c'
 }
 
 function answerStream(stream: ServerHttp2Stream, rawHeaders: readonly string[], serving: Serving): void {
