@@ -22,8 +22,8 @@ type CachedObject = DeepReadonly<KubeObject>
 /** Another workload of the namespace. */
 export interface Sibling {
   readonly placedOn: PlacedOn
-  /** Undefined: its logical cluster is not known yet. */
-  readonly choice: Choice | undefined
+  /** Computed on demand, because it costs as much as a decision. Undefined: its logical cluster is not known yet. */
+  readonly choice: () => Choice | undefined
 }
 
 export interface Observed {
@@ -91,7 +91,7 @@ function* siblingsOf(
     if (other === undefined || (other.objectKey === ref.objectKey && other.kind.kind === ref.kind.kind)) continue
     const workload = inputs.workload(other)
     if (workload === undefined || workload.metadata.deletionTimestamp !== undefined) continue
-    yield { placedOn: placedOn(workload as KubeObject), choice: choiceFor(other, workload, inputs, nowMs) }
+    yield { placedOn: placedOn(workload as KubeObject), choice: () => choiceFor(other, workload, inputs, nowMs) }
   }
 }
 

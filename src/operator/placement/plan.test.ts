@@ -121,3 +121,45 @@ describe('the states of a copy on its way in', () => {
     expect(Object.entries(placedOn).map(([member, { state }]) => `${member} ${state}`)).to.deep.equal(['east Applied'])
   })
 })
+
+describe('a workload that leaves a member which is not joined with others', () => {
+  const began = Date.parse('2026-01-01T00:00:00Z')
+  const since = new Date(began).toISOString()
+  const served: CopySeen = { observed: true, available: true, published: true, endpointsGone: false, gone: false }
+  const moved: PlacedOn = { east: { state: 'Serving', since }, west: { state: 'Serving', since } }
+  const stateAfter = (siblings: readonly PlacedOn[], decided: () => Choice): string | undefined => {
+    const observed: Observed = {
+      choice: choice({ target: west, current: ['east', 'west'], serving: ['east', 'west'] }),
+      placedOn: moved,
+      seen: () => served,
+      networkOf: () => 'None',
+      siblings: () => siblings.map((placedOn) => ({ placedOn, choice: decided })),
+    }
+    const times = { drainSeconds: 10, soakSeconds: 2 }
+    return plan(observed, { nowMs: began + 60_000, ...times }).placedOn['east']?.state
+  }
+
+  it('takes no decision about the others of its namespace when they serve elsewhere', () => {
+    let decisions = 0
+    const state = stateAfter(
+      Array.from({ length: 100 }, () => moved),
+      () => {
+        decisions++
+        return choice({ target: west })
+      },
+    )
+    expect({ state, decisions }).to.deep.equal({ state: 'Draining', decisions: 0 })
+  })
+  it('waits for one that does not serve elsewhere yet, unless that one stays', () => {
+    const here: PlacedOn = { east: { state: 'Serving', since } }
+    expect(
+      stateAfter([moved, here], () => choice({ target: west })),
+      'it moves, too',
+    ).to.equal('Serving')
+    const stays: Choice['target'] = { kind: 'members', names: ['east'] }
+    expect(
+      stateAfter([moved, here], () => choice({ target: stays })),
+      'it stays',
+    ).to.equal('Draining')
+  })
+})

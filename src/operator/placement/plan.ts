@@ -125,10 +125,12 @@ function siblingsServeElsewhere({ siblings }: Observed, member: string): boolean
   for (const { placedOn, choice } of siblings()) {
     const copy = placedOn[member]
     if (copy === undefined || ['Held', 'Draining', 'Terminating', 'Forwarding'].includes(copy.state)) continue
-    const wanted = choice === undefined ? undefined : decide(choice).wanted
+    if (Object.entries(placedOn).some(([name, { state }]) => name !== member && state === 'Serving')) continue
+    // Last, because a namespace of n workloads that moves asks this some n * n times.
+    const theirs = choice()
+    const wanted = theirs && decide(theirs).wanted
     const staysOrEnds = wanted?.kind === 'none' || (wanted?.kind === 'members' && wanted.names.includes(member))
-    if (staysOrEnds) continue
-    if (!Object.entries(placedOn).some(([name, { state }]) => name !== member && state === 'Serving')) return false
+    if (!staysOrEnds) return false
   }
   return true
 }
