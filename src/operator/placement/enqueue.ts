@@ -10,7 +10,7 @@ import {
   type MemberCluster,
   type Placement,
 } from '../../crds/index.ts'
-import { memberOfClaim, storageClassOf, unreachableSince } from '../../placement/index.ts'
+import { memberOfClaim, storageClassOf, unreachableSince, usesClaim } from '../../placement/index.ts'
 import { selects } from './copy-seen.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import { workloadKey } from './workload-key.ts'
@@ -41,8 +41,15 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
     }),
     inputs.claims.onChange(({ key, before, after }) => {
       const [was, is] = [before, after].map((claim) => claim && memberOfClaim(claim))
-      if (was !== is || storageClassOf(before) !== storageClassOf(after))
-        enqueueAll(inputs.workloadKeysInNamespace(namespaceKeyOf(key)))
+      if (was === is && storageClassOf(before) === storageClassOf(after)) return
+      const versions = [before, after].filter((claim) => claim !== undefined)
+      enqueueAll(
+        inputs.workloadKeysInNamespace(namespaceKeyOf(key), (workload) =>
+          versions.some((claim) => usesClaim(workload, claim)),
+        ),
+      )
+      // What uses the claim may stay where it is now, and its siblings need not wait for it.
+      enqueueAll(inputs.workloadKeysWaitingIn(namespaceKeyOf(key)))
     }),
     inputs.namespaces.onChange(({ key }) => {
       const { cluster = '', name } = parseKey(key)
