@@ -2,6 +2,7 @@
 // communicate. They meet through the API only, so everything they agree on is in this file.
 import { createHash } from 'node:crypto'
 import { isJsonObject, tryClusterId, type ClusterId, type KubeObject } from '../apimachinery/meta/index.ts'
+import { remember } from '../apimachinery/memo/index.ts'
 import { contentHash } from './content-hash.ts'
 
 // --- Upstream: on objects of a logical cluster. ---
@@ -217,15 +218,28 @@ export interface CopyWait {
 /** By member name. A member that is not in it has no copy and gets none. */
 export type PlacedOn = Readonly<Record<string, PlacedCopy>>
 
+/** Decisions that were read last, by their texts: scheduler and syncers read each many times. */
+const parsedDecisions = new Map<string, PlacedOn>()
+const maxParsedDecisions = 2000
+const nowhere: PlacedOn = Object.freeze({})
+
 /** The decision that is written on the object; empty if there is none. */
 export function placedOn(object: KubeObject): PlacedOn {
+  const text = object.metadata.annotations?.[placedOnAnnotation]
+  if (text === undefined) return nowhere
+  return (
+    parsedDecisions.get(text) ?? remember(parsedDecisions, text, parseDecision(object), { max: maxParsedDecisions })
+  )
+}
+
+function parseDecision(object: KubeObject): PlacedOn {
   const value = parseAnnotation(object, placedOnAnnotation)
   const found: Record<string, PlacedCopy> = {}
   for (const [member, copy] of Object.entries(value)) {
     if (isJsonObject(copy) && copyStates.includes(copy['state'] as CopyState))
       found[member] = copy as unknown as PlacedCopy
   }
-  return found
+  return Object.freeze(found)
 }
 
 /** True if the copy should exist in the member. */
