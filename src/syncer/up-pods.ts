@@ -163,17 +163,20 @@ const endsFirst = '-1000'
 
 /** Whether the pod is one of those that its ReplicaSet will end when the share of the member has shrunk. */
 function endsNext(context: SyncContext, memberNamespace: string, live: CachedObject, { to }: ShrinkingShare): boolean {
-  const controllerOf = ({ metadata }: CachedObject): string | undefined =>
-    metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid
-  const controller = controllerOf(live)
-  const pods = [...context.downstreamIn('pods', memberNamespace)]
-    .filter((pod) => controllerOf(pod) === controller && pod.metadata.deletionTimestamp === undefined)
+  const controller = live.metadata.ownerReferences?.find((owner) => owner.controller === true)
+  if (controller === undefined) return false
+  const pods = [...context.controlledBy('pods', memberNamespace, controller)]
+    .filter((pod) => pod.metadata.deletionTimestamp === undefined && isOwnedBy(pod, controller.uid))
     .map((pod) => ({
       name: pod.metadata.name ?? '',
       isReady: isConditionTrue(pod as Parameters<typeof isConditionTrue>[0], 'Ready'),
       takesRequests: pod.metadata.labels?.[servingLabel] !== 'false',
     }))
   return withdrawnPods(pods, to).includes(live.metadata.name ?? '')
+}
+
+function isOwnedBy({ metadata }: CachedObject, uid: string): boolean {
+  return metadata.ownerReferences?.some((owner) => owner.uid === uid) === true
 }
 
 async function createPod(
