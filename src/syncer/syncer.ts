@@ -16,7 +16,6 @@ import {
   isPlaceable,
   managedLabel,
   parseDownstreamNamespace,
-  workloadKinds,
   type MemberExports,
   type SuspendedDeletions,
 } from '../crds/index.ts'
@@ -55,7 +54,7 @@ import { reportedName, visitHistory } from './up-history.ts'
 import { madeKindOf, passOnDeletionOfMade, visitMade, type MadeKind } from './up-made.ts'
 import { passOnDeletionOfPod, visitPod } from './up-pods.ts'
 import { visitSpec } from './up-spec.ts'
-import { forEachResource, type Upstream } from './upstream.ts'
+import { forEachResource, inMember, type Upstream } from './upstream.ts'
 import { Views } from './views.ts'
 
 export interface SyncerOptions {
@@ -186,12 +185,15 @@ async function run(
   }
   const views = new Views(
     member,
-    (cluster, namespace) => ({
-      workloads: workloadKinds.flatMap(({ gvr }) => [...upstreamIn(gvr.resource, cluster, namespace)]),
-      claims: upstreamIn('persistentvolumeclaims', cluster, namespace),
-      ingresses: upstreamIn('ingresses', cluster, namespace),
-      accounts: upstreamIn('serviceaccounts', cluster, namespace),
-    }),
+    (cluster, namespace) => {
+      const here = inMember(`${cluster}|${namespace}`, member.name)
+      return {
+        workloads: upstream.workloadsByMember.flatMap((index) => [...index.of(here)]),
+        claims: upstream.claimsByMember.of(here),
+        ingresses: upstreamIn('ingresses', cluster, namespace),
+        accounts: upstreamIn('serviceaccounts', cluster, namespace),
+      }
+    },
     (cluster) => [...up.namespaces.of(`${cluster}|`)].map(({ metadata }) => metadata.name ?? ''),
   )
   const deleted = new Map<string, DeepReadonly<KubeObject>>()

@@ -9,12 +9,15 @@ import {
   placedOnAnnotation,
   templateOf,
   workloadKindOf,
+  type WorkloadKind,
   type WorkloadResource,
 } from '../crds/index.ts'
+import { namedMembers } from './named-members.ts'
 import { isClaimIn, type ContentChange } from './namespace-view.ts'
 import type { ResourceName } from './resources/resources.ts'
 import {
   downstreamNamespaceOf,
+  downstreamObject,
   upstreamObject,
   visitKindOf,
   type SyncContext,
@@ -39,7 +42,8 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
   if (change.isUnlisted && isWorkloadResource(resource)) context.guard.vanished()
   const visit = (kind: VisitKind, of = name): void => context.enqueue({ kind, cluster, namespace, name: of })
   if (isWorkloadResource(resource) && isPlaceable(object)) {
-    workloadChanged(context, resource, { cluster, namespace }, change)
+    if (isConcerned(context, resource, { cluster, namespace, name }, change))
+      workloadChanged(context, resource, { cluster, namespace }, change)
     return
   }
   if (resource === 'pods' || madeKindOf(resource) !== undefined) {
@@ -47,8 +51,9 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
   }
   switch (resource) {
     case 'replicasets': {
-      const workload = workloadOwnerOf(object)
-      if (workload !== undefined) visit('history', workload.name)
+      const owner = workloadOwnerOf(object)
+      if (owner !== undefined && ownerConcerns(context, owner, { cluster, namespace }, change))
+        visit('history', owner.name)
       // Pods may have waited for their owner.
       const [before, after] = [change.before, change.after].map((one) => one && reportedName(one, context.member.name))
       const reported = after ?? before
@@ -96,6 +101,41 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
   }
   const kind = syncedKindOf(resource)
   if (kind?.follows !== 'decision' && isRelevant(context, resource, cluster, namespace, name)) visit(resource)
+}
+
+interface Where {
+  readonly cluster: string
+  readonly namespace: string
+}
+
+/**
+ * Whether a workload has, had or is to have something in this member. Of many members few are concerned, and each of them would look
+ * at the workload several times until it serves.
+ */
+function isConcerned(
+  context: TriggerContext,
+  resource: WorkloadResource,
+  where: Where & { readonly name: string },
+  { before, after }: Pick<ObjectChange, 'before' | 'after'>,
+): boolean {
+  const { name: member } = context.member
+  if ([before, after].some((object) => object !== undefined && namedMembers(object).has(member))) return true
+  const memberNamespace = downstreamNamespaceOf(context, where)
+  return memberNamespace !== undefined && downstreamObject(context, resource, memberNamespace, where.name) !== undefined
+}
+
+/** The same for the workload that a ReplicaSet upstream belongs to. */
+function ownerConcerns(
+  context: TriggerContext,
+  { kind, name }: { readonly kind: WorkloadKind; readonly name: string },
+  where: Where,
+  { before, after }: ObjectChange,
+): boolean {
+  if ([before, after].some((object) => object !== undefined && namedMembers(object).has(context.member.name)))
+    return true
+  const { resource } = kind.gvr
+  const workload = upstreamObject(context, resource, { ...where, name })
+  return isConcerned(context, resource, { ...where, name }, { before: undefined, after: workload })
 }
 
 /** The slices that the member made for a Service. */

@@ -2,6 +2,8 @@
 import type { ClusterId, KubeObject } from '../apimachinery/meta/index.ts'
 import type { PodSecurityLevel } from '../apimachinery/pod-security/index.ts'
 import { namespaceKeyOf, ObjectIndex, type Informer, type KubeClient, type SharedInformers } from '../client/index.ts'
+import { memberAnnotation, volumeAnnotation, workloadKinds } from '../crds/index.ts'
+import { namedMembers } from './named-members.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import { Tombstones } from './tombstones.ts'
 
@@ -36,6 +38,10 @@ export interface Upstream {
   readonly priorityClasses: Informer<KubeObject>
   /** The objects of each informer by `CLUSTER|NAMESPACE`. */
   readonly byNamespace: Readonly<Record<ResourceName, ObjectIndex>>
+  /** Workloads by `CLUSTER|NAMESPACE MEMBER` of each member that they name. */
+  readonly workloadsByMember: readonly ObjectIndex[]
+  /** PersistentVolumeClaims by `CLUSTER|NAMESPACE MEMBER` of the members that have, or will have, their volume. */
+  readonly claimsByMember: ObjectIndex
   /** ReplicaSets by `CLUSTER|NAMESPACE|UID` of their owners. */
   readonly replicaSetsByOwner: ObjectIndex
   /** The objects whose deletion was seen. */
@@ -54,6 +60,17 @@ export function createUpstream({ informers: shared, client, ids }: UpstreamOptio
     informers,
     priorityClasses,
     byNamespace: forEachResource((resource) => shared.byNamespace(gvrs[resource])),
+    workloadsByMember: workloadKinds.map(
+      ({ gvr }) =>
+        new ObjectIndex(informers[gvr.resource], (key, workload) =>
+          [...namedMembers(workload)].map((member) => inMember(namespaceKeyOf(key), member)),
+        ),
+    ),
+    claimsByMember: new ObjectIndex(informers.persistentvolumeclaims, (key, { metadata: { annotations = {} } }) =>
+      [annotations[memberAnnotation], annotations[volumeAnnotation]]
+        .filter((member) => member !== undefined)
+        .map((member) => inMember(namespaceKeyOf(key), member)),
+    ),
     replicaSetsByOwner: new ObjectIndex(informers.replicasets, (key, { metadata: { ownerReferences = [] } }) =>
       ownerReferences.map(({ uid }) => `${namespaceKeyOf(key)}|${uid}`),
     ),
@@ -63,6 +80,11 @@ export function createUpstream({ informers: shared, client, ids }: UpstreamOptio
       await Promise.all([...Object.values(informers), priorityClasses].map((informer) => informer.synced(signal)))
     },
   }
+}
+
+/** The group of the objects of a namespace, given as `CLUSTER|NAMESPACE`, that a member has to do with. */
+export function inMember(namespaceKey: string, member: string): string {
+  return `${namespaceKey} ${member}`
 }
 
 /** A record with one value for each resource that a syncer watches. */

@@ -1,4 +1,5 @@
-// The views of all namespaces for one member, each made when it is first asked for and kept current by changes.
+// The views of all namespaces for one member. That of a namespace of which the member has something is kept, and kept current by
+// changes; most members have nothing of most namespaces.
 import type { WorkloadResource } from '../crds/index.ts'
 import { NamespaceView, type ContentChange, type NamespaceContent } from './namespace-view.ts'
 import type { SyncedMember } from './sync-context.ts'
@@ -37,9 +38,14 @@ export class Views {
     let view = this.#views.get(key)
     if (view === undefined) {
       view = new NamespaceView(this.#contentOf(cluster, namespace), this.#member.name, () => this.#reaches(cluster))
-      this.#views.set(key, view)
+      if (view.needed) this.#views.set(key, view)
     }
     return view
+  }
+
+  /** Number of views that are kept. */
+  get size(): number {
+    return this.#views.size
   }
 
   /** A deleted namespace needs no view. */
@@ -64,9 +70,11 @@ export class Views {
     const reachedBefore = this.#reaches(cluster)
     const changed = changeIn(view, resource, change)
     this.#count(cluster, namespace, view)
+    if (!view.needed) this.forget(cluster, namespace)
     const namespaces = new Set<string>()
     if (this.#reaches(cluster) !== reachedBefore) for (const other of this.#namespaces(cluster)) namespaces.add(other)
-    if (before !== factsOf(view)) namespaces.add(namespace)
+    // Of what was not known before, nothing was there if nothing is.
+    if (known === undefined ? view.needed : before !== factsOf(view)) namespaces.add(namespace)
     return { references: known === undefined ? view.references() : changed, namespaces }
   }
 
