@@ -8,6 +8,7 @@ import { acquireRun, ensurePrograms, repositoryRoot, runCommand } from '../test/
 import { apply } from './apply.ts'
 import { crd } from './crd.ts'
 import { create, tenThousand, thousand } from './logical-clusters.ts'
+import { fleet } from './fleet.ts'
 import { hop } from './hop.ts'
 import { hostApi } from './host-api.ts'
 import { hostStart } from './host-start.ts'
@@ -46,6 +47,7 @@ const measurements: readonly Measurement[] = [
   syncMany,
   podStreams,
   watchAcrossMany,
+  fleet,
 ]
 /** Limit of the whole run, seconds. */
 const maxSeconds = 1500

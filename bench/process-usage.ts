@@ -26,9 +26,10 @@ export function cpuSeconds(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0) / ticksPerSecond
 }
 
-/** Resident memory of these processes, MiB. */
-export function residentMiB(pids: readonly number[]): number {
-  const kib = pids.map((pid) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0))
+/** Resident memory of these processes, MiB; RssAnon: without the pages of files, which processes of one program share. */
+export function residentMiB(pids: readonly number[], part: 'VmRSS' | 'RssAnon' = 'VmRSS'): number {
+  const pattern = new RegExp(`${part}:\\s+(\\d+)`)
+  const kib = pids.map((pid) => Number(pattern.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0))
   return kib.reduce((sum, value) => sum + value, 0) / 1024
 }
 

@@ -2,6 +2,7 @@
 // which simulates nodes. Each of them only gets a kubeconfig.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
 import {
   ensurePrograms,
   kubectl,
@@ -106,7 +107,7 @@ export async function startKwok({ kubeconfig, label, dir, nodes }: Omit<Workload
   const stages = join(dir, `${label}-stages.yaml`)
   writeFileSync(stages, await kwokStages())
   for (let index = 1; index <= nodes; index++)
-    await kubectl(kubeconfig, ['create', '-f', '-'], { input: nodeObject(`kwok-${index}`) })
+    await kubectl(kubeconfig, ['create', '-f', '-'], { input: kwokNode(`kwok-${index}`) })
   const args = ['--manage-all-nodes=true', `--config=${stages}`, '--node-lease-duration-seconds=40']
   const process = await startProcess({
     name: `${label}-kwok`,
@@ -118,8 +119,9 @@ export async function startKwok({ kubeconfig, label, dir, nodes }: Omit<Workload
   return { process, [Symbol.asyncDispose]: () => process[Symbol.asyncDispose]() }
 }
 
-function nodeObject(name: string): object {
-  const amounts = { cpu: '32', memory: '64Gi', pods: '110', 'ephemeral-storage': '100Gi' }
+/** A node for kwok to simulate, with room for 110 pods unless told otherwise. */
+export function kwokNode(name: string, room: Readonly<Record<string, string>> = {}): KubeObject {
+  const amounts = { cpu: '32', memory: '64Gi', pods: '110', 'ephemeral-storage': '100Gi', ...room }
   const labels = { 'kubernetes.io/hostname': name, 'kubernetes.io/os': 'linux', 'kubernetes.io/arch': 'amd64' }
   return {
     apiVersion: 'v1',
@@ -129,8 +131,8 @@ function nodeObject(name: string): object {
   }
 }
 
-/** The stages from the pinned kwok module. */
-async function kwokStages(): Promise<string> {
+/** The stages from the pinned kwok module, as YAML. */
+export async function kwokStages(): Promise<string> {
   const cwd = join(repositoryRoot, 'test', 'programs', 'kwok')
   const env = { GOWORK: 'off', GOFLAGS: '-mod=readonly' }
   const options = { cwd, env, timeoutMs: 10 * 60_000 }
