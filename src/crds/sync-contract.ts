@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { isJsonObject, tryClusterId, type ClusterId, type KubeObject } from '../apimachinery/meta/index.ts'
 import { remember } from '../apimachinery/memo/index.ts'
-import { contentHash } from './content-hash.ts'
+import { unchangingHash } from './content-hash.ts'
 
 // --- Upstream: on objects of a logical cluster. ---
 
@@ -254,10 +254,13 @@ export function membersWithCopy(object: KubeObject): string[] {
     .map(([member]) => member)
 }
 
-/** Of a spec as one member has it, with the replicas it runs: the value of sourceAnnotation, and `observed` of its report. */
+/**
+ * Of a spec as one member has it, with the replicas it runs: the value of sourceAnnotation, and `observed` of its report. The spec must
+ * not change afterwards, as those of objects from a cache do not.
+ */
 export function sourceOf(spec: unknown, { replicas, start }: Pick<PlacedCopy, 'replicas' | 'start'> = {}): string {
-  if (replicas === undefined) return contentHash(spec)
-  return `${contentHash(spec)} ${replicas}${start === undefined ? '' : `+${start}`}`
+  const hash = unchangingHash(spec)
+  return replicas === undefined ? hash : `${hash} ${replicas}${start === undefined ? '' : `+${start}`}`
 }
 
 // --- Copies and what members report. ---

@@ -5,12 +5,12 @@ import { tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import {
   canonicalJson,
-  contentHash,
   memberStatusAnnotation,
   memberStatusesOf,
   parseAnnotation,
   templateAnnotation,
   templateOf,
+  unchangingHash,
   valueAt,
   workloadKindOfObject,
   workloadKinds,
@@ -59,7 +59,7 @@ export async function visitHistory(context: SyncContext, visit: Visit, signal: A
     (one) => ownerName(one, kind) === visit.name,
   )
   const known = upstreamHistory(context, visit, workload)
-  const present = contentHash(templateOf(workload))
+  const present = unchangingHash(templateOf(workload))
   for (const replicaSet of live) {
     const hash = sourceHash((replicaSet['spec'] as { template: PodTemplate }).template)
     if (hash === undefined) continue
@@ -347,7 +347,7 @@ export function revisionOf(
 ): Record<string, string> {
   const { history } = workloadKindOfObject(workload) ?? {}
   if (history === undefined) return {}
-  const [newest] = upstreamHistory(context, within, workload).get(contentHash(templateOf(workload))) ?? []
+  const [newest] = upstreamHistory(context, within, workload).get(unchangingHash(templateOf(workload))) ?? []
   const revision = newest?.metadata.annotations?.[history.revisionAnnotation]
   return revision === undefined ? {} : { [history.revisionAnnotation]: revision }
 }
