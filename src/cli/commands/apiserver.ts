@@ -6,6 +6,7 @@ import { withEgressFlags } from './egress-flags.ts'
 import { loadedLate } from './loaded-late.ts'
 import { logLevelOption } from './log-level-option.ts'
 import { parseCount } from './parse-count.ts'
+import { parseHost } from './parse-host.ts'
 import { parsePort } from './parse-port.ts'
 import { withStorageFlags } from './storage-flags.ts'
 import { withTracingFlags } from './tracing-flags.ts'
@@ -21,6 +22,7 @@ export function apiserverCommand(): Command {
     .option(
       '--advertise-address <host>',
       "address at which the host's kube-apiserver and pods in members reach this process (default: this machine's own)",
+      parseHost,
     )
     .option('--advertise-port <port>', 'port at that address, if it is not --port', parsePort)
     .option('--peer-port <port>', 'port for the other replicas of kcp apiserver; 0: any free one', parsePort, 0)

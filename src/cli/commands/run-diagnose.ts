@@ -39,6 +39,9 @@ const pageSize = 500
 /** Runs the command. */
 export async function run({ rootDir, kubeconfig }: Flags): Promise<void> {
   const signal = processSignal()
+  const hasHost = kubeconfig ?? process.env['KUBECONFIG'] ?? process.env['KUBERNETES_SERVICE_HOST']
+  if (rootDir === undefined && hasHost === undefined)
+    throw new ExitError('which installation? give --root-dir DIR (of kcp start) or --kubeconfig FILE (of the host)')
   const findings = rootDir === undefined ? await diagnoseHost(kubeconfig, signal) : await diagnoseRoot(rootDir, signal)
   console.log(findingsText(findings))
   const wrong = findings.filter(({ ok }) => !ok).length

@@ -1,10 +1,12 @@
 // `kcp member join NAME`: registers a physical cluster that we can reach.
+import { isStatusError } from '../../apimachinery/status/index.ts'
 import { loadKubeconfig } from '../../client/index.ts'
 import { tryExportedApi, type ServiceNetwork } from '../../crds/index.ts'
 import { joinMember } from '../../syncer/index.ts'
 import { createLogger } from '../../telemetry/index.ts'
 import { openInstallation } from './installation.ts'
 import type { InstallationFlags } from './installation-flags.ts'
+import { ExitError } from '../process/exit-error.ts'
 import { processSignal } from '../process/process-signal.ts'
 
 interface Flags extends InstallationFlags {
@@ -35,7 +37,7 @@ export async function run(name: string, flags: Flags): Promise<void> {
   await using installation = await openInstallation(flags, signal)
   const log = createLogger({ level: 'warn' })
   const { clusters } = installation
-  const { id } = await joinMember({
+  const joined = joinMember({
     name,
     memberKubeconfig,
     clusters,
@@ -44,5 +46,19 @@ export async function run(name: string, flags: Flags): Promise<void> {
     log,
     signal,
   })
+  const { id } = await joined.catch((error: unknown) => {
+    throw withAdvice(error, flags.kubeconfig)
+  })
   console.log(`member cluster "${name}" is registered (id ${id}); watch it with: kubectl get memberclusters ${name}`)
+}
+
+/** What to do where the cluster refuses the credentials, or what they are used for. */
+function withAdvice(error: unknown, file: string): unknown {
+  if (isStatusError(error, 'Unauthorized'))
+    return new ExitError(`the cluster refuses the credentials in "${file}" (401): they may have expired`, {
+      cause: error,
+    })
+  if (isStatusError(error, 'Forbidden'))
+    return new ExitError(`${error.message}: joining needs the rights of an admin in both clusters`, { cause: error })
+  return error
 }

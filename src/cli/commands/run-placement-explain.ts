@@ -1,10 +1,10 @@
 // `kcp placement explain KIND/NAME`: why a workload runs where it does, filter by filter and score by score.
-import { workloadKinds, type WorkloadKind } from '../../crds/index.ts'
+import { logicalClusters, workloadKinds, type WorkloadKind } from '../../crds/index.ts'
 import { explainWorkload, type WorkloadExplanation } from '../../operator/index.ts'
 import { createLogger } from '../../telemetry/index.ts'
 import { ExitError } from '../process/exit-error.ts'
 import { processSignal } from '../process/process-signal.ts'
-import { openInstallation } from './installation.ts'
+import { openInstallation, type Installation } from './installation.ts'
 import type { InstallationFlags } from './installation-flags.ts'
 import { openPlacement } from './open-placement.ts'
 
@@ -25,15 +25,35 @@ export async function run(text: string, { cluster, namespace, ...flags }: Flags)
   await using installation = await openInstallation(flags, signal)
   await using placement = await openPlacement(installation, { log: createLogger({ level: 'warn' }), signal })
   const found = explainWorkload(placement.inputs, { kind, cluster, namespace, name })
+  if (found === undefined) await requireCluster(installation, cluster, signal)
   if (found === undefined)
     throw new ExitError(`there is no ${kind.kind} "${namespace}/${name}" in logical cluster "${cluster}"`)
   console.log(explanationText(found))
 }
 
-/** By kind or resource, in any case. */
+/** By kind, resource, or what kubectl takes for it, in any case; with a group or without. */
 function tryKind(text: string): WorkloadKind | undefined {
-  const wanted = text.toLowerCase()
-  return workloadKinds.find(({ kind, gvr }) => [kind.toLowerCase(), gvr.resource].includes(wanted))
+  const [wanted = '', ...group] = text.toLowerCase().split('.')
+  return workloadKinds.find(
+    ({ kind, gvr }) =>
+      [kind.toLowerCase(), gvr.resource, shortNames[gvr.resource]].includes(wanted) &&
+      (group.length === 0 || group.join('.') === gvr.group),
+  )
+}
+
+const shortNames: Readonly<Record<WorkloadKind['gvr']['resource'], string | undefined>> = {
+  deployments: 'deploy',
+  statefulsets: 'sts',
+  daemonsets: 'ds',
+  replicasets: 'rs',
+  cronjobs: 'cj',
+  pods: 'po',
+  jobs: undefined,
+}
+
+async function requireCluster({ clusters }: Installation, name: string, signal: AbortSignal): Promise<void> {
+  if ((await clusters.tryGet(logicalClusters, { name }, { signal })) === undefined)
+    throw new ExitError(`there is no LogicalCluster "${name}"; kubectl get lc lists them`)
 }
 
 function explanationText({ target, source, placedOn, waits, balance, decision, members }: WorkloadExplanation): string {

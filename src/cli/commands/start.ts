@@ -4,6 +4,7 @@ import { withAuditFlags } from './audit-flags.ts'
 import { withEgressFlags } from './egress-flags.ts'
 import { loadedLate } from './loaded-late.ts'
 import { logLevelOption } from './log-level-option.ts'
+import { parseHost } from './parse-host.ts'
 import { parsePort } from './parse-port.ts'
 import { withStorageFlags } from './storage-flags.ts'
 import { withTracingFlags } from './tracing-flags.ts'
@@ -23,6 +24,7 @@ export function startCommand(): Command {
     .option(
       '--advertise-address <host>',
       'host name or address by which pods in members reach this server (default: the bind address)',
+      parseHost,
     )
     .option(
       '--metrics-client-secret <name>',

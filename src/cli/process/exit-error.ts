@@ -15,8 +15,11 @@ export function messageOf(error: unknown): string {
   if (error instanceof SuppressedError) return messageOf(error.suppressed)
   const text = error instanceof Error ? error.message : String(error)
   const { code } = ((error as { cause?: unknown } | undefined)?.cause ?? {}) as { code?: unknown }
-  const hint = unreached.some((one) => one === code)
-    ? ': does that server run, and is its address in the kubeconfig right?'
-    : ''
+  // An ExitError says itself what to do. By name: each command is bundled by itself, with a class of its own.
+  const isComplete = error instanceof Error && error.name === 'ExitError'
+  const hint =
+    !isComplete && unreached.some((one) => one === code)
+      ? ': does that server run, and is its address in the kubeconfig right?'
+      : ''
   return text.replaceAll('\n', ' ') + hint
 }

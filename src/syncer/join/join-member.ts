@@ -63,6 +63,7 @@ export async function joinMember({
   await using transport = httpTransport(memberKubeconfig)
   const member = createClient(transport)
   const kubeSystem = await member.get<KubeObject>(namespaces, { name: 'kube-system' }, { signal })
+  await refuseKcp(member, memberKubeconfig.server, signal)
   const uid = kubeSystem.metadata.uid ?? ''
   const existing = await refuseTwice(clusters, name, uid, signal)
   if (existing?.metadata.deletionTimestamp !== undefined)
@@ -84,6 +85,15 @@ export async function joinMember({
     .delete(secrets, { namespace: systemNamespace, name: memberParts.tokenSecret }, { signal })
     .catch(tolerate('NotFound'))
   return { id: memberIdOf(uid) }
+}
+
+/** A logical cluster has no nodes: what is placed there would never run. It is easily given by mistake. */
+async function refuseKcp(member: KubeClient, server: string, signal: AbortSignal): Promise<void> {
+  const { gitVersion = '' } = ((await member.raw('/version', { signal })) ?? {}) as { gitVersion?: string }
+  if (gitVersion.includes('+kcp-'))
+    throw badRequest(
+      `"${server}" is a logical cluster of kcp, which runs no pods: give the kubeconfig of a real cluster`,
+    )
 }
 
 /** Waits while the namespace of a former registration is being deleted: an identity created in it now would go with it. */
@@ -109,7 +119,11 @@ async function refuseTwice(
   const existing = items.find((item) => item.metadata.name === name)
   const known = existing && memberUid(existing)
   if (known !== undefined && known !== uid)
-    throw conflict(memberClusters, name, 'another cluster is registered under this name')
+    throw conflict(
+      memberClusters,
+      name,
+      'another cluster is registered under this name: choose another one, or delete that MemberCluster first',
+    )
   return existing
 }
 
