@@ -1,7 +1,7 @@
 // Issues and verifies ServiceAccount tokens. All are signed with one key; the issuer names the logical cluster:
 // `https://kubernetes.default.svc/clusters/ID`. The issuer is no address, so it does not change when the server's address
 // does. Ids are never reused.
-import { createHash, createPrivateKey, createPublicKey, randomUUID, type KeyObject } from 'node:crypto'
+import { createHash, createPrivateKey, createPublicKey, hash, randomUUID, type KeyObject } from 'node:crypto'
 import { decodeJwt, exportJWK, jwtVerify, SignJWT, type JWK, type JWTPayload } from 'jose'
 import { LRUCache } from 'lru-cache'
 import { isJsonObject, tryClusterId, type ClusterId, type JsonValue } from '../../apimachinery/meta/index.ts'
@@ -92,7 +92,7 @@ export function createServiceAccountTokens(deps: {
   const verified = new LRUCache<string, Grant>({ max: maxCached })
 
   const grantOf = async (token: string, signal: AbortSignal): Promise<Grant | undefined> => {
-    const key = createHash('sha256').update(token).digest('base64')
+    const key = hash('sha256', token, 'base64')
     const known = verified.get(key)
     if (known !== undefined) return known
     try {

@@ -1,6 +1,6 @@
 // The bootstrap objects as a layer under the store: their bytes are made from shared templates, with uid and
 // creationTimestamp of the logical cluster that reads. Nothing is kept per logical cluster.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { encodeJson, type ClusterId } from '../../apimachinery/meta/index.ts'
 import type { BaseLayer } from '../../store/hub/index.ts'
 import type { ObjectKey } from '../../store/index.ts'
@@ -68,7 +68,7 @@ export function createBaseLayer(deps: {
  * would accept the ServiceAccount tokens of its predecessor.
  */
 export function baseUid(cluster: ClusterId, path: string): string {
-  const hex = createHash('sha256').update(`kcp.dev/base/${cluster}/${path}`).digest('hex')
+  const hex = hash('sha256', `kcp.dev/base/${cluster}/${path}`)
   // Version 8 (custom) and variant bits of RFC 9562, so that UUID parsers accept it.
   const variant = ((parseInt(hex[16] ?? '0', 16) & 3) | 8).toString(16)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
