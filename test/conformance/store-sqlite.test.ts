@@ -33,6 +33,35 @@ async function fixture(options: Omit<SqliteStoreOptions, 'file'> = {}): Promise<
 
 describeStore({ backend: 'sqlite', open: fixture, load: 400 })
 
+describe('events of the embedded store', () => {
+  it('keep the last state of a deleted object, and nothing else of what was read with the deletion', async () => {
+    await using fix = await fixture()
+    const { store } = fix
+    const cluster = freshCluster()
+    const keyOf = (name: string): ObjectKey => ({ cluster, resource: 'configmaps', namespace: 'shop', name })
+    const last = Buffer.from('{"the last":"state"}')
+    await store.create(keyOf('large'), Buffer.alloc(1024 * 1024, 'x'), { signal })
+    const { revision } = await store.create(keyOf('small'), last, { signal })
+    // In one tick: they are answered in one message.
+    await Promise.all([
+      store.list({ cluster }, { signal }),
+      store.delete(keyOf('small'), { ifRevision: revision, signal }),
+    ])
+    const [batch] = await Array.fromAsync(untilFirst(store.watch({ since: revision, signal })))
+    const event = batch?.find(({ type }) => type === 'delete')
+    if (event?.type !== 'delete' || event.previous === undefined) throw new Error('there is no deletion')
+    expect(Buffer.from(event.previous.value)).to.deep.equal(last)
+    expect(event.previous.value.buffer.byteLength).to.equal(last.length)
+  })
+})
+
+async function* untilFirst<T>(all: AsyncIterable<T>): AsyncGenerator<T> {
+  for await (const one of all) {
+    yield one
+    return
+  }
+}
+
 describe('the file of the embedded store', function () {
   this.timeout(30_000)
   let fix: Awaited<ReturnType<typeof fixture>>
