@@ -357,6 +357,34 @@ describe('the hub', function () {
     expect(said(all)).to.deep.equal([...expected, ...expected])
   })
 
+  it('resumes a watch from before a restart with every step since the restart', async () => {
+    const id = freshCluster()
+    const before = await hub.cluster(id, { signal })
+    const since = hub.revision()
+    const created = await before.create(local('made-before'), bytesOf('made-before', 1), { signal })
+    // The watch of another kind is all that this revision tells; the new hub begins there.
+    await before.create(local('s', 'secrets'), bytesOf('s', 1), { signal })
+    await stop()
+    await start()
+    const { revision } = await store.create({ cluster: id, ...local('a') }, bytesOf('a', 1), { signal })
+    const key = { cluster: id, ...local('made-before') }
+    await store.update(key, bytesOf('made-before', 2), { signal, ifRevision: created.revision })
+    const second = await store.update({ cluster: id, ...local('a') }, bytesOf('a', 2), { signal, ifRevision: revision })
+    await store.delete({ cluster: id, ...local('a') }, { signal, ifRevision: second.revision })
+    await hub.reached(await store.revision({ signal }), { signal })
+    const follower = new Follower([])
+    const all = new Follower([])
+    const objects = await hub.cluster(id, { signal })
+    const watch = await objects.watch({ resource: 'configmaps' }, { since, signal: follower.signal })
+    const every = await hub.watchAll({ resource: 'configmaps' }, { since, signal: all.signal })
+    follower.stop()
+    all.stop()
+    await Promise.all([follower.read(watch), all.read(every)])
+    const said = ({ events }: Follower): string[] => events.map(({ type, entry }) => `${type} ${entry.key.name}`)
+    expect(said(follower)).to.deep.equal(['ADDED a', 'ADDED made-before', 'MODIFIED a', 'DELETED a'])
+    expect(said(all)).to.deep.equal(said(follower))
+  })
+
   it("reports a watch's progress, never beyond the taken events", async () => {
     const objects = await hub.cluster(freshCluster(), { signal })
     const since = objects.revision()
@@ -490,8 +518,9 @@ describe('the hub', function () {
     await objects.create(local('b'), bytesOf('b', 1), { signal })
     await objects.delete(local('a'), { signal, ifRevision: a.revision })
     expect(objects.listAt({ resource: 'configmaps' }, since)).to.deep.equal([])
+    const beforeLast = (objects.revision() - 1) as Revision
     // Held here, so that it stays in memory all the time.
-    await waitFor(() => objects.listAt({ resource: 'configmaps' }, since) === undefined, {
+    await waitFor(() => objects.listAt({ resource: 'configmaps' }, beforeLast) === undefined, {
       what: 'the events to be forgotten',
       deadlineMs: 5000,
       intervalMs: 5,

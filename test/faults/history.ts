@@ -72,6 +72,8 @@ export interface Session {
    * state of each object is required.
    */
   readonly restartedAt?: number
+  /** When it was asked for, in milliseconds on the clock of writes. Only people who read a history need it. */
+  readonly begun?: number
   readonly entries: Entry[]
 }
 

@@ -20,6 +20,8 @@ export interface Disturbance {
   readonly victim: RunningReplica
   readonly stop: (victim: RunningReplica) => unknown
   readonly resume: (victim: RunningReplica) => unknown
+  /** It is killed, and may start again before another replica takes over. Default: false. */
+  readonly mayForget?: boolean
   /** Resolves when the victim is to go on. It is given a place of the first logical cluster through another replica. */
   readonly whileStopped: (first: Place) => Promise<unknown>
 }
@@ -36,12 +38,13 @@ export interface RecordedRound {
   /** Answers that no client should see. */
   readonly unexpected: readonly unknown[]
   readonly violations: readonly unknown[]
+  readonly history: History
 }
 
 /** Writes, reads and watches through every replica while the victim is stopped and goes on. Ends its load in any case. */
 export async function recordedRound(
   set: ReplicaSet,
-  { clusters, victim, stop, resume, whileStopped }: Disturbance,
+  { clusters, victim, stop, resume, whileStopped, mayForget = false }: Disturbance,
 ): Promise<RecordedRound> {
   using stack = new DisposableStack()
   const placesThrough = async (replicas: readonly RunningReplica[]): Promise<Place[]> => {
@@ -87,6 +90,7 @@ export async function recordedRound(
   const before = recorder.acknowledged
   await stop(victim)
   await whileStopped(first)
+  if (mayForget) recorder.restarting()
   await resume(victim)
   await delay(3000)
   stopped = true
@@ -105,7 +109,7 @@ export async function recordedRound(
   const { history, acknowledged, expired, unexpected } = recorder
   const unknown = history.writes.filter(({ outcome }) => outcome.is === 'unknown').length
   const violations = violationsIn(history, clusters)
-  return { acknowledged, before, unknown, lists: history.lists.length, expired, unexpected, violations }
+  return { acknowledged, before, unknown, lists: history.lists.length, expired, unexpected, violations, history }
 }
 
 /** Resolves once every logical cluster has one owner. */

@@ -90,6 +90,16 @@ export class Recorder {
     this.#up.resolve(undefined)
   }
 
+  /**
+   * One of several servers was killed and is about to start again. If nobody took over meanwhile, a watch may receive
+   * final states only of what it was not told before; of what happens from now on it must receive every event.
+   */
+  restarting(): void {
+    this.#restarts++
+    const written = this.writes.map(({ outcome }) => (outcome.is === 'done' ? (outcome.seen?.revision ?? 0) : 0))
+    this.#restartedAt = Math.max(0, ...written, ...this.lists.map(({ revision }) => revision))
+  }
+
   /** The server never stopped, and its dependencies are back: a resumed watch must receive every event. */
   resumed(): void {
     this.#up.resolve(undefined)
@@ -195,7 +205,7 @@ export class Recorder {
       const entries: Entry[] = []
       const anew = this.#restarts > restarts ? { restartedAt: this.#restartedAt } : {}
       restarts = this.#restarts
-      const session: Session = { since: last, ...anew, entries }
+      const session: Session = { since: last, ...anew, begun: performance.now(), entries }
       epoch.sessions.push(session)
       const end = new AbortController()
       const stop = (): void => end.abort()

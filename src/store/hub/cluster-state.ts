@@ -38,6 +38,8 @@ export interface HubCore {
   reached(revision: Revision, options: Waiting): Promise<void>
   /** Every event of this resource after the revision, up to `applied`; undefined if some are no longer in memory. */
   recent(cluster: ClusterId, resource: string, after: Revision): readonly HubEvent[] | undefined
+  /** The oldest revision that `recent` answers for. */
+  recentFrom(): Revision
   readonly watcherBytes: number
   watcherBegan(watcher: HubWatcher): void
   watcherEnded(watcher: HubWatcher): void
@@ -251,13 +253,17 @@ export class ClusterState implements ClusterObjects, WatcherHome {
       table = this.#table(scope.resource)
       replay = recent
     } else if (since < table.window.floor) {
-      const until = this.revision()
+      // Every step after this revision is in memory; of what happened before it the store knows the final states.
+      const until = Math.min(table.window.floor, this.#core.recentFrom()) as Revision
       const changes = await this.#core.store.changes({ cluster: this.cluster, resource: scope.resource }, options)
       this.#check()
       table = this.#table(scope.resource)
-      if (until < table.window.floor) throw new StoreError('Compacted', `revision ${since} is too old to watch from`)
+      const { window } = table
+      const newer = until < window.floor ? this.#core.recent(this.cluster, scope.resource, until) : window.after(until)
+      if (newer === undefined) throw new StoreError('Compacted', `revision ${since} is too old to watch from`)
       const asEvent = (change: Change): HubEvent | undefined => this.#pastEvent(change, since)
-      replay = replayOf({ changes, since, until, newer: table.window.after(until), asEvent })
+      const isBase = ({ key }: Entry): boolean => this.#base(key) !== undefined
+      replay = replayOf({ changes, since, until, newer, asEvent, isBase })
     } else replay = table.window.after(since)
     const watcher = new HubWatcher(scope, since, this)
     table.addWatcher(watcher)

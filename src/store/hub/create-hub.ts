@@ -141,6 +141,10 @@ class MemoryHub implements Hub, HubCore {
       )
   }
 
+  recentFrom(): Revision {
+    return this.#window.floor
+  }
+
   count(objects: number, bytes: number): void {
     this.#cache.count(objects, bytes)
   }
@@ -221,7 +225,8 @@ class MemoryHub implements Hub, HubCore {
 
   async watchAll(scope: WatchScope, { since, signal }: { since: Revision; signal: AbortSignal }): Promise<HubWatch> {
     if (this.#failure) throw this.#failure
-    const until = this.revision()
+    // Every step after this revision is in memory; of what happened before it the store knows the final states.
+    const until = this.#window.floor
     const { resource } = scope
     const changes = since < this.#window.floor ? await this.store.changes({ resource }, { since, signal }) : undefined
     // No await below: a change applied later goes to the watcher itself.
@@ -230,7 +235,10 @@ class MemoryHub implements Hub, HubCore {
     const newerThan = (revision: Revision): readonly HubEvent[] =>
       this.#window.after(revision).flatMap(({ event }) => (event.entry.key.resource === resource ? [event] : []))
     const asEvent = (change: Change): HubEvent | undefined => this.#pastEvent(change, since)
-    const replay = changes ? replayOf({ changes, since, until, newer: newerThan(until), asEvent }) : newerThan(since)
+    const isBase = ({ key }: Entry): boolean => this.base.get(key) !== undefined
+    const replay = changes
+      ? replayOf({ changes, since, until, newer: newerThan(until), asEvent, isBase })
+      : newerThan(since)
     const watcher = new HubWatcher(scope, since, this)
     const all = this.#wildcards.get(scope.resource) ?? new Set()
     this.#wildcards.set(scope.resource, all.add(watcher))

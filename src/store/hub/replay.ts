@@ -13,13 +13,18 @@ export interface ReplayInput {
   readonly until: Revision
   readonly newer: readonly HubEvent[]
   readonly asEvent: (change: Change) => HubEvent | undefined
+  /** Whether the base layer has this object, which every reader knows. */
+  readonly isBase: (entry: Entry) => boolean
 }
 
 /**
  * The changes in (since, until] as final states, then `newer` as they happened. For a key that changed on both sides of
- * `until` the store knows only the later state; the earlier one is what the window's event replaced.
+ * `until` the store knows only the later state; the earlier one is what the window's event replaced. If the window does
+ * not know that either, the first event of an object that was created in (since, until] is ADDED, because the reader does
+ * not know it.
  */
-export function replayOf({ changes, since, until, newer, asEvent }: ReplayInput): readonly HubEvent[] {
+export function replayOf(input: ReplayInput): readonly HubEvent[] {
+  const { changes, since, until, newer, asEvent } = input
   const older: HubEvent[] = []
   for (const change of changes) {
     if (change.type === 'progress') continue
@@ -39,5 +44,20 @@ export function replayOf({ changes, since, until, newer, asEvent }: ReplayInput)
     )
   }
   older.sort((a, b) => a.revision - b.revision)
-  return [...older, ...newer]
+  return [...older, ...firstAsAdded(input)]
+}
+
+function firstAsAdded({ since, until, newer, isBase }: ReplayInput): HubEvent[] {
+  const told = new Set<string>()
+  return newer.flatMap((event): HubEvent[] => {
+    const { entry, revision } = event
+    const { key, createRevision } = entry
+    const keyText = `${key.cluster}/${key.namespace}/${key.name}`
+    if (told.has(keyText)) return [event]
+    told.add(keyText)
+    const isUnknown =
+      event.type !== 'ADDED' && event.previous === undefined && createRevision > since && createRevision <= until
+    if (!isUnknown || isBase(entry)) return [event]
+    return event.type === 'MODIFIED' ? [{ type: 'ADDED', entry, revision }] : []
+  })
 }
