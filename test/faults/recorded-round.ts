@@ -139,8 +139,9 @@ export function violationsIn(history: History, clusters: readonly string[]): unk
 export async function emptied(places: readonly Place[]): Promise<void> {
   for (const { client, cluster } of places) {
     const path = '/api/v1/namespaces/default/configmaps?labelSelector=load'
-    const { status } = await client.request('DELETE', path)
-    if (status !== 200) throw new Error(`"${cluster}" could not be emptied: ${status}`)
+    const isEmpty = async (): Promise<boolean> => (await client.request('DELETE', path)).status === 200
+    // A host that is busy answers 504.
+    await waitFor(isEmpty, { what: `"${cluster}" to be emptied`, deadlineMs })
   }
 }
 
