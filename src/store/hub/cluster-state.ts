@@ -68,7 +68,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   /** Whether its objects count towards the memory limit; kept by the ClusterCache. */
   isCounted = false
 
-  constructor(cluster: ClusterId, core: HubCore, items: readonly StoredObject[], loadedAt: Revision) {
+  constructor(cluster: ClusterId, core: HubCore, items: Iterable<StoredObject>, loadedAt: Revision) {
     this.cluster = cluster
     this.#core = core
     this.#loadedAt = loadedAt

@@ -404,11 +404,11 @@ class MemoryHub implements Hub, HubCore {
 
   async #load(id: ClusterId, changes: Change[]): Promise<ClusterState> {
     try {
-      const { items, revision } = await this.store.list({ cluster: id }, { signal: this.#life.signal })
+      const { items, revision } = await this.#itemsOf(id)
       if (this.#ended.has(id)) throw hasEnded(id)
       if (this.#loading.get(id)?.changes !== changes)
         throw new StoreError('Unavailable', `logical cluster "${id}" was unloaded`)
-      const state = new ClusterState(id, this, items, revision)
+      const state = new ClusterState(id, this, emptied(items), revision)
       for (const change of changes) state.apply(change)
       this.#cache.keep(state)
       for (const observer of this.#observers) observer.loaded(state)
@@ -416,6 +416,12 @@ class MemoryHub implements Hub, HubCore {
     } finally {
       if (this.#loading.get(id)?.changes === changes) this.#loading.delete(id)
     }
+  }
+
+  /** In an array that only the caller has, so that it can forget them one by one. */
+  async #itemsOf(id: ClusterId): Promise<{ items: StoredObject[]; revision: Revision }> {
+    const { items, revision } = await this.store.list({ cluster: id }, { signal: this.#life.signal })
+    return { items: [...items], revision }
   }
 
   #snapshot(id: ClusterId, scope: WatchScope, items: readonly StoredObject[]): readonly Entry[] {
@@ -441,4 +447,12 @@ class MemoryHub implements Hub, HubCore {
 
 function hasEnded(id: ClusterId): StoreError {
   return new StoreError('Closed', `logical cluster "${id}" was deleted`)
+}
+
+/** The items one by one, each forgotten before the next: many are packed as they are loaded, and both forms take the memory twice. */
+function* emptied(items: (StoredObject | undefined)[]): Generator<StoredObject> {
+  for (const [i, item] of items.entries()) {
+    items[i] = undefined
+    if (item !== undefined) yield item
+  }
 }

@@ -8,6 +8,7 @@ import {
   type FromWorker,
   type Slice,
   type ToWorker,
+  type Values,
   type WorkerSettings,
 } from './protocol.ts'
 
@@ -26,7 +27,7 @@ export interface PendingCall {
   /** Goes with the next call, or alone after a few milliseconds. */
   readonly deferrable?: boolean
   /** Called in the order of the calls, before `afterBatch`. */
-  readonly answered: (answer: DatabaseAnswer, values: ArrayBuffer) => void
+  readonly answered: (answer: DatabaseAnswer, values: Values) => void
   readonly failed: (error: Error) => void
 }
 
@@ -152,10 +153,10 @@ export class DatabaseThread {
     }
     this.#underWay = this.#waiting.splice(0, calls.length)
     const values = packer.finish()
-    this.#worker.postMessage({ calls, values } satisfies ToWorker, [values])
+    this.#worker.postMessage({ calls, values } satisfies ToWorker, values)
   }
 
-  #settle(answers: readonly DatabaseAnswer[], values: ArrayBuffer): void {
+  #settle(answers: readonly DatabaseAnswer[], values: Values): void {
     const batch = this.#underWay ?? []
     this.#underWay = undefined
     batch.forEach((call, i) => call.answered(answers[i] as DatabaseAnswer, values))

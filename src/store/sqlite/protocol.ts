@@ -1,15 +1,18 @@
-// The messages between the two threads of the embedded store: one per batch in each direction, with all values in one
-// transferred buffer, because cloning thousands of small objects costs more than the writes themselves.
+// The messages between the two threads of the embedded store: one per batch in each direction, with all values in a few
+// transferred buffers, because cloning thousands of small objects costs more than the writes themselves.
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import type { ListScope, ObjectKey, StoredObject, StoreErrorCode } from '../store.ts'
 
-/** The position of a value in the batch's buffer. */
+/** The buffers with the values of a batch. There are several, so that each is freed once nobody uses a value in it any more. */
+export type Values = readonly ArrayBuffer[]
+
+/** The position of a value in the batch's buffers; `at` counts `bufferSpan` for each buffer before its own. */
 export interface Slice {
   readonly at: number
   readonly length: number
 }
 
-/** An object whose value is in the batch's buffer. */
+/** An object whose value is in the batch's buffers. */
 export type PackedObject = readonly [
   cluster: string,
   resource: string,
@@ -62,7 +65,7 @@ export type DatabaseAnswer =
   | { readonly is: 'error'; readonly code: StoreErrorCode; readonly message: string }
 
 /** Main thread to worker. `null` asks it to close the database and end. */
-export type ToWorker = { readonly calls: readonly DatabaseCall[]; readonly values: ArrayBuffer } | null
+export type ToWorker = { readonly calls: readonly DatabaseCall[]; readonly values: Values } | null
 
 /**
  * Worker to main thread: first one `ready` or `refused`, then one `answers` per batch, or `lost` as the last message.
@@ -71,7 +74,7 @@ export type FromWorker =
   | { readonly type: 'ready'; readonly instanceId: string; readonly revision: number }
   | { readonly type: 'refused'; readonly message: string }
   | { readonly type: 'lost'; readonly message: string }
-  | { readonly type: 'answers'; readonly answers: readonly DatabaseAnswer[]; readonly values: ArrayBuffer }
+  | { readonly type: 'answers'; readonly answers: readonly DatabaseAnswer[]; readonly values: Values }
 
 /** The worker's start parameters. */
 export interface WorkerSettings {
@@ -82,12 +85,23 @@ export interface WorkerSettings {
   readonly sealKeyFile?: string
 }
 
-/** Copies values one after another into a buffer that can be transferred. */
+/** A buffer is not filled further than this, unless by one value. */
+const maxBufferBytes = 1024 * 1024
+/** Above the size of every buffer. */
+const bufferSpan = 2 ** 32
+
+/** Copies values one after another into buffers that can be transferred. */
 export class Packer {
+  readonly #full: ArrayBuffer[] = []
   #buffer = new Uint8Array(1024)
   #length = 0
 
   add(value: Uint8Array): Slice {
+    if (this.#length > 0 && this.#length + value.length > maxBufferBytes) {
+      this.#full.push(this.#buffer.buffer.transfer(this.#length))
+      this.#buffer = new Uint8Array(1024)
+      this.#length = 0
+    }
     const at = this.#length
     const end = at + value.length
     if (end > this.#buffer.length) {
@@ -97,21 +111,28 @@ export class Packer {
     }
     this.#buffer.set(value, at)
     this.#length = end
-    return { at, length: value.length }
+    return { at: this.#full.length * bufferSpan + at, length: value.length }
   }
 
-  finish(): ArrayBuffer {
-    return this.#buffer.buffer.transfer(this.#length)
+  finish(): ArrayBuffer[] {
+    return [...this.#full, this.#buffer.buffer.transfer(this.#length)]
   }
 }
 
-/** The object with its value as a view into the batch's buffer. */
-export function unpack(packed: PackedObject, values: ArrayBuffer): StoredObject {
+/** A view into the batch's buffers. */
+export function valueAt(values: Values, { at, length }: Slice): Uint8Array {
+  const buffer = values[Math.floor(at / bufferSpan)]
+  if (buffer === undefined) throw new RangeError(`no value is at ${at}`)
+  return new Uint8Array(buffer, at % bufferSpan, length)
+}
+
+/** The object with its value as a view into the batch's buffers. */
+export function unpack(packed: PackedObject, values: Values): StoredObject {
   const [cluster, resource, namespace, name, revision, createRevision, at, length] = packed
   return {
     key: { cluster: cluster as ClusterId, resource, namespace, name },
     revision: revision as Revision,
     createRevision: createRevision as Revision,
-    value: new Uint8Array(values, at, length),
+    value: valueAt(values, { at, length }),
   }
 }

@@ -16,7 +16,14 @@ import {
 import { DatabaseThread, type PendingCall } from './database-thread.ts'
 import { EventLog } from '../event-log.ts'
 import { lastStates } from '../last-states.ts'
-import { unpack, type DatabaseAnswer, type DatabaseCall, type PackedDeletion, type Slice } from './protocol.ts'
+import {
+  unpack,
+  type DatabaseAnswer,
+  type DatabaseCall,
+  type PackedDeletion,
+  type Slice,
+  type Values,
+} from './protocol.ts'
 
 export interface SqliteStoreOptions {
   /** The database file; its directory is created if missing. SQLite keeps `-wal` beside it, and we keep `.pid`. */
@@ -218,7 +225,7 @@ class SqliteStore implements Store {
     signal: AbortSignal,
     call: DatabaseCall | ((slice: Slice) => DatabaseCall),
     kind: Kind,
-    read: (answer: Extract<DatabaseAnswer, { is: Kind }>, values: ArrayBuffer) => T,
+    read: (answer: Extract<DatabaseAnswer, { is: Kind }>, values: Values) => T,
     written: Pick<PendingCall, 'value' | 'deferrable'> = {},
   ): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -254,7 +261,7 @@ class SqliteStore implements Store {
   }
 }
 
-function deleteEvent(deletion: PackedDeletion, values: ArrayBuffer): Extract<StoreEvent, { type: 'delete' }> {
+function deleteEvent(deletion: PackedDeletion, values: Values): Extract<StoreEvent, { type: 'delete' }> {
   const object = unpack(deletion.previous, values)
   // A copy: the log of events keeps it for long, and with it would keep all that was read in the batch, as a list of megabytes.
   const previous = { ...object, value: object.value.slice() }

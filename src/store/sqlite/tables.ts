@@ -4,11 +4,13 @@ import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import type { Seal } from '../seal.ts'
 import type { ListScope, ObjectKey } from '../store.ts'
 import {
+  valueAt,
   type Packer,
   type DatabaseAnswer,
   type PackedDeletion,
   type PackedObject,
   type ReadCall,
+  type Values,
   type WriteCall,
 } from './protocol.ts'
 import { openedValue, sealedResource, sealedValue } from './sealed-values.ts'
@@ -91,16 +93,12 @@ export class Tables {
     if (this.#database.isTransaction) this.#sql('ROLLBACK').run()
   }
 
-  write(call: WriteCall, values: Uint8Array, packer: Packer): DatabaseAnswer {
+  write(call: WriteCall, values: Values, packer: Packer): DatabaseAnswer {
     switch (call.do) {
       case 'create':
-        return this.#create(call.key, values.subarray(call.value.at, call.value.at + call.value.length))
+        return this.#create(call.key, valueAt(values, call.value))
       case 'update':
-        return this.#update(
-          call.key,
-          values.subarray(call.value.at, call.value.at + call.value.length),
-          call.ifRevision,
-        )
+        return this.#update(call.key, valueAt(values, call.value), call.ifRevision)
       case 'delete':
         return this.#delete(call.key, call.ifRevision, packer)
       case 'deleteSome':
@@ -216,23 +214,27 @@ export class Tables {
 
   #list(scope: ListScope, limit: number | undefined, after: ObjectKey | undefined, packer: Packer): DatabaseAnswer {
     const wanted = limit === undefined ? Number.MAX_SAFE_INTEGER : limit + 1
-    let rows: Row[] = []
+    const objects: PackedObject[] = []
+    // Row by row: all rows beside their copies would take the memory twice.
+    const add = (rows: Iterable<Row>): void => {
+      for (const row of rows) objects.push(this.#pack(row, packer))
+    }
     if (scope.cluster !== undefined || (scope.resource === undefined && scope.namespace === undefined)) {
-      rows = this.#range(scope, after, wanted)
+      add(this.#range(scope, after, wanted))
     } else {
       // One resource over all logical clusters: a seek for each cluster, because an index would slow down every create.
       for (const cluster of this.#clusters(after?.cluster)) {
         const within = after?.cluster === cluster ? after : undefined
-        for (const row of this.#range({ ...scope, cluster }, within, wanted - rows.length)) rows.push(row)
-        if (rows.length >= wanted) break
+        add(this.#range({ ...scope, cluster }, within, wanted - objects.length))
+        if (objects.length >= wanted) break
       }
     }
-    const more = limit !== undefined && rows.length > limit
-    if (more) rows.length = limit
-    return { is: 'list', objects: rows.map((row) => this.#pack(row, packer)), revision: this.#now.revision, more }
+    const more = limit !== undefined && objects.length > limit
+    if (more) objects.length = limit
+    return { is: 'list', objects, revision: this.#now.revision, more }
   }
 
-  #range(scope: ListScope, after: ObjectKey | undefined, limit: number): Row[] {
+  #range(scope: ListScope, after: ObjectKey | undefined, limit: number): Iterable<Row> {
     const terms: string[] = []
     const values: SQLInputValue[] = []
     const open: (keyof ObjectKey)[] = []
@@ -255,10 +257,9 @@ export class Tables {
       for (const text of scope.containing) values.push(Buffer.from(text))
     }
     const where = terms.length > 0 ? `WHERE ${terms.join(' AND ')}` : ''
-    return this.#sql(`SELECT ${columns} FROM objects ${where} ORDER BY cluster, resource, namespace, name LIMIT ?`).all(
-      ...values,
-      limit,
-    ) as unknown as Row[]
+    return this.#sql(
+      `SELECT ${columns} FROM objects ${where} ORDER BY cluster, resource, namespace, name LIMIT ?`,
+    ).iterate(...values, limit) as unknown as Iterable<Row>
   }
 
   *#clusters(from: ClusterId | undefined): Generator<ClusterId> {

@@ -12,6 +12,7 @@ import {
   type DatabaseCall,
   type FromWorker,
   type ToWorker,
+  type Values,
   type WorkerSettings,
   type WriteCall,
 } from './protocol.ts'
@@ -41,12 +42,12 @@ function isDeletion(call: DatabaseCall): call is Extract<WriteCall, { do: 'delet
 function doWrites(
   { tables, room }: Opened,
   calls: readonly DatabaseCall[],
-  values: Uint8Array,
+  values: Values,
   packer: Packer,
   answers: DatabaseAnswer[],
 ): void {
   if (!calls.some(isWrite)) return
-  const full = calls.some(isPut) && !room.has(values.length)
+  const full = calls.some(isPut) && !room.has(values.reduce((sum, { byteLength }) => sum + byteLength, 0))
   const failed = full ? undefined : transact(tables, calls, isWrite, values, packer, answers)
   if (!full && failed?.code !== 'Full') return
   for (const [i, call] of calls.entries()) if (full && isWrite(call)) answers[i] = noRoom
@@ -59,7 +60,7 @@ function transact(
   tables: Tables,
   calls: readonly DatabaseCall[],
   which: (call: DatabaseCall) => call is WriteCall,
-  values: Uint8Array,
+  values: Values,
   packer: Packer,
   answers: DatabaseAnswer[],
 ): Extract<DatabaseAnswer, { is: 'error' }> | undefined {
@@ -102,7 +103,7 @@ interface Opened {
 }
 
 /** False if the database's files are gone: nothing is answered, now or later. */
-function answer(opened: Opened, calls: readonly DatabaseCall[], values: Uint8Array): boolean {
+function answer(opened: Opened, calls: readonly DatabaseCall[], values: Values): boolean {
   const { tables, files } = opened
   const packer = new Packer()
   const answers: DatabaseAnswer[] = []
@@ -117,8 +118,8 @@ function answer(opened: Opened, calls: readonly DatabaseCall[], values: Uint8Arr
       answers[i] = failure(error)
     }
   })
-  const buffer = packer.finish()
-  send({ type: 'answers', answers, values: buffer }, [buffer])
+  const packed = packer.finish()
+  send({ type: 'answers', answers, values: packed }, packed)
   return true
 }
 
@@ -144,7 +145,7 @@ if (opened) {
       port.close()
       return
     }
-    if (answer({ tables, room, files }, message.calls, new Uint8Array(message.values))) {
+    if (answer({ tables, room, files }, message.calls, message.values)) {
       log.moveIfLong()
       return
     }
