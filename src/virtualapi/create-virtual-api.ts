@@ -5,7 +5,7 @@ import { createEgress, tracedEgress, type EgressOptions } from '../egress/index.
 import type { ClusterId, ClusterName } from '../apimachinery/meta/index.ts'
 import { StorageBudget, type Store } from '../store/index.ts'
 import { createHub, type Hub } from '../store/hub/index.ts'
-import { processTracer, type Logger, type Metrics } from '../telemetry/index.ts'
+import { containerMemory, processTracer, type Logger, type Metrics } from '../telemetry/index.ts'
 import type { AuditSink } from './audit/index.ts'
 import {
   createAuthenticator,
@@ -203,7 +203,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     catalog,
     authenticator,
     authorizer,
-    fairness: new Fairness(limits),
+    fairness: new Fairness({ memoryBytes: containerMemory(), ...limits }),
     loopShare,
     passMonitor: new PassMonitor({ log, metrics }),
     memoryGuard,

@@ -1,5 +1,6 @@
 // The flags for storage limits of logical clusters, shared by all commands that keep them.
 import { InvalidArgumentError, Option, type Command } from 'commander'
+import { containerMemory } from '../../telemetry/index.ts'
 import { parseCount } from './parse-count.ts'
 
 /** The flag values as commander passes them. */
@@ -19,18 +20,25 @@ interface StorageOptions {
 /** Adds `--storage-per-cluster` and `--event-ttl`. */
 export function withStorageFlags(command: Command): Command {
   return command
-    .option(
-      '--storage-per-cluster <MiB>',
-      'how much one logical cluster may store, plus half a KiB per object; above it creations are refused (403) and ' +
-        'other requests still work; 0: no limit',
-      parseCount,
-      1024,
+    .addOption(
+      new Option(
+        '--storage-per-cluster <MiB>',
+        'how much one logical cluster may store, plus half a KiB per object; above it creations are refused (403) and ' +
+          'other requests still work; 0: no limit',
+      )
+        .argParser(parseCount)
+        .default(defaultPerCluster(), '1024, at most half the memory of the container'),
     )
     .addOption(
       new Option('--event-ttl <duration>', 'how long an Event is kept after it was last written: 1h, 90m, 1h30m, 45s')
         .argParser(parseDuration)
         .default(60 * 60_000, '1h'),
     )
+}
+
+/** What a logical cluster keeps is in memory while it is used. */
+function defaultPerCluster(): number {
+  return Math.min(1024, Math.floor(containerMemory() / 2 / 1024 / 1024))
 }
 
 /** Converts the flag values to options. */

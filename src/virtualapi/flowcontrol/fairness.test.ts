@@ -75,6 +75,17 @@ describe('Fairness', () => {
       fairness.enter('globex', kind)
     })
 
+  it('bounds unread answers by the memory of the process', () => {
+    const fairness = new Fairness({ memoryBytes: 64 * 1024 * 1024 })
+    const MiB = 1024 * 1024
+    fairness.hold('a', 3 * MiB)
+    expect(() => fairness.hold('a', 2 * MiB), 'a 16th for one').to.throw()
+    const releases = ['b', 'c', 'd', 'e'].map((flow) => fairness.hold(flow, 3.25 * MiB))
+    expect(() => fairness.hold('e', MiB / 2), 'a quarter for all').to.throw()
+    for (const release of releases) release()
+    expect(() => fairness.hold('e', MiB / 2)).not.to.throw()
+  })
+
   it('lends the place of a request that waits for a webhook to others, not to its own logical cluster', () => {
     const fairness = new Fairness({ requests: 1, allRequests: 1, allLent: 1 })
     const leave = fairness.enter('acme', 'request')

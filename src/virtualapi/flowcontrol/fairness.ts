@@ -26,10 +26,12 @@ export interface FairnessLimits {
   readonly anonymousRequests?: number
   /** The same from all addresses. Default 200. */
   readonly allAnonymousRequests?: number
-  /** Bytes of large answers of one logical cluster that its clients have not read yet. Default 128 MiB. */
+  /** Bytes of large answers of one logical cluster that its clients have not read yet. Default 128 MiB, or what the memory allows. */
   readonly answerBytes?: number
-  /** The same of all logical clusters. Default 1 GiB. */
+  /** The same of all logical clusters. Default 1 GiB, or what the memory allows. */
   readonly allAnswerBytes?: number
+  /** The memory of the process, bytes: unread answers have a 16th of it, those of all logical clusters a quarter. Default Infinity. */
+  readonly memoryBytes?: number
 }
 
 const MiB = 1024 * 1024
@@ -43,7 +45,7 @@ interface Large {
 }
 
 export class Fairness {
-  private readonly limits: Required<FairnessLimits>
+  private readonly limits: Required<Omit<FairnessLimits, 'memoryBytes'>>
   private readonly requests = new Map<string, number>()
   private readonly watches = new Map<string, number>()
   private readonly anonymous = new Map<string, number>()
@@ -66,8 +68,9 @@ export class Fairness {
     allWatches = 50_000,
     anonymousRequests = 20,
     allAnonymousRequests = 200,
-    answerBytes = 128 * MiB,
-    allAnswerBytes = 1024 * MiB,
+    memoryBytes = Infinity,
+    answerBytes = Math.min(128 * MiB, memoryBytes / 16),
+    allAnswerBytes = Math.min(1024 * MiB, memoryBytes / 4),
   }: FairnessLimits = {}) {
     this.limits = {
       ...{ requests, watches, allRequests, allLent, allWatches, answerBytes, allAnswerBytes },

@@ -83,4 +83,11 @@ describe('OffloadThread', function () {
     expect(await large).to.equal(413)
     expect(await Promise.all(others)).to.deep.equal([200, 200])
   })
+
+  it('has a smaller heap in a small container', async () => {
+    // A quarter of it is less than 400,000 objects take; 10,000 fit.
+    start({ maxComputeMs: 110_000, memoryBytes: 256 * 1024 * 1024 })
+    expect(await write('acme', { count: 400_000 })).to.equal(413)
+    expect(await write('acme', { count: 10_000 })).to.equal(200)
+  })
 })

@@ -1,6 +1,6 @@
 // Runs offloaded requests on worker threads: one, and a second one while a logical cluster waits for another's long request.
 import { requestEntityTooLarge, serviceUnavailable, StatusError, timedOut } from '../../apimachinery/status/index.ts'
-import { currentContext, inSpan, processTracer } from '../../telemetry/index.ts'
+import { containerMemory, currentContext, inSpan, processTracer } from '../../telemetry/index.ts'
 import type { ReadableForm } from '../codec/answers.ts'
 import type { Offload, OffloadableCall } from '../endpoints/parts.ts'
 import type { BytesAnswer, Exchange } from '../exchange/exchange.ts'
@@ -19,6 +19,10 @@ const maxAttempts = 3
 const defaultIdleMs = 60_000
 /** A lawful request computes for less than a second; this leaves room for a busy machine. */
 const defaultMaxComputeMs = 15_000
+/** Enough for two bodies of the maximum size. */
+const defaultMaxHeapMb = 768
+/** The heaps of both threads may take half the memory of the container together, so that none of their jobs ends the process. */
+const heapShare = 1 / 4
 
 export interface OffloadThreadOptions {
   /** LogicalClusters live in our own logical cluster `root`. */
@@ -29,6 +33,8 @@ export interface OffloadThreadOptions {
   readonly idleMs?: number
   /** How long a request may compute at once before its thread is ended, milliseconds. Default 15 s. */
   readonly maxComputeMs?: number
+  /** The memory of the process, bytes. Default: that of its container. */
+  readonly memoryBytes?: number
 }
 
 type JobRequest = Pick<Job, 'flow' | 'bytes' | 'objects'> & { readonly exchange: Exchange }
@@ -39,15 +45,22 @@ type JobRequest = Pick<Job, 'flow' | 'bytes' | 'objects'> & { readonly exchange:
  * or needs too much memory, ends its thread: it alone fails, and the others run again on a new one.
  */
 export class OffloadThread implements Offload, AsyncDisposable {
-  readonly #options: Required<OffloadThreadOptions>
+  readonly #options: Required<Omit<OffloadThreadOptions, 'memoryBytes'>> & { readonly maxHeapMb: number }
   readonly #queue = new JobQueue()
   readonly #threads = new Set<WorkerThread>()
   #lastJob = 0
   #secondThread: NodeJS.Timeout | undefined
   #isClosed = false
 
-  constructor({ hasRoot, outbound, idleMs = defaultIdleMs, maxComputeMs = defaultMaxComputeMs }: OffloadThreadOptions) {
-    this.#options = { hasRoot, outbound, idleMs, maxComputeMs }
+  constructor({
+    hasRoot,
+    outbound,
+    idleMs = defaultIdleMs,
+    maxComputeMs = defaultMaxComputeMs,
+    memoryBytes = containerMemory(),
+  }: OffloadThreadOptions) {
+    const maxHeapMb = Math.min(defaultMaxHeapMb, Math.floor((memoryBytes * heapShare) / (1024 * 1024)))
+    this.#options = { hasRoot, outbound, idleMs, maxComputeMs, maxHeapMb }
   }
 
   /**

@@ -16,8 +16,6 @@ import {
   type WriteResult,
 } from './protocol.ts'
 
-/** Enough for two bodies of the maximum size. */
-const maxHeapMb = 768
 /** The watchdog looks so many times in the time that a job may compute. */
 const looksPerDeadline = 30
 /** A job that nobody waits for any more may compute this part of the time. */
@@ -35,6 +33,8 @@ export interface Loss {
 export interface WorkerThreadOptions {
   readonly hasRoot: boolean
   readonly outbound: Outbound
+  /** The most that a thread may use for objects, MiB. */
+  readonly maxHeapMb: number
   /** How long a job may compute at once, milliseconds. Waiting for a write or a call does not count. */
   readonly maxComputeMs: number
   /** Without a job for this long, the thread ends, milliseconds. */
@@ -74,7 +74,7 @@ export class WorkerThread {
       workerData: settings,
       transferList: [port2],
       execArgv: ['--disable-warning=ExperimentalWarning'],
-      resourceLimits: { maxOldGenerationSizeMb: maxHeapMb },
+      resourceLimits: { maxOldGenerationSizeMb: options.maxHeapMb },
       name: 'offload',
     })
     this.#worker.on('message', (message: FromWorker) => this.#hear(message))

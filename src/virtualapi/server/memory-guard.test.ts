@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { clusterIdOf, type ClusterId } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
@@ -16,9 +17,10 @@ const small = load('small', { bytes: MiB, watches: 1 })
 const idle = load('idle', { bytes: 20 * MiB })
 
 describe('MemoryGuard', () => {
-  function guardAt(share: number | (() => number)) {
+  function guardAt(share: number | (() => number), { limitBytes = Infinity }: { limitBytes?: number } = {}) {
     const done: string[] = []
     const hub = {
+      loaded: () => undefined,
       loads: () => [root, small, middle, idle, large],
       release: (id: ClusterId) => done.push(`release ${id}`) > 0,
       unload: (id: ClusterId) => void done.push(`unload ${id}`),
@@ -29,6 +31,7 @@ describe('MemoryGuard', () => {
       exempt: root.cluster,
       log: silentLogger,
       metrics,
+      limitBytes,
       usedShare: () => (typeof share === 'number' ? share : share()),
     })
     const isRefused = ({ cluster }: { cluster: ClusterId }): boolean => {
@@ -70,6 +73,28 @@ describe('MemoryGuard', () => {
     using _ = guard
     expect([root, large, middle, small].map(isRefused)).to.deep.equal([false, true, false, false])
     expect(done).to.deep.equal([`release ${idle.cluster}`, `unload ${large.cluster}`])
+  })
+
+  it('does not load a logical cluster again that it unloaded, until there is room for it', async () => {
+    let share = 0.9
+    const { guard } = guardAt(() => share, { limitBytes: 100 * MiB })
+    using _ = guard
+    const mustStay = ({ cluster }: { cluster: ClusterId }): boolean => guard.mustStayUnloaded(cluster)
+    // Looks, and unloads the largest, of 10 MiB.
+    guard.requireMemoryForWatch(root.cluster, 0)
+    expect([large, middle, small].map(mustStay)).to.deep.equal([false, false, false])
+    expect(() => guard.requireMemory(small.cluster)).not.to.throw()
+    expect([large, middle, small].map(mustStay)).to.deep.equal([true, false, false])
+    expect(() => guard.requireRoom(large.cluster))
+      .to.throw()
+      .with.property('reason', 'TooManyRequests')
+    // Its 10 MiB would take all that is left to 0.87.
+    share = 0.78
+    await delay(300)
+    expect(mustStay(large)).to.equal(true)
+    share = 0.6
+    await delay(300)
+    expect(mustStay(large)).to.equal(false)
   })
 
   it('lets nobody with many watches open more while memory is short, and nobody at all close to the limit', () => {

@@ -1,9 +1,10 @@
 // Sheds the load of the largest logical clusters when memory runs out, so that the process lives and others are answered.
+import { totalmem } from 'node:os'
 import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import { tooManyRequests } from '../../apimachinery/status/index.ts'
-import type { Hub } from '../../store/hub/index.ts'
-import type { Logger, Metrics } from '../../telemetry/index.ts'
+import { tooManyRequests, type StatusError } from '../../apimachinery/status/index.ts'
+import type { ClusterLoad, Hub } from '../../store/hub/index.ts'
+import { containerMemory, youngGenerationLimit, type Logger, type Metrics } from '../../telemetry/index.ts'
 
 /** Shares of the memory that the process may have. */
 const thresholds = {
@@ -29,9 +30,11 @@ const watchBytes = 20 * 1024
 const objectBytes = 450
 /** Smaller ones are never shed: it would not help. */
 const minLoad = 4 * 1024 * 1024
+/** So many are remembered that were unloaded. */
+const maxUnloaded = 1000
 
 export interface MemoryGuardOptions {
-  readonly hub: Pick<Hub, 'loads' | 'release' | 'unload'>
+  readonly hub: Pick<Hub, 'loaded' | 'loads' | 'release' | 'unload'>
   /** The logical cluster of the installation, which is never shed. */
   readonly exempt: ClusterId | undefined
   readonly log: Logger
@@ -41,12 +44,17 @@ export interface MemoryGuardOptions {
    * of the heap or of the container, the larger.
    */
   readonly usedShare?: (youngBytes: number) => number
+  /** The memory of which objects in memory are a share, bytes. Default: that of the container; Infinity: they always fit. */
+  readonly limitBytes?: number
 }
 
 export class MemoryGuard implements Disposable {
   readonly #options: Required<MemoryGuardOptions>
   readonly #refused = new Set<ClusterId>()
+  /** Those that were unloaded because they took the most, and the bytes of their objects. */
+  readonly #unloaded = new Map<ClusterId, number>()
   readonly #timer: NodeJS.Timeout
+  #share = 0
   #lookedAt = -Infinity
   #steppedAt = -Infinity
   #isShort = false
@@ -55,8 +63,8 @@ export class MemoryGuard implements Disposable {
   /** Watches that were opened in this period of `youngMs`, and in the one before. */
   #opened: readonly [began: number, now: number, before: number] = [-Infinity, 0, 0]
 
-  constructor({ usedShare = usedMemoryShare, ...options }: MemoryGuardOptions) {
-    this.#options = { ...options, usedShare }
+  constructor({ usedShare = usedMemoryShare, limitBytes = containerMemory(), ...options }: MemoryGuardOptions) {
+    this.#options = { ...options, usedShare, limitBytes }
     const help = 'Logical clusters that are refused lists, watches and large bodies, because memory is short'
     options.metrics.gauge({ name: 'kcp_memory_refused_clusters', help, read: () => this.#refused.size })
     this.#timer = setInterval(() => this.#look(performance.now()), lookMs).unref()
@@ -67,8 +75,31 @@ export class MemoryGuard implements Disposable {
     const now = performance.now()
     if (now - this.#lookedAt >= lookMs) this.#look(now)
     if (!this.#refused.has(cluster)) return
-    const why = 'the server is short of memory, and this logical cluster takes the most of it, please try again later'
-    throw tooManyRequests(why, retryAfterSeconds)
+    throw takesTheMost()
+  }
+
+  /**
+   * Whether a logical cluster that was unloaded has to stay so: loaded again by its next request it would fill the memory again,
+   * or end the process, if there is less left than it takes.
+   */
+  mustStayUnloaded(cluster: ClusterId): boolean {
+    const bytes = this.#unloaded.get(cluster)
+    if (bytes === undefined) return false
+    const { hub, limitBytes } = this.#options
+    const now = performance.now()
+    if (now - this.#lookedAt >= lookMs) this.#look(now)
+    const withIt = this.#share + bytes / limitBytes
+    const fits = this.#share < thresholds.relaxed && withIt < thresholds.unload
+    if (!fits && hub.loaded(cluster) === undefined) return true
+    this.#unloaded.delete(cluster)
+    // It is loaded next: others must fit beside it.
+    if (fits) this.#share = withIt
+    return false
+  }
+
+  /** Throws 429 with Retry-After if the logical cluster must stay unloaded. */
+  requireRoom(cluster: ClusterId): void {
+    if (this.mustStayUnloaded(cluster)) throw takesTheMost()
   }
 
   /**
@@ -94,6 +125,7 @@ export class MemoryGuard implements Disposable {
     const [began, opened, before] = this.#opened
     if (now - began >= youngMs) this.#opened = [now, 0, now - began < 2 * youngMs ? opened : 0]
     const share = this.#options.usedShare((opened + before) * watchBytes)
+    this.#share = share
     if (share < thresholds.relaxed) this.#refused.clear()
     this.#isShort = share >= (this.#isShort ? thresholds.relaxed : thresholds.refuse)
     this.#isCritical = share >= thresholds.unload
@@ -116,15 +148,26 @@ export class MemoryGuard implements Disposable {
     const unloaded = share >= thresholds.unload ? heavy[0] : undefined
     if (unloaded !== undefined) {
       this.#refused.add(unloaded.cluster)
+      this.#keepUnloaded(unloaded)
       hub.unload(unloaded.cluster)
     }
     const keys = { usedPercent: Math.round(share * 100), refused: refused?.cluster, unloaded: unloaded?.cluster }
     log.warn('memory is short', { ...keys, watches: unloaded?.watches, bytes: (unloaded ?? refused)?.total })
   }
+
+  #keepUnloaded({ cluster, bytes, objects }: Pick<ClusterLoad, 'cluster' | 'bytes' | 'objects'>): void {
+    // Those that were deleted are never asked for again.
+    const [oldest] = this.#unloaded.keys()
+    if (oldest !== undefined && this.#unloaded.size >= maxUnloaded) this.#unloaded.delete(oldest)
+    this.#unloaded.set(cluster, bytes + objects * objectBytes)
+  }
 }
 
-/** Part of the heap's limit that only new objects may use: three semi-spaces of 64 MiB (Node 24). */
-const youngBytes = 192 * 1024 * 1024
+function takesTheMost(): StatusError {
+  const why = 'the server is short of memory, and this logical cluster takes the most of it, please try again later'
+  return tooManyRequests(why, retryAfterSeconds)
+}
+
 const youngSpaces = new Set(['new_space', 'new_large_object_space'])
 
 /**
@@ -133,15 +176,13 @@ const youngSpaces = new Set(['new_space', 'new_large_object_space'])
  */
 function usedMemoryShare(inUse: number): number {
   const limit = getHeapStatistics().heap_size_limit
-  const oldLimit = Math.max(limit - youngBytes, limit / 4)
+  const container = containerMemory()
+  const oldLimit = Math.max(limit - youngGenerationLimit(Math.min(container, totalmem())), limit / 4)
   let used = 0
   let young = 0
   for (const { space_name: name, space_used_size: size } of getHeapSpaceStatistics())
     if (youngSpaces.has(name)) young += size
     else used += size
   used += Math.min(young, inUse)
-  // 0 or a huge number without a limit.
-  const container = process.constrainedMemory()
-  const ofContainer = container > 0 ? process.memoryUsage.rss() / container : 0
-  return Math.max(used / oldLimit, ofContainer)
+  return Math.max(used / oldLimit, process.memoryUsage.rss() / container)
 }

@@ -174,9 +174,15 @@ function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerParts)
   // Our own controllers are few and bounded, and all tenants depend on them: they have no limits.
   if (info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return undefined
   const flow = flowOf(exchange)
-  if (exchange.cluster !== undefined && exchange.user !== anonymous && takesMemory(exchange))
-    if (info.verb === 'watch') memoryGuard.requireMemoryForWatch(exchange.cluster.id, fairness.watchesOf(flow))
-    else memoryGuard.requireMemory(exchange.cluster.id)
+  const { cluster } = exchange
+  if (cluster !== undefined && exchange.user === anonymous) {
+    // Answered as if it did not exist: anonymous clients must not learn that it does.
+    if (memoryGuard.mustStayUnloaded(cluster.id)) exchange.cluster = undefined
+  } else if (cluster !== undefined) {
+    memoryGuard.requireRoom(cluster.id)
+    if (info.verb === 'watch') memoryGuard.requireMemoryForWatch(cluster.id, fairness.watchesOf(flow))
+    else if (takesMemory(exchange)) memoryGuard.requireMemory(cluster.id)
+  }
   exchange.cleanups.push(
     exchange.user === anonymous
       ? fairness.enterAnonymous(exchange.request.peerAddress?.() ?? '')
@@ -184,12 +190,16 @@ function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerParts)
   )
   if (!isLongRunning(info) && exchange.user !== anonymous) exchange.lendPlace = () => fairness.lendPlace()
   if (exchange.contentLength <= largeBodyBytes) return undefined
-  return fairness.admitLargeBody(flow, exchange.signal).then((release) => void exchange.cleanups.push(release))
+  return fairness.admitLargeBody(flow, exchange.signal).then((release) => {
+    exchange.cleanups.push(release)
+    // It may have waited for seconds.
+    if (cluster !== undefined && exchange.user !== anonymous) memoryGuard.requireMemory(cluster.id)
+  })
 }
 
-/** True for what may take much memory: lists, watches and large bodies. */
+/** True for what may take much memory, besides watches: lists and large bodies. */
 function takesMemory({ info, contentLength }: Exchange): boolean {
-  return info.verb === 'list' || info.verb === 'watch' || contentLength > largeBodyBytes
+  return info.verb === 'list' || contentLength > largeBodyBytes
 }
 
 /** The fairness key: the logical cluster; one of its own for all anonymous requests, which must not spend a tenant's budget. */

@@ -1,0 +1,20 @@
+// How much memory this process may have, by the limit of its container.
+import { totalmem } from 'node:os'
+
+const MiB = 1024 * 1024
+
+/** The limit of the container, bytes; Infinity without one. */
+export function containerMemory(): number {
+  // 0 or a huge number without a limit.
+  const limit = process.constrainedMemory()
+  return limit > 0 && limit < totalmem() ? limit : Infinity
+}
+
+/**
+ * The part of V8's heap limit that is for new objects alone, bytes: three semi-spaces, whose size V8 takes from the memory of the
+ * container or the machine (Node 24): 1 MiB up to 512 MiB of memory, else the next power of two above a 64th of it, at most 64 MiB.
+ */
+export function youngGenerationLimit(memoryBytes: number): number {
+  if (memoryBytes <= 512 * MiB) return 3 * MiB
+  return 3 * Math.min(64, 2 ** Math.ceil(Math.log2(memoryBytes / 64 / MiB))) * MiB
+}
