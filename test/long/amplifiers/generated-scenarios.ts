@@ -1,6 +1,7 @@
 // A scenario for every place of every request with a body, and every verb on what was stored.
 import { createHash } from 'node:crypto'
 import { readCorpus } from '../../parity/corpus.ts'
+import { goodObjects } from './good-objects.ts'
 import { grownBody, type Entries } from './grown-body.ts'
 import { bodyRequests, type BodyRequest, type Place } from './places.ts'
 import { sampleValue } from './sample-value.ts'
@@ -60,7 +61,7 @@ function createdBy({ document, path, ...rest }: BodyRequest): BodyRequest {
 
 let corpus: Map<string, Manifest> | undefined
 
-/** The smallest object of the corpus of this kind, or one made of its schema. */
+/** One that the server takes: written by hand, or the smallest object of the corpus of this kind, or one made of its schema. */
 function goodObject({ document, path, schema }: BodyRequest): Manifest {
   corpus ??= new Map(
     readCorpus('valid')
@@ -74,7 +75,8 @@ function goodObject({ document, path, schema }: BodyRequest): Manifest {
   const { group = '', version = '', kind = '' } = creates['x-kubernetes-group-version-kind'] ?? {}
   const apiVersion = group === '' ? version : `${group}/${version}`
   const made = sampleValue(document, schema, { name: '', index: 0 }) as Manifest
-  return corpus.get(`${apiVersion} ${kind}`) ?? { ...made, apiVersion, kind }
+  const key = `${apiVersion} ${kind}`
+  return (goodObjects.get(key) as Manifest | undefined) ?? corpus.get(key) ?? { ...made, apiVersion, kind }
 }
 
 let count = 0
@@ -85,7 +87,8 @@ function scenarioOf(
   place: Place,
   { entries, everyVerb }: { entries: Entries; everyVerb: boolean },
 ): Scenario {
-  const name = /^(customresourcedefinitions|ipaddresses)$/.test(request.path.split('/').at(-1) ?? '')
+  const [collection = ''] = request.path.split('/{name}')
+  const name = /\/(customresourcedefinitions|apiservices|ipaddresses)$/.test(collection)
     ? (base.metadata?.name ?? '10.0.0.9')
     : `amplified-${++count}`
   const named = (one: Manifest): Manifest => ({ ...one, metadata: { ...one.metadata, name, namespace: undefined } })

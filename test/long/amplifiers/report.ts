@@ -4,7 +4,7 @@ import { fails, type Verdict } from './scenario.ts'
 export interface Found {
   readonly scenarios: number
   readonly planned: number
-  /** Titles of those of which what they need could not be made. */
+  /** Titles of those of which what they need could not be made, and why. */
   readonly unprepared: readonly string[]
   readonly requests: number
   readonly screened: readonly Verdict[]
@@ -21,6 +21,8 @@ export function markdownOf({ scenarios, planned, unprepared, requests, screened,
   return [
     `${scenarios} of ${planned} scenarios, ${requests} requests measured; ${doubled.length} steps doubled; ${unprepared.length} could not be prepared.`,
     `The neighbour's requests: p50 ${ms(neighbour.p50Ms)} ms, p99 ${ms(neighbour.p99Ms)} ms.`,
+    '',
+    ...unprepared.map((one) => `- not prepared: ${one}`),
     '',
     '| input | step | n | status | CPU ms | main thread ms | wall ms | exponent | neighbour ms | RSS MiB | fails |',
     '|---|---|---|---|---|---|---|---|---|---|---|',

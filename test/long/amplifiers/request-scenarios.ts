@@ -124,7 +124,9 @@ const manyObjects: readonly Scenario[] = [
       }),
       post('/api/v1/namespaces/default/limitranges', {
         metadata: { name: 'amplified' },
-        spec: { limits: many(Math.min(n, 4096), () => ({ type: 'Container', default: { cpu: '1' } })) },
+        spec: {
+          limits: [{ type: 'Container', default: Object.fromEntries(many(n, (i) => [`example.com/r${i}`, '1'])) }],
+        },
       }),
     ],
     steps: () => [

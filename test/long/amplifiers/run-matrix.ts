@@ -7,7 +7,7 @@ import { crdScenarios } from './crd-scenarios.ts'
 import { generatedScenarios } from './generated-scenarios.ts'
 import { jsonOf, markdownOf, type Found } from './report.ts'
 import { requestScenarios } from './request-scenarios.ts'
-import { confirmedDoubling, fails, isSuspicious, screen, type Verdict } from './scenario.ts'
+import { confirmedDoubling, fails, isSuspicious, screen, type Scenario, type Verdict } from './scenario.ts'
 import type { OpenApiDocument } from './schema.ts'
 import { startSubject, type Subject } from './subject.ts'
 
@@ -47,7 +47,7 @@ export async function runMatrix({
     scenarios++
     const found = await screen(subject, scenario)
     screened.push(...found)
-    if (found.length === 0) unprepared.push(scenario.title)
+    if (found.length === 0) unprepared.push(`${scenario.title}: ${await whyUnprepared(subject, scenario)}`)
     if (found.some(isSuspicious)) {
       const confirmed = await confirmedDoubling(subject, scenario)
       for (const verdict of confirmed.filter(fails)) say(failureText(verdict))
@@ -59,6 +59,13 @@ export async function runMatrix({
   const requests = [...screened, ...doubled].reduce((sum, { points }) => sum + points.length, 0)
   const neighbour = { p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
   return { scenarios, planned: planned.length, unprepared, requests, screened, doubled, neighbour }
+}
+
+/** What the server answered to what a scenario needs, at its smallest size. */
+async function whyUnprepared(subject: Subject, { before, after, from = 64 }: Scenario): Promise<string> {
+  const refusal = await subject.prepare(before?.(from) ?? [])
+  await subject.prepare(after?.(from) ?? [])
+  return refusal ?? 'at larger sizes only'
 }
 
 /** One line: what grew, how fast, who waited. */
