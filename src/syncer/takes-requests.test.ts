@@ -10,7 +10,7 @@ describe('pods that take requests', () => {
     { title: 'are not those that end next', copy: { state: 'Serving', ending }, taking: [0, 2] },
     { title: 'are those of its range', copy: { state: 'Serving', start: 1, replicas: 2 }, taking: [1, 2] },
     {
-      title: 'are those of its range but the one that ends next',
+      title: 'are those of its range, except the one that ends next',
       copy: { state: 'Serving', start: 0, replicas: 2, ending },
       taking: [0],
     },
@@ -31,18 +31,18 @@ describe('the pods that take no requests while a share shrinks', () => {
     takesRequests: takes,
   })
   for (const { title, pods, withdrawn } of [
-    { title: 'are as many as end', pods: [pod('c'), pod('a'), pod('d'), pod('b')], withdrawn: ['c', 'd'] },
+    { title: 'are as many as will end', pods: [pod('c'), pod('a'), pod('d'), pod('b')], withdrawn: ['c', 'd'] },
     {
-      title: 'are those that take none already',
+      title: 'include those that already take none',
       pods: [pod('a', { takesRequests: false }), pod('b'), pod('c'), pod('d')],
       withdrawn: ['d', 'a'],
     },
     {
-      title: 'are those that are not ready, which end first',
+      title: 'include those that are not ready, because they end first',
       pods: [pod('a'), pod('b', { isReady: false }), pod('c'), pod('d')],
       withdrawn: ['d', 'b'],
     },
-    { title: 'are none where there are no more', pods: [pod('a'), pod('b')], withdrawn: [] },
+    { title: 'are none if there are not too many pods', pods: [pod('a'), pod('b')], withdrawn: [] },
   ])
     it(title, () => expect(withdrawnPods(pods, 2)).to.deep.equal(withdrawn))
 })

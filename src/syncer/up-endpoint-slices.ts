@@ -103,7 +103,7 @@ function hostnameOf(
   return subdomain === exported ? hostname : undefined
 }
 
-/** Rejects with ServiceUnavailable if the member has the slice, which its list lacked: clients of the Service would lose its pods. */
+/** Rejects with ServiceUnavailable if the slice exists although the member's list lacked it: deleting its copy would cut off its pods. */
 async function confirmGoneInMember(
   { downstream, caches }: SyncContext,
   { name }: Visit,
@@ -209,8 +209,8 @@ export function isLost({ metadata }: CachedObject): boolean {
 }
 
 /**
- * Whether the Service of the slice has ready endpoints in another slice. Without them those of a lost member stay: we may be what
- * is cut off, and a client of a Service without endpoints has nothing.
+ * Whether the Service of the slice has ready endpoints in another slice. If not, the endpoints of a lost member stay: perhaps only kcp
+ * is cut off from the member, and without them, clients of the Service would have no endpoint at all.
  */
 function isServedElsewhere(context: SyncContext, { cluster, namespace }: Visit, { metadata }: CachedObject): boolean {
   for (const other of context.upstreamIn('endpointslices', cluster, namespace))
@@ -271,7 +271,7 @@ export async function reportEndpoints(
   const addresses = clusterSetAddresses(copy)
   const isExternal = loadBalancer !== undefined || hasIngress(context, memberNamespace, visit.name)
   const view = context.view(visit.cluster, visit.namespace)
-  // Without any workload of its namespace, a Service may be there to lead to pods of other members.
+  // A Service without any workload of its namespace here may still forward to pods of other members.
   const hides = type === 'LoadBalancer' && view.present && !view.serves
   const report = wanted
     ? {
@@ -287,7 +287,7 @@ export async function reportEndpoints(
     await writeStatus(context, 'services', joinedAddresses, visit, written, signal)
 }
 
-/** The member's own addresses of a Service that stands for an exported one, for its ServiceImport. */
+/** The addresses in this member of the second Service of an exported one, for its ServiceImport. */
 function clusterSetAddresses(copy: CachedObject | undefined): readonly string[] {
   if (copy === undefined || exportedNameOf(copy) === undefined) return []
   const { clusterIPs = [] } = (copy['spec'] ?? {}) as { clusterIPs?: readonly string[] }
@@ -338,7 +338,7 @@ function gatewayAddresses(context: SyncContext, family: unknown): string[] {
   return [...addresses].sort()
 }
 
-/** Whether an Ingress of the member that has addresses leads to the Service. */
+/** Whether an Ingress of the member that has addresses uses the Service as a backend. */
 function hasIngress(context: SyncContext, memberNamespace: string, service: string): boolean {
   for (const ingress of context.downstreamIn('ingresses', memberNamespace))
     if (addressesOf(ingress).loadBalancer !== undefined && ingressBackends(ingress).includes(service)) return true

@@ -89,7 +89,7 @@ describe('kcp start on a full disk', function () {
     await expectAll()
   })
 
-  it('keeps everything when others filled the disk to the last byte and it is killed and restarted', async () => {
+  it('loses nothing if another program fills the disk to the last byte, and kcp is killed and restarted', async () => {
     const filler = join(disk, 'filler')
     try {
       for (let i = 0; i < sizeMb * 16; i++) writeFileSync(filler, Buffer.alloc(64 * 1024), { flag: 'a' })

@@ -108,7 +108,7 @@ const linkerFlags: Partial<Record<Source['module'], string>> = {
   'kubernetes-1.30': `-s -w -X ${version}.gitVersion=v1.30.14 -X ${version}.gitMajor=1 -X ${version}.gitMinor=30`,
   'kubernetes-1.31': `-s -w -X ${version}.gitVersion=v1.31.4 -X ${version}.gitMajor=1 -X ${version}.gitMinor=31`,
 }
-/** Of the other modules: without symbols, for a smaller cache. */
+/** For the other modules: leaves out symbols, to keep the cache small. */
 const defaultLinkerFlags = '-s -w'
 
 export interface EnsureProgramsOptions {
@@ -148,7 +148,7 @@ export async function ensurePrograms<N extends ProgramName>(
 export function programPath(name: ProgramName): string {
   const { module } = sources[name]
   const hash = createHash('sha256')
-  // One of the modules has a program of its own, which counts as much as its versions.
+  // Module `cel` contains the program itself, so its source is part of the hash, too.
   for (const file of module === 'cel' ? ['go.mod', 'go.sum', 'main.go'] : ['go.mod', 'go.sum'])
     hash.update(readFileSync(join(moduleDir(module), file)))
   hash.update(JSON.stringify([linkerFlags[module] ?? defaultLinkerFlags, platform(), arch()]))

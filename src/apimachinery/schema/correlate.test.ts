@@ -24,18 +24,18 @@ describe('itemBefore', () => {
       expected: 0,
     },
     {
-      title: 'finds an item without a key among those without it',
+      title: 'matches an item that lacks a key only with items that lack it',
       old: [{ a: 1, b: null }, { a: 1 }],
       item: { a: 1 },
       expected: 1,
     },
-    { title: 'tells a number from a text', old: [{ a: '1', b: 'x' }], item: { a: 1, b: 'x' }, expected: -1 },
+    { title: 'does not match a number with a text', old: [{ a: '1', b: 'x' }], item: { a: 1, b: 'x' }, expected: -1 },
   ])
     it(title, () => {
       expect(itemBefore(item, old, byKeys('a', 'b'))).to.equal(old[expected])
     })
 
-  it('knows none in a list of another type', () => {
+  it('finds nothing in a list of another type', () => {
     expect(itemBefore({ a: 1 }, [{ a: 1 }], { listType: 'atomic', listMapKeys: ['a'] })).to.equal(undefined)
   })
 

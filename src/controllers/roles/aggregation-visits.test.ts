@@ -9,7 +9,7 @@ import { AggregationVisits } from './aggregation-visits.ts'
 const { signal } = new AbortController()
 
 describe('a visit of the ClusterRoles of a logical cluster', () => {
-  it('decodes each role once, however many aggregated roles have however many like selectors', async () => {
+  it('decodes each role once, whatever the number of aggregated roles and of their equal selectors', async () => {
     const cluster = new Cluster()
     for (let i = 0; i < 20; i++) cluster.put(role(`source${i}`, { team: 'a' }, rules(3000, i % 3)))
     for (let i = 0; i < 20; i++) cluster.put(aggregated(`sum${i}`, 150))
@@ -17,7 +17,7 @@ describe('a visit of the ClusterRoles of a logical cluster', () => {
     await visits.visit('id', cluster, signal)
     expect(cluster.rulesIn('sum7')).to.have.length(9000)
     expect(cluster.writes).to.equal(20)
-    // 40 roles, and the 20 that were written once more.
+    // 40 roles; the 20 that were written are decoded once more.
     expect(visits.decoded.decodings).to.equal(60)
   })
 
@@ -36,7 +36,7 @@ describe('a visit of the ClusterRoles of a logical cluster', () => {
     expect(cluster.rulesIn('sum')).to.have.length(11)
   })
 
-  it('keeps the rules of a role if those to aggregate are too many or are refused, and does not try again', async () => {
+  it('keeps the old rules if there are too many to aggregate or the write is refused, and does not try again', async () => {
     for (const [count, tries] of [
       [11_000, 0],
       [5000, 1],
@@ -53,7 +53,7 @@ describe('a visit of the ClusterRoles of a logical cluster', () => {
     }
   })
 
-  it('lets others run', async () => {
+  it('lets other tasks run', async () => {
     const cluster = new Cluster()
     for (let i = 0; i < 20; i++) cluster.put(role(`source${i}`, { team: 'a' }, rules(3000, i)))
     for (let i = 0; i < 20; i++) cluster.put(aggregated(`sum${i}`, 20))

@@ -1,5 +1,5 @@
-// What a tenant sees of a decision: condition Placed while a wish cannot be met, and an Event. Without members: the Event
-// alone. Pure.
+// What a tenant sees of a decision: condition Placed while no member can take what was asked for, and an Event. Without members,
+// there is only the Event. Pure.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import { contentHash } from '../../crds/index.ts'
@@ -43,10 +43,10 @@ export function conditionsWithPlaced(
   return [...others, placed]
 }
 
-/** Events live for an hour, so a restart tells again only about workloads that are younger. */
+/** Events are kept for an hour, so after a restart, Events are only repeated for younger workloads. */
 const eventLifeMs = 3_600_000
 
-/** Whether the workload is so new that an Event of its creation would still be there. */
+/** Whether the workload is so new that an Event from its creation would still exist. */
 export function mayTellAgain({ metadata }: DeepReadonly<KubeObject>, now: string): boolean {
   return Date.parse(now) - Date.parse(metadata.creationTimestamp ?? now) < eventLifeMs
 }

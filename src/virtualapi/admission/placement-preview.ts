@@ -1,5 +1,5 @@
-// Tells in a dry run where a workload would run, as a warning: the decision of the operator, made from what this server knows. It costs
-// a write nothing.
+// Warns in a dry run where a workload would run. This computes the decision of the operator from what this server knows. It runs only in
+// dry runs, so other writes do not get slower.
 import type { DeepReadonly, KubeObject } from '../../apimachinery/meta/index.ts'
 import { amountsOf } from '../../apimachinery/quantity/index.ts'
 import {
@@ -23,7 +23,7 @@ import { storageKeyOf } from '../resources/resource-definition.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { isTenantsWrite, isWorkload, namespaceOf, rulesFor, type Fleet } from './placement-rules.ts'
 
-/** Warns a dry run of a workload, or of a change of a namespace's target, where it would run or why it would be Held. */
+/** For a dry run of a workload, or of a change of a namespace's target: warns where it would run, or why it would be Held. */
 export function placementPreview(fleet: () => Fleet | undefined): AdmissionPlugin {
   return {
     name: 'PlacementPreview',
@@ -79,7 +79,7 @@ function decisionFor(request: AdmissionRequest, subject: Subject, fleet: Fleet):
   )
 }
 
-/** What other workloads request is what the member's status says, which is some seconds old. */
+/** A member as a candidate. The requests of other workloads come from its status, which is some seconds old. */
 function candidateOf(
   member: DeepReadonly<MemberCluster>,
   workload: KubeObject,

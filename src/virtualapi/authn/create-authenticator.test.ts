@@ -146,7 +146,7 @@ describe('authentication', () => {
       now += 2 * day
       expect(await authenticate(authenticator, request).catch((error: unknown) => error)).to.have.property('code', 401)
     })
-    it('of another authority is 401, also of one with the same name, of the serving authority and self-signed', async () => {
+    it('from another CA is 401, also from one with the same name, from the serving CA, and if it is self-signed', async () => {
       const uris = ['kcp://installation']
       const namesake = await authority('kcp-client-ca')
       const self = await authority('root')
@@ -217,7 +217,7 @@ describe('authentication', () => {
       ['host:system:serviceaccount:shop:deployer', 'host:host:system:serviceaccount:shop:deployer'],
       ['alice', 'alice'],
     ]) {
-      it(`calls the host's ${from} ${to}`, async () => {
+      it(`renames the host user "${from}" to "${to}"`, async () => {
         const headers = [
           'X-Remote-User',
           from!,
@@ -420,14 +420,14 @@ describe('authentication', () => {
       expect(await review(['x'])).to.equal(undefined)
       expect(await review([], b)).to.equal(undefined)
     })
-    it('of a ServiceAccount as which nothing placed on the member runs is 401, and the member is not asked', async () => {
+    it('is 401 if no workload placed on the member uses its ServiceAccount, and the member is not asked', async () => {
       const asked = member(pod, () => false)
       expect(await ask({ headers: bearer(good()), options: { memberTokens: asked } })).to.equal(401)
       expect(asked.looked).to.have.length(1)
       expect(asked.looked[0]).to.include({ memberId: 'member-1', namespace: 'shop', serviceAccount: 'web' })
       expect(asked.asked).to.deep.equal([])
     })
-    it('ends when the last workload leaves the member, though its review is cached', async () => {
+    it('is 401 once the last workload has left the member, although its review is cached', async () => {
       let placed = true
       const authenticator = createAuthenticator({ pki, directory, memberTokens: member(pod, () => placed) })
       const request = {
@@ -442,7 +442,7 @@ describe('authentication', () => {
         await authenticate(authenticator, request).catch((error: unknown) => (error as { code?: number }).code),
       ).to.equal(401)
     })
-    it('of another ServiceAccount than the member confirms is 401', async () => {
+    it('is 401 if the member confirms another ServiceAccount', async () => {
       for (const serviceAccount of [
         { namespace: `${b.id}-shop`, name: 'web' },
         { namespace: `${a.id}-shop`, name: 'admin' },
@@ -452,7 +452,7 @@ describe('authentication', () => {
           serviceAccount.name,
         ).to.equal(401)
     })
-    it('of a ServiceAccount outside any logical cluster is 401, and nobody is asked', async () => {
+    it('of a ServiceAccount outside of logical clusters is 401, and neither scheduler nor member is asked', async () => {
       for (const namespace of ['kube-system', `${a.id}-`, a.id, `${b.id}-shop`]) {
         const asked = member()
         const token = jwt({ aud: [`${a.id}.member-1`], exp: inHour(), sub: `system:serviceaccount:${namespace}:web` })
@@ -472,7 +472,7 @@ describe('authentication', () => {
       }
       expect(asked.asked).to.deep.equal([])
     })
-    it('is not asked about after 30 invalid ones of the same peer, unless it is known to be valid', async () => {
+    it('is not reviewed after 30 invalid tokens of the same peer, unless a cached review says that it is valid', async () => {
       const asked = member()
       let now = 0
       const clock = { now: () => Date.now(), monotonic: () => now }

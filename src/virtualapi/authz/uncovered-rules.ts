@@ -1,4 +1,4 @@
-// Which rights of some rules somebody does not hold.
+// Which of the wanted rules a user does not hold, for the escalation check of RBAC.
 import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import type { CompiledRules } from './compiled-rules.ts'
 import { atomsOf, type PolicyRule } from './policy-rules.ts'
@@ -9,8 +9,8 @@ const maxUncovered = 1000
 const atomSteps = 5
 
 /**
- * The atomic rules of `wanted` that no rule of `held` allows, at most 1000; empty if all are covered. A rule for which
- * `work` does not last counts as uncovered.
+ * The atomic rules of `wanted` that no rule of `held` allows, at most 1000; empty if all are covered. A rule counts
+ * as uncovered if `work` runs out before it is decided.
  */
 export function uncoveredRules(
   held: readonly CompiledRules[],

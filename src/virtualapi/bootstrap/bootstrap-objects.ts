@@ -11,7 +11,7 @@ import policy from './generated/bootstrap-objects.json' with { type: 'json' }
 export interface BootstrapObject {
   /** The resource as in store keys: `clusterroles.rbac.authorization.k8s.io`. */
   readonly resource: string
-  /** kind, apiVersion, metadata first; metadata has neither uid nor times. The texts of `placeholders` stand for what differs. */
+  /** kind, apiVersion, metadata first; metadata has neither uid nor times. Values that differ per logical cluster are `placeholders`. */
   readonly object: KubeObject
 }
 
@@ -49,8 +49,8 @@ export interface ApiAddress {
 }
 
 /**
- * All bootstrap objects, unordered. `rootCa`: PEM that pods verify our serving certificate with. `address` is that of the endpoints
- * of the Service `kubernetes`, which has none where this is no IP address that Endpoints may hold.
+ * All bootstrap objects, unordered. `rootCa`: the PEM with which pods verify our serving certificate. `address`: the endpoint of the
+ * Service `kubernetes`. The Service has no endpoint if this is not an IP address that Endpoints may contain.
  */
 export function bootstrapObjects(rootCa: string, address?: ApiAddress): BootstrapObject[] {
   const objects: KubeObject[] = [
@@ -71,7 +71,7 @@ export function bootstrapObjects(rootCa: string, address?: ApiAddress): Bootstra
   })
 }
 
-/** Adds to a FlowSchema the condition that kube-apiserver writes; the priority levels that they name are all there. */
+/** Adds the condition that kube-apiserver writes to a FlowSchema whose priority level exists, as it does for all of these. */
 function withFlowStatus(object: KubeObject): KubeObject {
   if (object.kind !== 'FlowSchema') return object
   const { priorityLevelConfiguration } = object['spec'] as { priorityLevelConfiguration: { name: string } }

@@ -21,7 +21,7 @@ export interface ListPosition {
   readonly issuedMs: number
 }
 
-/** kube-apiserver compacts etcd every five minutes, after which the tokens from before the last time are too old. */
+/** As in kube-apiserver, which compacts etcd every five minutes: continue tokens from before a compaction are too old. */
 const maxTokenAgeMs = 5 * 60_000
 
 /** Which state a list reads. Throws 400, and 410 for an old continue token. Whether the state of a continue token still exists is for the caller to check. */
@@ -34,7 +34,7 @@ export function listPosition(
     const place = decodeToken(token)
     if (version !== '' && version !== '0')
       throw badRequest('specifying resource version is not allowed when using continue')
-    // The token of a 410 answer begins a new list, whose own tokens are valid as long as others.
+    // The token in a 410 answer starts a new list, so the tokens of this list are valid for the usual time.
     const issuedMs = place.at === undefined ? nowMs : place.issuedMs
     if (nowMs - issuedMs > maxTokenAgeMs) throw expiredToken(place.after)
     return { ...place, notOlderThan: undefined, limit, issuedMs }
@@ -80,8 +80,8 @@ export async function waitForRevision(
 }
 
 /**
- * A continue token: the revision, the last key and when it was issued, in seconds. It holds all state, so it survives restarts.
- * -1: the newest state.
+ * A continue token: the revision (-1: the newest state), the last key and when it was issued, in seconds. The server keeps no
+ * state for it, so it survives restarts.
  */
 export function encodeToken(
   revision: Revision | -1,
@@ -99,7 +99,7 @@ function decodeToken(token: string): { at: Revision | undefined; after: string; 
   if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0)
     throw invalidToken('incorrect encoded start resourceVersion')
   if (typeof start !== 'string' || start === '') throw invalidToken('encoded start key empty')
-  // A token without a time is of an older program, so it counts as old.
+  // A token without a time was issued by an older version of kcp, so it counts as expired.
   const issuedMs = typeof issued === 'number' ? issued * 1000 : 0
   // -1: the token of a 410 answer; the client continues in the newest state.
   return { at: rv > 0 ? (rv as Revision) : undefined, after: start.replace(/\u0000$/, ''), issuedMs }

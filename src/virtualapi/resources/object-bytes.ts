@@ -18,7 +18,7 @@ const metadataKey = Buffer.from('"metadata":{')
 /** Encodes an object for the store, in the layout above. Leaves out its resourceVersion. */
 export function encodeObject(object: KubeObject): Buffer {
   const text = textOf(object, '')
-  // Not of Node's pool: the store's log of events keeps these bytes for long, and with them would keep a slab of 64 KiB.
+  // Not from Node's pool: the store's event log keeps these bytes for long, and would keep the pool's whole slab of 64 KiB with them.
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
   bytes.write(text)
   return bytes
@@ -67,7 +67,7 @@ function managersText(entries: readonly ManagedFieldsEntry[]): string {
 function managerText(entry: ManagedFieldsEntry): string {
   const { fieldsV1 } = entry
   if (typeof fieldsV1 !== 'object' || fieldsV1 === null || !Object.isFrozen(fieldsV1)) return JSON.stringify(entry)
-  // No text inside contains it: a quote in a text is escaped.
+  // No string inside contains this separator, because quotes in strings are escaped.
   const [before = '', after = ''] = JSON.stringify({ ...entry, fieldsV1: 0 }).split('"fieldsV1":0')
   return `${before}"fieldsV1":${textOfSet(fieldsV1)}${after}`
 }
@@ -141,7 +141,7 @@ export function decodeMetadata(bytes: Uint8Array): ObjectMeta {
 
 const managersStart = Buffer.from(',"managedFields":[')
 
-/** As decodeMetadata, without managedFields: they are as large as all the rest, and facts are read of every object. */
+/** Like decodeMetadata, but skips managedFields: they are as large as all the rest, and readFacts runs for every object. */
 function decodeOwnMetadata(bytes: Uint8Array): ObjectMeta {
   const buffer = asBuffer(bytes)
   const { from, to } = ownMetadata(buffer)
@@ -154,7 +154,7 @@ function ownMetadata(bytes: Buffer): { from: number; to: number } {
   const managers = bytes.indexOf(managersStart, from)
   const { at, depth } = endOfObject(bytes, from, managers < 0 ? bytes.length : managers)
   if (depth === 1) return { from, to: at }
-  // Deeper are the managedFields of something else.
+  // The managedFields that were found are nested deeper: they are not those of the object.
   return { from, to: (depth === 0 ? at : endOfObject(bytes, from).at) - 1 }
 }
 
@@ -170,7 +170,10 @@ export function annotateBytes(bytes: Uint8Array, annotation: string, value: stri
 
 const [quote, backslash, openBrace, closeBrace] = [0x22, 0x5c, 0x7b, 0x7d]
 
-/** Offset after the closing brace of the JSON object that begins at `from`, or `until` and how deep that is in the object. */
+/**
+ * Where the JSON object that begins at `from` ends: the offset after its closing brace and depth 0. If it ends after `until`: `until`
+ * and the depth there.
+ */
 function endOfObject(bytes: Buffer, from: number, until = bytes.length): { at: number; depth: number } {
   let depth = 0
   for (let i = from; i < until; i++) {

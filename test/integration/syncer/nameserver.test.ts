@@ -57,7 +57,7 @@ describe('the nameserver of a member', function () {
       kubernetes: `kubeconfig ${cluster.kubeconfig}`,
       ready: '',
     })
-    // The member's nameserver: one name exists, all others do not; it knows the names of everybody's addresses.
+    // The member's own nameserver: it knows one name, and resolves every address to a name of bob.
     const world = `.:${forwardPort} {\n template IN A example.com {\n match ^example[.]com[.]$\n answer "{{ .Name }} 60 IN A 192.0.2.1"\n fallthrough\n }\n template IN PTR in-addr.arpa {\n answer "{{ .Name }} 60 IN PTR web.${bob}-shop.svc.cluster.local."\n }\n template ANY ANY {\n rcode NXDOMAIN\n }\n}\n`
     writeFileSync(join(dir, 'Corefile'), config + world)
     const { coredns } = await ensurePrograms(['coredns'])
@@ -122,7 +122,7 @@ describe('the nameserver of a member', function () {
     )
   }
 
-  /** What the syncer makes of an exported headless Service `db` with pods in the members east, which is this one, and west. */
+  /** Creates what the syncer creates for an exported headless Service `db` with pods in the members east, which is this one, and west. */
   async function fillExported(client: KubeClient): Promise<void> {
     const namespace = `${acme}-shop`
     const slice = async (service: string, endpoints: [address: string, hostname: string][]): Promise<void> => {
@@ -206,7 +206,7 @@ describe('the nameserver of a member', function () {
     expect(await ask('acme', found[0]?.name ?? '')).to.equal('10.7.1.1')
   })
 
-  it('names nobody for an address: the member would tell the names of other tenants', async () => {
+  it('does not resolve addresses to names, which would reveal names of other tenants', async () => {
     const resolver = new Resolver({ timeout: 2000, tries: 1 })
     resolver.setServers([`127.0.0.1:${port}`])
     resolver.setLocalAddress(addresses.acme)

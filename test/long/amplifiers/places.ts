@@ -1,4 +1,4 @@
-// Every list, map and text that a client can fill, of every request with a body that the OpenAPI documents tell of.
+// Every list, map and text that a client can fill, in the bodies of all requests in the OpenAPI documents.
 import { referenceOf, resolved, type OpenApiDocument, type Schema } from './schema.ts'
 
 /** What can grow there. `siblings`: all lists and maps of one object together; `nested`: a schema within itself. */
@@ -6,7 +6,7 @@ export type PlaceKind = 'list' | 'map' | 'text' | 'siblings' | 'nested'
 
 export interface Place {
   readonly kind: PlaceKind
-  /** The way to it in the body: a field, `[]` for the entry of a list, `{}` for that of a map. */
+  /** The path to it in the body: names of fields, `[]` for the entry of a list, `{}` for the entry of a map. */
   readonly steps: readonly string[]
   readonly schema: Schema
   /** Equal for the same field of the same type wherever it occurs. */
@@ -28,7 +28,7 @@ export function bodyRequests(document: OpenApiDocument): BodyRequest[] {
   return Object.entries(document.paths).flatMap(([path, operations]) =>
     (['post', 'put'] as const).flatMap((verb) => {
       const schema = Object.values(operations[verb]?.requestBody?.content ?? {})[0]?.schema
-      // An update of the whole is tried on what was created.
+      // Updates of whole objects are left out here: they are tried on the objects that the POSTs create.
       if (schema === undefined || (verb === 'put' && path.endsWith('{name}'))) return []
       const method = verb === 'post' ? 'POST' : 'PUT'
       return [{ document, method, path, schema, places: placesOf(document, schema) }] as const
@@ -64,7 +64,7 @@ function placesOf(document: OpenApiDocument, root: Schema): Place[] {
     } else if (type === 'string') add('text')
   }
   walk(root, [], [])
-  // These say which object it is, or only a server writes them.
+  // Left out: fields that identify the object, and fields that only a server writes.
   return found.filter(({ steps }) => !['apiVersion', 'kind'].includes(steps[0] ?? '') && !isServers(steps))
 }
 

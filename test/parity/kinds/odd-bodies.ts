@@ -44,7 +44,7 @@ const wrongMetadata: readonly JsonObject[] = [
   { uid: 'other' },
 ]
 
-/** Causes are repeated as often as a real server validates. */
+/** A real server validates metadata several times in some requests, and repeats the causes as often. */
 function metadataRow(good: Manifest, { status = false } = {}): Row {
   return row(`${good.apiVersion} ${good.kind}: changed to metadata that is wrong`, async (session) => {
     await session.create(good, { quiet: true })

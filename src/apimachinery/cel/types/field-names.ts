@@ -23,7 +23,7 @@ export function escapeFieldName(name: string): string | undefined {
   return name.replaceAll(/__|[-./]/g, (part) => parts[part] ?? part)
 }
 
-/** The property that an identifier stands for; undefined where its escapes are none. */
+/** The property that an identifier stands for; undefined if it contains an invalid escape. */
 export function unescapeFieldName(identifier: string): string | undefined {
   if (!identifier.includes('__')) return identifier
   const invalid: string[] = []
@@ -36,5 +36,5 @@ export function unescapeFieldName(identifier: string): string | undefined {
   return invalid.length === 0 ? name : undefined
 }
 
-/** True for words that are a property under their escaped name only. */
+/** True for words that expressions must escape when they name a property. */
 export const isReservedWord = (name: string): boolean => reserved.has(name)

@@ -1,5 +1,5 @@
-// Pod security as the labels of a tenant's namespace ask for it (kube-apiserver's plugin PodSecurity): pods beyond the
-// enforced level are refused; of pods and templates beyond the level of `warn`, the writer is warned.
+// Pod security by the labels of a tenant's namespace (kube-apiserver's plugin PodSecurity): refuses pods that violate the level in
+// `enforce`, and warns about pods and templates that violate the level in `warn`.
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import {
   evaluatePod,
@@ -15,10 +15,10 @@ import { podIn } from './pod-template.ts'
 import { policiesOf, strictness } from './pod-security-labels.ts'
 
 const podSubresources = ['', 'ephemeralcontainers', 'resize']
-/** Pods that are looked at when a namespace gets a stricter level. */
+/** How many pods are checked when a namespace gets a stricter level. */
 const maxPods = 3000
 
-/** Throws 403 for pods beyond the level, 422 for labels that cannot be read. */
+/** Throws 403 for pods that violate the level, 422 for invalid labels. */
 export const namespacePodSecurity: AdmissionPlugin = {
   name: 'NamespacePodSecurity',
   validate(request, object, old) {
@@ -61,7 +61,7 @@ interface Containers {
   readonly ephemeralContainers?: Containers['containers']
 }
 
-/** Of an update only the images matter: the rest of what is checked cannot be changed. */
+/** In an update, only images can change what is checked; all other checked fields are immutable. */
 function changesImages(object: KubeObject, old: KubeObject): boolean {
   const [next, before] = [object['spec'], old['spec']] as [Containers, Containers]
   const images = ({ containers = [], initContainers = [] }: Containers): string =>
@@ -87,7 +87,7 @@ function checkLabels(request: AdmissionRequest, object: KubeObject, old: KubeObj
   context.warnings.push(...warningsOfPods(request, enforce))
 }
 
-/** What a client is told that enforces a level which pods of the namespace violate. */
+/** The warnings for a client that enforces a level which existing pods of the namespace violate. */
 function warningsOfPods({ context, name: namespace }: AdmissionRequest, policy: PodSecurityPolicy): string[] {
   const entries = context.objects.list({ resource: 'pods', namespace })
   const found = new Map<string, { first: string; others: number }>()
