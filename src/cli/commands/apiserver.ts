@@ -45,7 +45,7 @@ export function apiserverCommand(): Command {
     )
     .option(
       '--storage-total <MiB>',
-      'how much all logical clusters together may store in the host, plus half a KiB per object; above it creations are ' +
+      'how much all logical clusters together may store in the host, where an object counts half a KiB more than its size; above it creations are ' +
         "refused (403); keep it below the quota of the host's etcd; 0: no limit",
       parseCount,
       1536,

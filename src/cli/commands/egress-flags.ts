@@ -14,14 +14,14 @@ export function withEgressFlags(command: Command): Command {
     .option(
       '--egress-allow <cidr>',
       "addresses at which tenants' webhooks may be called although they are loopback, link-local, private or this machine's own; " +
-        'may be repeated (default: none)',
+        'may be repeated',
       addCidr,
       [],
     )
     .option(
       '--egress-deny <cidr>',
       "public addresses at which tenants' webhooks may not be called, such as nodes, pods and Services of the host; wins over " +
-        '--egress-allow; may be repeated (default: none)',
+        '--egress-allow; may be repeated',
       addCidr,
       [],
     )

@@ -23,8 +23,8 @@ export function withStorageFlags(command: Command): Command {
     .addOption(
       new Option(
         '--storage-per-cluster <MiB>',
-        'how much one logical cluster may store, plus half a KiB per object; above it creations are refused (403) and ' +
-          'other requests still work; 0: no limit',
+        'how much one logical cluster may store, where an object counts half a KiB more than its size; above it creations ' +
+          'are refused (403) and other requests still work; 0: no limit',
       )
         .argParser(parseCount)
         .default(defaultPerCluster(), '1024, at most half the memory of the container'),
