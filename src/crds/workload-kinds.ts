@@ -8,7 +8,14 @@ type Path = readonly string[]
 
 /** The resources of the rows. */
 export type WorkloadResource =
-  'deployments' | 'statefulsets' | 'daemonsets' | 'replicasets' | 'jobs' | 'cronjobs' | 'pods'
+  | 'deployments'
+  | 'statefulsets'
+  | 'daemonsets'
+  | 'replicasets'
+  | 'replicationcontrollers'
+  | 'jobs'
+  | 'cronjobs'
+  | 'pods'
 
 export interface WorkloadKind {
   readonly gvr: GroupVersionResource & { readonly resource: WorkloadResource }
@@ -144,6 +151,23 @@ export const workloadKinds: readonly WorkloadKind[] = [
     fixedTemplate: false,
   },
   {
+    gvr: { group: '', version: 'v1', resource: 'replicationcontrollers' },
+    apiVersion: 'v1',
+    kind: 'ReplicationController',
+    // Its selector is a map of labels.
+    paths: { replicas: ['spec', 'replicas'], template: ['spec', 'template'] },
+    status: {
+      summed: ['replicas', 'fullyLabeledReplicas', 'readyReplicas', 'availableReplicas'],
+      taken: [],
+      observes: true,
+      conditions: 'plain',
+    },
+    health: { reaching: ['availableReplicas'], equal: ['replicas', 'availableReplicas'] },
+    madeBy: [],
+    move: 'makeBeforeBreak',
+    fixedTemplate: false,
+  },
+  {
     gvr: { group: 'batch', version: 'v1', resource: 'jobs' },
     apiVersion: 'batch/v1',
     kind: 'Job',
@@ -188,7 +212,7 @@ export const workloadKinds: readonly WorkloadKind[] = [
     kind: 'Pod',
     paths: { template: [] },
     health: { reaching: [], equal: [] },
-    madeBy: ['ReplicaSet', 'StatefulSet', 'DaemonSet', 'Job'],
+    madeBy: ['ReplicaSet', 'ReplicationController', 'StatefulSet', 'DaemonSet', 'Job'],
     move: 'stays',
     fixedTemplate: true,
   },

@@ -20,6 +20,7 @@ const maxWaitMs = 60_000
 const resourceOfKind: Readonly<Record<string, ResourceName>> = {
   Pod: 'pods',
   ReplicaSet: 'replicasets',
+  ReplicationController: 'replicationcontrollers',
   Deployment: 'deployments',
   StatefulSet: 'statefulsets',
   DaemonSet: 'daemonsets',

@@ -33,7 +33,9 @@ export const autoscalers: GroupVersionResource = {
 const pods: GroupVersionResource = { group: '', version: 'v1', resource: 'pods' }
 const podMetrics: GroupVersionResource = { group: 'metrics.k8s.io', version: 'v1beta1', resource: 'pods' }
 /** The kinds that can be divided. */
-const scaledKinds = workloadKinds.filter(({ kind }) => kind === 'Deployment' || kind === 'ReplicaSet')
+const scaledKinds = workloadKinds.filter(
+  ({ move, paths: { replicas } }) => move === 'makeBeforeBreak' && replicas !== undefined,
+)
 
 export interface AutoscalingDeps {
   readonly clock?: Clock

@@ -5,6 +5,7 @@ export const gvrs = {
   namespaces: { group: '', version: 'v1', resource: 'namespaces' },
   deployments: { group: 'apps', version: 'v1', resource: 'deployments' },
   replicasets: { group: 'apps', version: 'v1', resource: 'replicasets' },
+  replicationcontrollers: { group: '', version: 'v1', resource: 'replicationcontrollers' },
   pods: { group: '', version: 'v1', resource: 'pods' },
   services: { group: '', version: 'v1', resource: 'services' },
   endpointslices: { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices' },

@@ -196,6 +196,30 @@ describe('a syncer and the rules of single kinds', function () {
     await until('the Job to be deleted in the member', async () => (await of(east, 'jobs', 'tick-1')) === undefined)
   })
 
+  it('runs a ReplicationController, with its pods and status', async () => {
+    const selector = { app: 'band' }
+    const spec = { replicas: 2, selector, template: { metadata: { labels: selector }, spec: { containers } } }
+    const ref = { namespace, name: 'band' }
+    await create('replicationcontrollers', object('v1', 'ReplicationController', 'band', spec, placed()))
+    const replicas = async (): Promise<unknown> =>
+      statusOf(await of(up, 'replicationcontrollers', 'band'))['readyReplicas']
+    await until('both replicas', async () => (await replicas()) === 2)
+    const owner = await of(up, 'replicationcontrollers', 'band')
+    const pods = await until('both pods upstream', async () => {
+      const found = (await list(up, 'pods')).filter(({ metadata }) => metadata.labels?.['app'] === 'band')
+      return found.length === 2 && found
+    })
+    for (const { metadata } of pods) {
+      const [reference] = metadata.ownerReferences ?? []
+      expect(reference).to.include({ kind: 'ReplicationController', name: 'band', uid: owner?.metadata.uid })
+    }
+    await up.patch(gvrs.replicationcontrollers, ref, 'merge', { spec: { replicas: 1 } }, { signal })
+    await until('one replica', async () => (await replicas()) === 1)
+    await up.delete(gvrs.replicationcontrollers, ref, { propagationPolicy: 'Background', signal })
+    await until('it to be gone', async () => (await of(up, 'replicationcontrollers', 'band')) === undefined)
+    expect(await of(east, 'replicationcontrollers', 'band')).to.equal(undefined)
+  })
+
   it('gives a StatefulSet its claims, and keeps the namespace of their data', async () => {
     const claim = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } }
     const spec = {

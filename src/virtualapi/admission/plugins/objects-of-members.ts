@@ -10,6 +10,7 @@ import type { AdmissionPlugin } from '../admission.ts'
 const writtenFields: Readonly<Record<string, readonly string[]>> = {
   'endpointslices.discovery.k8s.io': ['endpoints', 'ports', 'addressType'],
   'replicasets.apps': ['status'],
+  replicationcontrollers: ['status'],
   pods: ['status'],
   'deployments.apps': ['status'],
   'statefulsets.apps': ['status'],
