@@ -20,6 +20,7 @@ import type { Outbound, OutboundAnswer } from '../outbound/outbound.ts'
 import { parseRequest } from '../request/parse-request.ts'
 import { Exchange } from '../exchange/exchange.ts'
 import type { ObjectParts } from '../endpoints/parts.ts'
+import { awaitAnswer } from './await-answer.ts'
 import {
   owned,
   type FromWorker,
@@ -73,9 +74,10 @@ function tell(message: FromWorker, transfer: readonly ArrayBuffer[] = []): void 
 function read(cluster: ClusterId, what: Read): unknown {
   const before = Atomics.load(answered, 0)
   tell({ is: 'read', cluster, read: what })
-  Atomics.wait(answered, 0, before)
+  awaitAnswer(answered, before)
   const received = receiveMessageOnPort(answers) as { message: ReadResult } | undefined
-  if (received === undefined) throw new Error('the main thread gave no answer')
+  // The next read would get the answer of this one, of another object or logical cluster: the thread must end.
+  if (received === undefined) process.exit(1)
   const { message } = received
   if (message.is === 'answer') return message.answer
   throw message.code === undefined ? new Error(message.message) : new StoreError(message.code, message.message)
