@@ -181,6 +181,7 @@ function isReady(node: unknown): boolean {
   return status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true
 }
 
+/** Pods may listen on any port whoever runs them, as containerd 2 has it by default. */
 const containerdConfig = (dir: string, socket: string): string => `version = 2
 root = "${dir}/root"
 state = "${dir}/state"
@@ -191,6 +192,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
   sandbox_image = "${pauseImage}"
   restrict_oom_score_adj = true
   netns_mounts_under_state_dir = true
+  enable_unprivileged_ports = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "${cniPluginDir()}"
     conf_dir = "${dir}/cni"

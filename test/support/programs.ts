@@ -32,6 +32,7 @@ interface Source {
     | 'gateway-api'
     | 'sample-apiserver'
     | 'skipper'
+    | 'stand-in'
   package: string
   /** `test` compiles the package's tests into a program (the conformance suite). */
   build?: 'test'
@@ -83,6 +84,7 @@ const sources = {
   cel: { module: 'cel', package: '.' },
   'sample-apiserver': { module: 'sample-apiserver', package: 'k8s.io/sample-apiserver' },
   skipper: { module: 'skipper', package: 'github.com/zalando/skipper/cmd/skipper' },
+  'stand-in': { module: 'stand-in', package: '.' },
 } as const satisfies Record<string, Source>
 
 export type ProgramName = keyof typeof sources
@@ -148,9 +150,9 @@ export async function ensurePrograms<N extends ProgramName>(
 export function programPath(name: ProgramName): string {
   const { module } = sources[name]
   const hash = createHash('sha256')
-  // Module `cel` contains the program itself, so its source is part of the hash, too.
-  for (const file of module === 'cel' ? ['go.mod', 'go.sum', 'main.go'] : ['go.mod', 'go.sum'])
-    hash.update(readFileSync(join(moduleDir(module), file)))
+  // Some modules contain the program itself, so its source is part of the hash, too.
+  const files = ['go.mod', 'go.sum', 'main.go'].map((file) => join(moduleDir(module), file))
+  for (const file of files.filter((one) => existsSync(one))) hash.update(readFileSync(file))
   hash.update(JSON.stringify([linkerFlags[module] ?? defaultLinkerFlags, platform(), arch()]))
   return join(cacheDir(), 'programs', `${module}-${hash.digest('hex').slice(0, 16)}`, name)
 }

@@ -89,7 +89,7 @@ export async function testImages({ signal }: { signal?: AbortSignal } = {}): Pro
 }
 
 /** Busybox under all of its names, and the users that the tests name. */
-async function shellLayer(): Promise<TarEntry[]> {
+export async function shellLayer(): Promise<TarEntry[]> {
   const busybox = systemProgram('busybox')
   const { stdout } = await runCommand(busybox, ['--list'])
   const names = stdout.split('\n').filter((name) => !['', 'busybox', 'sh'].includes(name))
@@ -109,7 +109,7 @@ async function shellLayer(): Promise<TarEntry[]> {
 }
 
 /** Programs of this machine, by their names in the image, and the libraries that the loader finds for them, at the same paths. */
-async function withLibraries(programs: Readonly<Record<string, string>>): Promise<TarEntry[]> {
+export async function withLibraries(programs: Readonly<Record<string, string>>): Promise<TarEntry[]> {
   const files = Object.values(programs).map(systemProgram)
   const { stdout } = await runCommand('ldd', files)
   const libraries = new Set([...stdout.matchAll(/(\/\S+) \(0x/g)].map(([, library = '']) => library))
