@@ -87,7 +87,12 @@ function check(value: JsonValue, schema: SchemaNode, found: Findings, old?: Json
 function typeOf(value: JsonValue): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'
-  return typeof value === 'number' ? (Number.isInteger(value) ? 'integer' : 'number') : typeof value
+  return typeof value === 'number' ? (isInteger(value) ? 'integer' : 'number') : typeof value
+}
+
+/** A number beyond 64 bits is none to Go, which reads it as a float. */
+function isInteger(value: number): boolean {
+  return Number.isInteger(value) && Math.abs(value) <= 2 ** 63
 }
 
 function checkType(value: JsonValue, schema: SchemaNode, found: Findings): void {

@@ -47,10 +47,10 @@ function mayEmbed(schema: SchemaNode): boolean {
   return result
 }
 
-/** Validation errors of the objects embedded in `object`. */
-export function embeddedCauses(object: JsonObject, schema: SchemaNode): StatusCause[] {
+/** Validation errors of the objects embedded in `value`, which is one itself if it has a path. */
+export function embeddedCauses(value: JsonValue, schema: SchemaNode, path = ''): StatusCause[] {
   const causes: StatusCause[] = []
-  forEmbedded(object, schema, (embedded, path) => causes.push(...causesOf(embedded, path)))
+  forEmbedded(value, schema, (embedded, at) => causes.push(...causesOf(embedded, at)), path)
   return causes
 }
 

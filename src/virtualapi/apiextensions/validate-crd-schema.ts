@@ -21,6 +21,8 @@ import type { StatusCause } from '../../apimachinery/status/index.ts'
 import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import { checkRuleExpressions, type KeptRules } from './check-rules.ts'
 import { internSchema } from './compile-crd.ts'
+import { embeddedCauses, forEmbedded } from './embedded-resources.ts'
+import { decodeObjectMeta } from '../resources/typed/decode.ts'
 import { ruleFieldPath } from './rule-field-path.ts'
 import { ruleTreeOf } from './rule-tree.ts'
 import { type RuleBudget, ruleBudget, runRules } from './run-rules.ts'
@@ -108,11 +110,10 @@ function checkDefaults(part: Part, causes: StatusCause[], checks: DefaultChecks)
     if (child === undefined || (isResource && metaFields.has(name))) continue
     checkDefaults({ schema: property, node: child, path: `${path}.properties[${name}]` }, causes, below)
   }
-  for (const name of ['items', 'additionalProperties'] as const) {
-    const [child, childNode] = [fieldOf(schema, name), node[name]]
-    if (isJsonObject(child) && typeof childNode === 'object')
-      checkDefaults({ schema: child, node: childNode, path: `${path}.${name}` }, causes, below)
-  }
+  // As upstream, those of additionalProperties are not checked.
+  const [items, itemsNode] = [fieldOf(schema, 'items'), node.items]
+  if (isJsonObject(items) && itemsNode !== undefined)
+    checkDefaults({ schema: items, node: itemsNode, path: `${path}.items` }, causes, below)
 }
 
 function checkDefault(
@@ -122,8 +123,19 @@ function checkDefault(
   { budget, work }: DefaultChecks,
 ): void {
   const pruned = cloneJson(value)
-  if (isJsonObject(pruned)) pruneUnknown(pruned, node, { isResourceRoot: false })
+  const isResource = node.embeddedResource === true
+  if (isJsonObject(pruned) && isJsonObject(value)) {
+    pruneUnknown(pruned, node, { isResourceRoot: isResource })
+    // Upstream looks for unknown fields elsewhere than in metadata.
+    const metadata = fieldOf(value, 'metadata')
+    if (isResource && metadata !== undefined) pruned['metadata'] = metadata
+  }
   if (!jsonEqual(pruned, value)) causes.push(fieldInvalid(`${path}.default`, value, 'must not have unknown fields'))
+  const embedded = embeddedDefaultCauses(value, node, `${path}.default`)
+  if (embedded.length > 0) {
+    causes.push(...embedded)
+    return
+  }
   const wrong = validate(value, node, { work })
   for (const { field, ...cause } of wrong) {
     causes.push({
@@ -132,6 +144,17 @@ function checkDefault(
     })
   }
   if (wrong.length === 0) causes.push(...defaultRuleCauses(value, node, `${path}.default`, budget))
+}
+
+/** Mistakes of the whole objects in a default; that of metadata which cannot be decoded hides the others. */
+function embeddedDefaultCauses(value: JsonValue, node: SchemaNode, path: string): StatusCause[] {
+  const undecoded: StatusCause[] = []
+  const visit = ({ metadata }: JsonObject, at: string): void => {
+    const decoded = decodeObjectMeta(metadata ?? {})
+    if (typeof decoded === 'string') undecoded.push(fieldInvalid(`${at}.metadata`, metadata ?? null, decoded))
+  }
+  forEmbedded(value, node, visit, path)
+  return undecoded.length > 0 ? undecoded.slice(0, 1) : embeddedCauses(value, node, path)
 }
 
 /** Rules must allow the default as an old value and as a new one. */

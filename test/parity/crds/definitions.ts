@@ -273,6 +273,27 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
         'an embedded resource that preserves unknown fields',
         { a: { type: 'object', 'x-kubernetes-embedded-resource': true, 'x-kubernetes-preserve-unknown-fields': true } },
       ],
+      ...(
+        [
+          ['is empty', {}],
+          ['has metadata of a wrong type', { apiVersion: 'v1', kind: 'Pod', metadata: { creationTimestamp: 'x' } }],
+          ['has an invalid label', { apiVersion: 'v1', kind: 'Pod', metadata: { labels: { 'a b': 'c' } } }],
+          ['has an invalid version and unknown metadata', { apiVersion: 'a/b/c', kind: 'X', metadata: { foo: 1 } }],
+          ['is valid', { apiVersion: 'v1', kind: 'Pod', metadata: { labels: { a: 'b' } }, more: 1 }],
+        ] as const
+      ).map(([what, value]): [string, JsonObject] => [
+        `an embedded resource whose default ${what}`,
+        {
+          a: {
+            ...{ type: 'object', 'x-kubernetes-embedded-resource': true, 'x-kubernetes-preserve-unknown-fields': true },
+            default: value,
+          },
+        },
+      ]),
+      [
+        'an invalid default of the values of a map',
+        { a: { type: 'object', additionalProperties: { ...text, maxLength: 1, default: 'long' } } },
+      ],
       ['an embedded text', { a: { ...text, 'x-kubernetes-embedded-resource': true } }],
       [
         'an embedded resource with odd metadata',

@@ -101,6 +101,7 @@ const values: readonly [string, JsonValue][] = [
   ['a set with doubles', { set: ['a', 'b', 'a'], numbers: [1, 1, 2] }],
   ['a keyed list with doubles', { keyed: [{ name: 'a' }, { name: 'a', port: 80 }, { name: 'a', port: 81 }] }],
   ['a keyed list without a key', { keyed: [{ port: 1 }] }],
+  ['integers that need more than 64 bits', { int64: 1e20, keyed: [{ name: 'a', port: 1e20 }], map: { a: -1e20 } }],
   ['an empty map', { map: {} }],
   ['a large map', { map: { a: 1, b: 2, c: 3 } }],
   ['a map of the wrong type', { map: { a: 'x' } }],
