@@ -46,6 +46,7 @@ const shortNames: Readonly<Record<WorkloadKind['gvr']['resource'], string | unde
   statefulsets: 'sts',
   daemonsets: 'ds',
   replicasets: 'rs',
+  replicationcontrollers: 'rc',
   cronjobs: 'cj',
   pods: 'po',
   jobs: undefined,
