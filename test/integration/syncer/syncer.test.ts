@@ -472,6 +472,12 @@ describe('a syncer between a logical cluster and real members', function () {
     const below = { name: 'clash', namespace: `${ids.id}-${space}` }
     const metadata = { ...below, labels: { [managedLabel]: 'true' } }
     await east.create(gvrs.configmaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata }, { signal })
+    // The syncer has heard of it once it answers what happened afterwards.
+    const fixed = async (): Promise<string | undefined> =>
+      (await get(east, 'configmaps', below.namespace, 'fixed'))?.metadata.uid
+    const deleted = await fixed()
+    await east.delete(gvrs.configmaps, { name: 'fixed', namespace: below.namespace }, { signal })
+    await until('the copy again', async () => ![undefined, deleted].includes(await fixed()))
     const ref = { name: 'clash', namespace: space }
     await up.create(gvrs.configmaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: ref }, { signal })
     const added = {
