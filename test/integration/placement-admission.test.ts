@@ -103,7 +103,7 @@ describe('a tenant that writes a target', function () {
 
   it('has the definition of Placements from the start', async () => {
     const explained = await tenant.kubectl(['explain', 'placement.spec.clusters'])
-    expect(explained.stdout).to.contain('Names of the member clusters to run on')
+    expect(explained.stdout).to.contain('Names of member clusters; workloads run on all of them')
     const listed = await tenant.kubectl(['api-resources', '--api-group=kcp.dev', '--no-headers', '--namespaced=false'])
     expect(listed.stdout).to.match(/^placements +pl +kcp\.dev\/v1alpha1 +false +Placement$/m)
     const service = await tenant.kubectl(['get', 'apiservice', 'v1alpha1.kcp.dev', '--no-headers'])
