@@ -22,8 +22,12 @@ const workload = (apiVersion: string, kind: string, name: string, spec: object):
 })
 const selector = (app: string): object => ({ matchLabels: { app } })
 
-/** Errors that these programs log in a real cluster too: no metrics are served; a cache lags for a moment. */
-const expected = /unable to get metrics for resource|the object has been modified|sync .* failed with .* not found/
+/**
+ * Errors that these programs log in a real cluster too: no metrics are served; a cache lags for a moment; a pod is deleted while the
+ * scheduler binds it.
+ */
+const expected =
+  /unable to get metrics for resource|the object has been modified|sync .* failed with .* not found|pods \\?"[^"]+" not found/
 /** What they log where the machine has no time for them for seconds: it says nothing about the answers they get. */
 const slow = /context deadline exceeded|Client\.Timeout|timed out|failed to renew lease|http2: client connection lost/
 
