@@ -15,6 +15,8 @@ export async function openExec(way: Way, command: readonly string[], signal: Abo
   const answer = await way.transport.upgrade({ method: 'GET', path, rawHeaders, signal })
   if ('refused' in answer) throw new Error(`exec was refused with ${answer.refused.status}`)
   const { socket, head } = answer.upgraded
+  // When the signal aborts, the socket fails, also while nobody reads it.
+  socket.on('error', () => undefined)
   if (head.length > 0) socket.unshift(head)
   return socket
 }

@@ -166,7 +166,7 @@ class Bench {
     const ended = Promise.allSettled(followers)
     const { kubectl } = await ensurePrograms(['kubectl'])
     const { kubeconfig, namespace, pod } = ways[1]
-    const command = ['sh', '-c', 'exec cat > /proc/1/fd/1']
+    const command = ['sh', '-c', 'while read -r line; do echo "$line" > /proc/1/fd/1; done']
     const writer = spawn(
       kubectl,
       ['--kubeconfig', kubeconfig, 'exec', '-i', '-n', namespace, pod, '-c', 'tools', '--', ...command],
