@@ -7,6 +7,7 @@ import type { KubeObject } from '../src/apimachinery/meta/index.ts'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient, type Kubeconfig } from '../src/client/index.ts'
 import { clusterAddresses } from '../test/support/address-plan.ts'
 import { CertificateAuthority, newSigningKey } from '../test/support/certificates.ts'
+import { apiserverArgs, etcdArgs } from '../test/support/control-plane-args.ts'
 import {
   acquireRun,
   ensurePrograms,
@@ -149,21 +150,7 @@ async function startEtcd(start: Start, address: string): Promise<string> {
     const answer = await fetch(`${client}/health`).catch(() => undefined)
     return answer?.ok === true
   }
-  await start(
-    'etcd',
-    'etcd',
-    [
-      `--listen-client-urls=${client}`,
-      `--advertise-client-urls=${client}`,
-      `--listen-peer-urls=${peer}`,
-      `--initial-advertise-peer-urls=${peer}`,
-      `--initial-cluster=default=${peer}`,
-      '--data-dir=etcd',
-      '--log-level=warn',
-      '--unsafe-no-fsync',
-    ],
-    isHealthy,
-  )
+  await start('etcd', 'etcd', etcdArgs({ client, peer, durable: false }), isHealthy)
   return client
 }
 
@@ -225,7 +212,7 @@ async function startMember(
   const apiserver = await start(
     `${name}-apiserver`,
     'kube-apiserver',
-    apiserverArgs(name, address, port, etcd),
+    memberApiserverArgs(name, address, port, etcd),
     isReady,
   )
   if (runsPods) {
@@ -251,19 +238,10 @@ async function startMember(
   return { name, kubeconfig, admin: config, client, apiserver }
 }
 
-function apiserverArgs(name: string, address: string, port: number, etcd: string): string[] {
+function memberApiserverArgs(name: string, address: string, port: number, etcd: string): string[] {
   return [
-    `--etcd-servers=${etcd}`,
+    ...apiserverArgs({ etcd, address, port, serviceCidr: '10.255.0.0/16' }),
     `--etcd-prefix=/${name}`,
-    `--bind-address=${address}`,
-    `--secure-port=${port}`,
-    '--tls-cert-file=pki/server.crt',
-    '--tls-private-key-file=pki/server.key',
-    '--client-ca-file=pki/ca.crt',
-    '--service-account-key-file=pki/service-accounts.pub',
-    '--service-account-signing-key-file=pki/service-accounts.key',
-    '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
-    '--service-cluster-ip-range=10.255.0.0/16',
     '--authorization-mode=RBAC',
     `--runtime-config=api/all=false,${apis.map((api) => `${api.includes('/') ? '' : 'api/'}${api}=true`).join(',')}`,
     // A controller that does not run here would take the taint of a new node away.
@@ -274,7 +252,6 @@ function apiserverArgs(name: string, address: string, port: number, etcd: string
     '--etcd-compaction-interval=0',
     '--etcd-count-metric-poll-period=0',
     '--etcd-db-metric-poll-interval=0',
-    '--profiling=false',
   ]
 }
 

@@ -5,6 +5,7 @@ import { request } from 'node:https'
 import { join } from 'node:path'
 import { CertificateAuthority, newSigningKey, type CertificateRequest, type KeyPair } from './certificates.ts'
 import { type ClusterAddresses } from './address-plan.ts'
+import { apiserverArgs, etcdArgs } from './control-plane-args.ts'
 import { freePort } from './free-port.ts'
 import { writeKubeconfig } from './kubeconfig.ts'
 import { startProcess, type ManagedProcess } from './process.ts'
@@ -87,7 +88,7 @@ export async function startControlPlane(spec: ControlPlaneSpec): Promise<Control
   const etcd = `http://${addresses.loopback}:${await freePort(addresses.loopback)}`
   const peer = `http://${addresses.loopback}:${await freePort(addresses.loopback)}`
   await start('etcd', etcdArgs({ client: etcd, peer, durable: spec.durable }))
-  await start('kube-apiserver', apiserverArgs({ spec, port, etcd }), async () => (await get('/readyz')) === 'ok')
+  await start('kube-apiserver', clusterApiserverArgs({ spec, port, etcd }), async () => (await get('/readyz')) === 'ok')
   if (spec.controllerManager) {
     const identity = { commonName: 'system:kube-controller-manager' }
     const file = await kubeconfigFor(join(dir, 'controller-manager.kubeconfig'), identity)
@@ -140,30 +141,10 @@ async function writePki(
   return { ca, frontProxyCa }
 }
 
-function etcdArgs({ client, peer, durable }: { client: string; peer: string; durable: boolean }): string[] {
-  const urls = { 'listen-client-urls': client, 'advertise-client-urls': client, 'listen-peer-urls': peer }
+function clusterApiserverArgs({ spec, port, etcd }: { spec: ControlPlaneSpec; port: number; etcd: string }): string[] {
   return [
-    ...Object.entries({ ...urls, 'initial-advertise-peer-urls': peer }).map(([flag, value]) => `--${flag}=${value}`),
-    '--data-dir=etcd',
-    `--initial-cluster=default=${peer}`,
-    '--log-level=warn',
-    ...(durable ? [] : ['--unsafe-no-fsync']),
-  ]
-}
-
-function apiserverArgs({ spec, port, etcd }: { spec: ControlPlaneSpec; port: number; etcd: string }): string[] {
-  return [
-    `--etcd-servers=${etcd}`,
-    `--bind-address=${spec.hostAddress}`,
+    ...apiserverArgs({ etcd, address: spec.hostAddress, port, serviceCidr: spec.addresses.serviceCidr }),
     `--advertise-address=${spec.hostAddress}`,
-    `--secure-port=${port}`,
-    '--tls-cert-file=pki/server.crt',
-    '--tls-private-key-file=pki/server.key',
-    '--client-ca-file=pki/ca.crt',
-    '--service-account-key-file=pki/service-accounts.pub',
-    '--service-account-signing-key-file=pki/service-accounts.key',
-    '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
-    `--service-cluster-ip-range=${spec.addresses.serviceCidr}`,
     '--authorization-mode=Node,RBAC',
     '--enable-admission-plugins=NodeRestriction',
     '--allow-privileged=true',
@@ -179,7 +160,6 @@ function apiserverArgs({ spec, port, etcd }: { spec: ControlPlaneSpec; port: num
     '--kubelet-certificate-authority=pki/ca.crt',
     '--kubelet-client-certificate=pki/kubelet-client.crt',
     '--kubelet-client-key=pki/kubelet-client.key',
-    '--profiling=false',
   ]
 }
 

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CertificateAuthority, type KeyPair } from './certificates.ts'
+import { etcdArgs } from './control-plane-args.ts'
 import { freePort } from './free-port.ts'
 import { writeKubeconfig } from './kubeconfig.ts'
 import { startProcess } from './process.ts'
@@ -36,16 +37,9 @@ export async function startSampleApiServer(core: {
   const [etcdPort, peerPort, port] = [await freePort(), await freePort(), await freePort()]
   const etcd = `http://127.0.0.1:${etcdPort}`
   const peer = `http://127.0.0.1:${peerPort}`
-  const urls = { 'listen-client-urls': etcd, 'advertise-client-urls': etcd, 'listen-peer-urls': peer }
-  const etcdArgs = Object.entries({ ...urls, 'initial-advertise-peer-urls': peer }).map(
-    ([flag, url]) => `--${flag}=${url}`,
-  )
   const started = (name: 'etcd' | 'sample-apiserver', args: readonly string[]) =>
     startProcess({ name, command: programs[name], args, cwd: dir, logFile: join(dir, `${name}.log`) })
-  const clusterArg = `--initial-cluster=default=${peer}`
-  stack.use(
-    await started('etcd', [...etcdArgs, clusterArg, '--data-dir=etcd', '--log-level=warn', '--unsafe-no-fsync']),
-  )
+  stack.use(await started('etcd', etcdArgs({ client: etcd, peer, durable: false })))
   const authority = await CertificateAuthority.create('wardle-ca')
   const serving = await authority.issue({ commonName: 'wardle', hosts: ['api.wardle.svc', '127.0.0.1'] })
   mkdirSync(join(dir, 'pki'))
