@@ -10,12 +10,15 @@ import { isConditionTrue, logicalClusters, memberClusters, placements, type Logi
 import { joinMember } from '../src/syncer/index.ts'
 import { silentLogger } from '../src/telemetry/index.ts'
 import { waitFor } from '../test/support/index.ts'
+import { inParallel } from './in-parallel.ts'
 import { startKcpUnderTest } from './kcp-under-test.ts'
 import type { Measurement, Numbers } from './measurement.ts'
 import { startMemberFleet, type MemberFleet } from './member-fleet.ts'
 import { ProcessSamples } from './process-samples.ts'
 import { withChildren } from './process-usage.ts'
+import { memberCount, sizeFrom } from './sizes.ts'
 import { quantile, rounded } from './statistics.ts'
+import { webDeployment } from './web-deployment.ts'
 import { countEvents, WorkloadWatch } from './workload-watch.ts'
 
 const deployments = { group: 'apps', version: 'v1', resource: 'deployments' } as const
@@ -30,7 +33,7 @@ const writtenResources: readonly GroupVersionResource[] = [
 ]
 
 const sizes = {
-  members: sizeFrom('KCP_BENCH_MEMBERS', 50),
+  members: memberCount,
   clusters: sizeFrom('KCP_BENCH_CLUSTERS', 100),
   deployments: sizeFrom('KCP_BENCH_DEPLOYMENTS', 5000),
   /** Workloads on the member that is drained. */
@@ -113,7 +116,7 @@ class Bench {
   async join(): Promise<Numbers> {
     const { members, client, watch, usage, signal } = this.#parts
     const phase = usage.phase()
-    await inParallel(members.members, async ({ name, admin }, index) => {
+    await inParallel(members.members, clients, async ({ name, admin }, index) => {
       await joinMember({ name, memberKubeconfig: admin, clusters: client('root'), log: silentLogger, signal })
       if (index === 0) await client('root').patch(memberClusters, { name }, 'merge', firstLabels, { signal })
     })
@@ -129,7 +132,7 @@ class Bench {
     const preferring = Math.ceil((sizes.drained * sizes.clusters) / sizes.deployments)
     await client('root').create(placements, preferFirst, { signal })
     const names = Array.from({ length: sizes.clusters }, (_, index) => clusterName(index))
-    await inParallel(names, async (name, index) => {
+    await inParallel(names, clients, async (name, index) => {
       const metadata = { name, ...(index < preferring && { labels: first }) }
       const object = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata }
       await client('root').create(logicalClusters, object, { signal })
@@ -140,7 +143,7 @@ class Bench {
     }
     await this.#until(areReady, 'all logical clusters to be ready')
     const spaces = new Set(this.#places.map(({ cluster, namespace }) => `${cluster}/${namespace}`))
-    await inParallel([...spaces], async (space) => {
+    await inParallel([...spaces], clients, async (space) => {
       const [cluster = '', name = ''] = space.split('/')
       await client(cluster).create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }, { signal })
     })
@@ -189,7 +192,7 @@ class Bench {
       say(`${rounded(phase.seconds())} s: ${placedCount} are placed, ${availableCount} Available`)
     }, 20_000)
     try {
-      await inParallel(rest, (place) => this.#apply(place))
+      await inParallel(rest, clients, (place) => this.#apply(place))
       const created = phase.seconds()
       await this.#until(() => watch.placedCount >= known + rest.length, 'all Deployments to be placed')
       const [placed, placedCpu] = [phase.seconds(), phase.cpu()]
@@ -309,7 +312,7 @@ class Bench {
     const options = { fieldManager: 'bench', signal: this.#parts.signal }
     await this.#parts
       .client(cluster)
-      .patch(deployments, { namespace, name }, 'apply', deployment(namespace, name), options)
+      .patch(deployments, { namespace, name }, 'apply', webDeployment(namespace, name), options)
   }
 
   /** Copies in all members, without our nameserver in each. */
@@ -356,11 +359,6 @@ function placesOf(clusters: number, count: number): Place[] {
   ).flat()
 }
 
-function sizeFrom(variable: string, usual: number): number {
-  const text = process.env[variable]
-  return text === undefined || text === '' ? usual : Number(text)
-}
-
 /** Kubeconfigs of kcp lead to one logical cluster: the others are beside it. */
 function atRoot(kubeconfig: Kubeconfig): Kubeconfig {
   return {
@@ -368,31 +366,6 @@ function atRoot(kubeconfig: Kubeconfig): Kubeconfig {
     async endpoint(options) {
       const found = await kubeconfig.endpoint(options)
       return { ...found, server: found.server.replace(/\/clusters\/[^/]+\/?$/, '') }
-    },
-  }
-}
-
-async function inParallel<T>(items: readonly T[], work: (item: T, index: number) => Promise<void>): Promise<void> {
-  const queue = items.entries()
-  await Promise.all(
-    Array.from({ length: clients }, async () => {
-      for (const [index, item] of queue) await work(item, index)
-    }),
-  )
-}
-
-function deployment(namespace: string, name: string): KubeObject {
-  const labels = { app: name }
-  const resources = { requests: { cpu: '10m', memory: '16Mi' } }
-  const container = { name: 'web', image: 'example/web:1', resources, ports: [{ containerPort: 8080 }] }
-  return {
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { name, namespace, labels },
-    spec: {
-      replicas: 1,
-      selector: { matchLabels: labels },
-      template: { metadata: { labels }, spec: { containers: [container] } },
     },
   }
 }

@@ -13,11 +13,16 @@ export interface KcpUnderTest extends AsyncDisposable {
   tenantKubeconfig(name: string): Promise<string>
 }
 
+export interface KcpUnderTestOptions {
+  readonly dir?: string
+  readonly env?: Record<string, string>
+}
+
 /**
  * Starts it, on the data in `dir` if given; that directory is kept afterwards. kubectl must have been run once before,
  * or its own first start is measured too.
  */
-export async function startKcpUnderTest({ dir: given }: { readonly dir?: string } = {}): Promise<KcpUnderTest> {
+export async function startKcpUnderTest({ dir: given, env = {} }: KcpUnderTestOptions = {}): Promise<KcpUnderTest> {
   const dir = given ?? mkdtempSync(join(tmpdir(), 'kcp-bench-'))
   const rootDir = join(dir, 'root')
   const adminKubeconfig = join(rootDir, 'admin.kubeconfig')
@@ -26,6 +31,7 @@ export async function startKcpUnderTest({ dir: given }: { readonly dir?: string 
   const began = performance.now()
   const kcp = await startKcp(['start', '--root-dir', rootDir, '--port', String(port)], {
     name: 'kcp',
+    env,
     ready: () => existsSync(adminKubeconfig),
   })
   await kubectl(adminKubeconfig, ['get', 'namespaces'])

@@ -1,5 +1,6 @@
 // Measures logical clusters: creating one, keeping thousands, deleting them.
 import { sleep } from '../src/async/index.ts'
+import { inParallel } from './in-parallel.ts'
 import { startKcpUnderTest } from './kcp-under-test.ts'
 import { openEndpoint, type Endpoint } from './load.ts'
 import type { Measurement } from './measurement.ts'
@@ -60,7 +61,7 @@ function many({ name: title, count: wanted }: { name: string; count: number }): 
       const before = residentMiB(pids)
       const names = Array.from({ length: wanted }, (_, index) => `t-${index}`)
       const began = performance.now()
-      await eachOf(names, 16, async (name) => {
+      await inParallel(names, 16, async (name) => {
         await root.json('POST', logicalClusters, logicalCluster(name))
         await firstNamespaces(all, name)
       })
@@ -73,7 +74,7 @@ function many({ name: title, count: wanted }: { name: string; count: number }): 
       await sleep(settleMs, signal)
       const peak = residentMiB(pids)
       const deleting = performance.now()
-      await eachOf(names, 16, async (name) => {
+      await inParallel(names, 16, async (name) => {
         await root.json('DELETE', `${logicalClusters}/${name}`)
       })
       await until(async () => (await count(root)) === 0, signal)
@@ -97,18 +98,6 @@ function many({ name: title, count: wanted }: { name: string; count: number }): 
 const settleMs = 10_000
 
 /** Runs the task for every item, with `atOnce` concurrent workers. */
-export async function eachOf(
-  names: readonly string[],
-  atOnce: number,
-  work: (name: string) => Promise<void>,
-): Promise<void> {
-  const rest = [...names]
-  const worker = async (): Promise<void> => {
-    for (let name = rest.shift(); name !== undefined; name = rest.shift()) await work(name)
-  }
-  await Promise.all(Array.from({ length: atOnce }, worker))
-}
-
 interface LogicalClusterList {
   readonly items: readonly { status?: { conditions?: readonly { type: string; status: string }[] } }[]
 }

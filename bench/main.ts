@@ -22,6 +22,7 @@ import { restart } from './restart.ts'
 import { sideBySide } from './side-by-side.ts'
 import { start } from './start.ts'
 import { sync, syncMany } from './sync.ts'
+import { syncerMembers } from './syncer-members.ts'
 import { watchAcrossMany } from './watch-across.ts'
 import { idleWatches, watchFanOut } from './watches.ts'
 
@@ -48,12 +49,13 @@ const measurements: readonly Measurement[] = [
   podStreams,
   watchAcrossMany,
   fleet,
+  syncerMembers,
 ]
 /** Limit of the whole run, seconds. */
 const maxSeconds = 1500
 
 function help(): string {
-  const names = measurements.map(({ name, describes }) => `  ${name.padEnd(11)} ${describes}`)
+  const names = measurements.map(({ name, describes }) => `  ${name.padEnd(14)} ${describes}`)
   return [
     'usage: node bench/main.ts [--only NAME]... [--save]',
     '',

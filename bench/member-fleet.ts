@@ -33,6 +33,8 @@ export interface FleetMember {
   /** As admin. */
   readonly client: KubeClient
   readonly apiserver: ManagedProcess
+  /** The text of the API server's metrics. */
+  metrics(signal: AbortSignal): Promise<string>
 }
 
 export interface MemberFleet extends AsyncDisposable {
@@ -216,7 +218,8 @@ async function startMember(
   const admin = await pki.ca.issue({ commonName: 'admin', organizations: ['system:masters'] })
   writeKubeconfig(kubeconfig, { name, server: `https://${address}:${port}`, ca: pki.ca.certificate, client: admin })
   const config = await loadKubeconfig({ file: kubeconfig }, { trusted: true })
-  const client = createClient(stack.use(httpTransport(config)))
+  const transport = stack.use(httpTransport(config))
+  const client = createClient(transport)
   // Its last steps: the namespaces, and the built-in roles.
   const isReady = async (): Promise<boolean> => {
     const found = await Promise.all([
@@ -251,7 +254,12 @@ async function startMember(
       signal,
     })
   }
-  return { name, kubeconfig, admin: config, client, apiserver }
+  const metrics = async (until: AbortSignal): Promise<string> => {
+    const { status, body } = await transport.request({ method: 'GET', path: '/metrics', signal: until })
+    if (status !== 200) throw new Error(`the metrics of ${name} were not answered: ${status}`)
+    return Buffer.concat(await Array.fromAsync(body)).toString()
+  }
+  return { name, kubeconfig, admin: config, client, apiserver, metrics }
 }
 
 function memberApiserverArgs(name: string, address: string, port: number, etcd: string): string[] {

@@ -4,7 +4,7 @@ import { sleep } from '../src/async/index.ts'
 import { packedManagers } from '../src/virtualapi/resources/packed-managers.ts'
 import { startKcpUnderTest, type KcpUnderTest } from './kcp-under-test.ts'
 import { openEndpoint } from './load.ts'
-import { eachOf } from './logical-clusters.ts'
+import { inParallel } from './in-parallel.ts'
 import type { Measurement, Numbers } from './measurement.ts'
 import { residentMiB, withChildren } from './process-usage.ts'
 import { rounded } from './statistics.ts'
@@ -51,7 +51,7 @@ async function ofDefinitions(kcp: KcpUnderTest, signal: AbortSignal): Promise<Nu
 async function define(kubeconfig: string, plurals: readonly string[], inGroup: string): Promise<void> {
   await using endpoint = openEndpoint(kubeconfig, { connections: 8 })
   const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
-  await eachOf(plurals, 8, async (plural) => {
+  await inParallel(plurals, 8, async (plural) => {
     const body = JSON.stringify(definitionOf(plural, inGroup))
     await endpoint.json('POST', definitions, body)
     const object = { apiVersion: `${inGroup}/v1`, kind: kindOf(plural), metadata: { name: 'one' } }

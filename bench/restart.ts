@@ -10,7 +10,8 @@ import { startKcpUnderTest } from './kcp-under-test.ts'
 import { openEndpoint, type Endpoint } from './load.ts'
 import type { Measurement } from './measurement.ts'
 import { residentMiB, withChildren } from './process-usage.ts'
-import { eachOf, logicalCluster, logicalClusters } from './logical-clusters.ts'
+import { inParallel } from './in-parallel.ts'
+import { logicalCluster, logicalClusters } from './logical-clusters.ts'
 import { median, quantile, rounded } from './statistics.ts'
 
 const clusterCount = 1000
@@ -77,7 +78,7 @@ async function makeClusters(dir: string): Promise<Map<string, Made>> {
   await using all = openEndpoint(kcp.adminKubeconfig, { connections: 16, base: '/clusters' })
   const made = new Map<string, Made>()
   const names = Array.from({ length: clusterCount }, (_, index) => `r-${index}`)
-  await eachOf(names, 16, async (name) => {
+  await inParallel(names, 16, async (name) => {
     const object = await root.json('POST', logicalClusters, logicalCluster(name))
     const { uid } = (object as { metadata: { uid: string } }).metadata
     const list = await untilServed(all, name)

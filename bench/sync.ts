@@ -6,10 +6,12 @@ import type { GroupVersionResource, KubeObject } from '../src/apimachinery/meta/
 import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '../src/client/index.ts'
 import { runKcp, startCluster, waitFor } from '../test/support/index.ts'
 import { startKwok } from '../test/upstream/workload-controllers.ts'
+import { inParallel } from './in-parallel.ts'
 import { startKcpUnderTest } from './kcp-under-test.ts'
 import type { Measurement, Numbers } from './measurement.ts'
 import { cpuSeconds, residentMiB, withChildren } from './process-usage.ts'
 import { quantile, rounded } from './statistics.ts'
+import { isAvailable } from './web-deployment.ts'
 
 const deployments = { group: 'apps', version: 'v1', resource: 'deployments' }
 const configMaps = { group: '', version: 'v1', resource: 'configmaps' }
@@ -140,7 +142,7 @@ class Bench {
     const { down, pids } = this.#options
     await this.namespace('maps')
     const names = Array.from({ length: mapCount }, (_, i) => `map-${i}`)
-    await inParallel(names, (name) =>
+    await inParallel(names, clients, (name) =>
       this.#create(configMaps, {
         apiVersion: 'v1',
         kind: 'ConfigMap',
@@ -151,7 +153,7 @@ class Bench {
     await using copies = this.#follow(down, configMaps, isThere)
     const [began, cpu] = [performance.now(), cpuSeconds(pids)]
     const groups = Array.from({ length: mapCount / mapsEach }, (_, i) => i)
-    await inParallel(groups, (i) =>
+    await inParallel(groups, clients, (i) =>
       this.#create(deployments, deployment('maps', `user-${i}`, 0, names.slice(i * mapsEach, (i + 1) * mapsEach))),
     )
     await waitFor(() => copies.count('map-') >= mapCount, { what: 'the ConfigMaps', deadlineMs })
@@ -169,7 +171,7 @@ class Bench {
     await using ready = this.#follow(up, deployments, isAvailable)
     const [began, cpu] = [performance.now(), cpuSeconds(pids)]
     const names = Array.from({ length: manyCount }, (_, i) => `many-${i}`)
-    await inParallel(names, (name) => this.#create(deployments, deployment('many', name, 1, [])))
+    await inParallel(names, clients, (name) => this.#create(deployments, deployment('many', name, 1, [])))
     const created = (performance.now() - began) / 1000
     await waitFor(() => copies.count('many-') >= manyCount, { what: 'the copies', deadlineMs })
     const seconds = (performance.now() - began) / 1000
@@ -267,25 +269,11 @@ class Followed implements AsyncDisposable {
   }
 }
 
-async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const queue = items.values()
-  await Promise.all(
-    Array.from({ length: clients }, async () => {
-      for (const item of queue) await work(item)
-    }),
-  )
-}
-
 const isThere = (): boolean => true
 
 function isReady(pod: KubeObject): boolean {
   const { conditions = [] } = (pod['status'] ?? {}) as { conditions?: readonly { type: string; status: string }[] }
   return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
-}
-
-function isAvailable({ metadata, ...object }: KubeObject): boolean {
-  const status = (object['status'] ?? {}) as { availableReplicas?: number; observedGeneration?: number }
-  return status.availableReplicas === 1 && (status.observedGeneration ?? 0) >= (metadata.generation ?? 0)
 }
 
 function deployment(namespace: string, name: string, replicas: number, maps: readonly string[]): KubeObject {

@@ -13,7 +13,8 @@ import {
 import { startClientProcess, type ClientProcess } from './client-process.ts'
 import { startKcpUnderTest, type KcpUnderTest } from './kcp-under-test.ts'
 import { openEndpoint, type Endpoint } from './load.ts'
-import { eachOf, firstNamespaces, logicalCluster, logicalClusters } from './logical-clusters.ts'
+import { inParallel } from './in-parallel.ts'
+import { firstNamespaces, logicalCluster, logicalClusters } from './logical-clusters.ts'
 import type { Measurement, Numbers } from './measurement.ts'
 import type { FromNoisyClient, ToNoisyClient } from './neighbour-protocol.ts'
 import { cpuSeconds } from './process-usage.ts'
@@ -60,13 +61,13 @@ type Client = ClientProcess<ToAcrossClient, FromAcrossClient>
 
 async function fill(kcp: KcpUnderTest, all: Endpoint, names: readonly string[]): Promise<void> {
   await using root = openEndpoint(kcp.adminKubeconfig, { connections: 16 })
-  await eachOf(names, 16, async (name) => {
+  await inParallel(names, 16, async (name) => {
     if (name !== noisyCluster) await root.json('POST', logicalClusters, logicalCluster(name))
     await firstNamespaces(all, name)
     for (let i = 0; i < objectsEach; i++) await create(all, name, i)
   })
   const more = Array.from({ length: noisyObjects - objectsEach }, (_, i) => String(objectsEach + i))
-  await eachOf(more, 16, (index) => create(all, noisyCluster, Number(index)))
+  await inParallel(more, 16, (index) => create(all, noisyCluster, Number(index)))
 }
 
 async function create(all: Endpoint, cluster: string, index: number): Promise<void> {

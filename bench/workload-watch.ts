@@ -16,6 +16,7 @@ import {
   type MemberCluster,
 } from '../src/crds/index.ts'
 import { silentLogger } from '../src/telemetry/index.ts'
+import { isAvailable } from './web-deployment.ts'
 
 const deployments = { group: 'apps', version: 'v1', resource: 'deployments' } as const
 
@@ -204,11 +205,6 @@ function newSeen(): Seen {
     ...{ decision: undefined, decisions: 0 },
     ...{ members: [], isSettled: true, isLost: false },
   }
-}
-
-function isAvailable({ metadata, ...object }: DeepReadonly<KubeObject>): boolean {
-  const status = (object['status'] ?? {}) as { availableReplicas?: number; observedGeneration?: number }
-  return status.availableReplicas === 1 && (status.observedGeneration ?? 0) >= (metadata.generation ?? 0)
 }
 
 export interface CountedEvents extends AsyncDisposable {
