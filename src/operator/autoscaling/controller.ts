@@ -142,7 +142,8 @@ async function reconcileOne(
     autoscaler,
     workload: { specReplicas: replicasOf(workload), statusReplicas: statusReplicas(workload) },
     podsFor: (resource, container) => {
-      if (metrics instanceof NoMetrics) throw metrics
+      if (metrics instanceof NoMetrics)
+        throw new NoMetrics(`unable to get metrics for resource ${resource}: ${metrics.message}`)
       return measure(selected, metrics, resource, container)
     },
     history: before?.history ?? noHistory,

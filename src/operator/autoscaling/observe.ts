@@ -1,6 +1,6 @@
 // The pods of a workload in all members with what they use, as the metrics API of their logical cluster tells.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { addAmounts, amountsOf, tryQuantity, type Quantity } from '../../apimachinery/quantity/index.ts'
+import { amountsOf, roundUpToMilli, tryQuantity } from '../../apimachinery/quantity/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import { NoMetrics, type MeasuredPod } from './replica-count.ts'
 
@@ -29,20 +29,24 @@ interface Container {
   readonly restartPolicy?: string
 }
 
-/** The pods with their use of one resource, in all containers or in one. Throws NoMetrics if no pod has that container. */
+/**
+ * The pods with their use of one resource, in all containers or in one. As upstream, each number is rounded up to thousandths. Throws
+ * NoMetrics if there are no metrics of any of them.
+ */
 export function measure(
-  pods: Iterable<CachedObject>,
+  pods: readonly CachedObject[],
   metrics: ReadonlyMap<string, DeepReadonly<PodMetrics>>,
   resource: string,
   container: string | undefined,
 ): MeasuredPod[] {
+  if (!pods.some(({ metadata: { name = '' } }) => metrics.has(name)))
+    throw new NoMetrics(`unable to get metrics for resource ${resource}: no metrics returned from resource metrics API`)
   const measured: MeasuredPod[] = []
   for (const pod of pods) {
     const { name = '', deletionTimestamp } = pod.metadata
     const { phase = '', startTime, conditions = [] } = (pod['status'] ?? {}) as PodStatus
     const ready = conditions.find(({ type }) => type === 'Ready')
     const usage = usageOf(metrics.get(name), resource, container)
-    const request = requestOf(pod, resource, container)
     measured.push({
       name,
       phase,
@@ -52,13 +56,13 @@ export function measure(
       }),
       ...(startTime !== undefined && { startMs: Date.parse(startTime) }),
       ...(usage && { usage }),
-      ...(request !== undefined && { request }),
+      request: requestOf(pod, resource, container),
     })
   }
   return measured
 }
 
-/** As upstream, a pod counts as not measured where one of its containers is not. */
+/** As upstream, a pod counts as not measured where one of its containers is not, and where it has no such container. */
 function usageOf(
   metrics: DeepReadonly<PodMetrics> | undefined,
   resource: string,
@@ -67,37 +71,35 @@ function usageOf(
   if (metrics === undefined) return undefined
   const { containers = [], timestamp = '', window = '' } = metrics
   const asked = container === undefined ? containers : containers.filter(({ name }) => name === container)
-  if (container !== undefined && asked.length === 0)
-    throw new NoMetrics(`container ${container} not present in metrics for pod ${metrics.metadata.name ?? ''}`)
   let nanos = 0n
   for (const { usage } of asked) {
     const quantity = tryQuantity(usage?.[resource] ?? '')
     if (quantity === undefined) return undefined
-    nanos += quantity.nanos
+    nanos += roundUpToMilli(quantity).nanos
   }
   return asked.length === 0 ? undefined : { nanos, atMs: Date.parse(timestamp) || 0, windowMs: durationMs(window) }
 }
 
-/** What the containers and sidecars ask for, or one container; undefined if one of them does not say. */
-function requestOf(pod: CachedObject, resource: string, container: string | undefined): bigint | undefined {
+/** What the containers and sidecars ask for, or one container. */
+function requestOf(pod: CachedObject, resource: string, container: string | undefined): MeasuredPod['request'] {
   const spec = (pod['spec'] ?? {}) as {
     readonly resources?: { readonly requests?: Readonly<Record<string, string>> }
     readonly containers?: readonly Container[]
     readonly initContainers?: readonly Container[]
   }
   const own = amountsOf(spec.resources?.requests).get(resource)
-  if (container === undefined && own !== undefined) return own.nanos
+  if (container === undefined && own !== undefined) return roundUpToMilli(own).nanos
   const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always')
   const asked = [...(spec.containers ?? []), ...sidecars].filter(
     ({ name }) => container === undefined || name === container,
   )
-  const sum = new Map<string, Quantity>()
-  for (const { resources } of asked) {
-    const amounts = amountsOf(resources?.requests)
-    if (!amounts.has(resource)) return undefined
-    addAmounts(sum, amounts)
+  let nanos = 0n
+  for (const { name, resources } of asked) {
+    const amount = amountsOf(resources?.requests).get(resource)
+    if (amount === undefined) return { missingIn: name }
+    nanos += roundUpToMilli(amount).nanos
   }
-  return sum.get(resource)?.nanos
+  return nanos
 }
 
 const units: Readonly<Record<string, number>> = {

@@ -156,12 +156,34 @@ describe('the autoscaler of a divided workload', () => {
     expect(after).to.deep.equal(before)
   })
 
-  it('tells which metric is missing, and that no number can be calculated', () => {
-    expect(plan({ metrics: [memory] }).events.map(({ type, reason }) => `${type} ${reason}`)).to.deep.equal([
-      'Warning FailedGetResourceMetric',
-      'Warning FailedComputeMetricsReplicas',
+  it('tells which metric is missing, and that no number can be calculated, in the words of kube-controller-manager', () => {
+    const failure = 'failed to get memory usage: no metrics returned from resource metrics API'
+    const summary = `invalid metrics (1 invalid out of 1), first error is: failed to get memory resource metric value: ${failure}`
+    expect(plan({ metrics: [memory] }).events).to.deep.equal([
+      { type: 'Warning', reason: 'FailedGetResourceMetric', message: failure },
+      { type: 'Warning', reason: 'FailedComputeMetricsReplicas', message: summary },
     ])
   })
+
+  const cpuOf = (percent: number): object => {
+    const current = { averageUtilization: percent, averageValue: String(percent) }
+    return { type: 'Resource', resource: { name: 'cpu', current } }
+  }
+  for (const { title, given, metrics } of [
+    { title: 'is missing', given: { used: { cpu: 75 }, metrics: [memory, cpu] }, metrics: [{ type: '' }, cpuOf(75)] },
+    {
+      title: 'keeps it from shrinking',
+      given: { used: { cpu: 1 }, metrics: [cpu, memory] },
+      metrics: [cpuOf(1), { type: '' }],
+    },
+  ])
+    it(`tells the others where kubectl looks for them while one metric ${title}`, () =>
+      expect(plan(given).status.currentMetrics).to.deep.equal(metrics))
+
+  it('tells memory in binary units', () =>
+    expect(plan({ used: { memory: 4096 }, metrics: [memory] }).status.currentMetrics).to.deep.equal([
+      { type: 'Resource', resource: { name: 'memory', current: { averageValue: '4Ki' } } },
+    ]))
 
   it('tells that a scale was refused, and does not count it as a change', () => {
     const planned = plan({ used: { cpu: 75 } })

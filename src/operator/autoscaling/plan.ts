@@ -48,7 +48,12 @@ interface Found {
 interface Failure {
   readonly reason: string
   readonly message: string
+  /** The message with what upstream says before it in the Event for all metrics. */
+  readonly summary: string
 }
+
+/** In the place of a metric that is missing: clients find the metrics of the status by their place in the spec. */
+const missingMetric = { type: '' } as const
 
 type Conditions = Partial<Record<AutoscalerCondition['type'], Omit<AutoscalerCondition, 'type'>>>
 
@@ -117,9 +122,11 @@ export function planScale(input: AutoscalerInput): AutoscalerPlan {
   const found = results.filter((result): result is Found => 'replicas' in result)
   const [failure] = results.filter((result): result is Failure => !('replicas' in result))
   const best = found.toSorted((a, b) => b.replicas - a.replicas)[0]
+  const measured = results.map((result) => ('replicas' in result ? result.current : missingMetric))
   // With metrics missing nothing shrinks.
   if (best === undefined || (failure !== undefined && best.replicas < current)) {
-    const { reason, message } = failure ?? { reason: 'FailedGetResourceMetric', message: 'there is no metric' }
+    const none = { reason: 'FailedGetResourceMetric', message: 'there is no metric', summary: 'there is no metric' }
+    const { reason, message, summary } = failure ?? none
     const text = `the HPA was unable to compute the replica count: ${message}`
     const conditions = { ...able, ScalingActive: { status: 'False', reason, message: text } } as const
     const failed = results.length - found.length
@@ -128,10 +135,10 @@ export function planScale(input: AutoscalerInput): AutoscalerPlan {
       {
         type: 'Warning',
         reason: 'FailedComputeMetricsReplicas',
-        message: `invalid metrics (${failed} invalid out of ${results.length}), first error is: ${message}`,
+        message: `invalid metrics (${failed} invalid out of ${results.length}), first error is: ${summary}`,
       },
     ] as const
-    return { status: statusOf(input, { desired: current, conditions }), history, events }
+    return { status: statusOf(input, { desired: current, conditions, metrics: measured }), history, events }
   }
   const next = limitReplicas({
     current,
@@ -158,7 +165,6 @@ export function planScale(input: AutoscalerInput): AutoscalerPlan {
       message: next.limited.message,
     },
   }
-  const measured = found.map((one) => one.current)
   if (next.replicas === current)
     return {
       status: statusOf(input, { desired: current, conditions, metrics: measured }),
@@ -204,27 +210,27 @@ function rescale(
 
 function tryMetric(spec: DeepReadonly<MetricSpec>, input: AutoscalerInput): Found | Failure {
   const source = sourceOf(spec)
-  if (source === undefined)
-    return {
-      reason: `FailedGet${spec.type}Metric`,
-      message: `a workload that is divided among member clusters is scaled by metrics of type Resource and ContainerResource alone, not ${spec.type}`,
-    }
+  if (source === undefined) {
+    const message = `a workload that is divided among member clusters is scaled by metrics of type Resource and ContainerResource alone, not ${spec.type}`
+    return { reason: `FailedGet${spec.type}Metric`, message, summary: message }
+  }
   const { name, target, container } = source
   const reason = container === undefined ? 'FailedGetResourceMetric' : 'FailedGetContainerResourceMetric'
+  const failed = (message: string): Failure => {
+    const what = container === undefined ? `${name} resource metric value` : `${container} container metric value`
+    return { reason, message, summary: `failed to get ${what}: ${message}` }
+  }
   try {
     const wanted = targetOf(target)
     if (wanted === undefined)
-      return {
-        reason,
-        message: 'invalid resource metric source: neither a utilization target nor a value target was set',
-      }
+      return failed('invalid resource metric source: neither a utilization target nor a value target was set')
     const proposal = replicasFor(
       input.podsFor(name, container),
       input.workload.specReplicas,
       { resource: name, target: wanted },
       input.nowMs,
     )
-    const current = currentOf(proposal)
+    const current = currentOf(name, proposal)
     const metric = describe(name, container, target)
     return container === undefined
       ? { replicas: proposal.replicas, metric, current: { type: 'Resource', resource: { name, current } } }
@@ -235,8 +241,8 @@ function tryMetric(spec: DeepReadonly<MetricSpec>, input: AutoscalerInput): Foun
         }
   } catch (error) {
     if (!(error instanceof NoMetrics)) throw error
-    const what = 'averageUtilization' in target ? `${name} utilization` : `${name} resource metric value`
-    return { reason, message: `failed to get ${what}: ${error.message}` }
+    const what = target.averageUtilization === undefined ? 'usage' : 'utilization'
+    return failed(`failed to get ${name} ${what}: ${error.message}`)
   }
 }
 
@@ -267,14 +273,15 @@ function describe(
   container: string | undefined,
   { averageUtilization }: DeepReadonly<MetricTarget>,
 ): string {
-  const what = container === undefined ? `${name} resource` : `${name} container resource`
-  return averageUtilization === undefined ? what : `${what} utilization (percentage of request)`
+  if (averageUtilization === undefined) return `${name} resource`
+  return `${name}${container === undefined ? '' : ' container'} resource utilization (percentage of request)`
 }
 
 const milli = 1_000_000n
 
-function currentOf({ utilization, averageNanos }: Proposal): object {
-  const averageValue = quantityText({ nanos: (averageNanos / milli) * milli, format: 'DecimalSI' })
+function currentOf(resource: string, { utilization, averageNanos }: Proposal): object {
+  const format = resource === 'memory' ? 'BinarySI' : 'DecimalSI'
+  const averageValue = quantityText({ nanos: (averageNanos / milli) * milli, format })
   return { ...(utilization !== undefined && { averageUtilization: utilization }), averageValue }
 }
 

@@ -98,8 +98,8 @@ describe('the replicas that a metric asks for', () => {
     },
     {
       title: 'with a container that requests nothing',
-      given: [{ ...pod('p', 1), request: undefined }],
-      message: 'missing request for cpu',
+      given: [pod('p', 1, { request: { missingIn: 'main' } })],
+      message: 'missing request for cpu in container main of Pod p',
     },
   ] as { title: string; given: MeasuredPod[]; message: string }[])
     it(`cannot be told ${title}`, () => expect(() => replicasFor(given, 1, cpu(50), now)).to.throw(message))

@@ -10,8 +10,8 @@ export interface MeasuredPod {
   readonly startMs?: number
   /** In nanounits; undefined: not measured. */
   readonly usage?: { readonly nanos: bigint; readonly atMs: number; readonly windowMs: number }
-  /** In nanounits; undefined: a container does not say. */
-  readonly request?: bigint
+  /** In nanounits, or the container that does not say. */
+  readonly request: bigint | { readonly missingIn: string }
 }
 
 export interface ResourceTarget {
@@ -117,7 +117,8 @@ function isWarmingUp(
 function requestsOf(pods: readonly MeasuredPod[], resource: string): Map<string, bigint> {
   const requests = new Map<string, bigint>()
   for (const { name, request } of pods) {
-    if (request === undefined) throw new NoMetrics(`missing request for ${resource} in a container of Pod ${name}`)
+    if (typeof request === 'object')
+      throw new NoMetrics(`missing request for ${resource} in container ${request.missingIn} of Pod ${name}`)
     requests.set(name, request)
   }
   return requests
