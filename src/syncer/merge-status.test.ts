@@ -160,3 +160,33 @@ describe('the addresses of an Ingress in several members', () => {
     expect(addresses({ east: at('192.0.2.1', true), west: {} })).to.deep.equal({ ingress })
   })
 })
+
+describe('the status of an autoscaler that another member takes over', () => {
+  const rule: MergeInput['rule'] = {
+    summed: [],
+    taken: ['currentReplicas', 'desiredReplicas'],
+    observes: false,
+    conditions: 'plain',
+    awaitsConditions: true,
+  }
+  const previous = { currentReplicas: 8, desiredReplicas: 8, conditions: [condition('ScalingActive', 'True')] }
+
+  it('stays until the autoscaler there has looked', () =>
+    expect(merge({ rule, previous, reported: { west: { observed: contentHash('spec') } } })).to.deep.equal(previous))
+
+  it('is what the autoscaler there says from then on', () => {
+    const conditions = [condition('ScalingActive', 'False')]
+    const west = { observed: contentHash('spec'), currentReplicas: 6, desiredReplicas: 6, conditions }
+    expect(merge({ rule, previous, reported: { west } })).to.deep.equal({
+      currentReplicas: 6,
+      desiredReplicas: 6,
+      conditions,
+    })
+  })
+
+  it('says that it cannot be synced beside what is known', () => {
+    const { conditions, ...counts } = merge({ rule, previous, reported: { west: { error: 'refused' } } })
+    expect(counts).to.deep.equal({ currentReplicas: 8, desiredReplicas: 8 })
+    expect((conditions as { type: string }[]).map(({ type }) => type)).to.deep.equal(['ScalingActive', 'Synced'])
+  })
+})

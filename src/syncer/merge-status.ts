@@ -41,9 +41,11 @@ export function mergeStatus(given: MergeInput): Record<string, unknown> {
     const sum = members.reduce((total, member) => total + numberIn(reported[member]?.[field]), 0)
     if (sum > 0) status[field] = sum
   }
-  const first = askedMembers(reported, copies).find((member) => reported[member]?.observed !== undefined)
+  const first = askedMembers(reported, copies).find(
+    (member) => reported[member]?.observed !== undefined && hasLooked(rule, reported[member]),
+  )
   for (const field of rule.taken) {
-    // A member that reports only an error has not looked: what is known stays.
+    // A member that reports only an error, or nothing yet, has not looked: what is known stays.
     const source = first === undefined && members.length > 0 ? previous : reported[first ?? '']
     const value = source?.[field]
     if (value !== undefined) status[field] = value
@@ -56,6 +58,11 @@ export function mergeStatus(given: MergeInput): Record<string, unknown> {
   const conditions = rule.conditions === undefined ? [] : mergeConditions(input, now)
   if (conditions.length > 0) status['conditions'] = conditions
   return status
+}
+
+/** Whether the controller in the member has looked at the copy. */
+function hasLooked({ awaitsConditions }: StatusRule, report: MemberStatus | undefined): boolean {
+  return awaitsConditions !== true || (report?.conditions ?? []).length > 0
 }
 
 /** What a lost member reported last counts until another copy serves. */
@@ -111,6 +118,9 @@ function mergeConditions({ reported, copies, previous, rule }: MergeInput, now: 
       if (known === undefined || rank(condition) < rank(known)) found.set(condition.type, condition)
     }
   }
+  if (members.length > 0 && !asked.some((member) => hasLooked(rule, reported[member])))
+    for (const condition of conditionsOf(previous))
+      if (condition.type !== 'Synced') found.set(condition.type, condition)
   for (const member of members) if (!asked.includes(member)) addFailure(found, member, { reported, copies })
   const errors = members.filter((member) => reported[member]?.error !== undefined)
   if (errors.length > 0)

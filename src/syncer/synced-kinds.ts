@@ -128,6 +128,7 @@ export const syncedKinds: readonly SyncedKind[] = [
       taken: ['currentReplicas', 'desiredReplicas', 'currentMetrics', 'lastScaleTime'],
       observes: false,
       conditions: 'plain',
+      awaitsConditions: true,
     },
   },
   {
