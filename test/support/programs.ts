@@ -32,7 +32,9 @@ interface Source {
     | 'gateway-api'
     | 'sample-apiserver'
     | 'skipper'
+    | 'metrics-server'
     | 'stand-in'
+    | 'web-load'
   package: string
   /** `test` compiles the package's tests into a program (the conformance suite). */
   build?: 'test'
@@ -84,7 +86,9 @@ const sources = {
   cel: { module: 'cel', package: '.' },
   'sample-apiserver': { module: 'sample-apiserver', package: 'k8s.io/sample-apiserver' },
   skipper: { module: 'skipper', package: 'github.com/zalando/skipper/cmd/skipper' },
+  'metrics-server': { module: 'metrics-server', package: 'sigs.k8s.io/metrics-server/cmd/metrics-server' },
   'stand-in': { module: 'stand-in', package: '.' },
+  'web-load': { module: 'web-load', package: '.' },
 } as const satisfies Record<string, Source>
 
 export type ProgramName = keyof typeof sources
