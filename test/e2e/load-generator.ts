@@ -50,7 +50,9 @@ let stopping = false
 
 function fail(message: string): void {
   failed++
-  if (errors.length < 20) errors.push(`${new Date().toISOString()} ${message}`)
+  // One of each kind, however many of another kind came before.
+  const isNew = !errors.some((one) => one.endsWith(message))
+  if (errors.length < (isNew ? 40 : 20)) errors.push(`${new Date().toISOString()} ${message}`)
 }
 
 function request(isAgain = false): void {

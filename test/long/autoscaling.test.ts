@@ -304,8 +304,12 @@ describe('autoscaling by the CPU time that pods use', function () {
       return east!.replicas > 0 && west!.replicas > 0 && `${east!.autoscalers}${west!.autoscalers}` === ''
     })
     await until('balance in both', () => isBalanced(divided))
-    for (const { replicas } of sights.get('divided')!.slice(before))
+    for (const { replicas, desired, conditions } of sights.get('divided')!.slice(before)) {
       expect(replicas, 'replicas under load').to.be.greaterThan(minReplicas)
+      // What is known stays until the other autoscaler has looked.
+      expect(desired, 'desired replicas under load').to.be.greaterThan(minReplicas)
+      expect(conditions).to.contain('ScalingActive=')
+    }
   })
 
   it('removes replicas after the load, and never had too many or too few', async () => {
