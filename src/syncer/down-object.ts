@@ -17,7 +17,7 @@ import {
 import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { deleteNamespacesOf } from './visit-namespace.ts'
-import { clearError, clearedMemberStatus, clearReport, reportError } from './member-status.ts'
+import { clearError, clearedMemberStatus, clearReport, patchWithoutReport, reportError } from './member-status.ts'
 import { accountReferences, referencesOf, type Reference } from './references.ts'
 import { gvrs } from './resources/resources.ts'
 import { isScaled } from './scaled.ts'
@@ -382,19 +382,30 @@ async function release(
     const annotations = clearedMemberStatus(context.member.name)
     const client = context.upstream.client(cluster)
     const ref = { namespace: visit.namespace, name }
+    const { resourceVersion, deletionTimestamp } = object.metadata
+    // One write, so that who watches never sees the counts of a copy that is gone. An object that is deleted needs no status.
+    const forgetReport = async (metadata: Readonly<Record<string, unknown>>): Promise<void> => {
+      if (kind.status === undefined || deletionTimestamp !== undefined)
+        await client.patch(
+          gvrs[kind.resource],
+          ref,
+          'merge',
+          { metadata: { resourceVersion, ...metadata } },
+          { signal },
+        )
+      else {
+        const patch = patchWithoutReport(context, kind.status, object, metadata)
+        await client.patch(gvrs[kind.resource], ref, 'merge', patch, { subresource: 'status', signal })
+      }
+    }
     if (isForwarding(context, object)) {
       if (object.metadata.annotations?.[memberStatusAnnotation(context.member.name)] !== undefined)
-        await client.patch(gvrs[kind.resource], ref, 'merge', { metadata: { annotations } }, { signal })
+        await forgetReport({ annotations })
       return
     }
     await deleteNamespacesOf(context, object, visit, signal)
     const finalizers = object.metadata.finalizers.filter((one) => one !== finalizer)
-    const metadata = {
-      resourceVersion: object.metadata.resourceVersion,
-      finalizers,
-      annotations,
-    }
-    await client.patch(gvrs[kind.resource], ref, 'merge', { metadata }, { signal })
+    await forgetReport({ finalizers, annotations })
   }
   context.enqueue(namespaceVisit)
 }

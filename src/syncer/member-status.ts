@@ -8,7 +8,6 @@ import {
   isComplete,
   parseAnnotation,
   memberStatusAnnotation,
-  memberStatusesOf,
   placedOn,
   replicasOf,
   sourceAnnotation,
@@ -17,8 +16,7 @@ import {
   type MemberStatus,
   type StatusRule,
 } from '../crds/index.ts'
-import { mergeStatus } from './merge-status.ts'
-import { replacingPatch } from './replacing-patch.ts'
+import { statusChange } from '../placement/index.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import {
   downstreamObject,
@@ -122,7 +120,9 @@ export async function visitStatus(
   if (!ours && object.metadata.annotations?.[annotation] === undefined) return
   const before = parseAnnotation(object as KubeObject, annotation) as MemberStatus
   const hides = rule.joinsAddresses === true && !context.view(ref.cluster, ref.namespace).serves
-  const report = ours ? { ...memberStatusOf(rule, copy, before), ...(hides && { hidesAddresses: true }) } : undefined
+  const report = ours
+    ? { ...memberStatusOf(rule, { object, copy, before }), ...(hides && { hidesAddresses: true }) }
+    : undefined
   const name = `${resource} ${ref.cluster}|${ref.namespace}/${ref.name}`
   const visit = { ...ref, kind: visitKindOf(resource) }
   if (report !== undefined && isPassing(context, object, before, report) && isPostponed(context, name, visit)) return
@@ -163,7 +163,7 @@ async function writeBoth(
   const annotations = { [annotation]: canonicalJson(report), ...revisionOf(context, object, ref) }
   if (object.metadata.annotations?.[annotation] === annotations[annotation]) return false
   const metadata = { ...object.metadata, annotations: { ...object.metadata.annotations, ...annotations } }
-  const change = statusChange(context, rule, { ...object, metadata })
+  const change = changeOf(context, rule, { ...object, metadata })
   if (change === undefined) return false
   const patch = { metadata: { resourceVersion: object.metadata.resourceVersion, annotations }, status: change }
   const { cluster, namespace, name } = ref
@@ -177,7 +177,14 @@ async function writeBoth(
   }
 }
 
-function memberStatusOf(rule: StatusRule, copy: DeepReadonly<KubeObject>, before: MemberStatus): MemberStatus {
+interface Reporting {
+  readonly object: DeepReadonly<KubeObject>
+  readonly copy: DeepReadonly<KubeObject>
+  /** What this member reported last. */
+  readonly before: MemberStatus
+}
+
+function memberStatusOf(rule: StatusRule, { object, copy, before }: Reporting): MemberStatus {
   const status = (copy['status'] ?? {}) as MemberStatus & { observedGeneration?: number }
   const caughtUp = !rule.observes || (status.observedGeneration ?? 0) >= (copy.metadata.generation ?? 0)
   const observed = caughtUp ? copy.metadata.annotations?.[sourceAnnotation] : before.observed
@@ -185,12 +192,43 @@ function memberStatusOf(rule: StatusRule, copy: DeepReadonly<KubeObject>, before
   const values = fields
     .map((field) => [field, status[field]] as const)
     .filter(([, value]) => value !== undefined && value !== 0)
-  const { conditions } = status
+  const conditions = isPaused(object) ? status.conditions : withoutOurPause(status.conditions, before)
   return {
     ...(observed !== undefined && { observed }),
     ...Object.fromEntries(values),
     ...(conditions && rule.conditions && { conditions }),
   }
+}
+
+/**
+ * The scheduler pauses a copy that another one is about to replace. The tenant's rollout is not paused, so what the member said
+ * of it before still holds.
+ */
+function withoutOurPause(conditions: MemberStatus['conditions'], before: MemberStatus): MemberStatus['conditions'] {
+  return conditions
+    ?.map((one) =>
+      one['reason'] === 'DeploymentPaused' ? before.conditions?.find(({ type }) => type === one.type) : one,
+    )
+    .filter((one) => one !== undefined)
+}
+
+function isPaused(object: DeepReadonly<KubeObject>): boolean {
+  return ((object['spec'] ?? {}) as { paused?: boolean }).paused === true
+}
+
+/**
+ * The patch of the status subresource which takes the member's report from the object, with `metadata` and the status that
+ * follows from the other reports.
+ */
+export function patchWithoutReport(
+  context: SyncContext,
+  rule: StatusRule,
+  object: DeepReadonly<KubeObject>,
+  metadata: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
+  const { [memberStatusAnnotation(context.member.name)]: _report, ...annotations } = object.metadata.annotations ?? {}
+  const status = changeOf(context, rule, { ...object, metadata: { ...object.metadata, annotations } })
+  return { metadata: { ...metadata, resourceVersion: object.metadata.resourceVersion }, ...(status && { status }) }
 }
 
 /** Writes the status that is merged from the reports of all members, if it differs from what is there. */
@@ -202,7 +240,7 @@ export async function writeStatus(
   object: DeepReadonly<KubeObject>,
   signal: AbortSignal,
 ): Promise<void> {
-  const status = statusChange(context, rule, object)
+  const status = changeOf(context, rule, object)
   if (status === undefined) return
   const patch = { metadata: { resourceVersion: object.metadata.resourceVersion }, status }
   await context.upstream
@@ -210,36 +248,10 @@ export async function writeStatus(
     .patch(gvrs[resource], { namespace, name }, 'merge', patch, { subresource: 'status', signal })
 }
 
-/** The merge patch to the status that follows from all reports on the object; undefined if it is there. */
-function statusChange(
+function changeOf(
   { clock }: SyncContext,
   rule: StatusRule,
   object: DeepReadonly<KubeObject>,
 ): Record<string, unknown> | undefined {
-  const previous = (object['status'] ?? {}) as Record<string, unknown>
-  const reported = memberStatusesOf<MemberStatus>(object as KubeObject)
-  // A Job that has ended stays so after its member has gone.
-  if (Object.keys(reported).length === 0 && rule.taken.length > 0 && rule.summed.length === 0) return undefined
-  const copies = placedOn(object as KubeObject)
-  const status = mergeStatus({
-    rule,
-    generation: object.metadata.generation ?? 0,
-    spec: object['spec'],
-    previous,
-    reported,
-    copies,
-    now: timestamp(clock.now()),
-  })
-  return isSameStatus(status, previous) ? undefined : replacingPatch(previous, status)
-}
-
-/** Equal but for fields whose absence means the same: zeros and empty objects. */
-function isSameStatus(one: Readonly<Record<string, unknown>>, other: Readonly<Record<string, unknown>>): boolean {
-  const told = (status: Readonly<Record<string, unknown>>): string =>
-    canonicalJson(
-      Object.fromEntries(
-        Object.entries(status).filter(([, value]) => value !== 0 && value !== null && canonicalJson(value) !== '{}'),
-      ),
-    )
-  return told(one) === told(other)
+  return statusChange(object as KubeObject, { rule, now: timestamp(clock.now()) })
 }

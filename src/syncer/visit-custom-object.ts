@@ -1,12 +1,12 @@
 // One custom resource and its copy in the member that exports its API: copied down, its status up, deleted with it.
 import type { GroupVersionResource, KubeObject } from '../apimachinery/meta/index.ts'
+import { replacingPatch } from '../apimachinery/patch/index.ts'
 import { conflict, isStatusError, tolerate } from '../apimachinery/status/index.ts'
 import { timestamp } from '../async/index.ts'
 import { keyFor, type DeepReadonly, type Informer, type ObjectIndex } from '../client/index.ts'
 import { appliedAnnotation, canonicalJson, contentHash, syncerFieldManager } from '../crds/index.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { isSubset } from './is-subset.ts'
-import { replacingPatch } from './replacing-patch.ts'
 import { downstreamNamespaceOf, locatorOf, ownerCluster, type SyncContext, type Visit } from './sync-context.ts'
 import { contentDown } from './transform/down.ts'
 import { events } from './up-events.ts'

@@ -10,7 +10,7 @@ import {
   type PlacedOn,
   type WorkloadKind,
 } from '../../crds/index.ts'
-import type { Rejection } from '../../placement/index.ts'
+import { statusChange, type Rejection } from '../../placement/index.ts'
 import { historyWith, type Move } from './moves.ts'
 import { conditionsWithPlaced, hasPlacedCondition, heldMessage } from './status.ts'
 
@@ -32,7 +32,7 @@ export interface DecisionPatch {
     readonly annotations: Readonly<Record<string, string | null>>
     readonly finalizers?: readonly string[]
   }
-  readonly status?: object
+  readonly status?: Readonly<Record<string, unknown>>
 }
 
 /** A merge patch, which takes annotations and finalizers too, so that conditions need no second write. */
@@ -51,8 +51,24 @@ export function decisionPatch(
   }
   const { resourceVersion } = workload.metadata
   const metadata = { resourceVersion, annotations, ...newFinalizers(workload, annotations, isReady) }
-  const changesStatus = hasConditions(kind) && !hasPlacedCondition(workload, message)
-  return { metadata, ...(changesStatus && { status: { conditions: conditionsWithPlaced(workload, held, now) } }) }
+  const status = statusAfter(kind, workload, { after, held, now })
+  return { metadata, ...(status && { status }) }
+}
+
+/**
+ * The change of the status that follows from the decision: condition Placed, and which members' reports count. Their syncers would
+ * need a write for the latter.
+ */
+function statusAfter(
+  kind: WorkloadKind,
+  workload: DeepReadonly<KubeObject>,
+  { after, held, now }: Pick<DecisionParts, 'after' | 'held' | 'now'>,
+): Readonly<Record<string, unknown>> | undefined {
+  const merged = kind.status && statusChange(workload as KubeObject, { rule: kind.status, now, copies: after })
+  if (!hasConditions(kind) || hasPlacedCondition(workload, heldMessage(held))) return merged
+  const before = (workload['status'] ?? {}) as Readonly<Record<string, unknown>>
+  const shown = { ...workload, status: { ...before, ...merged } }
+  return { ...merged, conditions: conditionsWithPlaced(shown, held, now) }
 }
 
 /** The status of a CronJob has none. */

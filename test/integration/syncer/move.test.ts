@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { cloneJson, type KubeObject } from '../../../src/apimachinery/meta/index.ts'
 import { memberControllers } from '../../../src/cli/roles/member-controllers.ts'
-import { loadKubeconfig, sharedInformers, type KubeClient } from '../../../src/client/index.ts'
+import { createInformer, loadKubeconfig, sharedInformers, type KubeClient } from '../../../src/client/index.ts'
 import {
   kcpCrds,
   memberClusters,
@@ -216,6 +216,12 @@ describe('the operator and two members', function () {
 
   it('keeps the old copy serving until the new one is complete, and then moves', async () => {
     members['west']!.kubelet.hold('web-')
+    const watched = new AbortController()
+    await using stopped = new AsyncDisposableStack()
+    stopped.defer(() => watched.abort())
+    const shown: KubeObject[] = []
+    const states = createInformer<KubeObject>({ client: up, gvr: deployments, log, signal: watched.signal })
+    states.onChange(({ after }) => after?.metadata.name === 'web' && shown.push(after as KubeObject))
     await target('west')
     await until('west Applied', () => isPlaced({ east: 'Serving', west: 'Applied' }))
     members['west']!.kubelet.release()
@@ -234,6 +240,15 @@ describe('the operator and two members', function () {
     )
     expect([...seen]).to.include('{"east":"Draining","west":"Serving"}')
     expect(fewest).to.equal(2)
+    // What the scheduler does to the old copy is not what the tenant did: GitOps would wait for a paused rollout.
+    const statuses = shown.map(({ status }) => JSON.stringify(status))
+    expect(statuses.filter((text) => text.includes('Paused'))).to.deep.equal([])
+    // Who watches sees the pods of a member as long as the copy, and not longer.
+    const countsOf = ({ status }: KubeObject): unknown => (status as { replicas?: number } | undefined)?.replicas
+    const after = shown.filter(({ metadata }) => !metadata.finalizers?.includes('syncer.kcp.dev/east')).map(countsOf)
+    expect(after)
+      .to.deep.equal(after.map(() => 2))
+      .and.not.to.deep.equal([])
     await until(
       'east clean',
       async () =>

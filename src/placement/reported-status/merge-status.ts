@@ -6,7 +6,7 @@ import {
   type PlacedOn,
   type StatusCondition,
   type StatusRule,
-} from '../crds/index.ts'
+} from '../../crds/index.ts'
 
 export interface MergeInput {
   /** Upstream generation now. */
