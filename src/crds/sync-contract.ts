@@ -149,6 +149,11 @@ export const memberParts = {
 export const memberFinalizer = 'kcp.dev/member'
 /** On a MemberCluster, written when it joins: the uid of the member's kube-system, until the first status has it. */
 export const kubeSystemUidAnnotation = 'kcp.dev/kube-system-uid'
+/**
+ * On a MemberCluster, and on the syncer's ServiceAccount in the member: which installation joined it, by the uid of the namespace
+ * kube-system beside its MemberClusters.
+ */
+export const installationAnnotation = 'kcp.dev/installation'
 
 // --- The scheduler's decision. ---
 

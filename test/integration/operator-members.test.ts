@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
 import { sharedInformers, type KubeClient } from '../../src/client/index.ts'
 import {
+  installationAnnotation,
   installationKeysName,
   kcpCrds,
   locatorAnnotation,
@@ -51,6 +52,8 @@ describe('the operator and its members', function () {
   const exists = async (resource: string, name: string): Promise<boolean> =>
     (await client.tryGet(core(resource), { namespace: systemNamespace, name }, { signal })) !== undefined
 
+  const ours = { clusterIds: new Set(['abcdefghij']), installation: 'this-one' }
+
   it('removes only its own objects from a member that is also the host of an installation', async () => {
     await create('namespaces', 'Namespace', systemNamespace, { metadata: {} })
     const locator = JSON.stringify({ cluster: 'a', clusterId: 'abcdefghij', namespace: '', name: 'shop', uid: 'u' })
@@ -61,7 +64,7 @@ describe('the operator and its members', function () {
     await create('configmaps', 'ConfigMap', memberParts.nameserver)
     await create('serviceaccounts', 'ServiceAccount', memberParts.nameserver)
     await create('serviceaccounts', 'ServiceAccount', memberParts.syncerAccount)
-    await removeInstallation(client, new Set(['abcdefghij']), signal)
+    await removeInstallation(client, ours, signal)
     const ended = async (name: string): Promise<boolean> => {
       const found = await client.tryGet<KubeObject>(core('namespaces'), { name }, { signal })
       return found === undefined || found.metadata.deletionTimestamp !== undefined
@@ -72,9 +75,21 @@ describe('the operator and its members', function () {
     expect(await exists('configmaps', 'kcp-apiserver')).to.equal(true)
     expect(await exists('configmaps', memberParts.nameserver)).to.equal(false)
     expect(await exists('serviceaccounts', memberParts.syncerAccount)).to.equal(false)
-    // A member that is not a host loses the whole namespace.
+    // What another installation took over is its own now.
     await client.delete(core('secrets'), { namespace: systemNamespace, name: installationKeysName }, { signal })
-    await removeInstallation(client, new Set(['abcdefghij']), signal)
+    const annotations = { [installationAnnotation]: 'another-one' }
+    const other = { namespace: systemNamespace, annotations }
+    await create('serviceaccounts', 'ServiceAccount', memberParts.syncerAccount, { metadata: other })
+    await removeInstallation(client, ours, signal)
+    expect(await ended(systemNamespace), 'the namespace of another installation').to.equal(false)
+    expect(await exists('serviceaccounts', memberParts.syncerAccount)).to.equal(true)
+    await client.delete(
+      core('serviceaccounts'),
+      { namespace: systemNamespace, name: memberParts.syncerAccount },
+      { signal },
+    )
+    // A member that is not a host loses the whole namespace.
+    await removeInstallation(client, ours, signal)
     expect(await ended(systemNamespace)).to.equal(true)
   })
 

@@ -42,6 +42,7 @@ const rows: Readonly<Record<string, { readonly field: Field; readonly name?: str
   systemNamespace: { open: 'a namespace of the host and of members; inside a logical cluster an ordinary one' },
   installationKeysName: { open: 'a Secret of the host' },
   memberFinalizer: { open: 'on MemberClusters, which only the installation has' },
+  installationAnnotation: { open: 'on MemberClusters, which only the installation has, and in members' },
   kubeSystemUidAnnotation: { open: 'on MemberClusters, which only the installation has' },
 }
 

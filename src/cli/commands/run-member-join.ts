@@ -14,6 +14,7 @@ interface Flags extends InstallationFlags {
   readonly context?: string
   readonly serviceNetwork: ServiceNetwork
   readonly export: readonly string[]
+  readonly takeOver?: true
 }
 
 /** Runs the command. */
@@ -43,6 +44,7 @@ export async function run(name: string, flags: Flags): Promise<void> {
     clusters,
     serviceNetwork: flags.serviceNetwork,
     exported,
+    takesOver: flags.takeOver === true,
     log,
     signal,
   })

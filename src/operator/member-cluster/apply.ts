@@ -5,16 +5,17 @@ import { systemClock } from '../../async/index.ts'
 import type { DeepReadonly, KubeClient } from '../../client/index.ts'
 import {
   acceptsDeletions,
-  logicalClusters,
-  memberClusters,
-  memberFinalizer,
   type ClassKindName,
   type ExportReport,
   type GatewayReport,
+  installationAnnotation,
   type LogicalCluster,
+  logicalClusters,
   type MemberClass,
   type MemberCluster,
+  memberClusters,
   type MemberExports,
+  memberFinalizer,
   type ServiceNetwork,
 } from '../../crds/index.ts'
 import { requestMemberToken, withMemberToken } from '../../member-connection/index.ts'
@@ -119,7 +120,10 @@ export async function apply(
       return
     case 'removeInstallation': {
       const member = connected.clientOf(name)
-      if (member !== undefined) await removeInstallation(member, clusterIds(operator), signal)
+      if (member !== undefined) {
+        const installation = object.metadata.annotations?.[installationAnnotation]
+        await removeInstallation(member, { clusterIds: clusterIds(operator), installation }, signal)
+      }
       return
     }
     case 'deleteKubeconfig':

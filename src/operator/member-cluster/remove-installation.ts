@@ -4,6 +4,7 @@ import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/i
 import { tolerate } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import {
+  installationAnnotation,
   installationKeysName,
   locatorAnnotation,
   managedLabel,
@@ -33,11 +34,12 @@ const parts: readonly (readonly [GroupVersionResource, string])[] = [
 /**
  * Deletes the namespaces of the logical clusters with these ids, and our namespace with everything in it. Namespaces of other
  * installations stay: their ids differ. If the member is the host of an installation, our namespace contains its keys:
- * then only the objects of the member are deleted in it. Rejects with StatusError.
+ * then only the objects of the member are deleted in it. If another installation (see `installationAnnotation`) has taken the
+ * member over, that namespace is its own and stays. Rejects with StatusError.
  */
 export async function removeInstallation(
   member: KubeClient,
-  clusterIds: ReadonlySet<string>,
+  { clusterIds, installation }: { readonly clusterIds: ReadonlySet<string>; readonly installation: string | undefined },
   signal: AbortSignal,
 ): Promise<void> {
   const { items } = await member.list<KubeObject>(namespaces, { labelSelector: `${managedLabel}=true`, signal })
@@ -47,6 +49,11 @@ export async function removeInstallation(
     if (deletionTimestamp !== undefined || typeof clusterId !== 'string' || !clusterIds.has(clusterId)) continue
     await member.delete(namespaces, { name }, { ...(uid && { uid }), signal }).catch(tolerate('NotFound'))
   }
+  const account = { namespace: systemNamespace, name: memberParts.syncerAccount }
+  const owner = (await member.tryGet<KubeObject>(core('serviceaccounts'), account, { signal }))?.metadata.annotations?.[
+    installationAnnotation
+  ]
+  if (owner !== undefined && installation !== undefined && owner !== installation) return
   const keys = { namespace: systemNamespace, name: installationKeysName }
   if ((await member.tryGet(secrets, keys, { signal })) === undefined) {
     await member.delete(namespaces, { name: systemNamespace }, { signal }).catch(tolerate('NotFound'))

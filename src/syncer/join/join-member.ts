@@ -6,6 +6,7 @@ import { sleep } from '../../async/index.ts'
 import { createClient, httpTransport, type Endpoint, type KubeClient, type Kubeconfig } from '../../client/index.ts'
 import {
   definitionName,
+  installationAnnotation,
   kubeSystemUidAnnotation,
   memberClusters,
   memberIdOf,
@@ -22,6 +23,7 @@ import { memberPolicy } from './member-policy.ts'
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
+const serviceAccounts = { group: '', version: 'v1', resource: 'serviceaccounts' } as const
 const configMaps = { group: '', version: 'v1', resource: 'configmaps' } as const
 
 export interface JoinOptions {
@@ -34,6 +36,8 @@ export interface JoinOptions {
   readonly serviceNetwork?: ServiceNetwork
   /** APIs that it exports from now on, besides those it exports already. */
   readonly exported?: readonly ExportedApi[]
+  /** Whether the member may belong to another installation, which loses it. Default false. */
+  readonly takesOver?: boolean
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -45,7 +49,7 @@ export interface JoinedMember {
 
 /**
  * Joins a member. Joining it again under the same name renews everything. Rejects with Conflict if the member is registered
- * under another name, or if the name belongs to another member.
+ * under another name, if the name belongs to another member, or if another installation has joined the member.
  */
 export async function joinMember({
   name,
@@ -53,6 +57,7 @@ export async function joinMember({
   clusters,
   serviceNetwork = 'None',
   exported = [],
+  takesOver = false,
   log,
   signal,
 }: JoinOptions): Promise<JoinedMember> {
@@ -69,17 +74,19 @@ export async function joinMember({
   if (existing?.metadata.deletionTimestamp !== undefined)
     throw conflict(memberClusters, name, 'it is being deleted: join again when it has gone')
   await untilFormerIsGone(member, signal)
+  const installation = await installationOf(clusters, signal)
+  if (!takesOver) await refuseOthers(member, { name, installation }, signal)
   const known = existing?.spec?.exportedAPIs ?? []
   const added = exported.filter((one) => known.every((other) => definitionName(one) !== definitionName(other)))
   const exportedAPIs = [...known, ...added]
-  for (const object of memberObjects(exportedAPIs)) await apply(member, object, signal)
+  for (const object of memberObjects(exportedAPIs, installation)) await apply(member, object, signal)
   await applyPolicy(member, name, log, signal)
   log.info('created an identity for the syncer in the member', { member: name })
   const endpoint = await memberKubeconfig.endpoint()
   const token = await requestMemberToken(member, signal)
   const ca = endpoint.ca === undefined ? await readCa(member, signal) : Buffer.from(endpoint.ca).toString()
   const kubeconfig = plainKubeconfig(memberKubeconfig.server, endpoint, { token, ca })
-  await register({ clusters, name, uid, kubeconfig, serviceNetwork, exportedAPIs, existing, signal })
+  await register({ clusters, name, uid, installation, kubeconfig, serviceNetwork, exportedAPIs, existing, signal })
   // Joining once made a token that does not expire. Nothing uses it any more.
   await member
     .delete(secrets, { namespace: systemNamespace, name: memberParts.tokenSecret }, { signal })
@@ -93,6 +100,32 @@ async function refuseKcp(member: KubeClient, server: string, signal: AbortSignal
   if (gitVersion.includes('+kcp-'))
     throw badRequest(
       `"${server}" is a logical cluster of kcp, which runs no pods: give the kubeconfig of a real cluster`,
+    )
+}
+
+/** The uid of kube-system beside the MemberClusters; undefined if it is not there, or may not be read. */
+async function installationOf(clusters: KubeClient, signal: AbortSignal): Promise<string | undefined> {
+  const found = await clusters
+    .tryGet<KubeObject>(namespaces, { name: 'kube-system' }, { signal })
+    .catch(tolerate('Forbidden'))
+  return found?.metadata.uid
+}
+
+/** Two installations would use one identity in the member: whichever leaves would take it from the other. */
+async function refuseOthers(
+  member: KubeClient,
+  { name, installation }: { readonly name: string; readonly installation: string | undefined },
+  signal: AbortSignal,
+): Promise<void> {
+  const ref = { namespace: systemNamespace, name: memberParts.syncerAccount }
+  const account = await member.tryGet<KubeObject>(serviceAccounts, ref, { signal })
+  const owner = account?.metadata.annotations?.[installationAnnotation]
+  if (owner !== undefined && installation !== undefined && owner !== installation)
+    throw conflict(
+      memberClusters,
+      name,
+      `this cluster belongs to another installation of kcp (its kube-system has uid "${owner}"): delete its MemberCluster there; ` +
+        'if that installation no longer exists, join with --take-over',
     )
 }
 
@@ -134,7 +167,7 @@ function memberUid({ metadata, status }: MemberCluster): string | undefined {
 const resources: Readonly<Record<string, GroupVersionResource>> = {
   Namespace: namespaces,
   Secret: secrets,
-  ServiceAccount: { group: '', version: 'v1', resource: 'serviceaccounts' },
+  ServiceAccount: serviceAccounts,
   ClusterRole: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterroles' },
   ClusterRoleBinding: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterrolebindings' },
   Role: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'roles' },
@@ -214,6 +247,7 @@ interface Registration {
   readonly clusters: KubeClient
   readonly name: string
   readonly uid: string
+  readonly installation: string | undefined
   readonly kubeconfig: string
   readonly serviceNetwork: ServiceNetwork
   readonly exportedAPIs: readonly ExportedApi[]
@@ -225,6 +259,7 @@ async function register({
   clusters,
   name,
   uid,
+  installation,
   kubeconfig,
   serviceNetwork,
   exportedAPIs,
@@ -243,7 +278,13 @@ async function register({
   const object: MemberCluster = {
     apiVersion: 'kcp.dev/v1alpha1',
     kind: 'MemberCluster',
-    metadata: { name, annotations: { [kubeSystemUidAnnotation]: uid } },
+    metadata: {
+      name,
+      annotations: {
+        [kubeSystemUidAnnotation]: uid,
+        ...(installation !== undefined && { [installationAnnotation]: installation }),
+      },
+    },
     spec: {
       connection: { kubeconfigSecretRef: { ...ref, key: 'kubeconfig' } },
       serviceNetwork: { type: serviceNetwork },

@@ -1,7 +1,14 @@
 // The objects that joining creates in a member: an identity for the syncer with only the rights it needs, and one for the
 // nameserver. The admin who joins creates them, because nobody can grant rights they do not have.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { definitionName, managedLabel, memberParts, systemNamespace, type ExportedApi } from '../../crds/index.ts'
+import {
+  definitionName,
+  installationAnnotation,
+  managedLabel,
+  memberParts,
+  systemNamespace,
+  type ExportedApi,
+} from '../../crds/index.ts'
 
 const { syncerAccount, nameserver: nameserverAccount, gateway: gatewayAccount } = memberParts
 
@@ -78,11 +85,23 @@ export function exportRules(apis: readonly Readonly<ExportedApi>[]): readonly ob
   ]
 }
 
-/** All objects, in the order in which they are applied. `exported`: the APIs that the member exports. */
-export function memberObjects(exported: readonly Readonly<ExportedApi>[] = []): KubeObject[] {
+/**
+ * All objects, in the order in which they are applied. `exported`: the APIs that the member exports. `installation`: whose
+ * member it is, as in `installationAnnotation`.
+ */
+export function memberObjects(exported: readonly Readonly<ExportedApi>[] = [], installation?: string): KubeObject[] {
   const labels = { 'app.kubernetes.io/part-of': 'kcp' }
   const role = (name: string, rules: readonly unknown[]): KubeObject[] => [
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: systemNamespace, labels } },
+    {
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: {
+        name,
+        namespace: systemNamespace,
+        labels,
+        ...(installation !== undefined && { annotations: { [installationAnnotation]: installation } }),
+      },
+    },
     { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name, labels }, rules },
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',

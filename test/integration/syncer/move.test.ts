@@ -187,6 +187,25 @@ describe('the operator and two members', function () {
     expect((refused as Error | undefined)?.message).to.contain('registered already, as "east"')
   })
 
+  it('does not let another installation take the member away, unless an admin says so', async () => {
+    const memberKubeconfig = await loadKubeconfig({ file: members['east']!.cluster.kubeconfig }, { trusted: true })
+    const joinTo = async (clusters: KubeClient, takesOver: boolean): Promise<unknown> =>
+      await joinMember({ name: 'east', memberKubeconfig, clusters, serviceNetwork: 'Flat', takesOver, log, signal })
+    const refusal = async (): Promise<string> =>
+      await joinTo(up, false).then(
+        () => '',
+        (error: unknown) => (error as Error).message,
+      )
+    expect(await refusal())
+      .to.contain('belongs to another installation')
+      .and.to.contain('--take-over')
+    await joinTo(up, true)
+    expect(await refusal()).to.equal('')
+    await joinTo(host, true)
+    expect(await refusal()).to.contain('belongs to another installation')
+    await up.delete(memberClusters, { name: 'east' }, { signal })
+  })
+
   it('keeps the application in place when another member joins', async () => {
     await join('west', 'west')
     await until('west Ready', async () => {
