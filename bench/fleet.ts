@@ -196,7 +196,7 @@ class Bench {
       const created = phase.seconds()
       await this.#until(() => watch.placedCount >= known + rest.length, 'all Deployments to be placed')
       const [placed, placedCpu] = [phase.seconds(), phase.cpu()]
-      await this.#until(async () => (await this.#copies()) >= this.#places.length, 'all copies in members', 1000)
+      await this.#until(async () => (await this.#copies()) >= this.#places.length, 'all copies in members', 2000)
       const [copied, copiedCpu] = [phase.seconds(), phase.cpu()]
       await this.#until(() => watch.availableCount >= this.#places.length, 'all Deployments to be Available')
       return {

@@ -6,7 +6,7 @@
 // revisions; each program runs on one thread and collects garbage early. Watches, their caches,
 // webhooks, policies and RBAC are as usual.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { setPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { KubeObject } from '../src/apimachinery/meta/index.ts'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient, type Kubeconfig } from '../src/client/index.ts'
@@ -127,6 +127,7 @@ export async function startMemberFleet(options: MemberFleetOptions): Promise<Mem
       ),
     )
     processes.push(started)
+    prioritize(started.pid, program === 'etcd' ? etcdPriority : memberPriority)
     return started
   }
   const etcd = await startEtcd(start, address(0))
@@ -152,6 +153,22 @@ export async function startMemberFleet(options: MemberFleetOptions): Promise<Mem
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
+
+/**
+ * Members run on machines of their own. Here they share the processor with kcp and this program, and Linux gives each session
+ * (autogroup, sched(7)) an equal part of it: one of two hundred would be left to kcp, and one to the etcd that keeps them all.
+ */
+function prioritize(pid: number, niceness: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/autogroup`, String(niceness))
+  } catch {
+    // There are no such groups, or a higher priority is not allowed.
+    if (niceness > 0) setPriority(pid, niceness)
+  }
+}
+
+const memberPriority = 10
+const etcdPriority = -15
 
 type Program = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kwok'
 type Start = (
