@@ -8,13 +8,14 @@ import { join } from 'node:path'
 import { createHelm } from '../e2e/helm.ts'
 import { createLogicalCluster, idOf, installWithoutHost } from '../e2e/installation.ts'
 import { ensurePrograms, kubectl, needsNodes, startCluster } from '../support/index.ts'
+import { moduleFolders } from '../manifests/module-files.ts'
 import { referenceSection } from '../support/reference-section.ts'
-import { applications } from './applications/catalogue.ts'
+import { applications, unusable } from './applications/catalogue.ts'
 import { labImages } from './applications/lab-images.ts'
 import { labVersion, programsOf } from './applications/lab-version.ts'
-import { pageHeader, rowOf } from './applications/page.ts'
+import { pageHeader, rowOf, unusableHeader, unusableRow } from './applications/page.ts'
 import { readApplications, type Application } from './applications/read-applications.ts'
-import { isRefused, runApplication, type Home } from './applications/run-application.ts'
+import { isRefused, isUnusable, runApplication, type Home } from './applications/run-application.ts'
 
 /** Its provisioner is part of the member's controller manager. */
 const storageClass = {
@@ -72,9 +73,17 @@ describe('applications in members', function () {
       rows.push(rowOf(app))
     })
 
+  for (const source of unusable)
+    it(`${source.title} of ${source.module} does not run`, async () => {
+      const folder = (await moduleFolders()).get(source.module)!
+      await isUnusable(source, folder, homes.baseline)
+    })
+
   it('are those of docs/reference/applications.md', function () {
     if (rows.length < applications.length) this.skip() // some failed, or a part of them was asked for
     const lines = [...pageHeader, ...rows]
     expect(referenceSection('applications.md', 'applications', lines)).to.deep.equal(lines)
+    const others = [...unusableHeader, ...unusable.map(unusableRow)]
+    expect(referenceSection('applications.md', 'unusable', others)).to.deep.equal(others)
   })
 })

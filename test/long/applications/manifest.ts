@@ -7,6 +7,7 @@ export interface Manifest {
     readonly name: string
     readonly namespace?: string
     readonly labels?: Readonly<Record<string, string>>
+    readonly annotations?: Readonly<Record<string, string>>
   }
   readonly spec?: unknown
 }
@@ -85,3 +86,6 @@ export const containersOf = ({ initContainers = [], containers }: PodSpec): read
 
 /** `KIND/NAME`, as the page and kubectl have it. */
 export const nameOf = ({ kind, metadata }: Pick<Manifest, 'kind' | 'metadata'>): string => `${kind}/${metadata.name}`
+
+/** Whether Helm runs the object before or after the chart's other objects, and then deletes it. */
+export const isHook = ({ metadata }: Manifest): boolean => metadata.annotations?.['helm.sh/hook'] !== undefined

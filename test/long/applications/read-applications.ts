@@ -13,6 +13,8 @@ export interface Application extends ApplicationSource {
   readonly objects: readonly Manifest[]
   /** The folder of the chart. */
   readonly chartFolder?: string
+  /** Files. */
+  readonly definitionFiles: readonly string[]
 }
 
 /** All applications with their objects, as their projects publish them. Downloads missing modules. */
@@ -28,10 +30,11 @@ export async function readApplications(): Promise<readonly Application[]> {
 }
 
 async function readApplication(source: ApplicationSource, folder: string, helm: Helm): Promise<Application> {
-  const { chart, paths = [], namespace = 'app' } = source
+  const { chart, paths = [], namespace = 'app', definitions = [] } = source
+  const definitionFiles = definitions.map((file) => join(folder, file))
   if (chart === undefined) {
     const texts = filesOf(paths, folder).map((file) => readFileSync(file, 'utf8'))
-    return { ...source, namespace, objects: texts.flatMap(objectsIn) }
+    return { ...source, namespace, objects: texts.flatMap(objectsIn), definitionFiles }
   }
   const chartFolder = join(folder, chart.path)
   const args = [
@@ -46,7 +49,7 @@ async function readApplication(source: ApplicationSource, folder: string, helm: 
     ...settings(source),
   ]
   const { stdout } = await helm.run('/dev/null', ...args)
-  return { ...source, namespace, objects: objectsIn(stdout), chartFolder }
+  return { ...source, namespace, objects: objectsIn(stdout), chartFolder, definitionFiles }
 }
 
 export const releaseName = 'app'

@@ -13,7 +13,8 @@ import {
   type CommandResult,
 } from '../../support/index.ts'
 import { labVersion, selects, standInProgram } from './lab-version.ts'
-import { nameOf, templateOf, type Manifest, type ServiceSpec } from './manifest.ts'
+import { containersOf, isHook, nameOf, templateOf, type Manifest, type ServiceSpec } from './manifest.ts'
+import { filesOf, type UnusableSource } from './catalogue.ts'
 import { releaseName, settings, type Application } from './read-applications.ts'
 
 /** A logical cluster whose pods run in one member. */
@@ -47,7 +48,7 @@ export async function runApplication(app: Application, home: Home): Promise<numb
   const namespaces = namespacesOf(objects)
   try {
     await createNamespaces(app, objects, as)
-    const file = join(home.dir, 'manifests.json')
+    const file = manifestsFile(home)
     await writeFile(file, objects.map((object) => JSON.stringify(object)).join('\n---\n'))
     await install(app, objects, file, home, as)
     await runs(app, objects, as)
@@ -55,12 +56,15 @@ export async function runApplication(app: Application, home: Home): Promise<numb
     await claimsAreBound(namespaces, as)
     await servicesAnswer(app, objects, home, as)
     if (app.chart === undefined) await as('diff', '--server-side', '-f', file) // code 0: nobody changed anything
-    await uninstall(app, file, home, as)
+    await uninstall(app, home, as)
+    for (const definitions of app.definitionFiles) await as('delete', '-f', definitions, timeout)
     await removeNamespaces(namespaces, as)
     await isGone(home)
     return pods.length
   } catch (error) {
-    throw new Error(`${String(error)}\n${await describe(namespaces, home, as)}`, { cause: error })
+    const described = await describe(namespaces, home, as)
+    await uninstall(app, home, as).catch(() => undefined) // webhooks would refuse what the next application creates
+    throw new Error(`${String(error)}\n${described}`, { cause: error })
   } finally {
     await removeNamespaces(namespaces, as).catch(() => undefined)
   }
@@ -80,6 +84,23 @@ export async function isRefused(app: Application, home: Home): Promise<void> {
   expect(deleted.code, deleted.stderr).to.equal(0)
   await removeNamespaces(namespacesOf(objects), as)
   await isGone(home)
+}
+
+/** Resolves once kubectl or Helm has answered what the catalogue says; nothing is created. */
+export async function isUnusable(source: UnusableSource, folder: string, home: Home): Promise<void> {
+  const { chart, paths = [], namespace = 'app', answer } = source
+  if (chart === undefined) {
+    const files = filesOf(paths, folder).flatMap((file) => ['-f', file])
+    const apply = ['apply', '--dry-run=server', '-n', namespace, ...files]
+    expect((await kubectl(home.kubeconfig, apply, { expectCode: 1 })).stderr).to.contain(answer)
+    return
+  }
+  const install = ['install', releaseName, join(folder, chart.path), '-n', namespace, ...settings(source)]
+  const problem = await home.helm.run(home.kubeconfig, ...install).then(
+    () => 'none',
+    (error: unknown) => String(error),
+  )
+  expect(problem).to.contain(answer)
 }
 
 /** The object with its namespace; cluster-scoped kinds have none. */
@@ -107,6 +128,10 @@ async function createNamespaces(app: Application, objects: readonly Manifest[], 
   const own = new Set(objects.filter(({ kind }) => kind === 'Namespace').map(({ metadata }) => metadata.name))
   for (const name of namespacesOf(objects))
     if (!own.has(name) && !initialNamespaces.has(name)) await as('create', 'namespace', name)
+  for (const file of app.definitionFiles) {
+    await as('apply', '--server-side', '-f', file)
+    await as('wait', '--for=condition=Established', '-f', file, '--timeout=60s')
+  }
   for (const secret of app.secrets ?? []) {
     const [namespace = '', name = ''] = secret.split('/')
     await as('create', 'secret', 'generic', name, '-n', namespace, '--from-literal=auth=secret')
@@ -160,7 +185,7 @@ async function install(
 
 /** Resolves once all workloads are as their tenant wants them; those that stay have told why. */
 async function runs(app: Application, objects: readonly Manifest[], as: Kubectl): Promise<void> {
-  const workloads = objects.filter((object) => templateOf(object) !== undefined)
+  const workloads = objects.filter((object) => templateOf(object) !== undefined && !isHook(object))
   for (const { kind, metadata } of workloads.filter((object) => !(nameOf(object) in (app.stays ?? {})))) {
     const at = ['-n', metadata.namespace ?? '']
     const name = `${kind.toLowerCase()}/${metadata.name}`
@@ -243,7 +268,7 @@ async function servicesAnswer(app: Application, objects: readonly Manifest[], ho
   const { name, namespace = '' } = reached.metadata
   const client = running.find((object) => !endsAtOnce(object) && selects(reached, object, templateOf(object)!))!
   const at = ['-n', namespace]
-  const url = `http://${name}.${namespace}.svc.cluster.local:${portOf(reached, port)}/`
+  const url = `http://${name}.${namespace}.svc.cluster.local:${portOf(reached, port, client)}/`
   const workload = `${client.kind.toLowerCase()}/${client.metadata.name}`
   const inPod = (await as('exec', workload, ...at, '--', standInProgram, 'get', url)).stdout
   expect(inPod, url).to.match(/^stand-in in /)
@@ -251,9 +276,12 @@ async function servicesAnswer(app: Application, objects: readonly Manifest[], ho
 }
 
 /** A name of a headless Service leads to its pods. */
-function portOf({ spec }: Manifest, port: number): number | string {
+function portOf({ spec }: Manifest, port: number, client: Manifest): number {
   const { clusterIP, ports = [] } = spec as ServiceSpec
-  return clusterIP === 'None' ? (ports.find((one) => one.port === port)?.targetPort ?? port) : port
+  const target = clusterIP === 'None' ? (ports.find((one) => one.port === port)?.targetPort ?? port) : port
+  if (typeof target === 'number') return target
+  const named = containersOf(templateOf(client)!.spec).flatMap((container) => container.ports ?? [])
+  return named.find(({ name }) => name === target)!.containerPort
 }
 
 const endsAtOnce = ({ kind }: Manifest): boolean => kind === 'Job' || kind === 'CronJob'
@@ -275,8 +303,10 @@ async function throughPortForward(name: string, namespace: string, port: number,
 
 let forwards = 0
 
-async function uninstall(app: Application, file: string, home: Home, as: Kubectl): Promise<void> {
-  if (app.chart === undefined) await as('delete', '-f', file, timeout)
+const manifestsFile = ({ dir }: Home): string => join(dir, 'manifests.json')
+
+async function uninstall(app: Application, home: Home, as: Kubectl): Promise<void> {
+  if (app.chart === undefined) await as('delete', '-f', manifestsFile(home), '--ignore-not-found', timeout)
   else await home.helm.run(home.kubeconfig, 'uninstall', releaseName, '-n', app.namespace, '--wait', '--timeout', '2m')
 }
 
