@@ -31,7 +31,7 @@ export function networkPolicyDown(object: DeepReadonly<KubeObject>, owner: Owner
   const peers = [...(spec?.ingress ?? []).map(({ from }) => from), ...(spec?.egress ?? []).map(({ to }) => to)]
   for (const peer of peers.flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : [])))
     if (isJsonObject(peer) && isJsonObject(peer['namespaceSelector']))
-      peer['namespaceSelector'] = confined(peer['namespaceSelector'], owner.clusterId)
+      peer['namespaceSelector'] = namespaceSelectorDown(peer['namespaceSelector'], owner.clusterId)
   return copy
 }
 
@@ -41,7 +41,8 @@ interface Expression {
   readonly values?: readonly string[]
 }
 
-function confined(selector: object, clusterId: string): JsonValue {
+/** A selector that finds, by their upstream labels, namespaces of the logical cluster alone. */
+export function namespaceSelectorDown(selector: object, clusterId: string): JsonValue {
   const { matchLabels = {}, matchExpressions = [] } = selector as {
     matchLabels?: Readonly<Record<string, string>>
     matchExpressions?: readonly Expression[]

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { templateChangesAnnotation } from '../../crds/index.ts'
+import { clusterLabel, templateChangesAnnotation } from '../../crds/index.ts'
+import { namespaceLabel } from './dependents-down.ts'
 import { apiAccessVolume, podTemplateDown, podTemplateUp, type PodContext } from './pod-template.ts'
 import type { ContainerSpec, EnvVar, PodTemplate } from './pod-types.ts'
 
@@ -21,6 +22,45 @@ describe('pod templates on the way down', () => {
       { name: apiAccessVolume, mountPath: accountDirectory, readOnly: true },
     ])
     expect(JSON.stringify(spec.volumes)).to.contain('"audience":"abcdefghij.klmnopqrst"')
+  })
+  it('keep affinity to namespaces inside the logical cluster, and it is the tenant’s again on the way up', () => {
+    const term = (more: object): object => ({ topologyKey: 'kubernetes.io/hostname', labelSelector: {}, ...more })
+    const affinity = {
+      podAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: [
+          { weight: 1, podAffinityTerm: term({ namespaceSelector: { matchLabels: { team: 'a' } } }) },
+        ],
+      },
+      podAntiAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: [
+          term({}),
+          term({ namespaces: ['shop', 'kube-system'] }),
+          term({ namespaceSelector: {} }),
+        ],
+      },
+    }
+    const template = { spec: { containers: containers(), affinity } }
+    const down = podTemplateDown(template, context)
+    expect(down.spec['affinity']).to.deep.equal({
+      podAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: [
+          {
+            weight: 1,
+            podAffinityTerm: term({
+              namespaceSelector: { matchLabels: { [namespaceLabel('team')]: 'a', [clusterLabel]: 'abcdefghij' } },
+            }),
+          },
+        ],
+      },
+      podAntiAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: [
+          term({}),
+          term({ namespaces: ['abcdefghij-shop', 'abcdefghij-kube-system'] }),
+          term({ namespaceSelector: { matchLabels: { [clusterLabel]: 'abcdefghij' } } }),
+        ],
+      },
+    })
+    expect(podTemplateUp(down)).to.deep.equal(template)
   })
   for (const { title, automount, accountAutomount, mounted } of [
     { title: 'no token if the pod forbids it', automount: false, mounted: false },

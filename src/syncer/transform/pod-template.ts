@@ -1,6 +1,6 @@
 // Changes pod templates for a member, and undoes the changes in templates and pods of the member. The changes are recorded in
 // an annotation of the template, which the member's ReplicaSets and pods have too, so undoing needs only the object.
-import { cloneJson, type ObjectMeta } from '../../apimachinery/meta/index.ts'
+import { cloneJson, type ClusterId, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import {
   contentHash,
   isAnnotationForMembers,
@@ -10,6 +10,7 @@ import {
   servingLabel,
   templateChangesAnnotation,
 } from '../../crds/index.ts'
+import { confineAffinity } from './pod-affinity.ts'
 import type { ContainerSpec, PodSpec, PodTemplate, VolumeSpec } from './pod-types.ts'
 
 /** What the template depends on besides itself. It must be stable: each change causes a rollout of every workload. */
@@ -71,6 +72,8 @@ interface Changes {
   rootCa?: { volume: string; source: number | null }[]
   /** The tenant's priority fields that the member does not get. */
   priority?: Pick<PodSpec, 'priorityClassName' | 'priority' | 'preemptionPolicy'>
+  /** The tenant's affinity, if terms of it name or select namespaces. */
+  affinity?: unknown
   /** The tenant's annotations that are not for members. */
   annotations?: Record<string, string>
   /** The template had no labels, no annotations, or no metadata. */
@@ -88,6 +91,7 @@ export function podTemplateDown(template: PodTemplate, context: PodContext): Pod
   setTokenAudience(spec, context, changes)
   replaceRootCa(spec, changes)
   replacePriority(spec, context, changes)
+  if (confineAffinity(spec, clusterIdOf(context))) changes.affinity = template.spec['affinity']
   if (changes.automount ?? context.accountAutomount ?? true) addApiAccess(spec, context, changes)
   addEnvironment(spec, context, changes)
   replaceFields(spec, context, changes)
@@ -131,6 +135,7 @@ export function podTemplateUp<T extends PodTemplate>(template: T): T {
   restoreTokenAudience(spec, changes)
   restoreRootCa(spec, changes)
   Object.assign(spec, changes.priority)
+  if (changes.affinity !== undefined) spec['affinity'] = changes.affinity
   if (changes.dns) restoreDns(spec, changes.dns)
   return out
 }
@@ -142,6 +147,8 @@ export function sourceHash(template: {
   const text = template.metadata?.annotations?.[templateChangesAnnotation]
   return text === undefined ? undefined : (JSON.parse(text) as Changes).hash
 }
+
+const clusterIdOf = ({ audience }: PodContext): ClusterId => audience.slice(0, audience.indexOf('.')) as ClusterId
 
 function containersOf(spec: PodSpec): ContainerSpec[] {
   return [...(spec.initContainers ?? []), ...spec.containers]
