@@ -91,7 +91,7 @@ export async function isUnusable(source: UnusableSource, folder: string, home: H
   const { chart, paths = [], namespace = 'app', answer } = source
   if (chart === undefined) {
     const files = filesOf(paths, folder).flatMap((file) => ['-f', file])
-    const apply = ['apply', '--dry-run=server', '-n', namespace, ...files]
+    const apply = ['apply', '--dry-run=server', ...files]
     expect((await kubectl(home.kubeconfig, apply, { expectCode: 1 })).stderr).to.contain(answer)
     return
   }
