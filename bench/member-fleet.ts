@@ -167,8 +167,8 @@ function prioritize(pid: number, niceness: number): void {
   }
 }
 
-const memberPriority = 10
-const etcdPriority = -15
+const memberPriority = 19
+const etcdPriority = -5
 
 type Program = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kwok'
 type Start = (
@@ -237,11 +237,15 @@ async function startMember(
   const config = await loadKubeconfig({ file: kubeconfig }, { trusted: true })
   const transport = stack.use(httpTransport(config))
   const client = createClient(transport)
-  // Its last steps: the namespaces, and the built-in roles.
+  // Its last steps: the namespaces, and the built-in roles. kube-controller-manager ends if it is not healthy within 10 s.
   const isReady = async (): Promise<boolean> => {
     const found = await Promise.all([
       client.tryGet(namespaces, { name: 'kube-system' }, { signal }),
       client.tryGet(bindings, { name: 'system:discovery' }, { signal }),
+      transport.request({ method: 'GET', path: '/healthz', signal }).then(async ({ status, body }) => {
+        await Array.fromAsync(body)
+        return status === 200 ? status : undefined
+      }),
     ]).catch(() => [undefined])
     return found.every((one) => one !== undefined)
   }
