@@ -53,3 +53,48 @@ describe('a claim that gets a member', () => {
     end()
   })
 })
+
+describe('a member that stops to answer', () => {
+  it('concerns the workloads of others that do not answer only when failover is frozen by it', () => {
+    let changed: ChangeListener<KubeObject> = () => undefined
+    const silent = { onChange: () => () => undefined }
+    const unreachable: string[] = []
+    const inputs = {
+      ...{ workloads: [], services: silent, claims: silent, namespaces: silent },
+      ...{ tenantPlacements: silent, adminPlacements: silent, clusters: silent },
+      members: {
+        onChange: (listener: ChangeListener<KubeObject>) => {
+          changed = listener
+          return () => undefined
+        },
+      },
+      unreachable,
+      get isFailoverFrozen() {
+        return unreachable.length >= 3
+      },
+      workloadKeysConcernedBy: (member: string) => [`on ${member}`],
+      workloadKeysIn: (member: string) => [`on ${member}`],
+    } as unknown as PlacementInputs
+    const visited: string[] = []
+    const end = enqueueChanges(inputs, (key) => visited.push(key))
+    const member = (status: string): KubeObject => ({
+      apiVersion: 'kcp.dev/v1alpha1',
+      kind: 'MemberCluster',
+      metadata: { name: 'm' },
+      status: { conditions: [{ type: 'Reachable', status }] },
+    })
+    const stops = (key: string): string[] => {
+      unreachable.push(key)
+      changed({ key, before: member('True'), after: member('False') })
+      return visited.splice(0)
+    }
+    expect(stops('a')).to.deep.equal(['on a'])
+    expect(stops('b')).to.deep.equal(['on b'])
+    expect(stops('c'), 'frozen now').to.deep.equal(['on c', 'on a', 'on b'])
+    expect(stops('d')).to.deep.equal(['on d'])
+    unreachable.splice(0, 2)
+    changed({ key: 'a', before: member('False'), after: member('True') })
+    expect(visited.splice(0), 'no longer frozen').to.deep.equal(['on a', 'on c', 'on d'])
+    end()
+  })
+})

@@ -2,15 +2,8 @@
 // a change concerns.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { clusterInKey, namespaceKeyOf, parseKey, type DeepReadonly } from '../../client/index.ts'
-import {
-  isPlaceable,
-  matches,
-  placedOnAnnotation,
-  type LogicalCluster,
-  type MemberCluster,
-  type Placement,
-} from '../../crds/index.ts'
-import { memberOfClaim, storageClassOf, unreachableSince, usesClaim } from '../../placement/index.ts'
+import { isPlaceable, matches, placedOnAnnotation, type LogicalCluster, type Placement } from '../../crds/index.ts'
+import { memberOfClaim, storageClassOf, usesClaim } from '../../placement/index.ts'
 import { selects } from './copy-seen.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import { workloadKey } from './workload-key.ts'
@@ -20,6 +13,7 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
   const enqueueAll = (keys: Iterable<string>): void => {
     for (const key of keys) enqueue(key)
   }
+  let isFrozen = inputs.isFailoverFrozen
   const unsubscribe = [
     ...inputs.workloads.map(({ kind, informer }) =>
       informer.onChange(({ key, before, after }) => {
@@ -60,8 +54,10 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
     inputs.members.onChange(({ key, before, after }) => {
       if (decisiveFieldsOf(before) === decisiveFieldsOf(after)) return
       enqueueAll(inputs.workloadKeysConcernedBy(key))
-      // Whether failover is frozen depends on how many of all members do not answer.
-      if (isReachable(before) === isReachable(after)) return
+      // Whether failover is frozen depends on how many of all members do not answer. Few changes of one decide it: where many
+      // members come and go, each of these changes would otherwise concern the workloads of all that are gone.
+      if (isFrozen === inputs.isFailoverFrozen) return
+      isFrozen = inputs.isFailoverFrozen
       for (const lost of inputs.unreachable) if (lost !== key) enqueueAll(inputs.workloadKeysIn(lost))
     }),
     inputs.tenantPlacements.onChange(({ key }) => enqueueAll(inputs.workloadKeysInCluster(clusterInKey(key)))),
@@ -84,11 +80,6 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
 /** Whether an admin's Placement selects this logical cluster. */
 function appliesTo(rule: DeepReadonly<Placement> | undefined, cluster: DeepReadonly<LogicalCluster>): boolean {
   return rule !== undefined && matches(rule.spec?.logicalClusterSelector, cluster.metadata.labels)
-}
-
-/** Undefined if there is no such member. */
-function isReachable(member: DeepReadonly<MemberCluster> | undefined): boolean | undefined {
-  return member && unreachableSince(member) === undefined
 }
 
 /** The fields of a MemberCluster that decisions depend on, as text. */

@@ -9,6 +9,18 @@ describe('the workloads that a change of a member concerns', () => {
       states: { east: 'Serving', west: 'Syncing' },
       expected: ['member east', 'member west', 'unsettled'],
     },
+    { title: 'are not those that start elsewhere', states: { east: 'Applied' }, expected: ['member east'] },
+    {
+      title: 'are those that start elsewhere and wait too long',
+      states: { east: 'Applied' },
+      held: 'it has waited',
+      expected: ['member east', 'unsettled'],
+    },
+    {
+      title: 'are those that have not begun to start',
+      states: { east: 'Assumed' },
+      expected: ['member east', 'unsettled'],
+    },
     { title: 'are those that nothing could take', states: {}, expected: ['unsettled'] },
     {
       title: 'are those that stay because nothing else fits',
