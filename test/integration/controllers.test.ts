@@ -395,6 +395,38 @@ describe('the controllers of logical clusters', function () {
     expect(others).to.deep.equal([])
   })
 
+  it('do not create an aggregated ClusterRole again that is deleted together with those it is made of', async () => {
+    await startLoops()
+    const acme = await createCluster('acme')
+    const rule = (i: number) => ({ apiGroups: ['example.com'], resources: [`things${i}`], verbs: ['get'] })
+    const role = (name: string, more: object): KubeObject => ({
+      ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name } },
+      ...more,
+    })
+    const names = ['sum', ...Array.from({ length: 20 }, (_, i) => `part${i}`)]
+    for (let round = 0; round < 5; round++) {
+      const clusterRoleSelectors = [{ matchLabels: { team: 'a' } }]
+      await acme.create(clusterRoles, role('sum', { aggregationRule: { clusterRoleSelectors }, rules: [] }), { signal })
+      for (const [i, name] of names.slice(1).entries())
+        await acme.create(clusterRoles, role(name, { metadata: { name, labels: { team: 'a' } }, rules: [rule(i)] }), {
+          signal,
+        })
+      await until(acme, clusterRoles, { name: 'sum' }, (one) => JSON.stringify(one?.['rules']).includes('things19'))
+      // As helm uninstall does.
+      await Promise.all(names.toReversed().map((name) => acme.delete(clusterRoles, { name }, { signal })))
+      // The controller has seen all of it when it has aggregated what comes next.
+      const probe = role('probe', { metadata: { name: 'probe', labels: { team: 'b' } }, rules: [rule(0)] })
+      await acme.create(clusterRoles, probe, { signal })
+      const selectors = [{ matchLabels: { team: 'b' } }]
+      const next = role('next', { aggregationRule: { clusterRoleSelectors: selectors }, rules: [] })
+      await acme.create(clusterRoles, next, { signal })
+      await until(acme, clusterRoles, { name: 'next' }, (one) => JSON.stringify(one?.['rules']).includes('things0'))
+      const { items } = await acme.list<KubeObject>(clusterRoles, { signal })
+      expect(items.map(({ metadata }) => metadata.name)).not.to.include('sum')
+      for (const name of ['probe', 'next']) await acme.delete(clusterRoles, { name }, { signal })
+    }
+  })
+
   it('do not decode ClusterRoles that no other one selects', async () => {
     await startLoops()
     const acme = await createCluster('acme')

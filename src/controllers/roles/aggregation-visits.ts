@@ -118,16 +118,19 @@ export class AggregationVisits {
     }
     try {
       const { apiVersion, kind, metadata } = object()
-      const { name = '' } = metadata
+      const { name = '', uid } = metadata
       const config = {
         apiVersion,
         kind,
-        metadata: { name },
+        // With its uid: a role that is deleted meanwhile would otherwise be created again.
+        metadata: { name, ...(uid !== undefined && { uid }) },
         ...(rules.length > 0 && { rules: rules.map(({ rule }) => rule) }),
       }
       await client.patch(clusterRoles, { name }, 'apply', config, { signal, force: true, fieldManager })
       return 'written'
     } catch (error) {
+      // Deleted, or created anew: the next round sees it.
+      if (isStatusError(error, 'Conflict') || isStatusError(error, 'NotFound')) return 'written'
       if (!isStatusError(error, 'Invalid') && !isStatusError(error, 'RequestEntityTooLarge')) throw error
       this.#log.warn('a ClusterRole keeps its rules: the aggregated ones were refused', { ...keys, error })
       return 'refused'
