@@ -215,6 +215,7 @@ export const applications: readonly ApplicationSource[] = [
     refused: 'system-cluster-critical',
   },
   { title: 'KWOK', module: 'sigs.k8s.io/kwok', chart: { path: 'charts/kwok' }, namespace: 'kube-system' },
+  { title: 'Kueue', module: 'sigs.k8s.io/kueue', chart: { path: 'charts/kueue' }, namespace: 'kueue-system' },
 ]
 
 export const unusable: readonly UnusableSource[] = [

@@ -16,6 +16,7 @@ require (
 	github.com/prometheus-operator/prometheus-operator v0.85.0
 	k8s.io/kubernetes v1.34.3
 	sigs.k8s.io/gateway-api v1.4.0
+	sigs.k8s.io/kueue v0.17.0
 	sigs.k8s.io/kwok v0.8.0
 	sigs.k8s.io/mcs-api v0.5.2
 	sigs.k8s.io/metrics-server v0.9.0
