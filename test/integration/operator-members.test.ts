@@ -117,8 +117,8 @@ describe('the operator and its members', function () {
     await client.create(deployments, deployment('marked', { finalizers: [syncerFinalizer('west')] }), { signal })
     const seen = async (member: string): Promise<string> => (await placed.of(member, signal)).join()
     const within = { what: 'the watch to tell', deadlineMs: 30_000 }
-    await waitFor(async () => (await seen('east')) === 'default/decided', within)
-    await waitFor(async () => (await seen('west')) === 'default/marked', within)
+    await waitFor(async () => (await seen('east')) === 'acme/default/decided', within)
+    await waitFor(async () => (await seen('west')) === 'acme/default/marked', within)
     await client.delete(deployments, { namespace: 'default', name: 'decided' }, { signal })
     await waitFor(async () => (await seen('east')) === '', within)
     expect(lists, 'one for each kind').to.equal(workloadKinds.length)

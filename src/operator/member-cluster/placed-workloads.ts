@@ -5,6 +5,7 @@ import { addAmounts, listOf, type Amounts, type Quantity } from '../../apimachin
 import {
   clusterInKey,
   ObjectIndex,
+  parseKey,
   type DeepReadonly,
   type Informer,
   type SharedInformers,
@@ -22,10 +23,10 @@ export class PlacedWorkloads implements Disposable {
     })
   }
 
-  /** `NAMESPACE/NAME` of each workload with something in the member. Waits for the first lists. */
+  /** `CLUSTER/NAMESPACE/NAME` of each workload with something in the member, for people. Waits for the first lists. */
   async of(member: string, signal: AbortSignal): Promise<string[]> {
     await Promise.all(this.#kinds.map(({ informer }) => informer.synced(signal)))
-    return this.#kinds.flatMap(({ byMember }) => [...byMember.of(member)].map(nameOf))
+    return this.#kinds.flatMap(({ byMember }) => [...byMember.keysOf(member)].map(pathOf))
   }
 
   /** The workloads with something in the member. Call it after `of`, which waits for the first lists. */
@@ -60,6 +61,11 @@ function requestsIn(member: string, workload: DeepReadonly<KubeObject>): Amounts
 /** Members that have, or are to have, something of the workload. */
 export function membersOf(workload: DeepReadonly<KubeObject>): string[] {
   return [...new Set([...finalizingMembers(workload), ...membersWithCopy(workload as KubeObject)])]
+}
+
+function pathOf(key: string): string {
+  const { cluster = '', namespace = '', name } = parseKey(key)
+  return `${cluster}/${namespace}/${name}`
 }
 
 /** `NAMESPACE/NAME`, for people. */

@@ -64,7 +64,10 @@ describe('the status of a MemberCluster', () => {
   }
   for (const [placed, message] of [
     [[], 'its state is Draining: no workloads are left there'],
-    [['shop/web', 'shop/api'], 'its state is Draining: workloads are left there: shop/api, shop/web'],
+    [
+      ['acme/shop/web', 'acme/shop/api'],
+      'its state is Draining: workloads are left there: acme/shop/api, acme/shop/web',
+    ],
     [
       ['a/1', 'a/2', 'a/3', 'a/4', 'a/5', 'a/6', 'a/7'],
       'its state is Draining: workloads are left there: a/1, a/2, a/3, a/4, a/5 and 2 more',
