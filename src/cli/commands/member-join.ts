@@ -24,6 +24,5 @@ export function memberJoinCommand(): Command {
       'offer these custom resources of that cluster to logical clusters, in addition to those that it offers already',
       [],
     )
-    .option('--take-over', 'join it even if it belongs to another installation of kcp, which loses it')
     .action(loadedLate(() => import('./run-member-join.ts')))
 }

@@ -14,7 +14,6 @@ interface Flags extends InstallationFlags {
   readonly context?: string
   readonly serviceNetwork: ServiceNetwork
   readonly export: readonly string[]
-  readonly takeOver?: true
 }
 
 /** Runs the command. */
@@ -44,13 +43,17 @@ export async function run(name: string, flags: Flags): Promise<void> {
     clusters,
     serviceNetwork: flags.serviceNetwork,
     exported,
-    takesOver: flags.takeOver === true,
     log,
     signal,
   })
-  const { id } = await joined.catch((error: unknown) => {
+  const { id, takenFrom } = await joined.catch((error: unknown) => {
     throw withAdvice(error, flags.kubeconfig)
   })
+  if (takenFrom !== undefined)
+    console.error(
+      `warning: this cluster belonged to another installation of kcp, whose kube-system has uid "${takenFrom}". It belongs to this one now. ` +
+        'If the other one still exists, delete its MemberCluster: what it runs there stays in separate namespaces until then',
+    )
   console.log(`member cluster "${name}" is registered (id ${id}); watch it with: kubectl get memberclusters ${name}`)
 }
 

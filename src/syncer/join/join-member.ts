@@ -36,8 +36,6 @@ export interface JoinOptions {
   readonly serviceNetwork?: ServiceNetwork
   /** APIs that it exports from now on, besides those it exports already. */
   readonly exported?: readonly ExportedApi[]
-  /** Whether the member may belong to another installation, which loses it. Default false. */
-  readonly takesOver?: boolean
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -45,11 +43,13 @@ export interface JoinOptions {
 export interface JoinedMember {
   /** memberIdOf the uid of its kube-system. */
   readonly id: string
+  /** Another installation that had joined it, by the uid of its kube-system. Both use one identity there from now on. */
+  readonly takenFrom?: string
 }
 
 /**
  * Joins a member. Joining it again under the same name renews everything. Rejects with Conflict if the member is registered
- * under another name, if the name belongs to another member, or if another installation has joined the member.
+ * under another name, or if the name belongs to another member.
  */
 export async function joinMember({
   name,
@@ -57,7 +57,6 @@ export async function joinMember({
   clusters,
   serviceNetwork = 'None',
   exported = [],
-  takesOver = false,
   log,
   signal,
 }: JoinOptions): Promise<JoinedMember> {
@@ -75,7 +74,7 @@ export async function joinMember({
     throw conflict(memberClusters, name, 'it is being deleted: join again when it has gone')
   await untilFormerIsGone(member, signal)
   const installation = await installationOf(clusters, signal)
-  if (!takesOver) await refuseOthers(member, { name, installation }, signal)
+  const takenFrom = await otherOwnerOf(member, installation, signal)
   const known = existing?.spec?.exportedAPIs ?? []
   const added = exported.filter((one) => known.every((other) => definitionName(one) !== definitionName(other)))
   const exportedAPIs = [...known, ...added]
@@ -91,7 +90,7 @@ export async function joinMember({
   await member
     .delete(secrets, { namespace: systemNamespace, name: memberParts.tokenSecret }, { signal })
     .catch(tolerate('NotFound'))
-  return { id: memberIdOf(uid) }
+  return { id: memberIdOf(uid), ...(takenFrom !== undefined && { takenFrom }) }
 }
 
 /** A logical cluster has no nodes: what is placed there would never run. It is easily given by mistake. */
@@ -111,22 +110,16 @@ async function installationOf(clusters: KubeClient, signal: AbortSignal): Promis
   return found?.metadata.uid
 }
 
-/** Two installations would use one identity in the member: whichever leaves would take it from the other. */
-async function refuseOthers(
+/** Which other installation has joined the member last, by the uid of its kube-system. */
+async function otherOwnerOf(
   member: KubeClient,
-  { name, installation }: { readonly name: string; readonly installation: string | undefined },
+  installation: string | undefined,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<string | undefined> {
   const ref = { namespace: systemNamespace, name: memberParts.syncerAccount }
   const account = await member.tryGet<KubeObject>(serviceAccounts, ref, { signal })
   const owner = account?.metadata.annotations?.[installationAnnotation]
-  if (owner !== undefined && installation !== undefined && owner !== installation)
-    throw conflict(
-      memberClusters,
-      name,
-      `this cluster belongs to another installation of kcp (its kube-system has uid "${owner}"): delete its MemberCluster there; ` +
-        'if that installation no longer exists, join with --take-over',
-    )
+  return installation === undefined || owner === installation ? undefined : owner
 }
 
 /** Waits while the namespace of a former registration is being deleted: an identity created in it now would go with it. */

@@ -187,22 +187,15 @@ describe('the operator and two members', function () {
     expect((refused as Error | undefined)?.message).to.contain('registered already, as "east"')
   })
 
-  it('does not let another installation take the member away, unless an admin says so', async () => {
+  it('tells which installation had joined the member before', async () => {
     const memberKubeconfig = await loadKubeconfig({ file: members['east']!.cluster.kubeconfig }, { trusted: true })
-    const joinTo = async (clusters: KubeClient, takesOver: boolean): Promise<unknown> =>
-      await joinMember({ name: 'east', memberKubeconfig, clusters, serviceNetwork: 'Flat', takesOver, log, signal })
-    const refusal = async (): Promise<string> =>
-      await joinTo(up, false).then(
-        () => '',
-        (error: unknown) => (error as Error).message,
-      )
-    expect(await refusal())
-      .to.contain('belongs to another installation')
-      .and.to.contain('--take-over')
-    await joinTo(up, true)
-    expect(await refusal()).to.equal('')
-    await joinTo(host, true)
-    expect(await refusal()).to.contain('belongs to another installation')
+    const takenFrom = async (clusters: KubeClient): Promise<string | undefined> =>
+      (await joinMember({ name: 'east', memberKubeconfig, clusters, serviceNetwork: 'Flat', log, signal })).takenFrom
+    const uidBeside = async (clusters: KubeClient): Promise<string | undefined> =>
+      (await clusters.get<KubeObject>(namespaces, { name: 'kube-system' }, { signal })).metadata.uid
+    expect(await takenFrom(host)).to.equal(undefined)
+    expect(await takenFrom(up)).to.equal(await uidBeside(host))
+    expect(await takenFrom(host)).to.equal(await uidBeside(up))
     await up.delete(memberClusters, { name: 'east' }, { signal })
   })
 
