@@ -150,10 +150,16 @@ export const memberFinalizer = 'kcp.dev/member'
 /** On a MemberCluster, written when it joins: the uid of the member's kube-system, until the first status has it. */
 export const kubeSystemUidAnnotation = 'kcp.dev/kube-system-uid'
 /**
- * On a MemberCluster, and on the syncer's ServiceAccount in the member: which installation joined it, by the uid of the namespace
+ * On a MemberCluster, and on kcp's ServiceAccounts in the member: which installation joined it, by the uid of the namespace
  * kube-system beside its MemberClusters.
  */
 export const installationAnnotation = 'kcp.dev/installation'
+
+/** The installation to which the syncer's ServiceAccount in a member belongs, if it is known to be another one than ours. */
+export function otherOwnerOf(account: KubeObject | undefined, ours: string | undefined): string | undefined {
+  const owner = account?.metadata.annotations?.[installationAnnotation]
+  return ours === undefined || owner === ours ? undefined : owner
+}
 
 // --- The scheduler's decision. ---
 
@@ -176,6 +182,8 @@ export const copyStates = [
   'Fenced',
 ] as const
 export type CopyState = (typeof copyStates)[number]
+/** The states of a copy between its creation and the first time that it serves. */
+export const arrivingStates: readonly CopyState[] = ['Syncing', 'Applied', 'Available']
 
 export interface PlacedCopy {
   readonly state: CopyState

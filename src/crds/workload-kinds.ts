@@ -247,6 +247,11 @@ export function replicasOf(workload: AnyObject): number {
   return typeof value === 'number' ? value : 1
 }
 
+/** Whether its owner has paused the rollout. */
+export function isPaused(workload: AnyObject): boolean {
+  return valueAt(workload, ['spec', 'paused']) === true
+}
+
 /** The pod template of a workload, or a pod in that form; undefined if it has none. */
 export function templateOf(workload: AnyObject): unknown {
   const path = workloadKindOfObject(workload)?.paths.template

@@ -6,6 +6,7 @@ import type { DeepReadonly } from '../client/index.ts'
 import {
   canonicalJson,
   isComplete,
+  isPaused,
   parseAnnotation,
   memberStatusAnnotation,
   placedOn,
@@ -210,10 +211,6 @@ function withoutOurPause(conditions: MemberStatus['conditions'], before: MemberS
       one['reason'] === 'DeploymentPaused' ? before.conditions?.find(({ type }) => type === one.type) : one,
     )
     .filter((one) => one !== undefined)
-}
-
-function isPaused(object: DeepReadonly<KubeObject>): boolean {
-  return ((object['spec'] ?? {}) as { paused?: boolean }).paused === true
 }
 
 /**

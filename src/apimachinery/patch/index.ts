@@ -1,5 +1,5 @@
 export * from './json-patch.ts'
 export * from './merge-patch.ts'
+export { FailedTest, goKind } from './patch-error.ts'
 export * from './replacing-patch.ts'
 export * from './strategic-merge-patch.ts'
-export { FailedTest, goKind } from './patch-error.ts'

@@ -130,7 +130,7 @@ export class AggregationVisits {
       return 'written'
     } catch (error) {
       // Deleted, or created anew: the next round sees it.
-      if (isStatusError(error, 'Conflict') || isStatusError(error, 'NotFound')) return 'written'
+      if (isStatusError(error, 'Conflict')) return 'written'
       if (!isStatusError(error, 'Invalid') && !isStatusError(error, 'RequestEntityTooLarge')) throw error
       this.#log.warn('a ClusterRole keeps its rules: the aggregated ones were refused', { ...keys, error })
       return 'refused'

@@ -4,11 +4,11 @@ import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/i
 import { tolerate } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import {
-  installationAnnotation,
   installationKeysName,
   locatorAnnotation,
   managedLabel,
   memberParts,
+  otherOwnerOf,
   parseAnnotation,
   systemNamespace,
 } from '../../crds/index.ts'
@@ -50,10 +50,8 @@ export async function removeInstallation(
     await member.delete(namespaces, { name }, { ...(uid && { uid }), signal }).catch(tolerate('NotFound'))
   }
   const account = { namespace: systemNamespace, name: memberParts.syncerAccount }
-  const owner = (await member.tryGet<KubeObject>(core('serviceaccounts'), account, { signal }))?.metadata.annotations?.[
-    installationAnnotation
-  ]
-  if (owner !== undefined && installation !== undefined && owner !== installation) return
+  const found = await member.tryGet<KubeObject>(core('serviceaccounts'), account, { signal })
+  if (otherOwnerOf(found, installation) !== undefined) return
   const keys = { namespace: systemNamespace, name: installationKeysName }
   if ((await member.tryGet(secrets, keys, { signal })) === undefined) {
     await member.delete(namespaces, { name: systemNamespace }, { signal }).catch(tolerate('NotFound'))

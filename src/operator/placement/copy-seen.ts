@@ -7,6 +7,7 @@ import {
   hasEnded,
   isComplete,
   isConditionTrue,
+  isPaused,
   memberAnnotation,
   memberStatusesOf,
   placedOn,
@@ -58,10 +59,6 @@ export function copySeen(workload: CachedObject, member: string, { services, ...
     ...problemIn(reported),
     gone: reported === undefined && !workload.metadata.finalizers?.includes(syncerFinalizer(member)),
   }
-}
-
-function isPaused(workload: CachedObject): boolean {
-  return ((workload['spec'] ?? {}) as { paused?: boolean }).paused === true
 }
 
 /** Why the member does not take the copy, makes no pods of it, or does not get them ready. */

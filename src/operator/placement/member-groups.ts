@@ -1,7 +1,7 @@
 // Which workloads a change of a member concerns: those with something there, and those that may still go there.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
-import { hasEnded, heldAnnotation, isPlaceable, placedOn, type CopyState } from '../../crds/index.ts'
+import { arrivingStates, hasEnded, heldAnnotation, isPlaceable, placedOn } from '../../crds/index.ts'
 import type { Gate } from '../../placement/index.ts'
 
 /** The group of workloads that move, are held, divided or nowhere: any member may take them. */
@@ -11,8 +11,6 @@ export const unsettledGroup = 'unsettled'
 export function memberGroup(member: string): string {
   return `member ${member}`
 }
-
-const onTheWayIn: readonly CopyState[] = ['Syncing', 'Applied', 'Available']
 
 /**
  * The groups of a workload. It is settled if each copy that it should have serves, or its only one is on the way to serve: that
@@ -24,7 +22,7 @@ export function memberGroupsOf(workload: DeepReadonly<KubeObject>): string[] {
     copies.length > 0 &&
     // A divided workload may have a part on any member.
     copies.every(([, { replicas }]) => replicas === undefined) &&
-    copies.every(([, { state }]) => state === 'Serving' || (copies.length === 1 && onTheWayIn.includes(state))) &&
+    copies.every(([, { state }]) => state === 'Serving' || (copies.length === 1 && arrivingStates.includes(state))) &&
     workload.metadata.annotations?.[heldAnnotation] === undefined
   const members = copies.map(([member]) => memberGroup(member))
   return isSettled || hasEnded(workload) || !isPlaceable(workload) ? members : [...members, unsettledGroup]

@@ -1,5 +1,5 @@
 // The next decision for one workload: where it should run, and the next step of the move there. Pure.
-import { lostAfterMs, type CopyState, type PlacedCopy, type PlacedOn } from '../../crds/index.ts'
+import { arrivingStates, lostAfterMs, type PlacedCopy, type PlacedOn } from '../../crds/index.ts'
 import { decide, failoverInMs, move, type Choice, type Decision, type Strategy } from '../../placement/index.ts'
 import type { Observed } from './observe.ts'
 
@@ -59,7 +59,6 @@ export function plan(observed: Observed, options: PlanOptions): Plan {
 
 /** How long a copy may be on its way in before the states that it passes are written. */
 const wayInMs = 3000
-const wayIn: readonly CopyState[] = ['Syncing', 'Applied', 'Available']
 
 /**
  * For how many milliseconds a step need not be written, because only states on the way in change, which nothing but the copy
@@ -71,7 +70,8 @@ function passesForMs(before: PlacedOn, after: PlacedOn, nowMs: number): number |
   for (const [member, copy] of Object.entries(after)) {
     const was = before[member]
     if (was === copy) continue
-    if (was === undefined || !wayIn.includes(was.state) || !wayIn.includes(copy.state)) return undefined
+    if (was === undefined || !arrivingStates.includes(was.state) || !arrivingStates.includes(copy.state))
+      return undefined
     if (partOf(was) !== partOf(copy)) return undefined
     leftMs = Math.min(leftMs ?? Infinity, Date.parse(was.since ?? '') + wayInMs - nowMs)
   }

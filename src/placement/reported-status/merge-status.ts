@@ -1,5 +1,6 @@
 // The status of an object that is in several members, merged from what each member reports. Pure.
 import {
+  arrivingStates,
   canonicalJson,
   sourceOf,
   type MemberStatus,
@@ -148,14 +149,14 @@ function addFailure(
   member: string,
   { reported, copies }: Pick<MergeInput, 'reported' | 'copies'>,
 ): void {
-  if (!arriving.includes(copies[member]?.state ?? '')) return
+  const { state } = copies[member] ?? {}
+  if (state === undefined || !arrivingStates.includes(state)) return
   const failure = reported[member]?.conditions?.find(({ type, status }) => type === failureType && status === 'True')
   if (failure !== undefined && !found.has(failureType))
     found.set(failureType, { ...failure, message: `${member}: ${failure['message'] ?? ''}` })
 }
 
 const failureType = 'ReplicaFailure'
-const arriving: readonly string[] = ['Syncing', 'Applied', 'Available']
 
 function syncedCondition(
   message: string,

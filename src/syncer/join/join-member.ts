@@ -11,6 +11,7 @@ import {
   memberClusters,
   memberIdOf,
   memberParts,
+  otherOwnerOf,
   systemNamespace,
   type ExportedApi,
   type MemberCluster,
@@ -74,7 +75,8 @@ export async function joinMember({
     throw conflict(memberClusters, name, 'it is being deleted: join again when it has gone')
   await untilFormerIsGone(member, signal)
   const installation = await installationOf(clusters, signal)
-  const takenFrom = await otherOwnerOf(member, installation, signal)
+  const account = { namespace: systemNamespace, name: memberParts.syncerAccount }
+  const takenFrom = otherOwnerOf(await member.tryGet<KubeObject>(serviceAccounts, account, { signal }), installation)
   const known = existing?.spec?.exportedAPIs ?? []
   const added = exported.filter((one) => known.every((other) => definitionName(one) !== definitionName(other)))
   const exportedAPIs = [...known, ...added]
@@ -108,18 +110,6 @@ async function installationOf(clusters: KubeClient, signal: AbortSignal): Promis
     .tryGet<KubeObject>(namespaces, { name: 'kube-system' }, { signal })
     .catch(tolerate('Forbidden'))
   return found?.metadata.uid
-}
-
-/** Which other installation has joined the member last, by the uid of its kube-system. */
-async function otherOwnerOf(
-  member: KubeClient,
-  installation: string | undefined,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const ref = { namespace: systemNamespace, name: memberParts.syncerAccount }
-  const account = await member.tryGet<KubeObject>(serviceAccounts, ref, { signal })
-  const owner = account?.metadata.annotations?.[installationAnnotation]
-  return installation === undefined || owner === installation ? undefined : owner
 }
 
 /** Waits while the namespace of a former registration is being deleted: an identity created in it now would go with it. */
