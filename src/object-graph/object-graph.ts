@@ -45,12 +45,18 @@ export interface SelectedObject {
   readonly object: () => KubeObject
 }
 
+/** An object that was deleted. Its uid may belong to a second object: copies from members keep the uid that a member chose. */
+export interface DeletedObject extends ObjectKey {
+  readonly kind: string
+  readonly uid: string
+}
+
 /** Called while changes are applied: must return quickly and must not throw. */
 export interface GraphObserver {
   /** An object was loaded, or its owners, finalizers or deletionTimestamp changed. */
   onChanged(key: ObjectKey): void
-  /** An object was deleted. Its uid is never used again. */
-  onDeleted(cluster: string, uid: string): void
+  /** An object was deleted. */
+  onDeleted(object: DeletedObject): void
   /** An object was deleted, or no longer names these owners: an owner may have waited for that. */
   onOwnersRemoved(cluster: string, namespace: string, owners: readonly OwnerReference[]): void
 }
@@ -71,7 +77,10 @@ export interface ObjectGraph {
    * objects of its own namespace only. The cost does not depend on the number of dependents.
    */
   isBlocked(owner: ObjectKey, uid: string, signal: AbortSignal): Promise<boolean>
-  /** The resource of a kind; undefined if the logical cluster does not serve it. */
+  /**
+   * The resource of a kind; undefined if the logical cluster does not serve it in this version. Also knows `configmap`, as
+   * client-go's RESTMapper does: owner references with such kinds count in every cluster.
+   */
   resourceOf(
     cluster: string,
     kind: { apiVersion: string; kind: string },
@@ -86,6 +95,6 @@ export interface ObjectGraph {
   ): Promise<readonly SelectedObject[]>
   /** The ResourceQuotas of a namespace whose status is not up to date, with the status that they should have. */
   outdatedQuotas(cluster: string, namespace: string, signal: AbortSignal): Promise<readonly KubeObject[]>
-  /** The namespace of the object with this uid; undefined if the resource has no such object. */
+  /** The namespace of the object with this uid; undefined if the resource has no such object. Looks at all of them. */
   namespaceOf(cluster: string, resource: string, uid: string, signal: AbortSignal): Promise<string | undefined>
 }

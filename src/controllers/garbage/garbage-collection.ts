@@ -2,18 +2,18 @@
 // logical clusters are served in rotation. Which object owns which is read from the server's memory (ObjectGraph).
 import type { OwnerReference } from '../../apimachinery/meta/index.ts'
 import { clusterInKey } from '../../client/index.ts'
-import type { ObjectKey } from '../../object-graph/index.ts'
+import type { DeletedObject, ObjectKey } from '../../object-graph/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '../../reconcile/index.ts'
 import type { ControllerContext } from '../context/controller-context.ts'
 import { inBatches } from './in-batches.ts'
-import { GoneUids } from './owners.ts'
+import { GoneOwners } from './gone-owners.ts'
 import { releaseIfUnblocked, visitObject, type VisitContext } from './visit-object.ts'
 
 /** What a key of the queue asks for. */
 type Task =
   | { readonly do: 'object'; readonly object: ObjectKey }
   /** An object was deleted: visit its dependents. */
-  | { readonly do: 'gone'; readonly cluster: string; readonly uid: string }
+  | ({ readonly do: 'gone' } & DeletedObject)
   /** A dependent was deleted: this owner may have waited for it. */
   | { readonly do: 'owner'; readonly cluster: string; readonly namespace: string; readonly owner: OwnerReference }
 
@@ -21,15 +21,12 @@ type Task =
 export async function startGarbageCollection(context: ControllerContext): Promise<void> {
   const { graph, cluster: clientOf, log, signal } = context
   using queue = createKeyQueue({ fairnessKey: clusterInKey })
-  const gone = new GoneUids()
+  const gone = new GoneOwners()
   const add = (task: Task): void => queue.add(keyOf(task))
   const enqueue = (object: ObjectKey): void => add({ do: 'object', object })
   const stop = graph.observe({
     onChanged: enqueue,
-    onDeleted: (cluster, uid) => {
-      gone.add(cluster, uid)
-      add({ do: 'gone', cluster, uid })
-    },
+    onDeleted: (object) => add({ do: 'gone', ...object }),
     onOwnersRemoved: (cluster, namespace, owners) => {
       for (const { apiVersion, kind, name, uid } of owners)
         add({ do: 'owner', cluster, namespace, owner: { apiVersion, kind, name, uid } })
@@ -52,6 +49,7 @@ async function runTask(task: Task, context: VisitContext, signal: AbortSignal): 
   switch (task.do) {
     case 'gone': {
       const dependents = await graph.dependents(task.cluster, task.uid, signal)
+      if (dependents.length > 0) context.gone.add(task)
       for await (const dependent of inBatches(dependents, signal)) enqueue(dependent)
       return undefined
     }

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import type { KubeObject, ObjectMeta, OwnerReference } from '../../apimachinery/meta/index.ts'
 import type { GraphObject, ServedResource } from '../../object-graph/index.ts'
-import { GoneUids, isDeletingInForeground, ownersOf } from './owners.ts'
+import { GoneOwners } from './gone-owners.ts'
+import { isDeletingInForeground, ownersOf } from './owners.ts'
 
 describe('the owners of an object', () => {
   const { signal } = new AbortController()
@@ -27,7 +28,8 @@ describe('the owners of an object', () => {
   /** Objects by `NAMESPACE/NAME`; counts the questions. */
   class Cluster {
     asked = 0
-    readonly gone = new GoneUids()
+    readonly gone = new GoneOwners()
+    searched = 0
     readonly #objects: Record<string, ObjectMeta>
     constructor(objects: Record<string, ObjectMeta>) {
       this.#objects = objects
@@ -41,10 +43,11 @@ describe('the owners of an object', () => {
     }
     readonly graph = {
       resourceOf: async (_: string, { kind }: { kind: string }) => ({ ConfigMap: configMaps, Node: nodes })[kind],
-      namespaceOf: async (_: string, _resource: string, uid: string) =>
-        Object.entries(this.#objects)
-          .find(([, metadata]) => metadata.uid === uid)?.[0]
-          .split('/')[0],
+      namespaceOf: async (_: string, _resource: string, uid: string) => {
+        this.searched++
+        const found = Object.entries(this.#objects).find(([, metadata]) => metadata.uid === uid)
+        return found?.[0].split('/')[0]
+      },
     }
     async statesOf(object: GraphObject): Promise<string[]> {
       const owners = await ownersOf(object, this, signal)
@@ -92,25 +95,59 @@ describe('the owners of an object', () => {
       title: 'unresolvable if it is namespaced and the dependent is not',
       owner: reference('ConfigMap', 'solid', 'solid'),
       namespace: '',
-      state: 'unresolvable ()',
+      state: 'unresolvable (shop)',
+    },
+    {
+      title: 'unresolvable if it is namespaced, the dependent is not, and it does not exist',
+      owner: reference('ConfigMap', 'none', 'none'),
+      namespace: '',
+      state: 'unresolvable',
     },
   ]) {
     it(`are ${title}`, async () =>
       expect(await new Cluster(objects).statesOf(dependent(namespace, [owner]))).to.deep.equal([state]))
   }
 
-  it('are looked for once if they are absent', async () => {
+  it('are asked for each time, but searched for once, if they are absent', async () => {
     const cluster = new Cluster(objects)
     const object = dependent('shop', [reference('ConfigMap', 'none', 'none')])
     for (let i = 0; i < 3; i++) expect(await cluster.statesOf(object)).to.deep.equal(['absent'])
-    expect(cluster.asked).to.equal(1)
+    expect(cluster.asked).to.equal(3)
+    expect(cluster.searched).to.equal(1)
   })
 
-  it('are not looked for after their deletion was seen', async () => {
+  const deleted = {
+    cluster: 'id',
+    resource: 'things.example.dev',
+    kind: 'Thing',
+    namespace: 'shop',
+    name: 'x',
+    uid: 'u',
+  }
+  const thing = { apiVersion: 'example.dev/v1', kind: 'Thing', name: 'x', uid: 'u' }
+  for (const { title, owner = thing, namespace = 'shop', state } of [
+    { title: 'absent', state: 'absent' },
+    { title: 'unresolvable from another namespace', namespace: 'other', state: 'unresolvable' },
+    { title: 'unresolvable if the reference has another uid', owner: { ...thing, uid: 'v' }, state: 'unresolvable' },
+    { title: 'unresolvable if the reference has another name', owner: { ...thing, name: 'y' }, state: 'unresolvable' },
+    {
+      title: 'unresolvable if the reference has another group',
+      owner: { ...thing, apiVersion: 'example.com/v1' },
+      state: 'unresolvable',
+    },
+    { title: 'unresolvable if the dependent has no namespace', namespace: '', state: 'unresolvable' },
+  ])
+    it(`are ${title} after their deletion was seen and their kind is no longer served`, async () => {
+      const cluster = new Cluster(objects)
+      cluster.gone.add(deleted)
+      expect(await cluster.statesOf(dependent(namespace, [owner]))).to.deep.equal([state])
+    })
+
+  it('are solid although an object with the same uid was deleted', async () => {
     const cluster = new Cluster(objects)
-    cluster.gone.add('id', 'none')
-    expect(await cluster.statesOf(dependent('shop', [reference('Unknown', 'none', 'none')]))).to.deep.equal(['absent'])
-    expect(cluster.asked).to.equal(0)
+    cluster.gone.add({ cluster: 'id', resource: 'pods', kind: 'Pod', namespace: 'shop', name: 'copy', uid: 'solid' })
+    const object = dependent('shop', [reference('ConfigMap', 'solid', 'solid')])
+    expect(await cluster.statesOf(object)).to.deep.equal(['solid'])
   })
 
   it('wait for dependents only if they have a deletionTimestamp and the finalizer', () => {

@@ -1,8 +1,9 @@
 // The state of the owners that an object names.
-import { LRUCache } from 'lru-cache'
-import type { OwnerReference } from '../../apimachinery/meta/index.ts'
+import type { KubeObject, OwnerReference } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
-import type { GraphObject, ObjectGraph } from '../../object-graph/index.ts'
+import type { GraphObject, ObjectGraph, ServedResource } from '../../object-graph/index.ts'
+import type { GoneOwners } from './gone-owners.ts'
 
 export type OwnerState =
   /** The owner exists and does not wait for its dependents. */
@@ -17,30 +18,20 @@ export type OwnerState =
 export interface Owner {
   readonly reference: OwnerReference
   readonly state: OwnerState
-  /** The reference is invalid: the owner is in this other namespace, or, if empty, a cluster-scoped object names it. */
+  /** The reference is invalid: its owner exists, but in this other namespace. */
   readonly wrongNamespace?: string
-}
-
-/** Uids that no longer exist, so that dependents of one owner do not each ask for it. Bounded. */
-export class GoneUids {
-  readonly #uids = new LRUCache<string, true>({ max: 20_000 })
-
-  /** `resource`: the uid is known to be absent from this resource only; a reference may name another kind. */
-  add(cluster: string, uid: string, resource = ''): void {
-    this.#uids.set(`${cluster}|${resource}|${uid}`, true)
-  }
-  has(cluster: string, uid: string, resource = ''): boolean {
-    return this.#uids.has(`${cluster}|${resource}|${uid}`)
-  }
 }
 
 interface Lookup {
   readonly graph: Pick<ObjectGraph, 'resourceOf' | 'namespaceOf'>
   readonly client: Pick<KubeClient, 'tryGet'>
-  readonly gone: GoneUids
+  readonly gone: GoneOwners
 }
 
-/** The owners of an object. Asks the API for each one that is not known to be gone. Rejects with StatusError. */
+/**
+ * The owners of an object. Asks the API for each one, by kind, namespace, name and uid: neither an earlier deletion of this uid
+ * nor an earlier answer counts, because another object may have the same uid. Rejects with StatusError.
+ */
 export async function ownersOf(object: GraphObject, lookup: Lookup, signal: AbortSignal): Promise<Owner[]> {
   const owners: Owner[] = []
   for (const reference of object.metadata.ownerReferences ?? []) {
@@ -52,23 +43,50 @@ export async function ownersOf(object: GraphObject, lookup: Lookup, signal: Abor
 async function stateOf(
   object: GraphObject,
   reference: OwnerReference,
-  { graph, client, gone }: Lookup,
+  lookup: Lookup,
   signal: AbortSignal,
 ): Promise<Omit<Owner, 'reference'>> {
+  const { graph, gone } = lookup
   const { cluster, namespace } = object.key
-  const { uid, name } = reference
-  if (gone.has(cluster, uid)) return { state: 'absent' }
   const served = await graph.resourceOf(cluster, reference, signal)
-  if (served === undefined) return { state: 'unresolvable' }
-  if (served.namespaced && namespace === '') return { state: 'unresolvable', wrongNamespace: '' }
-  if (gone.has(cluster, uid, served.resource)) return { state: 'absent' }
-  const found = await client.tryGet(served.gvr, { name, ...(served.namespaced && { namespace }) }, { signal })
-  if (found?.metadata.uid === uid) return { state: isDeletingInForeground(found.metadata) ? 'waiting' : 'solid' }
-  const elsewhere = await graph.namespaceOf(cluster, served.resource, uid, signal)
-  if (elsewhere !== undefined) return { state: 'absent', wrongNamespace: elsewhere }
-  // Uids are never used again, so this answer stays true.
-  gone.add(cluster, uid, served.resource)
-  return { state: 'absent' }
+  if (served === undefined) return { state: gone.has(object.key, reference) ? 'absent' : 'unresolvable' }
+  if (served.namespaced && namespace === '')
+    return { state: 'unresolvable', ...(await elsewhere(object, reference, served, lookup, signal)) }
+  const found = await liveOwner(served, { name: reference.name, namespace }, lookup, signal)
+  if (found === 'unreadable') return { state: 'unresolvable' }
+  if (found?.metadata.uid === reference.uid)
+    return { state: isDeletingInForeground(found.metadata) ? 'waiting' : 'solid' }
+  return { state: 'absent', ...(await elsewhere(object, reference, served, lookup, signal)) }
+}
+
+/** The object that has the place of the owner now; `unreadable` if its kind cannot be read, as a TokenReview. */
+async function liveOwner(
+  { gvr, namespaced }: ServedResource,
+  { name, namespace }: { readonly name: string; readonly namespace: string },
+  { client }: Lookup,
+  signal: AbortSignal,
+): Promise<KubeObject | 'unreadable' | undefined> {
+  try {
+    return await client.tryGet(gvr, { name, ...(namespaced && { namespace }) }, { signal })
+  } catch (error) {
+    if (isStatusError(error, 'MethodNotAllowed')) return 'unreadable'
+    throw error
+  }
+}
+
+/** Says in which other namespace the owner is, if it is in one. */
+async function elsewhere(
+  { key: { cluster, namespace } }: GraphObject,
+  { uid }: OwnerReference,
+  { resource }: ServedResource,
+  { graph, gone }: Lookup,
+  signal: AbortSignal,
+): Promise<Pick<Owner, 'wrongNamespace'>> {
+  // A search looks at all objects of the resource: dependents of one absent owner must not each cause one.
+  if (gone.isNowhere(cluster, resource, uid)) return {}
+  const wrongNamespace = await graph.namespaceOf(cluster, resource, uid, signal)
+  if (wrongNamespace === undefined) gone.addNowhere(cluster, resource, uid)
+  return wrongNamespace === undefined || wrongNamespace === namespace ? {} : { wrongNamespace }
 }
 
 /** True while the object is being deleted and waits for its dependents. */

@@ -1,19 +1,21 @@
 // One visit of garbage collection to one object: deletes it when its owners are gone, and handles the finalizers
 // `foregroundDeletion` (dependents go first) and `orphan` (dependents lose this owner).
-import type { ObjectMeta } from '../../apimachinery/meta/index.ts'
-import { tolerate } from '../../apimachinery/status/index.ts'
+import { isDeepStrictEqual } from 'node:util'
+import type { ObjectMeta, OwnerReference } from '../../apimachinery/meta/index.ts'
+import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
 import type { KubeClient, ObjectRef } from '../../client/index.ts'
 import type { GraphObject, ObjectGraph, ObjectKey } from '../../object-graph/index.ts'
 import type { ReconcileResult } from '../../reconcile/index.ts'
 import { decide } from './decide.ts'
 import { inBatches } from './in-batches.ts'
-import { isDeletingInForeground, ownersOf, type GoneUids, type Owner } from './owners.ts'
+import type { GoneOwners } from './gone-owners.ts'
+import { isDeletingInForeground, ownersOf, type Owner } from './owners.ts'
 import { reportWrongOwner } from './report-wrong-owner.ts'
 
 export interface VisitContext {
   readonly graph: ObjectGraph
   readonly client: KubeClient
-  readonly gone: GoneUids
+  readonly gone: GoneOwners
   /** Asks for a visit to another object. */
   readonly enqueue: (key: ObjectKey) => void
 }
@@ -59,7 +61,8 @@ async function applyDecision(
         ? await context.graph.dependents(object.key.cluster, object.metadata.uid ?? '', signal)
         : []
       if (dependents.length === 0) return remove(object, decision.policy, context, signal)
-      if (await isInOwnerCycle(dependents, context, signal)) await stopBlocking(object, context, signal)
+      // The change causes the next visit, which knows the new resourceVersion.
+      if ((await isInOwnerCycle(dependents, context, signal)) && (await stopBlocking(object, context, signal))) return
       return remove(object, 'Foreground', context, signal)
     }
   }
@@ -95,7 +98,10 @@ export async function releaseIfUnblocked(
   await removeFinalizer(object, 'foregroundDeletion', context, signal)
 }
 
-/** Removes this owner from a limited number of dependents per visit, then removes the finalizer `orphan`. */
+/**
+ * Removes this owner from a limited number of dependents per visit, then removes the finalizer `orphan`. Dependents of another
+ * object that has the same uid keep their owner.
+ */
 async function orphanDependents(object: GraphObject, context: VisitContext, signal: AbortSignal): Promise<undefined> {
   const { uid = '' } = object.metadata
   let orphaned = 0
@@ -103,6 +109,7 @@ async function orphanDependents(object: GraphObject, context: VisitContext, sign
     const dependent = await context.graph.get(key, signal)
     const reference = dependent?.metadata.ownerReferences?.find((owner) => owner.uid === uid)
     if (dependent === undefined || reference === undefined) continue
+    if (await meansAnother(reference, object, dependent, context, signal)) continue
     if (orphaned++ === maxOrphaned) {
       context.enqueue(object.key)
       return
@@ -111,6 +118,23 @@ async function orphanDependents(object: GraphObject, context: VisitContext, sign
   }
   await removeFinalizer(object, 'orphan', context, signal)
   return undefined
+}
+
+/** Whether the uid of a reference is this object's, but the reference means another object, which exists and has the same uid. */
+async function meansAnother(
+  reference: OwnerReference,
+  owner: GraphObject,
+  dependent: GraphObject,
+  context: VisitContext,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { cluster, namespace, name } = owner.key
+  const served = await context.graph.resourceOf(cluster, reference, signal)
+  const isReachable = namespace === '' || namespace === dependent.key.namespace
+  if (served?.resource === owner.resource && reference.name === name && isReachable) return false
+  const metadata = { ...dependent.metadata, ownerReferences: [reference] }
+  const [other] = await ownersOf({ ...dependent, metadata }, context, signal)
+  return other?.state === 'solid' || other?.state === 'waiting'
 }
 
 /** Whether a dependent already waits for its own dependents: then both could wait for each other forever. */
@@ -126,11 +150,13 @@ async function isInOwnerCycle(
   return false
 }
 
-async function stopBlocking(object: GraphObject, context: VisitContext, signal: AbortSignal): Promise<void> {
+/** False if the object does not block its owners already. */
+async function stopBlocking(object: GraphObject, context: VisitContext, signal: AbortSignal): Promise<boolean> {
   const { ownerReferences = [] } = object.metadata
-  if (!ownerReferences.some(({ blockOwnerDeletion }) => blockOwnerDeletion === true)) return
+  if (!ownerReferences.some(({ blockOwnerDeletion }) => blockOwnerDeletion === true)) return false
   const unblocked = ownerReferences.map((owner) => ({ ...owner, blockOwnerDeletion: false }))
   await patchMetadata(object, { ownerReferences: unblocked }, context, signal)
+  return true
 }
 
 async function dropOwners(
@@ -167,23 +193,26 @@ async function patchMetadata(
 }
 
 async function remove(
-  { gvr, key, metadata }: GraphObject,
+  object: GraphObject,
   propagationPolicy: 'Background' | 'Foreground' | 'Orphan',
   { client }: VisitContext,
   signal: AbortSignal,
 ): Promise<undefined> {
+  const { gvr, key, metadata } = object
   const { uid, resourceVersion } = metadata
-  // With the resourceVersion: the object may have got another owner since. Not in the foreground, where stopBlocking
-  // may have changed the object a moment ago.
-  await client
-    .delete(gvr, refOf(key), {
-      ...(uid !== undefined && { uid }),
-      ...(propagationPolicy !== 'Foreground' && resourceVersion !== undefined && { resourceVersion }),
-      propagationPolicy,
-      signal,
-    })
-    .catch(tolerate('NotFound'))
-  return undefined
+  const options = { ...(uid !== undefined && { uid }), propagationPolicy, signal }
+  try {
+    // With the resourceVersion: the object may have got another owner since.
+    await client.delete(gvr, refOf(key), { ...options, ...(resourceVersion !== undefined && { resourceVersion }) })
+  } catch (error) {
+    if (isStatusError(error, 'NotFound')) return
+    if (!isStatusError(error, 'Conflict')) throw error
+    const live = await client.tryGet(gvr, refOf(key), { signal })
+    if (live?.metadata.uid !== uid) return
+    if (!isDeepStrictEqual(live?.metadata.ownerReferences, metadata.ownerReferences)) throw error
+    // The owners are the same: frequent changes of the rest must not keep the object forever.
+    await client.delete(gvr, refOf(key), options).catch(tolerate('NotFound'))
+  }
 }
 
 function refOf({ namespace, name }: ObjectKey): ObjectRef {

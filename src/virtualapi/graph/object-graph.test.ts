@@ -111,7 +111,7 @@ describe('the object graph', () => {
       const seen: string[] = []
       graph.observe({
         onChanged: ({ name }) => seen.push(`changed ${name}`),
-        onDeleted: (_, uid) => seen.push(`deleted ${uid}`),
+        onDeleted: ({ uid }) => seen.push(`deleted ${uid}`),
         onOwnersRemoved: (_, namespace, owners) =>
           seen.push(`owners removed ${namespace}/${owners.map(({ name }) => name).join()}`),
       })

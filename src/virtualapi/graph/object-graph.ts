@@ -25,7 +25,7 @@ import type { BaseLayer, ClusterObjects, Entry, Hub, HubEvent } from '../../stor
 import type { ClusterDirectory, ClusterFilter, ClusterOwnership } from '../clusters/index.ts'
 import { builtInResources } from '../resources/builtin-resources.ts'
 import type { Catalog } from '../catalog/catalog.ts'
-import { asBuffer, decodeMetadata, decodeObject } from '../resources/object-bytes.ts'
+import { asBuffer, decodeMetadata, decodeObject, kindOf } from '../resources/object-bytes.ts'
 import { storageKeyOf } from '../resources/resource-definition.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
 import { storageOf } from '../kinds/conversions.ts'
@@ -35,8 +35,8 @@ import { loadUnfinishedClusters } from './load-unfinished-clusters.ts'
 import { QuotaNamespaces, type NamespaceListener } from './quota-namespaces.ts'
 import { linksOf, sameLinks, objectsToCollect } from './object-links.ts'
 
-/** Garbage collection skips these: they have no dependents and no owners that matter, and are most of all changes. */
-const ignored = new Set(['events', 'leases.coordination.k8s.io'])
+/** Garbage collection skips these, as kube-controller-manager does: Events have no owners that matter, and they expire. */
+const ignored = new Set(['events'])
 /** Between two searches for unfinished work, if the store could not answer the first. */
 const searchAgainMs = 5000
 /** How long looking at many objects holds up others. */
@@ -177,7 +177,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   ): Promise<ServedResource | undefined> {
     const { group, version } = parseApiVersion(apiVersion)
     const matches = (info: ResourceInfo): boolean =>
-      info.kind === kind && info.group === group && info.version === version
+      info.group === group && info.version === version && namesKind(kind, info.kind)
     const builtIn = builtInResources().find(matches)
     if (builtIn !== undefined) return servedOf(builtIn)
     const objects = await this.objects(cluster, signal)
@@ -356,10 +356,9 @@ function notifyObserver(observer: GraphObserver, event: HubEvent): void {
   const { entry } = event
   const { key } = entry
   if (ignored.has(key.resource)) return
-  const cluster: ClusterId = key.cluster
   if (event.type === 'DELETED') {
     const last = event.previous ?? entry
-    observer.onDeleted(cluster, last.facts.uid)
+    observer.onDeleted({ ...keyOf(last), kind: kindOf(last.bytes), uid: last.facts.uid })
     notifyOwnersRemoved(observer, last, undefined)
     return
   }
@@ -370,6 +369,11 @@ function notifyObserver(observer: GraphObserver, event: HubEvent): void {
   if (now.owners !== '' || now.deleting) observer.onChanged(keyOf(entry))
   if (previous !== undefined && before !== undefined && before.owners !== now.owners)
     notifyOwnersRemoved(observer, previous, entry)
+}
+
+/** Whether a reference to this kind means that kind: also in lower case. */
+function namesKind(named: string, kind: string): boolean {
+  return named === kind || named === kind.toLowerCase()
 }
 
 /** Notifies of the owners that an object no longer has. */

@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import type { OwnerReference } from '../../apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
-import { asBuffer, decodeMetadata } from '../resources/object-bytes.ts'
+import { asBuffer, decodeMetadata, kindOf } from '../resources/object-bytes.ts'
 
 export interface Links {
   /** The JSON of ownerReferences without brackets; empty if there are none. */
@@ -52,14 +52,15 @@ export function objectsToCollect(objects: ClusterObjects, ignored: ReadonlySet<s
     }
   }
   if (owned.length === 0) return found
-  const byUid = new Map<string, Entry['key']>()
+  const byUid = new Map<string, { key: Entry['key']; kind: string }>()
   for (const [, entries] of objects.written()) {
     // Decoded here instead of read from `facts`, which would stay in memory as long as the objects.
-    for (const { key, bytes } of entries) byUid.set(decodeMetadata(bytes).uid ?? '', key)
+    for (const { key, bytes } of entries) byUid.set(decodeMetadata(bytes).uid ?? '', { key, kind: kindOf(bytes) })
   }
-  const isThere = (entry: Entry, { uid, name }: OwnerReference): boolean => {
+  const isThere = (entry: Entry, { uid, kind, name }: OwnerReference): boolean => {
     const owner = byUid.get(uid)
-    return owner?.name === name && (owner.namespace === '' || owner.namespace === entry.key.namespace)
+    if (owner?.kind !== kind || owner.key.name !== name) return false
+    return owner.key.namespace === '' || owner.key.namespace === entry.key.namespace
   }
   for (const entry of owned) {
     const { ownerReferences = [] } = decodeMetadata(entry.bytes)

@@ -52,6 +52,7 @@ import { withManagedVersions, type ManagedVersions } from './managed-versions.ts
 import { holdQuota } from '../quota/index.ts'
 import { checkDeletePreconditions, checkPreconditions } from './preconditions.ts'
 import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
+import { isFreeUid } from './free-uid.ts'
 import { fromStoreError } from './store-errors.ts'
 
 const generateNameTries = 8
@@ -102,7 +103,10 @@ export interface UpdateOptions {
 type CreateCheck = (target: RegistryTarget, name: string) => Promise<void>
 
 export interface CreateOptions {
-  /** The object is a copy of one that lives elsewhere and keeps its uid and status. */
+  /**
+   * The object is a copy of one that lives elsewhere and keeps its status, and its uid unless another object here has that: then
+   * it gets a new one.
+   */
   readonly keepUid?: boolean
   /** Who owns which fields is said by the object already. */
   readonly keepsManagedFields?: boolean
@@ -183,7 +187,8 @@ export class Registry {
     const { definition, context, signal, namespace } = target
     const { info, strategy } = definition
     if (info.namespaced) object.metadata.namespace = namespace
-    fillNewMeta(object.metadata, { now: context.now, keepUid, hasGeneration: strategy.hasGeneration })
+    const keepsUid = keepUid && isFreeUid(object, { definition, objects: context.objects })
+    fillNewMeta(object.metadata, { now: context.now, keepUid: keepsUid, hasGeneration: strategy.hasGeneration })
     dedupeOwners(object.metadata, context)
     const request = {
       operation: 'CREATE',

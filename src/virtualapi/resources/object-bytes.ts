@@ -139,6 +139,14 @@ export function decodeMetadata(bytes: Uint8Array): ObjectMeta {
   return JSON.parse(buffer.toString('utf8', from, endOfObject(buffer, from).at)) as ObjectMeta
 }
 
+/** The kind of an object, without decoding the object. */
+export function kindOf(bytes: Uint8Array): string {
+  // Kinds are identifiers: no character is escaped.
+  const start = '{"kind":"'.length
+  const buffer = asBuffer(bytes)
+  return buffer.toString('latin1', start, buffer.indexOf(0x22, start))
+}
+
 const managersStart = Buffer.from(',"managedFields":[')
 
 /** Like decodeMetadata, but skips managedFields: they are as large as all the rest, and readFacts runs for every object. */

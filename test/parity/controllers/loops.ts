@@ -148,6 +148,25 @@ export const loopRows: readonly Row[] = [
     await session.until(maps('$NS', 'of-wide'), gone)
     await session.delete('/api/v1/namespaces/far-$ID', undefined, quiet)
   }),
+  row('garbage: a cluster-scoped object with an owner in a namespace stays, and an Event tells', async (session) => {
+    const one = await owner(session, map('up-owner', '$NS'))
+    await session.create(space('up-$ID'), quiet)
+    await session.patch('/api/v1/namespaces/up-$ID', { metadata: { ownerReferences: [one] } }, 'merge', quiet)
+    const events = `/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dup-$ID`
+    const told = ({ body }: Answer): boolean => valueAt(body, 'items.0.reason') === 'OwnerRefInvalidNamespace'
+    await session.untilQuiet(events, told)
+    const { body } = await session.get(events, quiet)
+    for (const field of ['type', 'message', 'involvedObject.kind', 'involvedObject.namespace', 'metadata.namespace'])
+      session.note(field, valueAt(body, `items.0.${field}`) ?? null)
+    await session.delete(maps('$NS', 'up-owner'), undefined, quiet)
+    // A dependent that goes shows that the owner's deletion was handled.
+    const two = await owner(session, map('up-second', '$NS'))
+    await session.create(map('up-sign', '$NS', { ownerReferences: [two] }), quiet)
+    await session.delete(maps('$NS', 'up-second'), undefined, quiet)
+    await session.untilQuiet(maps('$NS', 'up-sign'), gone)
+    await session.get('/api/v1/namespaces/up-$ID')
+    await session.delete('/api/v1/namespaces/up-$ID', undefined, quiet)
+  }),
   row('ClusterRoles are aggregated, and again when a part changes', async (session) => {
     const role = (name: string, rest: JsonObject): Manifest => ({
       apiVersion: 'rbac.authorization.k8s.io/v1',

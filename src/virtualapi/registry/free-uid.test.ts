@@ -1,0 +1,74 @@
+// Copies of members' objects, whose uid a member chose.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import type { ClusterId, ClusterName, KubeObject, ObjectMeta } from '../../apimachinery/meta/index.ts'
+import { WorkBudget } from '../../apimachinery/work-budget/index.ts'
+import { createHub, type ClusterObjects } from '../../store/hub/index.ts'
+import { openSqliteStore } from '../../store/sqlite/index.ts'
+import { createAdmission } from '../admission/admission.ts'
+import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
+import { Conversions } from '../conversion/conversions.ts'
+import { readFacts, stampRevision } from '../resources/object-bytes.ts'
+import { Registry, type RegistryTarget } from './registry.ts'
+
+const conversions = new Conversions({ outbound: { post: () => Promise.reject(new Error('there are no webhooks')) } })
+const registry = new Registry({ admission: createAdmission({ plugins: [] }), conversions })
+const { signal } = new AbortController()
+
+describe('a copy of an object in a member', () => {
+  const stack = new AsyncDisposableStack()
+  let objects: ClusterObjects
+
+  before(async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'kcp-uids-'))
+    stack.defer(() => rm(directory, { recursive: true }))
+    const store = stack.use(await openSqliteStore({ file: join(directory, 'objects.db') }))
+    const hub = stack.use(await createHub(store, { stamp: stampRevision, readFacts, signal }))
+    objects = await hub.cluster('copies1' as ClusterId, { signal })
+  })
+  after(() => stack.disposeAsync())
+
+  function target(resource: string, namespace: string): RegistryTarget {
+    const definition = new ClusterCatalog().findBuiltIn({ group: '', version: 'v1', resource })
+    if (definition === undefined) throw new Error(`${resource} are not built in`)
+    const cluster = {
+      ...{ name: 'copies' as ClusterName, id: objects.cluster, uid: 'u', owners: [], deleting: false },
+      creationTimestamp: '2025-01-01T00:00:00Z',
+    }
+    const user = { name: 'alice', groups: [], extra: {}, realm: { kind: 'host' } } as const
+    const context = {
+      ...{ cluster, objects, user, dryRun: false, fieldManager: '', warnings: [], now: Date.now() },
+      work: new WorkBudget(),
+    }
+    return { definition, signal, namespace, context }
+  }
+  const copy = async (metadata: ObjectMeta, namespace = 'a'): Promise<string | undefined> => {
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [{ name: 'c', image: 'x' }] } }
+    return (await registry.create(target('pods', namespace), pod, { keepUid: true })).object.metadata.uid
+  }
+  const owned = async (name: string, owner: { kind: string; name: string; uid: string }): Promise<void> => {
+    const metadata = { name, ownerReferences: [{ apiVersion: 'v1', ...owner }] }
+    const object: KubeObject = { apiVersion: 'v1', kind: 'ConfigMap', metadata }
+    await registry.create(target('configmaps', 'a'), object)
+  }
+
+  it('keeps a uid that nothing else has', async () =>
+    expect(await copy({ name: 'one', uid: 'first' })).to.equal('first'))
+
+  it('gets a new uid if an object of its kind has that one, in any namespace', async () => {
+    expect(await copy({ name: 'two', uid: 'first' })).not.to.equal('first')
+    expect(await copy({ name: 'two', uid: 'first' }, 'b')).not.to.equal('first')
+  })
+
+  it('gets a new uid if objects name that one as the uid of another owner', async () => {
+    await owned('child', { kind: 'ReplicationController', name: 'web', uid: 'taken' })
+    expect(await copy({ name: 'thief', uid: 'taken' })).not.to.equal('taken')
+  })
+
+  it('keeps its uid if it is created again and its dependents are still there', async () => {
+    await owned('claim', { kind: 'Pod', name: 'again', uid: 'second' })
+    expect(await copy({ name: 'again', uid: 'second' })).to.equal('second')
+  })
+})

@@ -1,0 +1,62 @@
+// Compares what garbage collection leaves of random graphs of owners with what kube-controller-manager leaves.
+import { expect } from 'chai'
+import { diceOf } from '../generated/dice.ts'
+import { startTwoServers, type TwoServers } from '../support/two-servers.ts'
+import { isLongRun, waitFor } from '../../support/index.ts'
+import { BuiltGraph, randomGraph } from './owner-graphs.ts'
+
+const firstSeed = Number(process.env['KCP_SEED'] ?? 1)
+const graphs = isLongRun ? 40 : 6
+const size = 30
+const deletions = isLongRun ? 8 : 4
+const atOnce = 6
+
+describe('garbage collection of random graphs', function () {
+  this.timeout(isLongRun ? 1_200_000 : 180_000)
+  let servers: TwoServers
+  before(async () => {
+    servers = await startTwoServers({ name: 'owners', controllerManager: true })
+  })
+  after(() => servers[Symbol.asyncDispose]())
+
+  it(`leaves what a real cluster leaves, ${graphs} graphs of ${size} objects`, async () => {
+    for (let first = firstSeed; first < firstSeed + graphs; first += atOnce) {
+      const seeds = Array.from({ length: Math.min(atOnce, firstSeed + graphs - first) }, (_, i) => first + i)
+      const played = await Promise.allSettled(seeds.map(compareGraph))
+      for (const one of played) if (one.status === 'rejected') throw one.reason
+    }
+  })
+
+  async function compareGraph(seed: number): Promise<void> {
+    const graph = randomGraph(diceOf(seed), `graph-${seed}`, { size, deletions })
+    const sides = [new BuiltGraph(servers.real, graph), new BuiltGraph(servers.ours, graph)] as const
+    await Promise.all(sides.map((side) => side.build()))
+    await settle(sides, `${seed}-built`)
+    for (const [i, deletion] of graph.deletions.entries()) {
+      await Promise.all(sides.map((side) => side.delete(deletion)))
+      await settle(sides, `${seed}-deleted-${i}`)
+    }
+  }
+
+  /** Waits until both have the same objects, and still have them after the collectors were seen at work twice more. */
+  async function settle([real, ours]: readonly [BuiltGraph, BuiltGraph], what: string): Promise<void> {
+    let before = ''
+    let attempt = 0
+    let states: readonly Record<string, string>[] = []
+    const probe = async (): Promise<boolean> => {
+      const name = `sentinel-${what}-${attempt++}`
+      const until = (condition: () => Promise<boolean>): Promise<unknown> =>
+        waitFor(condition, { what: name, deadlineMs: 60_000, intervalMs: 50 })
+      await Promise.all([real, ours].map((side) => side.sentinel(name, until)))
+      states = await Promise.all([real.state(), ours.state()])
+      const [now, same] = states.map((state) => JSON.stringify(Object.entries(state).sort()))
+      const settled = now === same && now === before
+      before = now ?? ''
+      return settled
+    }
+    await waitFor(probe, { what: `equal objects (${what})`, deadlineMs: 30_000, intervalMs: 10 }).catch(() => {
+      expect(states[1], what).to.deep.equal(states[0])
+      throw new Error(`the objects of "${what}" do not settle`)
+    })
+  }
+})
