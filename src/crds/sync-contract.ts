@@ -101,6 +101,8 @@ export const managedLabel = 'kcp.dev/managed'
 export const servingLabel = 'kcp.dev/serving'
 /** On copies: the content hash of what the syncer applied, so that fields it no longer sets are removed. */
 export const appliedAnnotation = 'kcp.dev/applied'
+/** On copies that server-side apply could not write: they are created and updated instead. */
+export const replacedAnnotation = 'kcp.dev/replaced'
 /**
  * On copies of workloads: the content hash of the upstream spec. A generation would not do: upstream it also counts
  * changes of annotations, including the syncer's own.
@@ -114,6 +116,7 @@ export const namespaceAnnotation = 'kcp.dev/namespace'
 const downstreamAnnotations: ReadonlySet<string> = new Set([
   locatorAnnotation,
   appliedAnnotation,
+  replacedAnnotation,
   sourceAnnotation,
   templateChangesAnnotation,
   namespaceAnnotation,

@@ -18,6 +18,7 @@ import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { deleteNamespacesOf } from './visit-namespace.ts'
 import { clearError, clearedMemberStatus, clearReport, patchWithoutReport, reportError } from './member-status.ts'
+import { isRepeatedKey, replaceCopy, wasReplaced } from './replace-copy.ts'
 import { accountReferences, referencesOf, type Reference } from './references.ts'
 import { gvrs } from './resources/resources.ts'
 import { isScaled } from './scaled.ts'
@@ -144,8 +145,18 @@ async function writeCopy(
 ): Promise<void> {
   if (current?.metadata.deletionTimestamp !== undefined)
     throw conflict(gvrs[resource], ref.name, 'the copy in the member is still being deleted')
+  const replaced = { desired, uid: current?.metadata.uid }
+  if (wasReplaced(current)) {
+    await replaceCopy(downstream, resource, replaced, ref, signal)
+    return
+  }
   const options = { fieldManager: syncerFieldManager, force: true, signal }
-  await downstream.patch(gvrs[resource], ref, 'apply', desired, options)
+  try {
+    await downstream.patch(gvrs[resource], ref, 'apply', desired, options)
+  } catch (error) {
+    if (!isRepeatedKey(error)) throw error
+    await replaceCopy(downstream, resource, replaced, ref, signal)
+  }
 }
 
 /** Gives a copy those fields of the upstream status from which its controller goes on, as long as it has none of its own. */

@@ -22,7 +22,8 @@ export function confineAffinity({ affinity }: PodSpec, clusterId: ClusterId): bo
   return changed
 }
 
-function termsOf(affinity: unknown): Record<string, unknown>[] {
+/** The terms of podAffinity and podAntiAffinity. */
+export function termsOf(affinity: unknown): Record<string, unknown>[] {
   if (!isJsonObject(affinity)) return []
   return [affinity['podAffinity'], affinity['podAntiAffinity']].filter(isJsonObject).flatMap((kind) => {
     const required = listOf(kind['requiredDuringSchedulingIgnoredDuringExecution'])

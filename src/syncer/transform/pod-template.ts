@@ -44,6 +44,14 @@ const hostName = 'KUBERNETES_SERVICE_HOST'
 const portName = 'KUBERNETES_SERVICE_PORT'
 const namespaceField = 'metadata.namespace'
 
+interface ReplacedField {
+  container: string
+  name: string
+  valueFrom: unknown
+  /** How many variables with a value and this name come before it, because names may repeat; absent: none. */
+  before?: number
+}
+
 /** The recorded changes. Absent fields mean that nothing was changed. */
 interface Changes {
   /** Content hash of the upstream template: the same in every member. */
@@ -63,7 +71,7 @@ interface Changes {
   /** The tenant's dnsPolicy and dnsConfig; null if not set. */
   dns?: { policy: string | null; config: unknown }
   /** Variables whose fieldRef metadata.namespace was replaced by a value, with the original valueFrom. */
-  fields?: { container: string; name: string; valueFrom: unknown }[]
+  fields?: ReplacedField[]
   /** Downward API volumes ask for an annotation instead of metadata.namespace. */
   volumes?: true
   /** Projected tokens that got our audience: the indexes of volume and source, and the tenant's audience or null. */
@@ -225,21 +233,26 @@ function removeEnvironment(spec: PodSpec, changes: Changes): void {
 
 function replaceFields(spec: PodSpec, { namespace }: PodContext, changes: Changes): void {
   for (const container of containersOf(spec)) {
+    const withValue = new Map<string, number>()
     for (const variable of container.env ?? []) {
-      if (variable.valueFrom?.fieldRef?.fieldPath !== namespaceField) continue
       const { name, valueFrom } = variable
-      ;(changes.fields ??= []).push({ container: container.name, name, valueFrom })
-      delete variable.valueFrom
-      variable.value = namespace
+      if (valueFrom?.fieldRef?.fieldPath === namespaceField) {
+        const before = withValue.get(name) ?? 0
+        ;(changes.fields ??= []).push({ container: container.name, name, valueFrom, ...(before > 0 && { before }) })
+        delete variable.valueFrom
+        variable.value = namespace
+      }
+      if (variable.valueFrom === undefined) withValue.set(name, (withValue.get(name) ?? 0) + 1)
     }
   }
 }
 
 function restoreFields(spec: PodSpec, changes: Changes): void {
-  for (const { container, name, valueFrom } of changes.fields ?? []) {
+  // The last one first: the others before it still have values, and are counted.
+  for (const { container, name, valueFrom, before = 0 } of (changes.fields ?? []).toReversed()) {
     const variable = containersOf(spec)
       .find((candidate) => candidate.name === container)
-      ?.env?.find((candidate) => candidate.name === name && candidate.valueFrom === undefined)
+      ?.env?.filter((candidate) => candidate.name === name && candidate.valueFrom === undefined)[before]
     if (variable === undefined) continue
     delete variable.value
     variable.valueFrom = valueFrom as NonNullable<typeof variable.valueFrom>

@@ -19,6 +19,7 @@ import {
   syncerFieldManager,
 } from '../../crds/index.ts'
 import { managedByLabel } from './slice-labels.ts'
+import { removeDerivedSelectors } from './label-keys.ts'
 import { podTemplateUp } from './pod-template.ts'
 import type { PodSpec, PodTemplate } from './pod-types.ts'
 
@@ -51,6 +52,9 @@ export function podUp(
 ): KubeObject {
   const restored = podTemplateUp(cloneJson(pod) as KubeObject & PodTemplate)
   const { labels, annotations } = metadataUp(restored.metadata)
+  removeDerivedSelectors(restored.spec, labels)
+  // The server adds them with a subresource only.
+  delete restored.spec['ephemeralContainers']
   relabel(labels, owner)
   const { name, uid, generateName, creationTimestamp } = pod.metadata
   const metadata: ObjectMeta = {

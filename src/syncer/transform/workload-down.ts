@@ -14,6 +14,7 @@ import {
   type PlacedCopy,
 } from '../../crds/index.ts'
 import { copyMetadata, type OwnerCluster } from './down.ts'
+import { removeDerivedSelectors } from './label-keys.ts'
 import { podTemplateDown, sourceHash, type PodContext } from './pod-template.ts'
 import type { PodSpec, PodTemplate } from './pod-types.ts'
 
@@ -50,6 +51,7 @@ export function workloadDown(
   if (kind === 'Job') removeGenerated(spec)
   if (kind === 'CronJob') markJobs(spec, isLeaving)
   if (kind === 'StatefulSet') markClaims(spec)
+  if (kind === 'Pod') removeDerivedSelectors(spec, object.metadata.labels)
   if (isLeaving || decided?.paused) pauseRollout(kind, spec)
   const replicas = (current?.['spec'] as { replicas?: number } | undefined)?.replicas
   // As in any cluster, the tenant's own change of the spec counts until the autoscaler acts again.
@@ -101,12 +103,28 @@ function changedPod(live: PodSpec, wanted: PodSpec): PodSpec {
     if (images.has(container.name)) container['image'] = images.get(container.name)
   for (const field of ['activeDeadlineSeconds', 'terminationGracePeriodSeconds'])
     if (wanted[field] !== undefined) live[field] = wanted[field]
+  if (gatesOf(live).length > 0) takeDirectives(live, wanted)
   const tolerations = [live, wanted].flatMap(({ tolerations: list }) =>
     Array.isArray(list) ? (list as unknown[]) : [],
   )
   const distinct = new Map(tolerations.map((one) => [canonicalJson(one), one]))
   if (distinct.size > 0) live['tolerations'] = [...distinct.values()]
   return live
+}
+
+const gatesOf = (spec: PodSpec): readonly { name?: string }[] =>
+  Array.isArray(spec['schedulingGates']) ? (spec['schedulingGates'] as { name?: string }[]) : []
+
+/** Until the last gate is removed, a pod may be told more about the nodes that it needs. */
+function takeDirectives(live: PodSpec, wanted: PodSpec): void {
+  const kept = new Set(gatesOf(wanted).map(({ name }) => name))
+  const gates = gatesOf(live).filter(({ name }) => kept.has(name))
+  if (gates.length > 0) live['schedulingGates'] = gates
+  else delete live['schedulingGates']
+  if (wanted['nodeSelector'] !== undefined)
+    live['nodeSelector'] = { ...(live['nodeSelector'] as object | undefined), ...(wanted['nodeSelector'] as object) }
+  const { nodeAffinity } = (wanted['affinity'] ?? {}) as { nodeAffinity?: unknown }
+  if (nodeAffinity !== undefined) live['affinity'] = { ...(live['affinity'] as object | undefined), nodeAffinity }
 }
 
 /** What the API server of the member generates again; and its time to live, which only the upstream Job has. */

@@ -54,6 +54,12 @@ describe('the patch of a pod in its member', () => {
       patch: { spec: { schedulingGates: [{ name: 'a', $patch: 'delete' }] } },
     },
     {
+      title: 'tells a pod without gates nothing about its nodes',
+      from: { spec: { nodeSelector: { disk: 'fast' } } },
+      to: { spec: { nodeSelector: { disk: 'fast', gpu: 'yes' } } },
+      patch: undefined,
+    },
+    {
       title: 'changes resources on resize only',
       subresource: 'resize',
       to: { spec: { containers: [{ ...containers[0], resources: { requests: { cpu: '2' } } }, containers[1]] } },

@@ -1,6 +1,7 @@
 // The strategic merge patch by which a change of an upstream pod is made in its member.
 import { isDeepStrictEqual } from 'node:util'
 import { cloneJson, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
+import { replacingPatch } from '../../apimachinery/patch/index.ts'
 import { forbidden } from '../../apimachinery/status/index.ts'
 import { isAnnotationForMembers, isLocalAnnotation, isOwnLabel, placedOnAnnotation } from '../../crds/index.ts'
 
@@ -105,6 +106,7 @@ function specPatch(subresource: string, old: Pod, next: Pod, live: Pod): Patch |
           ]),
         ),
         schedulingGates: removedGates(old, next),
+        ...(isGated(live) && directivesPatch(next, live)),
       })
     case 'resize':
       return someOf(containersPatch(old, next, 'resources'))
@@ -113,6 +115,29 @@ function specPatch(subresource: string, old: Pod, next: Pod, live: Pod): Patch |
     default:
       return undefined
   }
+}
+
+function isGated({ spec }: Pod): boolean {
+  return (spec.schedulingGates ?? []).length > 0
+}
+
+/**
+ * Until the last gate is removed, labels and affinity of nodes may be added. They are compared with the pod in the member, so that
+ * the write that removes the gate also brings what an earlier write did not.
+ */
+function directivesPatch(next: Pod, live: Pod): Patch {
+  const [wanted, known] = [directivesOf(next), directivesOf(live)]
+  const isSelected = Object.entries(wanted.nodeSelector).every(([label, value]) => known.nodeSelector[label] === value)
+  const isSameAffinity = isDeepStrictEqual(wanted.nodeAffinity, known.nodeAffinity)
+  return {
+    ...(!isSelected && { nodeSelector: wanted.nodeSelector }),
+    ...(!isSameAffinity && { affinity: { nodeAffinity: replacingPatch(known.nodeAffinity, wanted.nodeAffinity) } }),
+  }
+}
+
+function directivesOf({ spec }: Pod): { readonly nodeSelector: Patch; readonly nodeAffinity: Patch } {
+  const { nodeSelector = {}, affinity } = spec as { nodeSelector?: Patch; affinity?: { nodeAffinity?: Patch } }
+  return { nodeSelector, nodeAffinity: affinity?.nodeAffinity ?? {} }
 }
 
 function containersPatch(old: Pod, next: Pod, field: 'image' | 'resources'): Patch {

@@ -1,0 +1,319 @@
+// Manifests that an API server accepts run in a member as if they were applied there directly: generated ones, each also created
+// in a namespace of its own in the same member. Upstream is an ordinary API server, which derives what a member derives, too.
+import { expect } from 'chai'
+import fc from 'fast-check'
+import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
+import { sharedInformers, type KubeClient } from '../../../src/client/index.ts'
+import { placedOnAnnotation } from '../../../src/crds/index.ts'
+import { gvrs } from '../../../src/syncer/resources/resources.ts'
+import { startSyncer } from '../../../src/syncer/syncer.ts'
+import { podTemplateUp } from '../../../src/syncer/transform/pod-template.ts'
+import { createUpstream } from '../../../src/syncer/upstream.ts'
+import { createLogger } from '../../../src/telemetry/index.ts'
+import { podPatch } from '../../../src/virtualapi/members/pod-patch.ts'
+import { startCluster, waitFor } from '../../support/index.ts'
+import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
+import { simulateKubelet } from './played-member.ts'
+
+const namespace = 'shop'
+const direct = 'direct'
+const signal = new AbortController().signal
+const placed = { [placedOnAnnotation]: JSON.stringify({ east: { state: 'Serving' } }) }
+type Resource = keyof typeof gvrs
+type Spec = Record<string, unknown> & { containers: { env?: { name: string }[] }[] }
+
+// What create accepts, also where server-side apply does not: repeated names, ports, addresses and Secrets.
+const variables = fc.array(
+  fc.oneof(
+    fc.record({ name: fc.constantFrom('A', 'B'), value: fc.constantFrom('1', '2', '$(A)') }),
+    fc.record({
+      name: fc.constantFrom('A', 'B'),
+      valueFrom: fc.constant({ fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.namespace' } }),
+    }),
+  ),
+  { minLength: 1, maxLength: 5 },
+)
+const ports = fc.array(fc.record({ containerPort: fc.constantFrom(80, 81), protocol: fc.constantFrom('TCP', 'UDP') }), {
+  minLength: 1,
+  maxLength: 3,
+})
+const aliases = fc.array(
+  fc.record({ ip: fc.constantFrom('10.1.1.1', '10.1.1.2'), hostnames: fc.constantFrom(['a'], ['b', 'c']) }),
+  { minLength: 1, maxLength: 3 },
+)
+// What a server derives from the labels of a pod.
+const keys = fc.record(
+  {
+    matchLabelKeys: fc.constantFrom(['pod-template-hash'], ['tier'], ['tier', 'pod-template-hash'], ['absent']),
+    mismatchLabelKeys: fc.constantFrom(['zone'], ['zone', 'absent-too']),
+  },
+  { requiredKeys: [] },
+)
+const labelSelector = fc.constantFrom(
+  { matchLabels: { app: 'web' } },
+  { matchExpressions: [{ key: 'app', operator: 'Exists' }] },
+  { matchLabels: { app: 'web' }, matchExpressions: [{ key: 'zone', operator: 'NotIn', values: ['z'] }] },
+  {},
+)
+const term = fc
+  .tuple(keys, labelSelector, fc.constantFrom(undefined, ['other']))
+  .map(([some, selector, namespaces]) => ({
+    topologyKey: 'kubernetes.io/hostname',
+    labelSelector: selector,
+    ...some,
+    ...(namespaces && { namespaces }),
+  }))
+const affinity = fc.record({
+  podAffinity: fc.record({
+    preferredDuringSchedulingIgnoredDuringExecution: fc.array(
+      term.map((podAffinityTerm) => ({ weight: 1, podAffinityTerm })),
+      { minLength: 1, maxLength: 2 },
+    ),
+  }),
+  podAntiAffinity: fc.record({
+    requiredDuringSchedulingIgnoredDuringExecution: fc.array(term, { minLength: 1, maxLength: 2 }),
+  }),
+})
+const spread = fc
+  .uniqueArray(fc.constantFrom('kubernetes.io/hostname', 'zone'), { minLength: 1, maxLength: 2 })
+  .chain((topologyKeys) =>
+    fc.tuple(
+      ...topologyKeys.map((topologyKey) =>
+        fc.tuple(keys, labelSelector).map(([{ matchLabelKeys }, selector]) => ({
+          maxSkew: 1,
+          topologyKey,
+          whenUnsatisfiable: 'ScheduleAnyway',
+          labelSelector: selector,
+          ...(matchLabelKeys && { matchLabelKeys }),
+        })),
+      ),
+    ),
+  )
+const podSpecs = fc.record(
+  {
+    containers: fc
+      .record({ env: variables, ports }, { requiredKeys: [] })
+      .map((some) => [{ name: 'main', image: 'example/any:1', ...some }]),
+    hostAliases: aliases,
+    imagePullSecrets: fc.array(fc.record({ name: fc.constantFrom('s', 't') }), { minLength: 1, maxLength: 3 }),
+    affinity,
+    topologySpreadConstraints: spread,
+  },
+  { requiredKeys: ['containers'] },
+)
+const labels = { app: 'web', tier: 'front', zone: 'a' }
+
+/** The fields of a pod that the manifest decides, and what the server derives from them. */
+function seen(pod: KubeObject): unknown {
+  const { containers, affinity: near, ...spec } = pod['spec'] as Spec
+  const fields = ['hostAliases', 'imagePullSecrets', 'topologySpreadConstraints', 'nodeSelector', 'schedulingGates']
+  const hash = pod.metadata.labels?.['pod-template-hash'] ?? 'none'
+  const told = {
+    containers: containers.map(({ env, ...one }) => ({ env, ports: (one as { ports?: unknown }).ports })),
+    near,
+    ...Object.fromEntries(fields.map((field) => [field, spec[field]])),
+  }
+  return JSON.parse(JSON.stringify(told).replaceAll(hash, 'HASH'))
+}
+
+describe('a manifest that an API server accepts', function () {
+  this.timeout(90_000)
+  const ids = oneCluster('acme')
+  const down = `${ids.id}-${namespace}`
+  const stack = new AsyncDisposableStack()
+  const life = new AbortController()
+  let up: KubeClient
+  let east: KubeClient
+
+  before(async function () {
+    this.timeout(300_000)
+    const log = createLogger({ level: (process.env['KCP_TEST_LOG'] as 'debug' | undefined) ?? 'error' })
+    const flags = { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount,LimitRanger'] }
+    up = await clientOf(stack.use(await startCluster({ name: 'up', flags })).kubeconfig, stack)
+    east = await clientOf(stack.use(await startCluster({ name: 'east', controllerManager: true })).kubeconfig, stack)
+    simulateKubelet(east, { subnet: '10.91.0', signal: life.signal })
+    const informers = sharedInformers(asWildcard(up, 'acme'), { allClusters: true, log, signal: life.signal })
+    const syncer = startSyncer({
+      member: { name: 'east', id: 'eastmember', serviceNetwork: 'Flat' },
+      upstream: createUpstream({ informers, client: () => up, ids }),
+      downstream: east,
+      apiAddress: { host: 'kcp.example', port: 7443 },
+      log,
+      signal: life.signal,
+    })
+    stack.defer(async () => {
+      life.abort()
+      await syncer[Symbol.asyncDispose]()
+    })
+    for (const [client, name] of [
+      [up, namespace],
+      [east, direct],
+    ] as const)
+      await client.create(gvrs.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }, { signal })
+    await until('the ServiceAccount', () =>
+      east.tryGet(gvrs.serviceaccounts, { namespace: direct, name: 'default' }, { signal }),
+    )
+  })
+  after(async function () {
+    this.timeout(60_000)
+    await stack.disposeAsync()
+  })
+
+  const until = <T>(what: string, attempt: () => Promise<T | undefined | false>): Promise<T> =>
+    waitFor(async () => (await attempt()) || undefined, { what, deadlineMs: 45_000 })
+  /** Creates it upstream for the member, and in the member itself. */
+  async function createBoth(resource: Resource, { metadata, ...content }: KubeObject): Promise<void> {
+    const annotated = { ...metadata, namespace, annotations: placed }
+    await up.create(gvrs[resource], { ...content, metadata: annotated }, { signal })
+    await east.create(gvrs[resource], { ...content, metadata: { ...metadata, namespace: direct } }, { signal })
+  }
+  /** The pod whose name begins so, where it runs: upstream, as it is in the member, and the one that was applied directly. */
+  async function podsOf(prefix: string): Promise<[KubeObject, KubeObject, KubeObject] | undefined> {
+    const found = await Promise.all(
+      (
+        [
+          [up, namespace],
+          [east, down],
+          [east, direct],
+        ] as const
+      ).map(async ([client, space]) =>
+        (await client.list<KubeObject>(gvrs.pods, { namespace: space, signal })).items.filter(
+          ({ metadata: { name = '', deletionTimestamp } }) =>
+            (name === prefix || name.startsWith(`${prefix}-`)) && deletionTimestamp === undefined,
+        ),
+      ),
+    )
+    const [shown, live, same] = found.map(([pod]) => pod)
+    return found.every(({ length }) => length === 1) && shown && live && same ? [shown, live, same] : undefined
+  }
+  function expectAlike(title: string, [shown, live, same]: readonly [KubeObject, KubeObject, KubeObject]): void {
+    const given = live as KubeObject & Parameters<typeof podTemplateUp>[0]
+    const { affinity: near } = JSON.parse(JSON.stringify(given.spec).replaceAll(`"${ids.id}-`, '"')) as Spec
+    const restored = podTemplateUp(given)
+    const inMember = { ...restored, spec: { ...restored.spec, affinity: near } }
+    expect(seen(inMember), `${title} in the member`).to.deep.equal(seen(same))
+    expect(seen(shown), `${title} upstream`).to.deep.equal(seen(same))
+  }
+
+  const specs = fc.sample(podSpecs, { seed: 20, numRuns: 24 })
+  it('runs as a Deployment: repeated keys, and selectors that depend on labels', async () => {
+    const deployment = (index: number): KubeObject => ({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: `d${index}` },
+      spec: {
+        selector: { matchLabels: { app: 'web' } },
+        template: { metadata: { labels }, spec: specs[index] },
+      },
+    })
+    for (const index of specs.keys()) await createBoth('deployments', deployment(index))
+    for (const [index, spec] of specs.entries()) {
+      const title = JSON.stringify(spec)
+      expectAlike(title, await until(`pods of d${index}: ${title}`, () => podsOf(`d${index}`)))
+    }
+  })
+  it('runs as a bare pod', async () => {
+    for (const [index, spec] of specs.entries())
+      await createBoth('pods', { apiVersion: 'v1', kind: 'Pod', metadata: { name: `p${index}`, labels }, spec })
+    for (const [index, spec] of specs.entries()) {
+      const title = JSON.stringify(spec)
+      expectAlike(title, await until(`pod p${index}: ${title}`, () => podsOf(`p${index}`)))
+    }
+  })
+  it('reaches a workload that runs, and what others own there stays', async () => {
+    const template = (env: unknown[]): object => ({
+      metadata: { labels: { app: 'updated' } },
+      spec: { containers: [{ name: 'main', image: 'example/any:1', env }] },
+    })
+    const spec = { selector: { matchLabels: { app: 'updated' } }, template: template([{ name: 'A', value: '1' }]) }
+    await createBoth('deployments', { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'u' }, spec })
+    await until('its pods', () => podsOf('u'))
+    const ref = { namespace: down, name: 'u' }
+    const foreign = { metadata: { annotations: { 'example.com/admin': 'x' } }, spec: { minReadySeconds: 1 } }
+    await east.patch(gvrs.deployments, ref, 'merge', foreign, { fieldManager: 'admin', signal })
+    const own = { namespace, name: 'u' }
+    for (const env of [
+      [
+        { name: 'A', value: '1' },
+        { name: 'A', value: '2' },
+        { name: 'B', value: '1' },
+      ],
+      [
+        { name: 'B', value: '2' },
+        { name: 'B', value: '3' },
+      ],
+      [{ name: 'A', value: '3' }],
+      [],
+    ]) {
+      const patch = { spec: { template: template(env) } }
+      await up.patch(gvrs.deployments, own, 'merge', patch, { signal })
+      await until(`variables ${JSON.stringify(env)}`, async () => {
+        const copy = await east.get<KubeObject>(gvrs.deployments, ref, { signal })
+        const { env: live = [] } = (copy['spec'] as { template: { spec: Spec } }).template.spec.containers[0] ?? {}
+        return JSON.stringify(live.filter(({ name }) => !name.startsWith('KUBERNETES_'))) === JSON.stringify(env)
+      })
+    }
+    const copy = await east.get<KubeObject>(gvrs.deployments, ref, { signal })
+    expect(copy.metadata.annotations).to.include({ 'example.com/admin': 'x' })
+    expect(copy.metadata.annotations).to.have.property('deployment.kubernetes.io/revision')
+  })
+  it('is told where it may run while it is gated', async () => {
+    const required = { nodeSelectorTerms: [{ matchExpressions: [{ key: 'gpu', operator: 'Exists' }] }] }
+    const preferred = [{ weight: 1, preference: { matchExpressions: [{ key: 'ssd', operator: 'Exists' }] } }]
+    const nodeAffinity = {
+      requiredDuringSchedulingIgnoredDuringExecution: required,
+      preferredDuringSchedulingIgnoredDuringExecution: preferred,
+    }
+    const gated = {
+      containers: [{ name: 'main', image: 'example/any:1' }],
+      schedulingGates: [{ name: 'a.example/one' }, { name: 'b.example/two' }],
+      nodeSelector: { disk: 'fast' },
+    }
+    const changes = [
+      { spec: { nodeSelector: { gpu: 'yes' } } },
+      { spec: { affinity: { nodeAffinity }, tolerations: [{ key: 'gpu', operator: 'Exists' }] } },
+      { spec: { schedulingGates: [{ name: 'b.example/two' }], nodeSelector: { flavor: 'x' } } },
+      { spec: { schedulingGates: [] } },
+    ]
+    await createBoth('pods', { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'gated' }, spec: gated })
+    await until('the gated pods', () => podsOf('gated'))
+    for (const change of changes)
+      for (const [client, space] of [
+        [up, namespace],
+        [east, direct],
+      ] as const)
+        await client.patch(gvrs.pods, { namespace: space, name: 'gated' }, 'merge', change, { signal })
+    const pods = await until('the pods without gates', async () => {
+      const found = await podsOf('gated')
+      return found?.every((pod) => (pod['spec'] as { nodeName?: string }).nodeName !== undefined) && found
+    })
+    expectAlike('a gated pod', pods)
+    // As the API server of tenants writes the change of a pod that a member made, in all orders.
+    for (const count of [1, 2, 3, 4]) {
+      const name = `written-${count}`
+      const pod = (await east.create<KubeObject>(
+        gvrs.pods,
+        { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: direct }, spec: gated },
+        { signal },
+      )) satisfies KubeObject
+      let old = pod
+      for (const some of [changes.slice(0, count), changes.slice(count)].filter(({ length }) => length > 0)) {
+        const next = structuredClone(old) as KubeObject & { spec: Record<string, unknown> }
+        for (const { spec } of some)
+          for (const [field, value] of Object.entries(spec))
+            next.spec[field] =
+              field === 'schedulingGates' || field === 'tolerations'
+                ? value
+                : { ...(next.spec[field] as object | undefined), ...value }
+        const ref = { namespace: direct, name }
+        const live = await east.get<KubeObject>(gvrs.pods, ref, { signal })
+        const patch = podPatch({ subresource: '', old, next, live, annotationPrefixes: [] })
+        await east.patch(gvrs.pods, ref, 'strategic', patch, { signal })
+        old = next
+      }
+      const written = await east.get<KubeObject>(gvrs.pods, { namespace: direct, name }, { signal })
+      const [, , same] = pods
+      expect(seen(written), name).to.deep.equal(seen(same))
+    }
+  })
+})
