@@ -19,10 +19,11 @@ import { ensureNamespace } from './down-namespace.ts'
 import { deleteNamespacesOf } from './visit-namespace.ts'
 import { clearError, clearedMemberStatus, clearReport, patchWithoutReport, reportError } from './member-status.ts'
 import { isRepeatedKey, replaceCopy, wasReplaced } from './replace-copy.ts'
+import { reportOtherPorts } from './other-ports.ts'
 import { accountReferences, referencesOf, type Reference } from './references.ts'
 import { gvrs } from './resources/resources.ts'
 import { isScaled } from './scaled.ts'
-import { syncedKindOf, type SyncedKind } from './synced-kinds.ts'
+import { syncedKindOf, syncedKinds, type SyncedKind } from './synced-kinds.ts'
 import {
   downstreamObject,
   downstreamNamespaceOf,
@@ -105,8 +106,10 @@ async function applyObject(
     await deleteCopy(context, kind, current, { namespace, grace: undefined }, signal)
   refuseForeign(kind, current, desired, visit)
   const ref = { namespace, name }
-  if (current === undefined || !isSubset(current, desired))
-    await writeOrReplace(context, kind, { object, current, desired }, ref, signal)
+  if (current === undefined || !isSubset(current, desired)) {
+    if (kind.workload && current === undefined) await applyPreceding(context, visit, signal)
+    await writeOrReplace(context, kind, { object, current, desired, visit }, ref, signal)
+  }
   if (kind.beginsWith) await beginStatus(context, kind, { object, current }, ref, signal)
 }
 
@@ -117,7 +120,7 @@ async function applyObject(
 async function writeOrReplace(
   context: SyncContext,
   kind: SyncedKind,
-  { object, ...copy }: Written & { readonly object: DeepReadonly<KubeObject> },
+  { object, visit, ...copy }: Written & { readonly object: DeepReadonly<KubeObject>; readonly visit: Visit },
   ref: { readonly namespace: string; readonly name: string },
   signal: AbortSignal,
 ): Promise<void> {
@@ -125,7 +128,18 @@ async function writeOrReplace(
   try {
     await writeCopy(context, kind, copy, ref, signal)
   } catch (error) {
-    if (!isStatusError(error, 'Invalid') || current === undefined || !isOfAnother(current, object)) throw error
+    if (!isStatusError(error, 'Invalid')) throw error
+    const causes = error.status.details?.causes ?? []
+    const fields = causes.map(({ field = '' }) => field)
+    const less = kind.withoutRefused?.(desired, fields)
+    if (less !== undefined) {
+      // Each time, the member may name one of the refused fields only.
+      await writeOrReplace(context, kind, { object, current, desired: less, visit }, ref, signal)
+      const given = await context.downstream.get<KubeObject>(gvrs[kind.resource], ref, { signal })
+      await reportOtherPorts(context, object, given, visit, signal)
+      return
+    }
+    if (current === undefined || !isOfAnother(current, object)) throw error
     await deleteCopy(context, kind, current, { namespace: ref.namespace, grace: undefined }, signal)
     await writeCopy(context, kind, { current: undefined, desired }, ref, signal)
   }
@@ -246,6 +260,15 @@ function accountAutomount(
 
 function podSpecOf(workload: DeepReadonly<KubeObject>): DeepReadonly<PodSpec> | undefined {
   return (templateOf(workload) as { spec?: DeepReadonly<PodSpec> } | undefined)?.spec
+}
+
+/** Applies what must be in the namespace before its first pod. What an old member does not allow stays out. */
+async function applyPreceding(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
+  for (const kind of syncedKinds.filter(({ precedesPods }) => precedesPods))
+    for (const { metadata } of context.upstreamIn(kind.resource, visit.cluster, visit.namespace))
+      await visitObject(context, kind, { ...visit, kind: kind.resource, name: metadata.name ?? '' }, signal).catch(
+        tolerate('Forbidden'),
+      )
 }
 
 /** Applies what the pods refer to before the workload, so that no pod starts without it. */

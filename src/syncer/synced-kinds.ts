@@ -15,7 +15,13 @@ import type { NamespaceView } from './namespace-view.ts'
 import { scaleTargetOf } from './references.ts'
 import type { ResourceName } from './resources/resources.ts'
 import { claimDown, networkPolicyDown, specDown } from './transform/dependents-down.ts'
-import { contentDown, serviceAccountDown, serviceDown, type OwnerCluster } from './transform/down.ts'
+import {
+  contentDown,
+  serviceAccountDown,
+  serviceDown,
+  withoutRefusedPorts,
+  type OwnerCluster,
+} from './transform/down.ts'
 import type { PodContext } from './transform/pod-template.ts'
 import { workloadDown, type CopyNow } from './transform/workload-down.ts'
 
@@ -34,6 +40,10 @@ export interface SyncedKind {
     context: PodContext,
     now: CopyNow,
   ) => KubeObject
+  /** The copy without what the member refuses in these fields, if it can do without. */
+  readonly withoutRefused?: (copy: KubeObject, refusedFields: readonly string[]) => KubeObject | undefined
+  /** It exists before the first pod of its namespace. */
+  readonly precedesPods?: true
   /**
    * A workload: a finalizer delays its deletion upstream until nothing of it is left in the member, and its copy is deleted
    * in the foreground. Objects that its pod template refers to are applied before it and deleted after it.
@@ -73,7 +83,8 @@ export const syncedKinds: readonly SyncedKind[] = [
     // Every cluster has its own Service `kubernetes`. In pods this name leads to the API of the logical cluster.
     wanted: ({ metadata }, view) =>
       view.servicesWanted && !(metadata.name === 'kubernetes' && metadata.namespace === 'default'),
-    down: serviceDown,
+    down: (object, owner, _context, { copy }) => serviceDown(object, owner, copy),
+    withoutRefused: withoutRefusedPorts,
   },
   {
     resource: 'configmaps',
@@ -115,6 +126,15 @@ export const syncedKinds: readonly SyncedKind[] = [
     wanted: inNamespace,
     down: specDown,
     status: { summed: [], taken: [], joinsAddresses: true, observes: false },
+  },
+  {
+    // The member's API server applies the defaults and bounds to the pods that its controllers create.
+    resource: 'limitranges',
+    follows: 'namespace',
+    finalizes: false,
+    precedesPods: true,
+    wanted: inNamespace,
+    down: specDown,
   },
   { resource: 'networkpolicies', follows: 'namespace', finalizes: false, wanted: inNamespace, down: networkPolicyDown },
   {

@@ -26,7 +26,7 @@ export const syncerRules = [
     resources: ['namespaces', 'configmaps', 'secrets', 'services', 'serviceaccounts', 'persistentvolumeclaims'],
     verbs: [...read, ...write],
   },
-  { apiGroups: [''], resources: ['replicationcontrollers'], verbs: [...read, ...write] },
+  { apiGroups: [''], resources: ['replicationcontrollers', 'limitranges'], verbs: [...read, ...write] },
   {
     apiGroups: ['apps'],
     resources: ['deployments', 'statefulsets', 'daemonsets', 'replicasets'],

@@ -20,6 +20,7 @@ export const gvrs = {
   persistentvolumeclaims: { group: '', version: 'v1', resource: 'persistentvolumeclaims' },
   ingresses: { group: 'networking.k8s.io', version: 'v1', resource: 'ingresses' },
   networkpolicies: { group: 'networking.k8s.io', version: 'v1', resource: 'networkpolicies' },
+  limitranges: { group: '', version: 'v1', resource: 'limitranges' },
   horizontalpodautoscalers: { group: 'autoscaling', version: 'v2', resource: 'horizontalpodautoscalers' },
   poddisruptionbudgets: { group: 'policy', version: 'v1', resource: 'poddisruptionbudgets' },
 } as const satisfies Record<string, GroupVersionResource>

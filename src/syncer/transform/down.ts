@@ -47,28 +47,60 @@ export function copyMetadata(
 }
 
 /** Fields that the API server of the member sets, or that mean nothing in another cluster. */
-const serverSetServiceFields = [
-  'clusterIP',
-  'clusterIPs',
-  'healthCheckNodePort',
-  'ipFamilies',
-  'loadBalancerClass',
-] as const
+const serverSetServiceFields = ['clusterIP', 'clusterIPs', 'ipFamilies'] as const
 
-/** A Service for a member. Its selector also requires that pods take traffic. */
-export function serviceDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster): KubeObject {
+interface ServicePorts {
+  readonly type?: string
+  readonly loadBalancerClass?: string
+  healthCheckNodePort?: number
+  readonly ports?: readonly { readonly name?: string; readonly port?: number; nodePort?: number }[]
+}
+
+/**
+ * A Service for a member. Its selector also requires that pods take traffic. It asks for the node ports that are shown upstream; what
+ * cannot be changed in the present copy stays as it is there.
+ */
+export function serviceDown(
+  object: DeepReadonly<KubeObject>,
+  owner: OwnerCluster,
+  current?: DeepReadonly<KubeObject>,
+): KubeObject {
   const spec = cloneJson(object['spec'] ?? {}) as Record<string, unknown> & {
     clusterIP?: string
     selector?: Record<string, string>
-    ports?: { nodePort?: number }[]
   }
   const headless = spec.clusterIP === 'None'
   for (const field of [...serverSetServiceFields, ...serviceAddressFields]) Reflect.deleteProperty(spec, field)
   if (headless) spec.clusterIP = 'None'
-  for (const port of spec.ports ?? []) delete port.nodePort
+  keepFixed(spec, current?.['spec'] ?? {})
   if (spec.selector && Object.keys(spec.selector).length > 0)
     spec.selector = { ...spec.selector, [servingLabel]: 'true' }
   return { apiVersion: object.apiVersion, kind: object.kind, metadata: copyMetadata(object, owner), spec }
+}
+
+/** The class of a load balancer, and the port of its health check, cannot be changed while the type stays. */
+function keepFixed(spec: Record<string, unknown>, current: ServicePorts): void {
+  if (current.type !== 'LoadBalancer' || spec['type'] !== 'LoadBalancer') return
+  if (current.loadBalancerClass !== spec['loadBalancerClass']) {
+    if (current.loadBalancerClass === undefined) delete spec['loadBalancerClass']
+    else spec['loadBalancerClass'] = current.loadBalancerClass
+  }
+  if (current.healthCheckNodePort && spec['healthCheckNodePort'])
+    spec['healthCheckNodePort'] = current.healthCheckNodePort
+}
+
+/** A Service without the node ports that the member has refused; undefined if it has refused something else. */
+export function withoutRefusedPorts(copy: KubeObject, refusedFields: readonly string[]): KubeObject | undefined {
+  const changed = cloneJson(copy)
+  const spec = (changed['spec'] ?? {}) as ServicePorts
+  const refused = new Set(refusedFields)
+  const ports = (spec.ports ?? []).filter(
+    ({ nodePort }, index) => nodePort !== undefined && refused.has(`spec.ports[${index}].nodePort`),
+  )
+  for (const port of ports) delete port.nodePort
+  const isHealthRefused = spec.healthCheckNodePort !== undefined && refused.has('spec.healthCheckNodePort')
+  if (isHealthRefused) delete spec.healthCheckNodePort
+  return ports.length > 0 || isHealthRefused ? changed : undefined
 }
 
 const tokenType = 'kubernetes.io/service-account-token'

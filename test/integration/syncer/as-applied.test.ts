@@ -257,6 +257,121 @@ describe('a manifest that an API server accepts', function () {
     expect(copy.metadata.annotations).to.include({ 'example.com/admin': 'x' })
     expect(copy.metadata.annotations).to.have.property('deployment.kubernetes.io/revision')
   })
+  it('gets the defaults and bounds of its namespace', async () => {
+    const limits = [
+      {
+        type: 'Container',
+        default: { cpu: '200m', memory: '64Mi' },
+        defaultRequest: { cpu: '100m' },
+        max: { cpu: '1', memory: '1Gi' },
+      },
+    ]
+    const limitRange = { apiVersion: 'v1', kind: 'LimitRange', metadata: { name: 'bounds' }, spec: { limits } }
+    await createBoth('limitranges', limitRange)
+    await until('the LimitRange', () => east.tryGet(gvrs.limitranges, { namespace: down, name: 'bounds' }, { signal }))
+    const deployment = (name: string, resources: object): KubeObject => ({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name },
+      spec: {
+        selector: { matchLabels: { app: name } },
+        template: {
+          metadata: { labels: { app: name } },
+          spec: { containers: [{ name: 'main', image: 'example/any:1', resources }] },
+        },
+      },
+    })
+    for (const [index, resources] of [{}, { limits: { cpu: '300m' } }, { requests: { memory: '1Mi' } }].entries()) {
+      const name = `limited${index}`
+      await createBoth('deployments', deployment(name, resources))
+      const pods = await until(`the pods of ${name}`, () => podsOf(name))
+      const [shown, live, same] = pods.map(
+        (pod) => (pod['spec'] as { containers: { resources: object }[] }).containers[0],
+      )
+      expect(same?.resources).to.have.nested.property('limits.memory', '64Mi')
+      expect(live?.resources).to.deep.equal(same?.resources)
+      expect(shown?.resources).to.deep.equal(same?.resources)
+    }
+    await createBoth('deployments', deployment('large', { requests: { cpu: '2' }, limits: { cpu: '2' } }))
+    for (const [client, space] of [
+      [east, direct],
+      [up, namespace],
+    ] as const)
+      await until(`the refusal in ${space}`, async () =>
+        JSON.stringify(await client.get(gvrs.deployments, { namespace: space, name: 'large' }, { signal })).includes(
+          'maximum cpu usage per Container is 1, but limit is 2',
+        ),
+      )
+    for (const client of [up, east])
+      await client.delete(
+        gvrs.limitranges,
+        { namespace: client === up ? namespace : direct, name: 'bounds' },
+        { signal },
+      )
+    await until('the LimitRange to go', async () => {
+      const found = await east.tryGet(gvrs.limitranges, { namespace: down, name: 'bounds' }, { signal })
+      return found === undefined
+    })
+  })
+  it('has the node ports and the class of its load balancer that it asks for, or an Event says which', async () => {
+    interface Shape {
+      readonly ports: readonly { readonly nodePort?: number }[]
+      readonly loadBalancerClass?: string
+      readonly healthCheckNodePort?: number
+    }
+    const service = (name: string, spec: object, space: string): KubeObject => ({
+      ...{ apiVersion: 'v1', kind: 'Service', metadata: { name, namespace: space } },
+      spec: { selector: { app: 'web' }, ...spec },
+    })
+    const nodePort = (...numbers: number[]): object => ({
+      type: 'NodePort',
+      ports: numbers.map((number, index) => ({ name: `p${index}`, port: 80 + index, nodePort: number })),
+    })
+    const balanced = {
+      ...{ type: 'LoadBalancer', loadBalancerClass: 'example.com/internal', externalTrafficPolicy: 'Local' },
+      ...{ healthCheckNodePort: 31020, ports: [{ port: 80, nodePort: 31021 }] },
+    }
+    await east.create(gvrs.services, service('taken', nodePort(31011), direct), { signal })
+    const wanted: Record<string, object> = {
+      free: nodePort(31010, 31012),
+      partly: nodePort(31013, 31011),
+      balanced,
+      chosen: { type: 'NodePort', ports: [{ port: 80 }] },
+    }
+    for (const [name, spec] of Object.entries(wanted))
+      await up.create(gvrs.services, service(name, spec, namespace), { signal })
+    const copyOf = async (name: string): Promise<Shape> => {
+      const copy = await until(name, () => east.tryGet(gvrs.services, { namespace: down, name }, { signal }))
+      return copy['spec'] as Shape
+    }
+    const portsOf = ({ ports: all }: Shape): unknown[] => all.map(({ nodePort: number }) => number)
+    expect(portsOf(await copyOf('free'))).to.deep.equal([31010, 31012])
+    expect(await copyOf('balanced')).to.deep.include({
+      loadBalancerClass: 'example.com/internal',
+      healthCheckNodePort: 31020,
+    })
+    const chosen = await up.get<KubeObject>(gvrs.services, { namespace, name: 'chosen' }, { signal })
+    expect(portsOf(await copyOf('chosen'))).to.deep.equal(portsOf(chosen['spec'] as Shape))
+    const [kept, other] = portsOf(await copyOf('partly'))
+    expect(kept).to.equal(31013)
+    expect(other).to.not.equal(31011)
+    const event = await until('the Event', async () => {
+      const { items } = await up.list<KubeObject>(
+        { group: '', version: 'v1', resource: 'events' },
+        { namespace, signal },
+      )
+      return items.find((one) => one['reason'] === 'NodePortDiffers')
+    })
+    expect(event['message']).to.contain(`${String(other)} instead of 31011 for port 81/TCP`)
+    // The port becomes free, and the next change of the Service takes it.
+    await east.delete(gvrs.services, { namespace: direct, name: 'taken' }, { signal })
+    const metadata = { labels: { visited: 'true' } }
+    await until('the port that has become free', async () => {
+      await up.patch(gvrs.services, { namespace, name: 'partly' }, 'merge', { metadata }, { signal })
+      metadata.labels.visited += 'e'
+      return portsOf(await copyOf('partly'))[1] === 31011
+    })
+  })
   it('is told where it may run while it is gated', async () => {
     const required = { nodeSelectorTerms: [{ matchExpressions: [{ key: 'gpu', operator: 'Exists' }] }] }
     const preferred = [{ weight: 1, preference: { matchExpressions: [{ key: 'ssd', operator: 'Exists' }] } }]
