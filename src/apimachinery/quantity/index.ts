@@ -1,4 +1,5 @@
 export * from './amounts.ts'
+export * from './parse-amount.ts'
 export * from './pod-total.ts'
 export * from './quantity.ts'
 export * from './suffixes.ts'

@@ -29,18 +29,18 @@ export function podLevelAmounts({ resources }: JsonObject, which: Which): [strin
 /** What all containers need together: containers plus sidecars, or the largest init container if that is more. */
 export function totalOfContainers(spec: JsonObject, which: Which): Map<string, Quantity> {
   const sum = new Map<string, Quantity>()
-  for (const container of objectsIn(spec, 'containers')) add(sum, amountsIn(container, which))
+  for (const container of objectsIn(spec, 'containers')) addAmounts(sum, amountsIn(container, which))
   const sidecars = new Map<string, Quantity>()
   const initial = new Map<string, Quantity>()
   for (const container of objectsIn(spec, 'initContainers')) {
     const own = amountsIn(container, which)
     if (container['restartPolicy'] === 'Always') {
-      add(sum, own)
-      add(sidecars, own)
+      addAmounts(sum, own)
+      addAmounts(sidecars, own)
       raise(initial, sidecars)
     } else {
       const together = new Map(own)
-      add(together, sidecars)
+      addAmounts(together, sidecars)
       raise(initial, together)
     }
   }
@@ -56,10 +56,6 @@ function objectsIn(object: JsonObject, field: string): JsonObject[] {
 function amountsIn({ resources }: JsonObject, which: Which): Map<string, Quantity> {
   const list = isJsonObject(resources) ? resources[which] : undefined
   return amountsOf(isJsonObject(list) ? list : {})
-}
-
-function add(to: Map<string, Quantity>, more: Amounts): void {
-  for (const [name, { nanos, format }] of more) to.set(name, { format, nanos: (to.get(name)?.nanos ?? 0n) + nanos })
 }
 
 function raise(to: Map<string, Quantity>, other: Amounts): void {

@@ -20,13 +20,15 @@ describe('quantities', () => {
     ['-1Gi', '-1Gi'],
     ['+5', '5'],
     ['1u', '1u'],
+    ['.', '0'],
+    ['1.1Gi', '1181116006400m'],
   ] as const)
     it(`${text} is printed as ${canonical}`, () => {
       const quantity = tryQuantity(text)
       expect(quantity && quantityText(quantity)).to.equal(canonical)
     })
 
-  for (const text of ['', 'lots', '1 Gi', '1gi', '--1', '1.2.3', '1e', '0x10', '.'])
+  for (const text of ['', 'lots', '1 Gi', '1gi', '--1', '1.2.3', '1e', '0x10', '.Ei'])
     it(`${JSON.stringify(text)} is not a quantity`, () => expect(tryQuantity(text)).to.equal(undefined))
 
   // As resource.Quantity of apimachinery 0.34.3 prints them.

@@ -1,6 +1,7 @@
 // What Go's decoder says of a body whose values do not fit the built-in types. A real server decodes into Go structs, so
 // for built-in kinds this is the only thing it checks of a value's type.
-import { goNumber, goQuote, quantityError } from '../text/index.ts'
+import { quantityError } from '../quantity/index.ts'
+import { goNumber, goQuote } from '../text/index.ts'
 import { isJsonObject, type JsonValue } from '../meta/index.ts'
 import { NumberLiteral, type LiteralJson } from '../json/index.ts'
 import { fieldSchemaOf } from './property.ts'

@@ -1,2 +1,1 @@
 export * from './go-text.ts'
-export * from './quantity-error.ts'

@@ -1,137 +1,87 @@
-// Quantities such as `1.5Gi` and `100m`, as resource.Quantity reads and compares them.
-import { binarySuffixes, decimalExponents } from '../../quantity/index.ts'
+// Quantities such as `1.5Gi` and `100m`, as resource.Quantity reads, adds and compares them.
+import { maxInt64, nanosOf, parseAmount, quantityError, quantityText, type Amount } from '../../quantity/index.ts'
 import { CelError, CelObject, type CelInt, noSuchOverload, type Value } from '../values/value.ts'
-import { checkedInt, maxInt64 } from '../values/integers.ts'
+import { checkedInt } from '../values/integers.ts'
 
-type Format = 'decimalSI' | 'binarySI' | 'decimalExponent'
+type Form = Pick<Amount, 'value' | 'scale' | 'format' | 'isInt64'>
 
-// Decimal places. More precise values are rounded away from zero.
-const scale = 9
-const unit = 10n ** 9n
-
-/** A quantity in whole billionths. */
+/** A quantity in the form that Go holds it in: whether it is an integer depends on that, not on its amount. */
 export class QuantityValue extends CelObject {
   readonly typeName = 'kubernetes.Quantity'
+  /** In billionths. */
   readonly nanos: bigint
-  readonly #format: Format
+  readonly #form: Form
 
-  constructor(nanos: bigint, format: Format) {
+  constructor(form: Form) {
     super()
-    this.nanos = nanos
-    this.#format = format
+    this.#form = form
+    this.nanos = nanosOf({ ...form, isCanonical: false })
   }
 
   override equalTo(other: Value): boolean | CelError {
     return other instanceof QuantityValue ? this.nanos === other.nanos : noSuchOverload
   }
 
-  /** The sum with another amount, in this quantity's format. */
-  plus(nanos: bigint): QuantityValue {
-    return new QuantityValue(this.nanos + nanos, this.#format)
+  /** The sum with another quantity, or the difference (`sign` -1). Zero takes the format of the other. */
+  plus(other: QuantityValue, sign: 1n | -1n): QuantityValue {
+    const [a, b] = [this.#form, { ...other.#form, value: sign * other.#form.value }]
+    const format = a.value === 0n ? b.format : a.format
+    const sum = a.isInt64 && b.isInt64 ? sumInInt64(a, b) : undefined
+    return new QuantityValue({ ...(sum ?? sumInDecimal(a, b)), format })
   }
 
-  /** The quantity as an integer; undefined if it is not a whole number of at most 64 bits. */
+  /** The quantity as an integer; undefined if Go does not hold it as a whole number of 64 bits: `1000m` and `1Ei` are none. */
   asInt(): CelInt | undefined {
-    if (this.nanos % unit !== 0n) return undefined
-    const value = checkedInt(this.nanos / unit)
-    return value instanceof CelError ? undefined : value
+    const { value, scale, isInt64 } = this.#form
+    if (!isInt64 || scale < 0) return undefined
+    const whole = checkedInt(value * 10n ** BigInt(scale))
+    return whole instanceof CelError ? undefined : whole
   }
 
   asDouble(): number {
-    return Number(this.nanos / unit) + Number(this.nanos % unit) / Number(unit)
+    const { value, scale } = this.#form
+    return Number(value) * powerOfTen(scale)
   }
 
   /** The canonical text. */
   get text(): string {
-    if (this.nanos === 0n) return '0'
-    const sign = this.nanos < 0n ? '-' : ''
-    const size = this.nanos < 0n ? -this.nanos : this.nanos
-    if (this.#format === 'binarySI' && size >= 1024n * unit && size % unit === 0n) return sign + binaryText(size / unit)
-    return sign + decimalText(size, this.#format === 'decimalExponent')
+    return quantityText({ nanos: this.nanos, format: this.#form.format })
   }
 }
 
-function binaryText(whole: bigint): string {
-  let rest = whole
-  let power = 0
-  while (rest % 1024n === 0n && power < binarySuffixes.length - 1) {
-    rest /= 1024n
-    power += 1
-  }
-  return `${String(rest)}${binarySuffixes[power] ?? ''}`
+const isInt64 = (value: bigint): boolean => value <= maxInt64 && value >= -maxInt64 - 1n
+
+/** Undefined if a number on the way does not fit. */
+function sumInInt64(a: Form, b: Form): Omit<Form, 'format'> | undefined {
+  if (b.value === 0n) return a
+  if (a.value === 0n) return b
+  const scale = Math.min(a.scale, b.scale)
+  const [x, y] = [a, b].map((one) => one.value * 10n ** BigInt(one.scale - scale)) as [bigint, bigint]
+  return [x, y, x + y].every(isInt64) ? { value: x + y, scale, isInt64: true } : undefined
 }
 
-function decimalText(size: bigint, exponentForm: boolean): string {
-  let mantissa = size
-  let exponent = -scale
-  while (mantissa % 1000n === 0n && exponent < 18) {
-    mantissa /= 1000n
-    exponent += 3
-  }
-  if (exponent === 0) return String(mantissa)
-  const suffix = Object.entries(decimalExponents).find(([, power]) => power === exponent)?.[0] ?? ''
-  return `${String(mantissa)}${exponentForm ? `e${String(exponent)}` : suffix}`
+function sumInDecimal(a: Form, b: Form): Omit<Form, 'format'> {
+  const scale = Math.min(a.scale, b.scale)
+  const value = a.value * 10n ** BigInt(a.scale - scale) + b.value * 10n ** BigInt(b.scale - scale)
+  return { value, scale, isInt64: false }
 }
 
-const wrongFormat = new CelError(
-  "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-)
-const wrongNumeric = new CelError('unable to parse numeric part of quantity')
-const wrongSuffix = new CelError("unable to parse quantity's suffix")
-const maxDigits = 1000
+/** As Go's math.Pow10, which multiplies two table entries. */
+function powerOfTen(exponent: number): number {
+  const size = Math.abs(exponent)
+  if (size > 323) return exponent > 0 ? Infinity : 0
+  const [large, small] = [Number(`1e${32 * Math.floor(size / 32)}`), Number(`1e${size % 32}`)]
+  if (exponent >= 0) return size > 308 ? Infinity : large * small
+  return Number(`1e-${32 * Math.floor(size / 32)}`) / small
+}
 
 /** Reads a quantity. Errors have the text of those of resource.ParseQuantity. */
 export function parseQuantity(text: string): QuantityValue | CelError {
-  if (text === '') return wrongFormat
-  const match = /^([+-]?)(\d*)(?:\.(\d*))?(.*)$/su.exec(text)
-  const [, sign = '', whole = '', fraction = '', suffix = ''] = match ?? []
-  if (!/^[eEinumkKMGTP]*[-+]?\d*$/.test(suffix)) return wrongFormat
-  if (whole.length + fraction.length > maxDigits) return wrongNumeric
-  const scaled = suffixOf(suffix)
-  if (scaled === undefined) return wrongSuffix
-  return scaledQuantity(sign, whole, fraction, scaled)
-}
-
-interface Suffix {
-  readonly format: Format
-  readonly binary: number
-  readonly decimal: number
-}
-
-function suffixOf(suffix: string): Suffix | undefined {
-  const binary = suffix === '' ? -1 : binarySuffixes.indexOf(suffix)
-  if (binary > 0) return { format: 'binarySI', binary, decimal: 0 }
-  const decimal = Object.hasOwn(decimalExponents, suffix) ? decimalExponents[suffix] : undefined
-  if (decimal !== undefined) return { format: 'decimalSI', binary: 0, decimal }
-  const exponent = /^[eE]([+-]?\d+)$/.exec(suffix)?.[1]
-  if (exponent === undefined || Math.abs(Number(exponent)) > 2 ** 31) return undefined
-  return { format: 'decimalExponent', binary: 0, decimal: Number(exponent) }
-}
-
-function scaledQuantity(
-  sign: string,
-  whole: string,
-  fraction: string,
-  { format, binary, decimal }: Suffix,
-): QuantityValue {
-  const digits = BigInt(`${whole}${fraction}` === '' ? '0' : `${whole}${fraction}`) * 1024n ** BigInt(binary)
-  const power = decimal - fraction.length + scale
-  // As upstream, larger amounts become 2^63-1.
-  const limit = maxInt64 * unit
-  let nanos = power > 40 && digits > 0n ? limit : shifted(digits, power)
-  if (nanos > limit) nanos = limit
-  return new QuantityValue(sign === '-' ? -nanos : nanos, format)
-}
-
-function shifted(digits: bigint, power: number): bigint {
-  if (power >= 0) return digits * 10n ** BigInt(power)
-  if (digits === 0n) return 0n
-  if (-power > maxDigits + 50) return 1n
-  const divisor = 10n ** BigInt(-power)
-  return digits / divisor + (digits % divisor === 0n ? 0n : 1n)
+  const amount = parseAmount(text)
+  return typeof amount === 'string' ? new CelError(quantityError(text)) : new QuantityValue(amount)
 }
 
 /** A whole number as a quantity. */
 export function quantityOfInt(value: CelInt): QuantityValue {
-  return new QuantityValue(BigInt(value) * unit, 'decimalExponent')
+  return new QuantityValue({ value: BigInt(value), scale: 0, format: 'DecimalExponent', isInt64: true })
 }

@@ -32,8 +32,8 @@ function method(
 
 const other = [quantityType]
 
-function sum(name: 'add' | 'sub', sign: bigint): FunctionDeclaration {
-  const run = ofTwo((a, b) => a.plus(sign * b.nanos))
+function sum(name: 'add' | 'sub', sign: 1n | -1n): FunctionDeclaration {
+  const run = ofTwo((a, b) => a.plus(b, sign))
   return {
     name,
     overloads: [

@@ -3,9 +3,14 @@
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
 import { parseApiVersion } from '../../../apimachinery/meta/index.ts'
 import { badRequest } from '../../../apimachinery/status/index.ts'
-import { quantityError } from '../../../apimachinery/text/index.ts'
 import { goStructName, structNamed, type Member, type StructType } from './go-types.ts'
-import { printedQuantity, quantityText, roundUpToMilli, tryQuantity } from '../../../apimachinery/quantity/index.ts'
+import {
+  printedQuantity,
+  quantityError,
+  quantityText,
+  roundUpToMilli,
+  tryQuantity,
+} from '../../../apimachinery/quantity/index.ts'
 import { goMicroTime, goTime } from './times.ts'
 
 class DecodeError extends Error {}
