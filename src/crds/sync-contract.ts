@@ -353,30 +353,49 @@ export interface ServiceMemberStatus {
 
 const clusterIdLength = 10
 
-/** The namespace in a member for a namespace of a logical cluster: `ID-NAMESPACE`. */
-export function downstreamNamespace(id: ClusterId, namespace: string): string {
-  return `${id}-${namespace}`
+/** Most characters of a namespace that follow the id in the name of the namespace in a member, which has at most 63. */
+const maxSuffixLength = 63 - (clusterIdLength + 1)
+const suffixHashLength = 10
+
+/**
+ * What follows the id in the name of a namespace in a member: the upstream name, or if it is too long for that, its beginning and
+ * its hash.
+ */
+export function namespaceSuffix(namespace: string): string {
+  if (namespace.length <= maxSuffixLength) return namespace
+  return `${namespace.slice(0, maxSuffixLength - suffixHashLength - 1)}-${shortHash(`kcp.dev/namespace/${namespace}`)}`
 }
 
-/** The reverse of downstreamNamespace; undefined for a namespace that is not of that form. */
+/** The namespace in a member for a namespace of a logical cluster: `ID-NAMESPACE`, with namespaceSuffix. */
+export function downstreamNamespace(id: ClusterId, namespace: string): string {
+  return `${id}-${namespaceSuffix(namespace)}`
+}
+
+/**
+ * The reverse of downstreamNamespace; undefined for a namespace that is not of that form. `suffix` is the upstream namespace, unless
+ * `isShortened`: then the locator of the namespace has its name.
+ */
 export function parseDownstreamNamespace(
   name: string,
-): { readonly clusterId: ClusterId; readonly namespace: string } | undefined {
+): { readonly clusterId: ClusterId; readonly suffix: string; readonly isShortened: boolean } | undefined {
   const clusterId = tryClusterId(name.slice(0, clusterIdLength))
   if (clusterId === undefined || name[clusterIdLength] !== '-') return undefined
-  return { clusterId, namespace: name.slice(clusterIdLength + 1) }
+  const suffix = name.slice(clusterIdLength + 1)
+  return { clusterId, suffix, isShortened: suffix.length === maxSuffixLength && /-[a-z][a-z2-7]{9}$/.test(suffix) }
 }
-
-/** Longest namespace that can be placed: in the member its name has the id before it, and at most 63 characters. */
-export const maxPlacedNamespaceLength = 63 - (clusterIdLength + 1)
 
 /**
  * Short id of a member, from the uid of its kube-system: 50 bits of SHA-256 in base32, like the ids of logical clusters.
  * Tokens of pods in the member have the audience `CLUSTERID.MEMBERID`.
  */
 export function memberIdOf(kubeSystemUid: string): string {
+  return shortHash(`kcp.dev/membercluster/${kubeSystemUid}`)
+}
+
+/** 50 bits of SHA-256 in base32, beginning with a letter. */
+function shortHash(text: string): string {
   const letters = 'abcdefghijklmnopqrstuvwxyz234567'
-  const digest = createHash('sha256').update(`kcp.dev/membercluster/${kubeSystemUid}`).digest()
+  const digest = createHash('sha256').update(text).digest()
   let id = letters[(digest[0] ?? 0) % 26] ?? 'a'
   for (let i = 1; i < 10; i++) id += letters[(digest[i] ?? 0) & 31] ?? 'a'
   return id

@@ -1,23 +1,17 @@
-// The decision about one workload, with what concerns no single member: volumes, kinds that run once, names that are too long. Pure.
-import { maxPlacedNamespaceLength } from '../crds/index.ts'
+// The decision about one workload, with what concerns no single member: volumes, and kinds that run once. Pure.
 import type { Choice } from './choice.ts'
 import { choose } from './choose.ts'
 import type { Decision, Rejection } from './move/decision.ts'
 import type { Target } from './target.ts'
 
-/** Where the workload should run; a namespace that is too long for members is held. */
+/** Where the workload should run. */
 export function decide(choice: Choice): Decision {
-  const { namespace, current, move: how } = choice
+  const { current, move: how } = choice
   const stays = how === 'stays' ? decideStay(choice) : undefined
   if (stays !== undefined) return { wanted: stays, held: [], rejected: [] }
   const target = targetWithVolumes(choice)
   if ('reason' in target) return undecided(target)
-  if (namespace.length <= maxPlacedNamespaceLength) {
-    const one = how === 'makeBeforeBreak' ? target : onlyOne(target, current)
-    return choose({ ...choice, target: one })
-  }
-  const message = `namespace "${namespace}" has more than ${maxPlacedNamespaceLength} characters`
-  return undecided({ cluster: '', reason: 'NamespaceNameTooLong', message })
+  return choose({ ...choice, target: how === 'makeBeforeBreak' ? target : onlyOne(target, current) })
 }
 
 function undecided(rejection: Rejection): Decision {

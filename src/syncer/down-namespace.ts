@@ -1,11 +1,10 @@
 // Creates the namespace in a member, with the root CA that every pod in it needs.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { conflict, isStatusError, serviceUnavailable, statusError } from '../apimachinery/status/index.ts'
+import { conflict, isStatusError, serviceUnavailable } from '../apimachinery/status/index.ts'
 import {
   clusterLabel,
   locatorAnnotation,
   managedLabel,
-  maxPlacedNamespaceLength,
   namespaceLabelPrefix,
   syncerFieldManager,
   type Locator,
@@ -36,13 +35,7 @@ export async function ensureNamespace(
   const clusterId = upstream.ids.idOf(cluster)
   const name = downstreamNamespaceOf(context, upstreamNamespace)
   if (clusterId === undefined || name === undefined)
-    throw statusError(503, 'ServiceUnavailable', `the id of logical cluster "${cluster}" is not known yet`)
-  if (namespace.length > maxPlacedNamespaceLength)
-    throw statusError(
-      422,
-      'NamespaceNameTooLong',
-      `namespace "${namespace}" has more than ${maxPlacedNamespaceLength} characters: it can't be placed`,
-    )
+    throw serviceUnavailable(`the id of logical cluster "${cluster}" is not known yet`)
   const known = downstreamObject(context, 'namespaces', '', name)
   if (known === undefined) {
     const object = upstreamObject(context, 'namespaces', { cluster, namespace: '', name: namespace })
@@ -61,10 +54,10 @@ export async function ensureNamespace(
     } catch (error) {
       if (!isStatusError(error, 'AlreadyExists')) throw error
       // Our cache may be behind; otherwise the namespace belongs to somebody else.
-      refuseForeign(await downstream.get(gvrs.namespaces, { name }, { signal }), clusterId, name)
+      refuseForeign(await downstream.get(gvrs.namespaces, { name }, { signal }), { clusterId, namespace }, name)
     }
   } else {
-    refuseForeign(known as KubeObject, clusterId, name)
+    refuseForeign(known as KubeObject, { clusterId, namespace }, name)
     const labels = namespaceLabels(context, upstreamNamespace, clusterId)
     const stale = Object.keys(known.metadata.labels ?? {}).filter(
       (label) => label.startsWith(namespaceLabelPrefix) && !(label in labels),
@@ -98,9 +91,16 @@ function namespaceLabels(
   }
 }
 
-function refuseForeign(object: KubeObject, clusterId: string, name: string): void {
-  if (locatorOf(object)?.clusterId !== clusterId)
+function refuseForeign(
+  object: KubeObject,
+  { clusterId, namespace }: { readonly clusterId: string; readonly namespace: string },
+  name: string,
+): void {
+  const locator = locatorOf(object)
+  if (locator?.clusterId !== clusterId)
     throw conflict(gvrs.namespaces, name, 'it exists in the member and is not of this logical cluster')
+  if (locator.name !== namespace)
+    throw conflict(gvrs.namespaces, name, `it exists in the member for namespace "${locator.name}"`)
   if (object.metadata.deletionTimestamp !== undefined)
     throw serviceUnavailable(`namespace "${name}" is still being deleted in the member`)
 }

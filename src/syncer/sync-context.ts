@@ -4,6 +4,7 @@ import type { Clock } from '../async/index.ts'
 import { clusterInKey, keyFor, parseKey, type DeepReadonly, type Informer, type KubeClient } from '../client/index.ts'
 import {
   downstreamNamespace,
+  namespaceSuffix,
   parseDownstreamNamespace,
   tryLocator,
   type ClassKindName,
@@ -173,12 +174,25 @@ export function downstreamObject(
 
 /** The upstream namespace of a namespace in the member; undefined if it is not of a known logical cluster. */
 export function upstreamNamespaceOf(
-  { upstream }: SyncContext,
+  context: SyncContext,
   downstream: string,
 ): { cluster: string; clusterId: ClusterId; namespace: string } | undefined {
   const parsed = parseDownstreamNamespace(downstream)
-  const cluster = parsed === undefined ? undefined : upstream.ids.nameOf(parsed.clusterId)
-  return parsed === undefined || cluster === undefined ? undefined : { cluster, ...parsed }
+  const cluster = parsed === undefined ? undefined : context.upstream.ids.nameOf(parsed.clusterId)
+  if (parsed === undefined || cluster === undefined) return undefined
+  const { clusterId, suffix, isShortened } = parsed
+  const namespace = isShortened ? (wholeName(context, downstream, cluster, suffix) ?? suffix) : suffix
+  return { cluster, clusterId, namespace }
+}
+
+/** The upstream namespace whose name is shortened in the member; undefined: the name only looks so. */
+function wholeName(context: SyncContext, downstream: string, cluster: string, suffix: string): string | undefined {
+  const known = locatorOf(downstreamObject(context, 'namespaces', '', downstream))?.name
+  if (known !== undefined) return known
+  // Our cache does not have the namespace yet.
+  for (const namespace of context.namespacesOf(cluster))
+    if (namespace !== suffix && namespaceSuffix(namespace) === suffix) return namespace
+  return undefined
 }
 
 /** The name of a namespace in the member; undefined while the id of the logical cluster is not known. */

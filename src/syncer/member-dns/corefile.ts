@@ -6,10 +6,12 @@
 // template takes it from the namespace of the asking pod. A template cannot answer NXDOMAIN for a missing Service, so an
 // absolute name that does not exist has a CNAME without an address.
 //
+// `kube-dns.kube-system`, which charts write into configurations of resolvers, is this nameserver.
+//
 // Exported Services have names in `clusterset.local` besides. A second Service, whose name has a prefix, exists while a Service is
 // exported; names of the cluster set lead to it. `web-0.west.db.shop.svc.clusterset.local` is a pod in member `west`: in that member the exported
 // Service itself knows its hostname, elsewhere the second one has it as `web-0--west`.
-import { clusterSetPrefix, clusterSetZone } from '../../crds/index.ts'
+import { clusterSetPrefix, clusterSetZone, memberParts, systemNamespace } from '../../crds/index.ts'
 import type { SyncerAddress } from './nameserver-objects.ts'
 
 /** The top-level domain of names with an id. Never forwarded. */
@@ -30,6 +32,10 @@ export interface CorefileOptions {
 }
 
 const id = '[a-z][a-z2-7]{9}'
+/** What queries for SRV records have before the name of a Service. */
+const portLabels = '((?:_[^.]+[.]_[^.]+[.])?)'
+/** This nameserver, which is the DNS of every logical cluster. */
+const ownService = `${memberParts.nameserver}.${systemNamespace}.svc.${tenantZone}.`
 const label = '[^.]+'
 const zonePattern = clusterSetZone.replaceAll('.', '[.]')
 
@@ -55,6 +61,9 @@ ${tenantZone}:${port} {
     }
     errors
     ${apiTemplate(apiAddress, `^kubernetes[.]${id}-default[.]svc[.]${tenantZone}[.]$`, tenantZone)}
+    rewrite stop {
+        name regex ^${portLabels}kube-dns[.]kube-system(?:[.]svc(?:[.]cluster[.]local)?)?[.]${id}[.]${tenantZone}[.]$ {1}${ownService} answer auto
+    }
     ${clusterSetNames(memberName)
       .map(([match, target]) => relativeName(match, target))
       .join('\n    ')}
@@ -75,7 +84,7 @@ ${tenantZone}:${port} {
     metadata
     errors
     view inside {
-        expr metadata('kubernetes/client-namespace') != '' && name() matches ('[.]' + split(metadata('kubernetes/client-namespace'), '-')[0] + '-[^.]+[.]svc[.]${tenantZone}[.]$')
+        expr metadata('kubernetes/client-namespace') != '' && name() matches ('[.]' + split(metadata('kubernetes/client-namespace'), '-')[0] + '-[^.]+[.]svc[.]${tenantZone}[.]$|^${portLabels}${ownService.replaceAll('.', '[.]')}$')
     }
     ${services}
 }
@@ -85,11 +94,29 @@ ${tenantZone}:${port} {
     }
 }
 
+# A pod finds its own name in /etc/hosts, and there the namespace has its name in the member: NAME.SUBDOMAIN.ID-NAMESPACE.
+cluster.local:${port} {
+    metadata
+    errors
+    view hosts {
+        expr metadata('kubernetes/client-namespace') != '' && name() matches ('[.]' + split(metadata('kubernetes/client-namespace'), '-')[0] + '-[^.]+[.]svc[.]cluster[.]local[.]$')
+    }
+    rewrite stop {
+        name regex ^(.+)[.]svc[.]cluster[.]local[.]$ {1}.svc.${tenantZone}. answer auto
+    }
+    ${services}
+}
+
 # Absolute names: the source pod's namespace tells the logical cluster.
 cluster.local:${port} ${clusterSetZone}:${port} {
     metadata
     errors
     ${apiTemplate(apiAddress, '^kubernetes[.]default[.]svc[.]cluster[.]local[.]$', 'cluster.local')}
+    template ANY ANY cluster.local {
+        match ^(?P<port>${portLabels.slice(1, -1)})kube-dns[.]kube-system[.]svc[.]cluster[.]local[.]$
+        answer "{{ .Name }} 5 IN CNAME {{ .Group.port }}${ownService}"
+        fallthrough
+    }
     template ANY ANY cluster.local {
         match ^(?P<service>.+)[.](?P<namespace>${label})[.]svc[.]cluster[.]local[.]$
         answer "{{ .Name }} 5 IN CNAME {{ .Group.service }}.{{ slice (.Meta \\"kubernetes/client-namespace\\") 0 10 }}-{{ .Group.namespace }}.svc.${tenantZone}."

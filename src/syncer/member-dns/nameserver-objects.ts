@@ -15,17 +15,19 @@ export function nameserverObjects({ corefile, image }: { corefile: string; image
   const labels = { 'app.kubernetes.io/name': nameserverName, 'app.kubernetes.io/part-of': 'kcp' }
   const selector = { 'app.kubernetes.io/name': nameserverName }
   const metadata = { name: nameserverName, namespace: systemNamespace, labels }
-  const port = (protocol: string): object => ({
-    name: `dns-${protocol.toLowerCase()}`,
-    port: 53,
-    targetPort: 53,
-    protocol,
-  })
+  const ports = [
+    { name: 'dns', port: 53, targetPort: 53, protocol: 'UDP' },
+    { name: 'dns-tcp', port: 53, targetPort: 53, protocol: 'TCP' },
+  ]
   const container = {
     name: 'coredns',
     image,
     args: ['-conf', '/etc/coredns/Corefile'],
-    ports: ['UDP', 'TCP'].map((protocol) => ({ name: `dns-${protocol.toLowerCase()}`, containerPort: 53, protocol })),
+    // Named as those of kube-dns, because NetworkPolicies may name them.
+    ports: [
+      { name: 'dns', containerPort: 53, protocol: 'UDP' },
+      { name: 'dns-tcp', containerPort: 53, protocol: 'TCP' },
+    ],
     resources: { requests: { cpu: '20m', memory: '40Mi' }, limits: { memory: '256Mi' } },
     readinessProbe: { httpGet: { path: '/ready', port: 8181, scheme: 'HTTP' }, periodSeconds: 2 },
     securityContext: {
@@ -51,6 +53,6 @@ export function nameserverObjects({ corefile, image }: { corefile: string; image
       metadata,
       spec: { replicas: 1, selector: { matchLabels: selector }, template },
     },
-    { apiVersion: 'v1', kind: 'Service', metadata, spec: { selector, ports: [port('UDP'), port('TCP')] } },
+    { apiVersion: 'v1', kind: 'Service', metadata, spec: { selector, ports } },
   ]
 }

@@ -1,8 +1,20 @@
 // Copies for a member of objects that belong to workloads: claims, budgets, autoscalers, Ingresses, network policies.
+import { isDeepStrictEqual } from 'node:util'
 import { cloneJson, isJsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
-import { clusterLabel, contentHash, namespaceLabelPrefix, sourceAnnotation } from '../../crds/index.ts'
+import {
+  clusterLabel,
+  contentHash,
+  memberParts,
+  namespaceLabelPrefix,
+  sourceAnnotation,
+  systemNamespace,
+} from '../../crds/index.ts'
 import { copyMetadata, type OwnerCluster } from './down.ts'
+
+/** The API server gives each namespace this label with its name. */
+const namespaceNameLabel = 'kubernetes.io/metadata.name'
 
 /** An object whose spec means the same in a member. */
 export function specDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster): KubeObject {
@@ -24,15 +36,49 @@ export function namespaceLabel(key: string): string {
   return `${namespaceLabelPrefix}${contentHash(key)}`
 }
 
-/** A NetworkPolicy whose selectors of namespaces find those of the same logical cluster only, by their upstream labels. */
+interface Peer {
+  readonly namespaceSelector?: LabelSelectorSource
+  readonly podSelector?: LabelSelectorSource
+  readonly ipBlock?: unknown
+}
+
+/**
+ * A NetworkPolicy whose selectors of namespaces find those of the same logical cluster only, by their upstream labels. Egress to the
+ * DNS of a cluster goes to the nameserver of the member, too.
+ */
 export function networkPolicyDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster): KubeObject {
   const copy = specDown(object, owner)
   const { spec } = copy as { spec?: { ingress?: { from?: unknown }[]; egress?: { to?: unknown }[] } }
+  for (const rule of spec?.egress ?? [])
+    if (Array.isArray(rule.to) && peersIn(rule.to).some((peer) => admitsDns(peer, object.metadata.namespace)))
+      rule.to = [...(rule.to as unknown[]), structuredClone(nameserverPeer)]
   const peers = [...(spec?.ingress ?? []).map(({ from }) => from), ...(spec?.egress ?? []).map(({ to }) => to)]
-  for (const peer of peers.flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : [])))
-    if (isJsonObject(peer) && isJsonObject(peer['namespaceSelector']))
-      peer['namespaceSelector'] = namespaceSelectorDown(peer['namespaceSelector'], owner.clusterId)
+  for (const peer of peers.flatMap((list) => (Array.isArray(list) ? peersIn(list) : [])))
+    if (peer.namespaceSelector !== undefined && !isDeepStrictEqual(peer, nameserverPeer))
+      Object.assign(peer, {
+        namespaceSelector: namespaceSelectorDown(peer.namespaceSelector as object, owner.clusterId),
+      })
   return copy
+}
+
+const peersIn = (list: readonly unknown[]): Peer[] => list.filter(isJsonObject)
+
+/** The labels of the namespace and the pods of the DNS of most clusters. */
+const dnsNamespace = { [namespaceNameLabel]: 'kube-system' }
+const dnsPods = { 'k8s-app': 'kube-dns' }
+
+const nameserverPeer = {
+  namespaceSelector: { matchLabels: { [namespaceNameLabel]: systemNamespace } },
+  podSelector: { matchLabels: { 'app.kubernetes.io/name': memberParts.nameserver } },
+}
+
+function admitsDns({ namespaceSelector, podSelector, ipBlock }: Peer, namespace: string | undefined): boolean {
+  if (ipBlock !== undefined) return false
+  const isNamespace =
+    namespaceSelector === undefined
+      ? namespace === 'kube-system'
+      : selectorFromObject(namespaceSelector).matches(dnsNamespace)
+  return isNamespace && (podSelector === undefined || selectorFromObject(podSelector).matches(dnsPods))
 }
 
 interface Expression {

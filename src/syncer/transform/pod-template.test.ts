@@ -248,6 +248,7 @@ const templates = fc.record(
       {
         automountServiceAccountToken: fc.boolean(),
         hostNetwork: fc.boolean(),
+        setHostnameAsFQDN: fc.boolean(),
         priorityClassName: fc.constantFrom('batch', 'system-cluster-critical'),
         priority: fc.constantFrom(0, 2_000_000_000),
         dnsPolicy: fc.constantFrom('ClusterFirst', 'Default', 'None'),
@@ -269,9 +270,9 @@ const templates = fc.record(
 describe('pod templates down and up again', () => {
   it('are unchanged', () => {
     fc.assert(
-      fc.property(templates, fc.boolean(), (template, withNameserver) => {
+      fc.property(templates, fc.boolean(), fc.boolean(), (template, withNameserver, hostnameIsShort) => {
         const { nameserver: _, ...plain } = context
-        const down = podTemplateDown(template, withNameserver ? context : plain)
+        const down = podTemplateDown(template, { ...(withNameserver ? context : plain), hostnameIsShort })
         expect(podTemplateUp(down)).to.deep.equal(template)
       }),
       { numRuns: 1000 },

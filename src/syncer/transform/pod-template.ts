@@ -7,6 +7,7 @@ import {
   isSystemPriorityClass,
   managedLabel,
   namespaceAnnotation,
+  namespaceSuffix,
   servingLabel,
   templateChangesAnnotation,
 } from '../../crds/index.ts'
@@ -31,6 +32,8 @@ export interface PodContext {
   readonly annotationPrefixes?: readonly string[]
   /** automountServiceAccountToken of the pod's ServiceAccount, if set. */
   readonly accountAutomount?: boolean
+  /** The domain name of the pod does not fit into its hostname, because the namespace in the member has a longer name. */
+  readonly hostnameIsShort?: boolean
   /** The member's PriorityClass for the pod's; null: it has none for it. Absent: the pod's own goes down as it is. */
   readonly priorityClass?: string | null
 }
@@ -80,6 +83,8 @@ interface Changes {
   rootCa?: { volume: string; source: number | null }[]
   /** The tenant's priority fields that the member does not get. */
   priority?: Pick<PodSpec, 'priorityClassName' | 'priority' | 'preemptionPolicy'>
+  /** The tenant wants the domain name for the hostname. */
+  fqdn?: true
   /** The tenant's affinity, if terms of it name or select namespaces. */
   affinity?: unknown
   /** The tenant's annotations that are not for members. */
@@ -99,6 +104,10 @@ export function podTemplateDown(template: PodTemplate, context: PodContext): Pod
   setTokenAudience(spec, context, changes)
   replaceRootCa(spec, changes)
   replacePriority(spec, context, changes)
+  if (context.hostnameIsShort && spec.setHostnameAsFQDN) {
+    changes.fqdn = true
+    delete spec.setHostnameAsFQDN
+  }
   if (confineAffinity(spec, clusterIdOf(context))) changes.affinity = template.spec['affinity']
   if (changes.automount ?? context.accountAutomount ?? true) addApiAccess(spec, context, changes)
   addEnvironment(spec, context, changes)
@@ -143,6 +152,7 @@ export function podTemplateUp<T extends PodTemplate>(template: T): T {
   restoreTokenAudience(spec, changes)
   restoreRootCa(spec, changes)
   Object.assign(spec, changes.priority)
+  if (changes.fqdn) spec.setHostnameAsFQDN = true
   if (changes.affinity !== undefined) spec['affinity'] = changes.affinity
   if (changes.dns) restoreDns(spec, changes.dns)
   return out
@@ -370,7 +380,7 @@ function setNameserver(
   // A pod has at most 3 nameservers and 32 search paths.
   spec.dnsConfig = {
     nameservers: [address, ...(own.nameservers ?? [])].slice(0, 3),
-    searches: [...new Set([`${namespace}.${domain}`, domain, ...(own.searches ?? [])])].slice(0, 32),
+    searches: [...new Set([`${namespaceSuffix(namespace)}.${domain}`, domain, ...(own.searches ?? [])])].slice(0, 32),
     options: options.some(({ name }) => name === 'ndots') ? options : [{ name: 'ndots', value: '5' }, ...options],
   }
 }

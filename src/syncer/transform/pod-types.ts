@@ -38,6 +38,9 @@ export interface PodSpec {
   priority?: number
   preemptionPolicy?: string
   hostNetwork?: boolean
+  hostname?: string
+  subdomain?: string
+  setHostnameAsFQDN?: boolean
   dnsPolicy?: string
   dnsConfig?: { nameservers?: string[]; searches?: string[]; options?: { name?: string; value?: string }[] }
   volumes?: VolumeSpec[]

@@ -116,4 +116,23 @@ describe('workloads on their way into a member', () => {
     const up = madeUp(revision, { namespace: 'shop', member: 'east', owner: undefined })
     expect(up['data']).to.deep.equal({ spec: { template: { ...template, $patch: 'replace' } } })
   })
+  for (const { title, kind, name = 'db', more, kept } of [
+    { title: 'of a StatefulSet', kind: 'StatefulSet', more: { serviceName: 'd' }, kept: true },
+    {
+      ...{ title: 'of a StatefulSet with a long name', kind: 'StatefulSet', name: 'a'.repeat(20) },
+      ...{ more: { serviceName: 'd' }, kept: false },
+    },
+    { title: 'of a pod with a short name', kind: 'Pod', name: 'a', more: { subdomain: 'd' }, kept: true },
+    { title: 'of a pod with a short hostname', kind: 'Pod', more: { hostname: 'h', subdomain: 'd' }, kept: true },
+    { title: 'of a pod without a domain', kind: 'Pod', name: 'a'.repeat(60), more: {}, kept: true },
+    { title: 'of a pod with a long name', kind: 'Pod', name: 'a'.repeat(30), more: { subdomain: 'd' }, kept: false },
+  ])
+    it(`the domain name as hostname ${title} is ${kept ? 'kept' : 'left out, because with the id it may be too long'}`, () => {
+      const { serviceName, ...ofPod } = more as Record<string, string>
+      const podSpec = { containers, setHostnameAsFQDN: true, ...ofPod }
+      const spec = kind === 'Pod' ? podSpec : { serviceName, template: { spec: podSpec } }
+      const workload = { ...object(kind === 'Pod' ? 'v1' : 'apps/v1', kind, spec), metadata: { ...metadata, name } }
+      const down = workloadDown(workload, place, context, first)
+      expect(JSON.stringify(down['spec']).includes('setHostnameAsFQDN')).to.equal(kept)
+    })
 })

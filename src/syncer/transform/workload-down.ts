@@ -61,8 +61,20 @@ export function workloadDown(
   if (decided?.start !== undefined) spec['ordinals'] = { start: decided.start }
   const template = templateOf(copy) as PodTemplate | undefined
   if (template === undefined) return copy
-  const wanted = podTemplateDown(template, context)
+  const hostnameIsShort = !fitsHostname(copy, template.spec)
+  const wanted = podTemplateDown(template, hostnameIsShort ? { ...context, hostnameIsShort } : context)
   return withTemplate(copy, keptTemplate(wanted, kind, current) ?? wanted)
+}
+
+/** The kubelet does not start a pod whose domain name is to be its hostname and has more than 64 characters. */
+function fitsHostname({ kind, metadata, spec }: KubeObject, { hostname, subdomain }: PodSpec): boolean {
+  const { serviceName } = (spec ?? {}) as { serviceName?: string }
+  const domain = subdomain ?? (kind === 'StatefulSet' ? serviceName : undefined)
+  if (!domain) return true
+  const { name = '', namespace = '' } = metadata
+  // Names that controllers make: with a hash and five letters, or a number.
+  const longest = hostname?.length ?? Math.min(63, name.length + (kind === 'Pod' ? 0 : 17))
+  return longest + 1 + `${domain}.${namespace}.svc.cluster.local`.length <= 64
 }
 
 /**

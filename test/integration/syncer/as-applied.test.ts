@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
 import { sharedInformers, type KubeClient } from '../../../src/client/index.ts'
-import { placedOnAnnotation } from '../../../src/crds/index.ts'
+import { downstreamNamespace, placedOnAnnotation } from '../../../src/crds/index.ts'
 import { gvrs } from '../../../src/syncer/resources/resources.ts'
 import { startSyncer } from '../../../src/syncer/syncer.ts'
 import { podTemplateUp } from '../../../src/syncer/transform/pod-template.ts'
@@ -20,6 +20,7 @@ const direct = 'direct'
 const signal = new AbortController().signal
 const placed = { [placedOnAnnotation]: JSON.stringify({ east: { state: 'Serving' } }) }
 type Resource = keyof typeof gvrs
+const ofNamespace = { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.namespace' } }
 type Spec = Record<string, unknown> & { containers: { env?: { name: string }[] }[] }
 
 // What create accepts, also where server-side apply does not: repeated names, ports, addresses and Secrets.
@@ -28,7 +29,7 @@ const variables = fc.array(
     fc.record({ name: fc.constantFrom('A', 'B'), value: fc.constantFrom('1', '2', '$(A)') }),
     fc.record({
       name: fc.constantFrom('A', 'B'),
-      valueFrom: fc.constant({ fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.namespace' } }),
+      valueFrom: fc.constant(ofNamespace),
     }),
   ),
   { minLength: 1, maxLength: 5 },
@@ -371,6 +372,52 @@ describe('a manifest that an API server accepts', function () {
       metadata.labels.visited += 'e'
       return portsOf(await copyOf('partly'))[1] === 31011
     })
+  })
+  it('runs in namespaces whose names are too long with the id, also if they begin alike', async () => {
+    const labelled = { app: 'long' }
+    const deployment = (space: string): KubeObject => ({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'long', namespace: space, annotations: placed },
+      spec: {
+        selector: { matchLabels: labelled },
+        template: {
+          metadata: { labels: labelled },
+          spec: {
+            containers: [{ name: 'main', image: 'example/any:1', env: [{ name: 'NS', valueFrom: ofNamespace }] }],
+          },
+        },
+      },
+    })
+    const spaces = [
+      'a'.repeat(52),
+      'a'.repeat(53),
+      'a'.repeat(63),
+      `${'a'.repeat(50)}-some-others`,
+      `b${'a-'.repeat(25)}bc`,
+    ]
+    for (const name of spaces) {
+      await up.create(gvrs.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }, { signal })
+      await up.create(gvrs.deployments, deployment(name), { signal })
+    }
+    for (const space of spaces) {
+      const pod = await until(`the pod in ${space}`, async () => {
+        const { items } = await up.list<KubeObject>(gvrs.pods, { namespace: space, signal })
+        return items.find(({ status }) => (status as { phase?: string } | undefined)?.phase === 'Running')
+      })
+      const ref = { namespace: downstreamNamespace(ids.id, space), name: pod.metadata.name ?? '' }
+      const live = await east.get<KubeObject>(gvrs.pods, ref, { signal })
+      const env = (live['spec'] as { containers: { env: object[] }[] }).containers[0]?.env
+      expect(env).to.deep.include({ name: 'NS', value: space })
+      expect(JSON.stringify(pod)).to.not.contain(ref.namespace)
+    }
+    for (const name of spaces) await up.delete(gvrs.deployments, { namespace: name, name: 'long' }, { signal })
+    for (const space of spaces)
+      await until(`namespace ${space} to leave the member`, async () => {
+        const name = downstreamNamespace(ids.id, space)
+        const found = await east.tryGet<KubeObject>(gvrs.namespaces, { name }, { signal })
+        return found === undefined || found.metadata.deletionTimestamp !== undefined
+      })
   })
   it('is told where it may run while it is gated', async () => {
     const required = { nodeSelectorTerms: [{ matchExpressions: [{ key: 'gpu', operator: 'Exists' }] }] }

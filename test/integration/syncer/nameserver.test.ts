@@ -17,6 +17,8 @@ const bob = clusterIdOf('bob')
 const addresses = { acme: '127.0.11.1', bob: '127.0.11.2', stranger: '127.0.11.3' }
 type Asker = keyof typeof addresses
 
+const ownNamespace: KubeObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kcp-system' } }
+
 describe('the nameserver of a member', function () {
   this.timeout(60_000)
   const stack = new AsyncDisposableStack()
@@ -45,7 +47,22 @@ describe('the nameserver of a member', function () {
     await fill(client, acme, 'shop', addresses.acme, ['web', 'db'])
     await fill(client, acme, 'other', undefined, ['cache'])
     await fill(client, bob, 'shop', addresses.bob, ['web'])
+    await fill(client, acme, 'monitoring-prod', undefined, ['grafana'])
     await fillExported(client)
+    await client.create(gvrs.namespaces, ownNamespace, { signal })
+    const ports = [
+      { name: 'dns', port: 53, protocol: 'UDP' },
+      { name: 'dns-tcp', port: 53, protocol: 'TCP' },
+    ]
+    const own = await client.create<KubeObject>(
+      gvrs.services,
+      {
+        ...{ apiVersion: 'v1', kind: 'Service', metadata: { name: 'kcp-dns', namespace: 'kcp-system' } },
+        spec: { selector: { app: 'dns' }, ports },
+      },
+      { signal },
+    )
+    clusterIPs['nameserver'] = (own['spec'] as { clusterIP: string }).clusterIP
     port = await freePort('127.0.0.1')
     const forwardPort = await freePort('127.0.0.1')
     const dir = mkdtempSync(join(tmpdir(), 'kcp-dns-'))
@@ -182,6 +199,25 @@ describe('the nameserver of a member', function () {
     ['acme', 'kubernetes.default.svc.cluster.local', '10.1.2.3'],
     ['acme', `kubernetes.default.svc.${acme}.kcp`, '10.1.2.3'],
     ['acme', `kubernetes.default.${acme}.kcp`, '10.1.2.3'],
+    // As the kubelet writes the name of a pod into its /etc/hosts.
+    ['acme', `data-0.data.${acme}-shop.svc.cluster.local`, '10.7.0.1'],
+    ['acme', `web.${acme}-shop.svc.cluster.local`, 'acme/shop/web'],
+    ['acme', `cache.${acme}-other.svc.cluster.local`, 'acme/other/cache'],
+    ['acme', `nothing.${acme}-shop.svc.cluster.local`, 'ENOTFOUND'],
+    ['bob', `data-0.data.${acme}-shop.svc.cluster.local`, ''],
+    ['stranger', `web.${acme}-shop.svc.cluster.local`, 'ESERVFAIL'],
+    // A namespace whose name begins like one in a member.
+    ['acme', 'grafana.monitoring-prod.svc.cluster.local', 'acme/monitoring-prod/grafana'],
+    ['acme', `grafana.monitoring-prod.${acme}.kcp`, 'acme/monitoring-prod/grafana'],
+    // What charts call the DNS of their cluster.
+    ['acme', 'kube-dns.kube-system.svc.cluster.local', 'nameserver'],
+    ['bob', 'kube-dns.kube-system.svc.cluster.local', 'nameserver'],
+    ['acme', `kube-dns.kube-system.svc.cluster.local.${acme}.kcp`, 'nameserver'],
+    ['acme', `kube-dns.kube-system.svc.${acme}.kcp`, 'nameserver'],
+    ['acme', `kube-dns.kube-system.${acme}.kcp`, 'nameserver'],
+    ['acme', 'other.kube-system.svc.cluster.local', ''],
+    ['bob', `kube-dns.kube-system.${acme}.kcp`, 'ENOTFOUND'],
+    ['stranger', `kube-dns.kube-system.${acme}.kcp`, 'ENOTFOUND'],
     ['acme', 'example.com', '192.0.2.1'],
     ['acme', `example.com.shop.${acme}.kcp`, 'ENOTFOUND'],
     ['acme', `example.com.${acme}.kcp`, 'ENOTFOUND'],
