@@ -14,6 +14,7 @@ import {
   templateOf,
   type MemberClass,
 } from '../crds/index.ts'
+import { claimsOfOrdinals, goesWithOwner, refuseOtherVolume } from './claims-with-data.ts'
 import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { deleteNamespacesOf } from './visit-namespace.ts'
@@ -97,9 +98,13 @@ async function applyObject(
   const before = known === undefined ? undefined : downstreamObject(context, kind.resource, known, name)
   if (before === undefined && hasRun(object)) return
   refuseNodeName(kind, object, name)
+  if (kind.pinnedBy !== undefined && before === undefined) {
+    if (goesWithOwner(context, object, visit)) return
+    await refuseOtherVolume(context, object, known, signal)
+  }
   if (kind.finalizes || kind.pinnedBy !== undefined) await prepare(context, kind, object, visit, signal)
   const namespace = await ensureNamespace(context, visit, signal)
-  if (kind.workload) await applyReferences(context, object, visit, signal)
+  if (kind.workload) await applyReferences(context, { object, before }, visit, signal)
   const current = downstreamObject(context, kind.resource, namespace, name)
   const desired = desiredCopy(context, kind, object, current, visit)
   if (kind.pinnedBy !== undefined && current !== undefined && isOfAnother(current, object))
@@ -274,13 +279,17 @@ async function applyPreceding(context: SyncContext, visit: Visit, signal: AbortS
 /** Applies what the pods refer to before the workload, so that no pod starts without it. */
 async function applyReferences(
   context: SyncContext,
-  object: DeepReadonly<KubeObject>,
+  {
+    object,
+    before,
+  }: { readonly object: DeepReadonly<KubeObject>; readonly before: DeepReadonly<KubeObject> | undefined },
   visit: Visit,
   signal: AbortSignal,
 ): Promise<void> {
   const spec = podSpecOf(object)
   if (spec === undefined) return
-  for (const { resource, name } of referencesWith(context, spec, visit)) {
+  const claims = await claimsOfOrdinals(context, { object, before }, visit, signal)
+  for (const { resource, name } of [...referencesWith(context, spec, visit), ...claims]) {
     const kind = syncedKindOf(resource)
     if (kind !== undefined) await visitObject(context, kind, { ...visit, kind: resource, name }, signal)
   }

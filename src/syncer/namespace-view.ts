@@ -11,7 +11,14 @@ import {
   volumeAnnotation,
   type PlacedOn,
 } from '../crds/index.ts'
-import { accountReferences, ingressReferences, referencesOf, type Reference } from './references.ts'
+import {
+  accountReferences,
+  asOrdinalClaim,
+  claimReferences,
+  ingressReferences,
+  referencesOf,
+  type Reference,
+} from './references.ts'
 import type { PodSpec } from './transform/pod-types.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
@@ -97,14 +104,16 @@ export class NamespaceView {
 
   /** `configmaps/NAME` and so on: whether workloads in the member refer to it, those that are being removed included. */
   refersTo(reference: string): boolean {
+    const ordinalClaim = reference.startsWith(claimPrefix) && asOrdinalClaim(reference.slice(claimPrefix.length))
     return (
       this.#ofWorkloads.has(reference) ||
+      (ordinalClaim && this.#ofWorkloads.has(ordinalClaim.reference)) ||
       this.#ofAccounts.has(reference) ||
       (this.present && this.#ofIngresses.has(reference))
     )
   }
 
-  /** All that refersTo tells. */
+  /** All that refersTo tells, the claims of StatefulSets as in claimReferences. */
   references(): Set<string> {
     const ofIngresses = this.present ? this.#ofIngresses.all() : []
     return new Set([...this.#ofWorkloads.all(), ...this.#ofAccounts.all(), ...ofIngresses])
@@ -200,6 +209,7 @@ class ReferenceCounts {
 }
 
 const accountPrefix = 'serviceaccounts/'
+const claimPrefix = 'persistentvolumeclaims/'
 
 function textsOf(references: readonly Reference[]): string[] {
   return [...new Set(references.map(({ resource, name }) => `${resource}/${name}`))]
@@ -217,7 +227,8 @@ function partOf(workload: CachedObject, member: string): WorkloadPart | undefine
   // Nothing of it is left, so it refers to nothing; clients of the Ingresses and Services come all the same.
   if (copy?.state === 'Forwarding') return { isServing, references: [], isWhole: false }
   const template = templateOf(workload) as PodTemplate | undefined
-  const references = template?.spec === undefined ? [] : textsOf(referencesOf(template.spec))
+  const named = template?.spec === undefined ? [] : referencesOf(template.spec)
+  const references = textsOf([...named, ...claimReferences(workload)])
   const isWhole = copy?.replicas === undefined
   // A StatefulSet that moves ordinal by ordinal is not divided.
   if (isWhole || copy.start !== undefined) return { isServing, references, isWhole }

@@ -46,6 +46,26 @@ export function referencesOf(spec: DeepReadonly<PodSpec>): Reference[] {
   return [...found.values()]
 }
 
+/** The claims of a StatefulSet, one reference for each template: `*` stands for the ordinal of a pod. */
+export function claimReferences(workload: DeepReadonly<KubeObject>): Reference[] {
+  if (workload.kind !== 'StatefulSet') return []
+  const templates = valuesAt(workload['spec'] as JsonValue | undefined, [
+    'volumeClaimTemplates',
+    '*',
+    'metadata',
+    'name',
+  ])
+  const set = workload.metadata.name ?? ''
+  return templates.map((template) => ({ resource: 'persistentvolumeclaims', name: `${template}-${set}-*` }))
+}
+
+/** The reference by which the StatefulSet of a claim with this name would refer to it, with the ordinal; undefined: none would. */
+export function asOrdinalClaim(claim: string): { readonly reference: string; readonly ordinal: number } | undefined {
+  const [, prefix, ordinal] = /^(.+-)(0|[1-9]\d*)$/.exec(claim) ?? []
+  if (prefix === undefined) return undefined
+  return { reference: `persistentvolumeclaims/${prefix}*`, ordinal: Number(ordinal) }
+}
+
 /** The Secrets by which pods of a ServiceAccount pull their images: the member adds them to each pod that it makes. */
 export function accountReferences(account: DeepReadonly<KubeObject>): Reference[] {
   const names = valuesAt(account['imagePullSecrets'] as JsonValue | undefined, ['*', 'name'])

@@ -206,12 +206,13 @@ export function downstreamNamespaceOf(
 
 /**
  * The upstream object of a cached object in the member; undefined if it is not a copy. What a controller made is none, even
- * where it took over the annotations of its owner, as ReplicaSets and ControllerRevisions do.
+ * where it took over the annotations of its owner, as ReplicaSets and ControllerRevisions do. A claim takes over none, and a
+ * StatefulSet that deletes its claims becomes the controller of those that it finds.
  */
 export function locatorOf(object: DeepReadonly<KubeObject> | undefined): Locator | undefined {
-  if (object === undefined || object.metadata.ownerReferences?.some((owner) => owner.controller === true))
-    return undefined
-  return tryLocator(object as KubeObject)
+  if (object === undefined) return undefined
+  const isControlled = object.metadata.ownerReferences?.some((owner) => owner.controller === true) ?? false
+  return isControlled && object.kind !== 'PersistentVolumeClaim' ? undefined : tryLocator(object as KubeObject)
 }
 
 /** The logical cluster as transforms need it. */

@@ -28,6 +28,7 @@ import { reportMissingClass } from './missing-class.ts'
 import { tenantZone } from './member-dns/corefile.ts'
 import { startExportedApis, type ExportedApis } from './exported-apis.ts'
 import { EventBudget } from './event-budget.ts'
+import { visitClaimOwner } from './claims-with-data.ts'
 import { visitStatus } from './member-status.ts'
 import { GatewayPorts } from './gateway/gateway-ports.ts'
 import { PassingReports } from './passing-reports.ts'
@@ -334,6 +335,7 @@ async function visitCopied(context: SyncContext, kind: SyncedKind, visit: Visit,
   const copied = await visitObject(context, kind, visit, signal)
   if (kind.resource === 'services') return reportEndpoints(context, visit, copied !== undefined, signal)
   if (copied !== undefined) await visitSpec(context, kind, visit, signal)
+  if (copied !== undefined && kind.resource === 'persistentvolumeclaims') await visitClaimOwner(context, visit, signal)
   if (copied !== undefined && kind.resource === 'ingresses') await reportMissingClass(context, copied, visit, signal)
   if (kind.status) await visitStatus(context, { ...visit, resource: kind.resource }, kind.status, signal)
 }

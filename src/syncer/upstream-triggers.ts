@@ -25,7 +25,7 @@ import {
   type VisitKind,
 } from './sync-context.ts'
 import { syncedKindOf, syncedKinds } from './synced-kinds.ts'
-import { scaleTargetOf } from './references.ts'
+import { asOrdinalClaim, scaleTargetOf } from './references.ts'
 import { serviceNameLabel } from './transform/slice-labels.ts'
 import type { ObjectChange, TriggerContext } from './trigger-context.ts'
 import { isLost, isRemote } from './up-endpoint-slices.ts'
@@ -253,10 +253,16 @@ function contentChanged(
   change: ContentChange,
 ): void {
   const changes = context.views.change(cluster, namespace, resource, change)
+  let hasOrdinalClaims = false
   for (const reference of changes.references) {
     const [resource, name] = reference.split('/') as [ResourceName, string]
-    context.enqueue({ kind: resource, cluster, namespace, name })
+    if (name.endsWith('*')) hasOrdinalClaims = true
+    else context.enqueue({ kind: resource, cluster, namespace, name })
   }
+  if (hasOrdinalClaims)
+    for (const { metadata } of context.upstreamIn('persistentvolumeclaims', cluster, namespace))
+      if (asOrdinalClaim(metadata.name ?? '') !== undefined && metadata.annotations?.[memberAnnotation] === undefined)
+        context.enqueue({ kind: 'persistentvolumeclaims', cluster, namespace, name: metadata.name ?? '' })
   for (const changed of changes.namespaces) visitFollowers(context, cluster, changed)
 }
 
