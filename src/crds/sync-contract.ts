@@ -97,6 +97,8 @@ export function isOwnFinalizer(finalizer: string): boolean {
 export const locatorAnnotation = 'kcp.dev/locator'
 /** On everything a syncer creates and on everything the member creates from it. */
 export const managedLabel = 'kcp.dev/managed'
+/** Finalizer on copies of workloads that are being deleted and that finalizers of others hold upstream. */
+export const upstreamFinalizer = 'kcp.dev/upstream'
 /** On pods: `true` while they take traffic. Services select on it, ReplicaSets do not. */
 export const servingLabel = 'kcp.dev/serving'
 /** On copies: the content hash of what the syncer applied, so that fields it no longer sets are removed. */

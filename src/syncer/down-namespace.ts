@@ -9,6 +9,7 @@ import {
   syncerFieldManager,
   type Locator,
 } from '../crds/index.ts'
+import { isEndingNamespace } from './ending.ts'
 import { isSubset } from './is-subset.ts'
 import { gvrs } from './resources/resources.ts'
 import {
@@ -38,6 +39,8 @@ export async function ensureNamespace(
     throw serviceUnavailable(`the id of logical cluster "${cluster}" is not known yet`)
   const known = downstreamObject(context, 'namespaces', '', name)
   if (known === undefined) {
+    if (isEndingNamespace(context, upstreamNamespace))
+      throw serviceUnavailable(`namespace "${namespace}" is being deleted: it is not created in a member any more`)
     const object = upstreamObject(context, 'namespaces', { cluster, namespace: '', name: namespace })
     const locator: Locator = { cluster, clusterId, namespace: '', name: namespace, uid: object?.metadata.uid ?? '' }
     const metadata = {

@@ -12,9 +12,11 @@ import {
   syncerFieldManager,
   syncerFinalizer,
   templateOf,
+  upstreamFinalizer,
   type MemberClass,
 } from '../crds/index.ts'
 import { claimsOfOrdinals, goesWithOwner, refuseOtherVolume } from './claims-with-data.ts'
+import { endingOf, isEndingNamespace } from './ending.ts'
 import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { deleteNamespacesOf } from './visit-namespace.ts'
@@ -48,11 +50,9 @@ export async function visitObject(
 ): Promise<DeepReadonly<KubeObject> | undefined> {
   const object = upstreamObject(context, kind.resource, visit)
   const view = context.view(visit.cluster, visit.namespace)
-  if (
-    object !== undefined &&
-    object.metadata.deletionTimestamp === undefined &&
-    kind.wanted(object, view, context.member.name)
-  ) {
+  const isWanted = object !== undefined && kind.wanted(object, view, context.member.name)
+  const isNamespaceEnding = isEndingNamespace(context, visit)
+  if (isWanted && object.metadata.deletionTimestamp === undefined && !isNamespaceEnding) {
     try {
       await applyObject(context, kind, object, visit, signal)
     } catch (error) {
@@ -62,6 +62,8 @@ export async function visitObject(
     await clearError(context, kind, visit, signal)
     return object
   }
+  // As in a cluster, pods that end have what they refer to, and clients find them, until it is gone upstream.
+  if (isWanted && kind.follows !== 'decision') return isNamespaceEnding ? undefined : object
   await removeObject(context, kind, object, visit, signal)
   await tellAbsence(context, kind, object, visit, signal)
   return undefined
@@ -373,11 +375,17 @@ async function removeObject(
   const locator = locatorOf(current)
   const ours = isOurs(context, namespace) && locator?.namespace === visit.namespace && locator.name === visit.name
   if (current !== undefined && ours) {
-    if (current.metadata.deletionTimestamp !== undefined) return
+    const isHeld = current.metadata.finalizers?.includes(upstreamFinalizer) ?? false
+    if (current.metadata.deletionTimestamp !== undefined && !isHeld) return
     if (object === undefined) await context.guard.confirmGone(context, visit, locator, signal)
     else if (kind.follows !== 'decision' && object.metadata.deletionTimestamp === undefined)
       context.guard.holdFollower(context, visit)
+    const isPlaced = object !== undefined && context.view(visit.cluster, visit.namespace).placedHere(object)
+    const isNamespaceEnding = isEndingNamespace(context, visit)
+    if (kind.workload && isPlaced && endingOf(object, { isNamespaceEnding }) === 'Held')
+      return holdCopy(context, kind, current, namespace, signal)
     await deleteCopy(context, kind, current, { namespace, grace: object?.metadata.deletionGracePeriodSeconds }, signal)
+    if (isHeld) await releaseCopy(context, kind, current, namespace, signal)
     return
   }
   if (kind.finalizes) await release(context, kind, object, namespace, visit, signal)
@@ -390,8 +398,9 @@ async function deleteCopy(
   { namespace, grace }: { readonly namespace: string; readonly grace: number | undefined },
   signal: AbortSignal,
 ): Promise<void> {
-  const { name = '', uid, deletionTimestamp } = current.metadata
-  if (deletionTimestamp !== undefined) return
+  const { name = '', uid, deletionTimestamp, finalizers } = current.metadata
+  // The propagation policy of one that is held can still be changed.
+  if (deletionTimestamp !== undefined && !finalizers?.includes(upstreamFinalizer)) return
   // Foreground: the workload must be gone only after its pods, because the tenant's deletion waits for it.
   await downstream
     .delete(
@@ -405,6 +414,42 @@ async function deleteCopy(
       },
     )
     .catch(tolerate('NotFound', 'Conflict'))
+}
+
+/** Deletes the copy of a workload that finalizers of others hold upstream, and holds it by a finalizer of ours for as long. */
+async function holdCopy(
+  { downstream }: SyncContext,
+  { resource }: SyncedKind,
+  current: DeepReadonly<KubeObject>,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name = '', uid, resourceVersion, finalizers = [], deletionTimestamp } = current.metadata
+  if (deletionTimestamp !== undefined) return
+  const ref = { namespace, name }
+  if (!finalizers.includes(upstreamFinalizer)) {
+    const metadata = { resourceVersion, finalizers: [...finalizers, upstreamFinalizer] }
+    await downstream.patch(gvrs[resource], ref, 'merge', { metadata }, { signal })
+  }
+  await downstream
+    .delete(gvrs[resource], ref, { ...(uid && { uid }), propagationPolicy: 'Background', signal })
+    .catch(tolerate('NotFound', 'Conflict'))
+}
+
+/** Removes our finalizer from a copy. */
+async function releaseCopy(
+  { downstream }: SyncContext,
+  { resource }: SyncedKind,
+  { metadata: { name = '', uid } }: DeepReadonly<KubeObject>,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const ref = { namespace, name }
+  const live = await downstream.tryGet<KubeObject>(gvrs[resource], ref, { signal })
+  if (live === undefined || live.metadata.uid !== uid) return
+  const { resourceVersion, finalizers = [] } = live.metadata
+  const metadata = { resourceVersion, finalizers: finalizers.filter((one) => one !== upstreamFinalizer) }
+  await downstream.patch(gvrs[resource], ref, 'merge', { metadata }, { signal }).catch(tolerate('NotFound'))
 }
 
 /** Removes the finalizer upstream, after asking the member (not only its cache) that the copy is gone. */

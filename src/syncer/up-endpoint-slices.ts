@@ -19,6 +19,7 @@ import {
 } from '../crds/index.ts'
 import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
+import { isEndingNamespace } from './ending.ts'
 import { writeMemberStatus, writeStatus } from './member-status.ts'
 import { ingressBackends } from './references.ts'
 import { gvrs } from './resources/resources.ts'
@@ -176,6 +177,7 @@ export async function visitRemoteSlice(context: SyncContext, visit: Visit, signa
     return
   }
   if (isLost(source) && !isServedElsewhere(context, visit, source)) return
+  if (current === undefined && isEndingNamespace(context, visit)) return
   const owner = ownerCluster(context, cluster, clusterId)
   const { gateway } = context
   const desired =

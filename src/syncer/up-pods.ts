@@ -19,6 +19,7 @@ import {
   removeCopy,
   type Deletion,
 } from './member-made-copy.ts'
+import { wouldBeReplaced } from './ending.ts'
 import { gvrs } from './resources/resources.ts'
 import {
   downstreamObject,
@@ -55,7 +56,11 @@ export async function visitPod(context: SyncContext, visit: Visit, signal: Abort
   }
   const workload = workloadOfLive(context, visit, live)
   await setServing(context, visit, memberNamespace, live, workload, signal)
-  if (copy?.metadata.deletionTimestamp !== undefined && live.metadata.deletionTimestamp === undefined) {
+  if (
+    copy?.metadata.deletionTimestamp !== undefined &&
+    live.metadata.deletionTimestamp === undefined &&
+    !(await wouldBeReplaced(context, visit, live, signal))
+  ) {
     await deleteLive(context, 'pods', memberNamespace, { live, deletion: deletionOf(copy) }, signal)
   }
   const isTerminating = live.metadata.deletionTimestamp !== undefined
@@ -111,6 +116,9 @@ export async function passOnDeletionOfPod(
   copy: CachedObject,
   signal: AbortSignal,
 ): Promise<void> {
+  const memberNamespace = downstreamNamespaceOf(context, visit)
+  const live = memberNamespace && downstreamObject(context, 'pods', memberNamespace, visit.name)
+  if (live && (await wouldBeReplaced(context, visit, live, signal))) return
   await passOnDeletion(context, 'pods', visit, { copy, deletion: deletionOf(copy) }, signal)
 }
 

@@ -9,6 +9,7 @@ import {
   placedOnAnnotation,
   templateOf,
   workloadKindOf,
+  workloadKinds,
   type WorkloadKind,
   type WorkloadResource,
 } from '../crds/index.ts'
@@ -74,6 +75,7 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
     }
     case 'namespaces':
       if (change.after === undefined) context.views.forget(cluster, name)
+      if (isEnding(change.after) && !isEnding(change.before)) visitWorkloads(context, cluster, name)
       context.enqueue({ kind: 'namespace', cluster, namespace: name, name })
       return
     case 'configmaps':
@@ -101,6 +103,17 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
   }
   const kind = syncedKindOf(resource)
   if (kind?.follows !== 'decision' && isRelevant(context, resource, cluster, namespace, name)) visit(resource)
+}
+
+function isEnding(object: ObjectChange['after']): boolean {
+  return object?.metadata.deletionTimestamp !== undefined
+}
+
+/** The workloads of a namespace that is being deleted: their copies go at once. */
+function visitWorkloads(context: TriggerContext, cluster: string, namespace: string): void {
+  for (const { gvr } of workloadKinds)
+    for (const { metadata } of context.upstreamIn(gvr.resource, cluster, namespace))
+      context.enqueue({ kind: visitKindOf(gvr.resource), cluster, namespace, name: metadata.name ?? '' })
 }
 
 interface Where {

@@ -5,6 +5,7 @@ import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { tolerate } from '../apimachinery/status/index.ts'
 import { workloadKinds } from '../crds/index.ts'
 import { ensureNamespace } from './down-namespace.ts'
+import { isEndingNamespace } from './ending.ts'
 import { isClaimIn, isInMember } from './namespace-view.ts'
 import { gvrs } from './resources/resources.ts'
 import {
@@ -21,9 +22,11 @@ export async function visitNamespace(context: SyncContext, visit: Visit, signal:
   const { cluster, namespace } = visit
   if (downstreamNamespaceOf(context, visit) === undefined) return
   const { needed: isNeeded, servicesWanted } = context.view(cluster, namespace)
-  const needed = isNeeded || context.hasExported(cluster, namespace)
+  // Upstream it takes with it what is not gone before; members that answer need not wait for those that do not.
+  const isEnding = isEndingNamespace(context, visit)
+  const needed = !isEnding && (isNeeded || context.hasExported(cluster, namespace))
   if (needed) await ensureNamespace(context, visit, signal)
-  if (needed || (servicesWanted && hasServices(context, cluster, namespace))) return
+  if (needed || (!isEnding && servicesWanted && hasServices(context, cluster, namespace))) return
   await deleteWithoutWorkloads(context, cluster, namespace, signal)
 }
 

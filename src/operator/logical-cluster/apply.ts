@@ -67,11 +67,11 @@ async function deleteObjects(virtual: KubeClient, held: readonly HeldObject[], s
   const left = held.filter(({ deleting }) => !deleting)
   const deleteNext = async (): Promise<void> => {
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
-      const { gvr, namespace, name, uid } = next
+      const { gvr, namespace, name, uid, isHeldByOthers } = next
       const ref = namespace === undefined ? { name } : { name, namespace }
       // NotFound, Conflict: gone, or created again. The next visit looks at it.
       await virtual
-        .delete(gvr, ref, { uid, propagationPolicy: 'Background', signal })
+        .delete(gvr, ref, { uid, propagationPolicy: isHeldByOthers ? 'Foreground' : 'Background', signal })
         .catch(tolerate('NotFound', 'Conflict'))
     }
   }

@@ -8,6 +8,8 @@ export interface HeldObject {
   readonly name: string
   readonly uid: string
   readonly deleting: boolean
+  /** Finalizers of tenants hold it: only a deletion in the foreground ends its pods while they do. */
+  readonly isHeldByOthers: boolean
   /** The finalizers of syncers; each names a member. */
   readonly finalizers: readonly string[]
 }
@@ -23,7 +25,7 @@ export interface OrphanedObject {
 
 export interface ContentLeft {
   readonly total: number
-  /** At most maxHeld of them, without those that are being deleted. */
+  /** At most maxHeld of them, without those whose pods are being deleted. */
   readonly held: readonly HeldObject[]
   /** At most maxHeld objects with a finalizer of a member that does not exist: no syncer will ever remove it. */
   readonly orphaned: readonly OrphanedObject[]

@@ -2,7 +2,7 @@
 import { groupResourceText, type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
-import { syncerFinalizerPrefix } from '../../crds/index.ts'
+import { isOwnFinalizer, syncerFinalizerPrefix } from '../../crds/index.ts'
 import { maxHeld, type ContentLeft, type HeldObject, type OrphanedObject } from './content-left.ts'
 import { listableResources } from './discover.ts'
 
@@ -35,9 +35,11 @@ export async function findContent(
       const resource = groupResourceText(gvr)
       const count = counts.get(`${resource} ${finalizer}`) ?? { resource, finalizer, count: 0 }
       counts.set(`${resource} ${finalizer}`, { ...count, count: count.count + 1 })
-      const deleting = metadata.deletionTimestamp !== undefined
+      const isHeldByOthers = (metadata.finalizers ?? []).some((text) => !isOwnFinalizer(text))
+      const isEnding = !isHeldByOthers || (metadata.finalizers ?? []).includes('foregroundDeletion')
+      const deleting = metadata.deletionTimestamp !== undefined && isEnding
       if (held.length < maxHeld && !deleting) {
-        held.push({ gvr, name, uid, deleting, finalizers, ...(namespace ? { namespace } : {}) })
+        held.push({ gvr, name, uid, deleting, isHeldByOthers, finalizers, ...(namespace ? { namespace } : {}) })
       }
     }
   }
