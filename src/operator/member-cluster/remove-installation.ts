@@ -17,7 +17,7 @@ const core = (resource: string): GroupVersionResource => ({ group: '', version: 
 const namespaces = core('namespaces')
 const secrets = core('secrets')
 
-/** The objects in our namespace. The last one is the identity that these deletions need. */
+/** The objects in our namespace, and those that are in none. The last ones are the identity that these deletions need. */
 const parts: readonly (readonly [GroupVersionResource, string])[] = [
   [{ group: 'apps', version: 'v1', resource: 'deployments' }, memberParts.nameserver],
   [{ group: 'apps', version: 'v1', resource: 'deployments' }, memberParts.gateway],
@@ -27,6 +27,8 @@ const parts: readonly (readonly [GroupVersionResource, string])[] = [
   [core('serviceaccounts'), memberParts.gateway],
   [core('configmaps'), memberParts.nameserver],
   [core('serviceaccounts'), memberParts.nameserver],
+  // It owns the rest, the identity included: see memberObjects. Members that joined with an older release forbid it.
+  [{ group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterroles' }, memberParts.syncerAccount],
   // The member deletes its token Secret with it.
   [core('serviceaccounts'), memberParts.syncerAccount],
 ]
@@ -58,5 +60,8 @@ export async function removeInstallation(
     return
   }
   for (const [gvr, name] of parts)
-    await member.delete(gvr, { namespace: systemNamespace, name }, { signal }).catch(tolerate('NotFound'))
+    await member
+      .delete(gvr, { name, ...(gvr.resource !== 'clusterroles' && { namespace: systemNamespace }) }, { signal })
+      // Without the ClusterRole, nothing is left that the identity may do.
+      .catch(tolerate('NotFound', 'Forbidden', 'Unauthorized'))
 }

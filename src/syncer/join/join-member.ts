@@ -1,6 +1,6 @@
 // Registers a physical cluster that kcp can reach (push): creates the syncer's identity in it, and a MemberCluster for it.
 import { stringify } from 'yaml'
-import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
+import type { GroupVersionResource, KubeObject, OwnerReference } from '../../apimachinery/meta/index.ts'
 import { badRequest, conflict, isStatusError, serviceUnavailable, tolerate } from '../../apimachinery/status/index.ts'
 import { sleep } from '../../async/index.ts'
 import { createClient, httpTransport, type Endpoint, type KubeClient, type Kubeconfig } from '../../client/index.ts'
@@ -80,8 +80,8 @@ export async function joinMember({
   const known = existing?.spec?.exportedAPIs ?? []
   const added = exported.filter((one) => known.every((other) => definitionName(one) !== definitionName(other)))
   const exportedAPIs = [...known, ...added]
-  for (const object of memberObjects(exportedAPIs, installation)) await apply(member, object, signal)
-  await applyPolicy(member, name, log, signal)
+  const owner = await applyOwned(member, memberObjects(exportedAPIs, installation), signal)
+  await applyPolicy(member, { name, owner, log }, signal)
   log.info('created an identity for the syncer in the member', { member: name })
   const endpoint = await memberKubeconfig.endpoint()
   const token = await requestMemberToken(member, signal)
@@ -179,10 +179,39 @@ async function apply(client: KubeClient, object: KubeObject, signal: AbortSignal
   })
 }
 
+/**
+ * Applies the objects of memberObjects: the first one owns the second, and the second all others. Resolves with the reference to the
+ * second.
+ */
+async function applyOwned(
+  member: KubeClient,
+  objects: readonly KubeObject[],
+  signal: AbortSignal,
+): Promise<OwnerReference | undefined> {
+  let owner: OwnerReference | undefined
+  for (const [index, object] of objects.entries()) {
+    const applied = await apply(member, ownedBy(owner, object), signal)
+    if (index < 2) owner = referenceTo(applied)
+  }
+  return owner
+}
+
+function ownedBy(owner: OwnerReference | undefined, object: KubeObject): KubeObject {
+  return owner === undefined ? object : { ...object, metadata: { ...object.metadata, ownerReferences: [owner] } }
+}
+
+function referenceTo({ apiVersion, kind, metadata: { name = '', uid = '' } }: KubeObject): OwnerReference {
+  return { apiVersion, kind, name, uid }
+}
+
 /** Members before Kubernetes 1.30 have no such policies: there only RBAC confines the syncer, which is logged. */
-async function applyPolicy(member: KubeClient, name: string, log: Logger, signal: AbortSignal): Promise<void> {
+async function applyPolicy(
+  member: KubeClient,
+  { name, owner, log }: { readonly name: string; readonly owner: OwnerReference | undefined; readonly log: Logger },
+  signal: AbortSignal,
+): Promise<void> {
   try {
-    for (const object of memberPolicy()) await apply(member, object, signal)
+    for (const object of memberPolicy()) await apply(member, ownedBy(owner, object), signal)
   } catch (error) {
     if (!isStatusError(error, 'NotFound')) throw error
     log.warn('the member has no ValidatingAdmissionPolicies: only RBAC confines the syncer there', { member: name })

@@ -57,6 +57,13 @@ export const syncerRules = [
   { apiGroups: ['node.k8s.io'], resources: ['runtimeclasses'], verbs: read },
   { apiGroups: ['scheduling.k8s.io'], resources: ['priorityclasses'], verbs: read },
   { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
+  // Everything else that joining created goes with its ClusterRole: see memberObjects.
+  {
+    apiGroups: ['rbac.authorization.k8s.io'],
+    resources: ['clusterroles'],
+    resourceNames: [syncerAccount],
+    verbs: ['delete'],
+  },
 ] as const
 
 /** Rules of the nameserver: CoreDNS reads Services, and pods to know them by their address. */
@@ -86,12 +93,15 @@ export function exportRules(apis: readonly Readonly<ExportedApi>[]): readonly ob
 }
 
 /**
- * All objects, in the order in which they are applied. `exported`: the APIs that the member exports. `installation`: whose
+ * All objects, in the order in which they are applied. The namespace owns the ClusterRole of the syncer, which owns all others: when
+ * the namespace is deleted, or that ClusterRole where the namespace must stay, the member deletes the rest, for which the syncer
+ * itself has no right. `exported`: the APIs that the member exports. `installation`: whose
  * member it is, as in `installationAnnotation`.
  */
 export function memberObjects(exported: readonly Readonly<ExportedApi>[] = [], installation?: string): KubeObject[] {
   const labels = { 'app.kubernetes.io/part-of': 'kcp' }
   const role = (name: string, rules: readonly unknown[]): KubeObject[] => [
+    { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name, labels }, rules },
     {
       apiVersion: 'v1',
       kind: 'ServiceAccount',
@@ -102,7 +112,6 @@ export function memberObjects(exported: readonly Readonly<ExportedApi>[] = [], i
         ...(installation !== undefined && { annotations: { [installationAnnotation]: installation } }),
       },
     },
-    { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name, labels }, rules },
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'ClusterRoleBinding',
