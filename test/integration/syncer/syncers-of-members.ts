@@ -100,15 +100,13 @@ export function space(client: KubeClient, namespace: string): Space {
     list: async (resource) => (await client.list<KubeObject>(gvrs[resource], { namespace, signal })).items,
     patch: (resource, name, patch) =>
       client.patch<KubeObject>(gvrs[resource], { namespace, name }, 'merge', patch, { signal }),
-    delete: async (resource, name, propagationPolicy) =>
-      void (await client.delete(gvrs[resource], { namespace, name }, { propagationPolicy, signal })),
-    begin: async () =>
-      void (await client.create(
-        gvrs.namespaces,
-        { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
-        { signal },
-      )),
-    end: async () => void (await client.delete(gvrs.namespaces, { name: namespace }, { signal })),
+    delete: (resource, name, propagationPolicy) =>
+      client.delete(gvrs[resource], { namespace, name }, { propagationPolicy, signal }),
+    begin: async () => {
+      const object = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }
+      await client.create(gvrs.namespaces, object, { signal })
+    },
+    end: () => client.delete(gvrs.namespaces, { name: namespace }, { signal }),
   }
 }
 
