@@ -150,6 +150,7 @@ export const memberClusterConditions = [
   'Schedulable',
   'Drained',
   'DeletionsSuspended',
+  'SyncFailing',
   'APIsExported',
   'GatewayReady',
 ] as const

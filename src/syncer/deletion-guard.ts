@@ -16,6 +16,14 @@ import {
   type Visit,
 } from './sync-context.ts'
 
+/** The cause of the errors with which the guard holds a deletion. */
+const heldByGuard = new Error('a deletion in a member is held')
+
+/** Whether a step failed because the guard holds a deletion: a condition of the member says so. */
+export function isDeletionHeld(error: unknown): boolean {
+  return error instanceof Error && error.cause === heldByGuard
+}
+
 /** So many workloads of a logical cluster, or of all together, may be gone unseen before deletions stop. */
 const handful = { ofCluster: 5, ofAll: 20 } as const
 /** Or this part of those in the member, if that is more. */
@@ -51,7 +59,10 @@ export class DeletionGuard implements DeletionChecks {
     if (context.upstream.tombstones.has(resource, keyOf(visit))) return
     const found = await this.findUnlisted(context, visit, signal)
     if (found !== undefined && (!known?.uid || known.uid === found.metadata.uid))
-      throw serviceUnavailable(`${resource} "${visit.name}" is there, but was not in the list of all logical clusters`)
+      throw serviceUnavailable(
+        `${resource} "${visit.name}" is there, but was not in the list of all logical clusters`,
+        heldByGuard,
+      )
     if (context.member.acceptsDeletions?.() === true) return
     for (const cluster of [visit.cluster, undefined]) {
       const recount = (): Count | undefined => this.#tripped(context, cluster)
@@ -60,6 +71,7 @@ export class DeletionGuard implements DeletionChecks {
       this.#suspended.set(cluster, recount)
       throw serviceUnavailable(
         `${count.missing} of ${count.total} workloads in the member are gone upstream, but kcp saw no deletion of them: deletions in the member are suspended`,
+        heldByGuard,
       )
     }
   }
@@ -83,7 +95,10 @@ export class DeletionGuard implements DeletionChecks {
   holdFollower(context: SyncContext, { cluster, name }: Ref): void {
     const { missing } = this.#count(context, cluster)
     if (missing > 0)
-      throw serviceUnavailable(`"${name}" stays while ${missing} workloads of its logical cluster are missing upstream`)
+      throw serviceUnavailable(
+        `"${name}" stays while ${missing} workloads of its logical cluster are missing upstream`,
+        heldByGuard,
+      )
   }
 
   /** A list lacks a workload: counts are not used any more. */

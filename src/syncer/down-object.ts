@@ -20,13 +20,14 @@ import { endingOf, isEndingNamespace } from './ending.ts'
 import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { deleteNamespacesOf } from './visit-namespace.ts'
-import { clearError, clearedMemberStatus, clearReport, patchWithoutReport, reportError } from './member-status.ts'
+import { clearError, clearedMemberStatus, clearReport, patchWithoutReport } from './member-status.ts'
 import { isRepeatedKey, replaceCopy, wasReplaced } from './replace-copy.ts'
 import { reportOtherPorts } from './other-ports.ts'
 import { accountReferences, referencesOf, type Reference } from './references.ts'
 import { gvrs } from './resources/resources.ts'
 import { isScaled } from './scaled.ts'
 import { syncedKindOf, syncedKinds, type SyncedKind } from './synced-kinds.ts'
+import { tellingFailures } from './tell-failure.ts'
 import {
   downstreamObject,
   downstreamNamespaceOf,
@@ -41,8 +42,24 @@ import type { PodContext } from './transform/pod-template.ts'
 import type { PodSpec } from './transform/pod-types.ts'
 import { priorityClassIn } from './transform/priority-class.ts'
 
-/** Makes the copy in the member match the upstream object. Returns the upstream object if it should have a copy. */
+/**
+ * Makes the copy in the member match the upstream object, and tells the tenant if that fails. Returns the upstream object if it
+ * should have a copy.
+ */
 export async function visitObject(
+  context: SyncContext,
+  kind: SyncedKind,
+  visit: Visit,
+  signal: AbortSignal,
+): Promise<DeepReadonly<KubeObject> | undefined> {
+  const { resource } = kind
+  const { cluster, namespace, name } = visit
+  const subject = { resource, cluster, namespace, name }
+  const about = { step: `${resource} ${cluster}|${namespace}/${name}`, subject: () => subject }
+  return await tellingFailures(context, about, () => makeCopy(context, kind, visit, signal), signal)
+}
+
+async function makeCopy(
   context: SyncContext,
   kind: SyncedKind,
   visit: Visit,
@@ -53,12 +70,7 @@ export async function visitObject(
   const isWanted = object !== undefined && kind.wanted(object, view, context.member.name)
   const isNamespaceEnding = isEndingNamespace(context, visit)
   if (isWanted && object.metadata.deletionTimestamp === undefined && !isNamespaceEnding) {
-    try {
-      await applyObject(context, kind, object, visit, signal)
-    } catch (error) {
-      await reportError(context, kind, visit, error, signal)
-      throw error
-    }
+    await applyObject(context, kind, object, visit, signal)
     await clearError(context, kind, visit, signal)
     return object
   }

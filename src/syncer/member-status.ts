@@ -17,7 +17,7 @@ import {
   type MemberStatus,
   type StatusRule,
 } from '../crds/index.ts'
-import { statusChange } from '../placement/index.ts'
+import { conditionsWithSynced, statusChange } from '../placement/index.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import {
   downstreamObject,
@@ -58,27 +58,46 @@ export async function writeMemberStatus(
     .patch(gvrs[resource], { namespace, name }, 'merge', { metadata }, { signal })
 }
 
-/** Writes upstream why an object cannot be synced, with the member's message. Server errors are not reported: they are retried. */
+/** Writes upstream why an object cannot be synced: in the member's report, and in condition Synced if its kind has conditions. */
 export async function reportError(
   context: SyncContext,
   { resource, status: rule }: { readonly resource: ResourceName; readonly status?: StatusRule },
   ref: UpstreamRef,
-  error: unknown,
+  error: string,
   signal: AbortSignal,
 ): Promise<void> {
-  if (!isStatusError(error) || error.code >= 500 || error.code === 429 || signal.aborted) return
   const object = upstreamObject(context, resource, ref)
   if (object === undefined) return
   const before = parseAnnotation(object as KubeObject, memberStatusAnnotation(context.member.name))
-  try {
-    const written = await writeMemberStatus(context, resource, ref, { ...before, error: error.message }, signal)
-    if (rule !== undefined && written !== undefined) await writeStatus(context, resource, rule, ref, written, signal)
-  } catch (failure) {
-    context.log.debug('could not report a sync error', { ...ref, error: failure })
-  }
+  const written = await writeMemberStatus(context, resource, ref, { ...before, error }, signal)
+  if (written === undefined) return
+  if (rule !== undefined) await writeStatus(context, resource, rule, ref, written, signal)
+  else await writeSynced(context, resource, ref, written, signal)
 }
 
-/** Removes the report of a former error. Reports on Services and objects with a status rule are replaced anyway. */
+/** Resources without a status rule whose status has conditions. */
+const withConditions: ReadonlySet<ResourceName> = new Set(['services', 'pods'])
+
+/** Makes condition Synced of a Service or pod say what the reports of all members say; without errors there is no condition. */
+export async function writeSynced(
+  { upstream, clock }: SyncContext,
+  resource: ResourceName,
+  { cluster, namespace, name }: UpstreamRef,
+  object: DeepReadonly<KubeObject>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!withConditions.has(resource)) return
+  const conditions = conditionsWithSynced(object as KubeObject, timestamp(clock.now()))
+  if (conditions === undefined) return
+  const patch = { metadata: { resourceVersion: object.metadata.resourceVersion }, status: { conditions } }
+  const options = { subresource: 'status', signal } as const
+  await upstream.client(cluster).patch(gvrs[resource], { namespace, name }, 'merge', patch, options)
+}
+
+/**
+ * Removes the report of a former error. Reports on Services and objects with a status rule are replaced anyway, and the status of a
+ * pod by that of the member's pod.
+ */
 export async function clearError(
   context: SyncContext,
   { resource, status }: { readonly resource: ResourceName; readonly status?: StatusRule },
@@ -118,12 +137,14 @@ export async function visitStatus(
   const ours = copy !== undefined && locatorOf(copy)?.uid === object.metadata.uid
   const annotation = memberStatusAnnotation(context.member.name)
   // Others may say what is in the status: of an autoscaler whose workload is divided, the operator does.
-  if (!ours && object.metadata.annotations?.[annotation] === undefined) return
+  const error = context.failures.messageOf({ resource, ...ref })
+  if (!ours && error === undefined && object.metadata.annotations?.[annotation] === undefined) return
   const before = parseAnnotation(object as KubeObject, annotation) as MemberStatus
   const hides = rule.joinsAddresses === true && !context.view(ref.cluster, ref.namespace).serves
-  const report = ours
+  const seen = ours
     ? { ...memberStatusOf(rule, { object, copy, before }), ...(hides && { hidesAddresses: true }) }
     : undefined
+  const report = error === undefined ? seen : { ...(seen ?? before), error }
   const name = `${resource} ${ref.cluster}|${ref.namespace}/${ref.name}`
   const visit = { ...ref, kind: visitKindOf(resource) }
   if (report !== undefined && isPassing(context, object, before, report) && isPostponed(context, name, visit)) return
@@ -141,7 +162,8 @@ function isPassing(
   report: MemberStatus,
 ): boolean {
   const kind = workloadKindOfObject(object)
-  if (kind === undefined || kind.health.equal.length === 0 || before['error'] !== undefined) return false
+  if (kind === undefined || kind.health.equal.length === 0 || before.error !== undefined || report.error !== undefined)
+    return false
   if (object.metadata.annotations?.[memberStatusAnnotation(member.name)] === canonicalJson(report)) return false
   const copy = placedOn(object as KubeObject)[member.name]
   const replicas = copy?.replicas ?? replicasOf(object)

@@ -3,7 +3,7 @@ import type { KubeObject } from '../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import type { MemberClass } from '../crds/index.ts'
 import type { SyncContext, Visit } from './sync-context.ts'
-import { warnOf } from './warning-event.ts'
+import { warnOnce } from './warning-event.ts'
 
 /** Writes an Event on the Ingress if the member lacks its class. */
 export async function reportMissingClass(
@@ -16,7 +16,7 @@ export async function reportMissingClass(
   const missing = missingIngressClass(ingress, member.classesOf?.('IngressClass'))
   if (missing === undefined) return
   const message = `member cluster "${member.name}" has no IngressClass "${missing}": nothing there serves the Ingress until it has one`
-  await warnOf(context, ingress, visit, { reason: 'ClassMissing', message }, signal)
+  await warnOnce(context, ingress, visit, { reason: 'ClassMissing', message }, signal)
 }
 
 /** The class that the Ingress names and a member with these classes does not have. `classes` undefined: not known. */

@@ -3,7 +3,7 @@
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import type { SyncContext, Visit } from './sync-context.ts'
-import { warnOf } from './warning-event.ts'
+import { warnOnce } from './warning-event.ts'
 
 interface Ports {
   readonly healthCheckNodePort?: number
@@ -22,7 +22,7 @@ export async function reportOtherPorts(
   if (others.length === 0) return
   const list = others.map(({ what, wanted, given }) => `${given} instead of ${wanted} for ${what}`).join(', ')
   const message = `member cluster "${context.member.name}" could not give the node ports of the Service: there, it has ${list}`
-  await warnOf(context, service, visit, { reason: 'NodePortDiffers', message }, signal)
+  await warnOnce(context, service, visit, { reason: 'NodePortDiffers', message }, signal)
 }
 
 interface OtherPort {

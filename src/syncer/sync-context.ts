@@ -13,10 +13,12 @@ import {
   type ServiceNetwork,
 } from '../crds/index.ts'
 import type { Logger } from '../telemetry/index.ts'
+import type { EventBudget } from './event-budget.ts'
 import type { GatewayPorts } from './gateway/gateway-ports.ts'
 import type { NamespaceView } from './namespace-view.ts'
 import type { PassingReports } from './passing-reports.ts'
 import type { ResourceName } from './resources/resources.ts'
+import type { SyncFailures } from './sync-failures.ts'
 import type { OwnerCluster } from './transform/down.ts'
 import type { MemberEvent } from './transform/event-up.ts'
 import type { PodContext } from './transform/pod-template.ts'
@@ -117,6 +119,9 @@ export interface SyncContext {
   /** With service network Gateway: the ports of the gateway in this member. */
   readonly gateway?: GatewayPorts
   readonly passing: PassingReports
+  readonly failures: SyncFailures
+  /** Of the Events that this syncer writes into each logical cluster. */
+  readonly eventBudget: EventBudget
   view(cluster: string, namespace: string): NamespaceView
   /** Namespaces of a logical cluster. */
   namespacesOf(cluster: string): Iterable<string>

@@ -18,6 +18,7 @@ import {
   parseDownstreamNamespace,
   type MemberExports,
   type SuspendedDeletions,
+  type SyncFailureReport,
 } from '../crds/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '../reconcile/index.ts'
 import type { Logger } from '../telemetry/index.ts'
@@ -29,6 +30,7 @@ import { tenantZone } from './member-dns/corefile.ts'
 import { startExportedApis, type ExportedApis } from './exported-apis.ts'
 import { EventBudget } from './event-budget.ts'
 import { visitClaimOwner } from './claims-with-data.ts'
+import { SyncFailures } from './sync-failures.ts'
 import { visitStatus } from './member-status.ts'
 import { GatewayPorts } from './gateway/gateway-ports.ts'
 import { PassingReports } from './passing-reports.ts'
@@ -47,6 +49,7 @@ import {
   type Visit,
 } from './sync-context.ts'
 import { syncedKindOf, type SyncedKind } from './synced-kinds.ts'
+import { aboutStatus, aboutVisit, tellingFailures } from './tell-failure.ts'
 import type { TriggerContext } from './trigger-context.ts'
 import { listen } from './triggers.ts'
 import { reportEndpoints, visitRemoteSlice, visitSlice } from './up-endpoint-slices.ts'
@@ -72,6 +75,8 @@ export interface SyncerOptions {
   readonly log: Logger
   readonly signal: AbortSignal
   readonly clock?: Clock
+  /** Called when failures() may differ. */
+  readonly failuresChanged?: () => void
   /** Number of visits that run at the same time. Default 8. */
   readonly workers?: number
 }
@@ -81,6 +86,8 @@ export interface Syncer extends AsyncDisposable {
   synced(signal: AbortSignal): Promise<void>
   /** Where it deletes nothing, because too much is not known upstream any more. */
   suspendedDeletions(): readonly SuspendedDeletions[]
+  /** The objects of tenants that it cannot sync; undefined if there are none. */
+  failures(): SyncFailureReport | undefined
 }
 
 /** Starts a syncer. It writes nothing before the caches of both sides are complete, and ends with its signal or disposal. */
@@ -90,9 +97,10 @@ export function startSyncer(options: SyncerOptions): Syncer {
   const caches = downstreamCaches(options.downstream, log, life.signal)
   const queue = createKeyQueue({ maxMs: 10_000, fairnessKey: clusterOfVisit, isUrgent: isUrgentVisit })
   const guard = new DeletionGuard(options.clock ?? systemClock)
+  const failures = new SyncFailures(options.clock ?? systemClock, options.failuresChanged)
   const ready = Promise.withResolvers<undefined>()
   ready.promise.catch(() => undefined)
-  const done = run({ ...options, log, signal: life.signal, guard }, caches, queue, () =>
+  const done = run({ ...options, log, signal: life.signal, guard, failures }, caches, queue, () =>
     ready.resolve(undefined),
   ).catch((error: unknown) => {
     ready.reject(error)
@@ -111,6 +119,7 @@ export function startSyncer(options: SyncerOptions): Syncer {
       }
     },
     suspendedDeletions: () => guard.suspended(),
+    failures: () => failures.report(),
     async [Symbol.asyncDispose]() {
       life.abort(new DOMException('the syncer was closed', 'AbortError'))
       life[Symbol.dispose]()
@@ -163,7 +172,7 @@ async function memberSynced({ downstream, log, signal }: SyncerOptions, caches: 
 }
 
 async function run(
-  options: SyncerOptions & { readonly guard: DeletionGuard },
+  options: SyncerOptions & { readonly guard: DeletionGuard; readonly failures: SyncFailures },
   caches: Caches,
   queue: KeyQueue,
   started: () => void,
@@ -198,7 +207,6 @@ async function run(
     (cluster) => [...up.namespaces.of(`${cluster}|`)].map(({ metadata }) => metadata.name ?? ''),
   )
   const deleted = new Map<string, DeepReadonly<KubeObject>>()
-  const budget = new EventBudget()
   // Not waited for: a member that refuses Events still gets its workloads.
   await using eventInformer = memberEvents(downstream, log, signal)
   let exported: ExportedApis | undefined
@@ -213,6 +221,8 @@ async function run(
     passing: new PassingReports(clock),
     log,
     guard: options.guard,
+    failures: options.failures,
+    eventBudget: new EventBudget(),
     views,
     events: eventInformer,
     memberEvent: (namespace, name) => eventInformer.store.get(keyFor({ namespace, name })),
@@ -252,7 +262,7 @@ async function run(
       reconcile: async (key, life) => {
         const visit = parseVisit(key)
         return visit.kind === 'event'
-          ? await visitEvent(context, budget, visit, life)
+          ? await visitEvent(context, visit, life)
           : await visitOne(context, key, deleted, life)
       },
     })
@@ -308,6 +318,14 @@ function madeKindOfVisit({ kind }: Visit): MadeKind | undefined {
 }
 
 async function visitKind(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
+  const kind = syncedKindOf(visit.kind)
+  if (kind !== undefined) return visitCopied(context, kind, visit, signal)
+  if (visit.kind === 'pod') await visitTenantsPod(context, visit, signal)
+  await tellingFailures(context, aboutVisit(context, visit), () => visitOther(context, visit, signal), signal)
+}
+
+/** What is neither a copy of a tenant's object nor an Event. */
+async function visitOther(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
   switch (visit.kind) {
     case 'namespace':
       return visitNamespace(context, visit, signal)
@@ -316,7 +334,6 @@ async function visitKind(context: SyncContext, visit: Visit, signal: AbortSignal
     case 'history':
       return visitHistory(context, visit, signal)
     case 'pod':
-      await visitTenantsPod(context, visit, signal)
       return visitPod(context, visit, signal)
     case 'slice':
       return visitSlice(context, visit, signal)
@@ -324,15 +341,31 @@ async function visitKind(context: SyncContext, visit: Visit, signal: AbortSignal
       return visitRemoteSlice(context, visit, signal)
     default: {
       const made = madeKindOfVisit(visit)
-      if (made !== undefined) return visitMade(context, made, visit, signal)
-      const kind = syncedKindOf(visit.kind)
-      if (kind !== undefined) await visitCopied(context, kind, visit, signal)
+      if (made !== undefined) await visitMade(context, made, visit, signal)
     }
   }
 }
 
 async function visitCopied(context: SyncContext, kind: SyncedKind, visit: Visit, signal: AbortSignal): Promise<void> {
-  const copied = await visitObject(context, kind, visit, signal)
+  const copying = visitObject(context, kind, visit, signal)
+  // While the member refuses a change, what it makes of the copy that it has is still reported.
+  const copied = kind.status === undefined ? await copying : await copying.catch(() => undefined)
+  await tellingFailures(
+    context,
+    aboutStatus(kind.resource, visit),
+    () => reportCopied(context, kind, visit, copied, signal),
+    signal,
+  )
+  await copying
+}
+
+async function reportCopied(
+  context: SyncContext,
+  kind: SyncedKind,
+  visit: Visit,
+  copied: DeepReadonly<KubeObject> | undefined,
+  signal: AbortSignal,
+): Promise<void> {
   if (kind.resource === 'services') return reportEndpoints(context, visit, copied !== undefined, signal)
   if (copied !== undefined) await visitSpec(context, kind, visit, signal)
   if (copied !== undefined && kind.resource === 'persistentvolumeclaims') await visitClaimOwner(context, visit, signal)

@@ -20,7 +20,7 @@ import {
 import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { isEndingNamespace } from './ending.ts'
-import { writeMemberStatus, writeStatus } from './member-status.ts'
+import { writeMemberStatus, writeStatus, writeSynced } from './member-status.ts'
 import { ingressBackends } from './references.ts'
 import { gvrs } from './resources/resources.ts'
 import {
@@ -285,8 +285,15 @@ export async function reportEndpoints(
       }
     : undefined
   const written = await writeMemberStatus(context, 'services', visit, report, signal)
-  if (type === 'LoadBalancer' && written !== undefined)
-    await writeStatus(context, 'services', joinedAddresses, visit, written, signal)
+  if (written === undefined) return
+  if (type === 'LoadBalancer') await writeStatus(context, 'services', joinedAddresses, visit, written, signal)
+  if (hasSynced(written)) await writeSynced(context, 'services', visit, written, signal)
+}
+
+/** Whether condition Synced is there, which this member's report may have ended. */
+function hasSynced(service: CachedObject): boolean {
+  const { conditions = [] } = (service['status'] ?? {}) as { conditions?: readonly { readonly type: string }[] }
+  return conditions.some(({ type }) => type === 'Synced')
 }
 
 /** The addresses in this member of the second Service of an exported one, for its ServiceImport. */

@@ -4,7 +4,6 @@ import { cloneJson, type KubeObject } from '../apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import type { ReconcileResult } from '../reconcile/index.ts'
-import type { EventBudget } from './event-budget.ts'
 import type { ResourceName } from './resources/resources.ts'
 import { downstreamNamespaceOf, upstreamObject, type SyncContext, type Visit } from './sync-context.ts'
 import { eventUp, type MemberEvent } from './transform/event-up.ts'
@@ -36,7 +35,6 @@ const resourceOfKind: Readonly<Record<string, ResourceName>> = {
 /** Shows one Event upstream, unless its logical cluster has used up its budget. */
 export async function visitEvent(
   context: SyncContext,
-  budget: EventBudget,
   visit: Visit,
   signal: AbortSignal,
 ): Promise<ReconcileResult | undefined> {
@@ -50,7 +48,7 @@ export async function visitEvent(
   if (resource === undefined || ageMs > maxAgeMs) return undefined
   const about = objectOf(context, resource, { cluster, namespace, name: live.involvedObject?.name ?? '' })
   if (about === undefined) return ageMs > maxWaitMs ? undefined : { requeueAfterSeconds: waitSeconds }
-  if (!budget.take(cluster, context.clock.now())) return undefined
+  if (!context.eventBudget.take(cluster, context.clock.now())) return undefined
   const { name: aboutName = '', uid = '' } = about.metadata
   await write(context, visit, eventUp(live, { namespace, clusterId: id, name: aboutName, uid }), signal)
   return undefined

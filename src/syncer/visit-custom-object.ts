@@ -1,16 +1,15 @@
 // One custom resource and its copy in the member that exports its API: copied down, its status up, deleted with it.
 import type { GroupVersionResource, KubeObject } from '../apimachinery/meta/index.ts'
 import { replacingPatch } from '../apimachinery/patch/index.ts'
-import { conflict, isStatusError, tolerate } from '../apimachinery/status/index.ts'
-import { timestamp } from '../async/index.ts'
+import { conflict, tolerate } from '../apimachinery/status/index.ts'
 import { keyFor, type DeepReadonly, type Informer, type ObjectIndex } from '../client/index.ts'
 import { appliedAnnotation, canonicalJson, contentHash, syncerFieldManager } from '../crds/index.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { isSubset } from './is-subset.ts'
 import { downstreamNamespaceOf, locatorOf, ownerCluster, type SyncContext, type Visit } from './sync-context.ts'
 import { contentDown } from './transform/down.ts'
-import { events } from './up-events.ts'
 import { statusUp } from './exported-status.ts'
+import { tellingFailures } from './tell-failure.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 type CustomVisit = Pick<Visit, 'cluster' | 'namespace' | 'name'>
@@ -35,7 +34,23 @@ export interface CustomObjectChecks {
   readonly confirmGone: (copy: CachedObject) => Promise<void>
 }
 
+/** Makes the copy in the member match the custom resource, and tells the tenant if that fails. */
 export async function visitCustomObject(
+  context: SyncContext,
+  api: SyncedApi,
+  visit: CustomVisit,
+  checks: CustomObjectChecks,
+  signal: AbortSignal,
+): Promise<void> {
+  const { cluster, namespace, name } = visit
+  const { resource, group } = api.gvr
+  const subject = { resource: `${resource}.${group}`, cluster, namespace, name }
+  const object = api.objects.store.get(keyFor(visit))
+  const about = { step: `${subject.resource} ${keyFor(visit)}`, subject: () => subject, ...(object && { object }) }
+  await tellingFailures(context, about, () => syncCustomObject(context, api, visit, checks, signal), signal)
+}
+
+async function syncCustomObject(
   context: SyncContext,
   api: SyncedApi,
   visit: CustomVisit,
@@ -70,25 +85,18 @@ export async function visitCustomObject(
 }
 
 async function writeCopy(
-  context: SyncContext,
-  api: SyncedApi,
+  { downstream }: SyncContext,
+  { gvr }: SyncedApi,
   { object, desired }: { readonly object: CachedObject; readonly desired: KubeObject },
   signal: AbortSignal,
 ): Promise<void> {
   const { namespace = '', name = '' } = desired.metadata
-  const { downstream, member } = context
-  try {
-    // What somebody else made in the member has no label of ours, so it is in no cache.
-    const live = await downstream.tryGet<KubeObject>(api.gvr, { namespace, name }, { signal })
-    if (live !== undefined && locatorOf(live)?.uid !== object.metadata.uid)
-      throw conflict(api.gvr, name, 'it exists in the member and is not the copy of this object')
-    const options = { fieldManager: syncerFieldManager, force: true, signal }
-    await downstream.patch(api.gvr, { namespace, name }, 'apply', desired, options)
-  } catch (error) {
-    if (isStatusError(error) && error.code < 500 && error.code !== 429)
-      await tellRefusal(context, object, `member cluster "${member.name}": ${error.message}`, signal)
-    throw error
-  }
+  // What somebody else made in the member has no label of ours, so it is in no cache.
+  const live = await downstream.tryGet<KubeObject>(gvr, { namespace, name }, { signal })
+  if (live !== undefined && locatorOf(live)?.uid !== object.metadata.uid)
+    throw conflict(gvr, name, 'it exists in the member and is not the copy of this object')
+  const options = { fieldManager: syncerFieldManager, force: true, signal }
+  await downstream.patch(gvr, { namespace, name }, 'apply', desired, options)
 }
 
 /** Deletes what has our locator of this logical cluster, by its uid. */
@@ -125,30 +133,4 @@ async function writeStatus(
     .client(cluster)
     .patch(gvr, { namespace, name }, 'merge', patch, options)
     .catch(tolerate('NotFound', 'Conflict'))
-}
-
-/** An Event on the object, once for each reason. */
-async function tellRefusal(
-  { upstream, clock, log }: SyncContext,
-  object: CachedObject,
-  message: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const { apiVersion, kind, metadata } = object
-  const { name = '', namespace = '', uid = '' } = metadata
-  const cluster = metadata.annotations?.['kcp.dev/logical-cluster'] ?? ''
-  const now = timestamp(clock.now())
-  const event = {
-    ...{ apiVersion: 'v1', kind: 'Event', type: 'Warning', reason: 'SyncFailed' },
-    metadata: { namespace, name: `${name.slice(0, 200)}.${contentHash([uid, message])}` },
-    involvedObject: { apiVersion, kind, namespace, name, uid },
-    ...{ message: message.slice(0, 1024), source: { component: 'kcp-syncer' } },
-    ...{ firstTimestamp: now, lastTimestamp: now, count: 1 },
-  }
-  try {
-    await upstream.client(cluster).create(events, event, { signal })
-  } catch (error) {
-    if (!isStatusError(error)) throw error
-    log.debug('could not write an event', { cluster, namespace, name, error })
-  }
 }

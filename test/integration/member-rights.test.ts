@@ -129,7 +129,11 @@ describe('the identity of the syncer in a member', function () {
     let now = start
     const clock: Clock = { now: () => now, monotonic: () => performance.now() }
     const startSyncer = () =>
-      Promise.resolve({ suspendedDeletions: () => [], [Symbol.asyncDispose]: () => Promise.resolve() })
+      Promise.resolve({
+        suspendedDeletions: () => [],
+        failures: () => undefined,
+        [Symbol.asyncDispose]: () => Promise.resolve(),
+      })
     const wildcard = asWildcard(admin, 'acme')
     await using _operator = await startOperator({
       clusters: admin,

@@ -130,9 +130,10 @@ export function objectFinding(
   const bad = conditions
     .map((type) => conditionOf(object, type))
     .filter((condition) => condition !== undefined && condition.status !== 'True') as Condition[]
-  // This condition is True while something is wrong.
-  const suspended = conditionOf(object, 'DeletionsSuspended')
-  if (suspended?.status === 'True') bad.push(suspended)
+  for (const type of problemConditions) {
+    const problem = conditionOf(object, type)
+    if (problem?.status === 'True') bad.push(problem)
+  }
   if (bad.length === 0) return undefined
   const texts = bad.map(
     ({ type, status, reason, message, lastTransitionTime }) =>
@@ -166,6 +167,9 @@ export function findingsText(findings: readonly Finding[]): string {
     .join('\n')
 }
 
+/** Conditions that are True while something is wrong. */
+const problemConditions = ['DeletionsSuspended', 'SyncFailing'] as const
+
 const todos: Readonly<Record<string, string>> = {
   NotServed: 'check that kcp apiserver runs and that the operator can reach it',
   NameNotAllowed: 'create it under another name',
@@ -179,6 +183,8 @@ const todos: Readonly<Record<string, string>> = {
   SecretNotOurs: 'delete that Secret, or choose another name in spec.kubeconfigs',
   Forbidden: 'bind ClusterRole kcp-kubeconfig-secrets to the operator, see docs/reference/kubeconfigs.md',
   TooManyAtOnce: 'see docs/placement.md, "Workloads that vanish"',
+  ObjectsFail:
+    'see the Events of that object: mend what the member refuses (webhooks, quotas, policies), or the object itself',
   ServiceAccountMissing: 'create the ServiceAccount in the logical cluster',
 }
 

@@ -57,7 +57,16 @@ async function requireCluster({ clusters }: Installation, name: string, signal: 
     throw new ExitError(`there is no LogicalCluster "${name}"; kubectl get lc lists them`)
 }
 
-function explanationText({ target, source, placedOn, waits, balance, decision, members }: WorkloadExplanation): string {
+function explanationText({
+  target,
+  source,
+  placedOn,
+  waits,
+  failures,
+  balance,
+  decision,
+  members,
+}: WorkloadExplanation): string {
   const asked = target.kind === 'members' ? target.names.join(', ') : target.kind
   const copies = Object.entries(placedOn).map(
     ([member, { state, since = '', replicas }]) =>
@@ -74,6 +83,7 @@ function explanationText({ target, source, placedOn, waits, balance, decision, m
     `asked for: ${asked} (by ${source})`,
     `placed on: ${copies.join(', ') || 'nothing'}`,
     ...waits.map((wait) => `waits for: ${wait}`),
+    ...failures.map((failure) => `fails in:  ${failure}`),
     `wanted:    ${wanted.kind === 'members' ? wanted.names.join(', ') : wanted.kind}`,
     ...held.map(({ reason, message }) => `held:      ${reason}: ${message}`),
     `balance:   ${balance}`,

@@ -68,6 +68,7 @@ export function memberControllers({
       })
       return {
         suspendedDeletions: () => syncer.suspendedDeletions(),
+        failures: () => syncer.failures(),
         async [Symbol.asyncDispose]() {
           await Promise.all([syncer[Symbol.asyncDispose](), gateway?.[Symbol.asyncDispose]()])
         },

@@ -48,6 +48,8 @@ export interface MemberToSync {
   readonly loss: MemberLoss
   /** Whether an admin lets go what is not known upstream any more. */
   readonly acceptsDeletions: () => boolean
+  /** Called when the failures of its syncer may differ. */
+  readonly failuresChanged: () => void
   /** Absent: it exports nothing. */
   readonly exports?: MemberExports
   readonly client: KubeClient
@@ -68,6 +70,8 @@ export interface ApplyContext {
   readonly exportsReported: (report: ExportReport) => void
   /** Takes what its syncer says of its gateway. */
   readonly gatewayReported: (report: GatewayReport) => void
+  /** Called when the failures of its syncer may differ. */
+  readonly failuresChanged: () => void
   /** Writes an Event about the object. */
   readonly record: (text: EventText) => Promise<void>
 }
@@ -169,7 +173,15 @@ async function renewToken(
 async function sync(
   id: string,
   object: DeepReadonly<MemberCluster>,
-  { operator, connected, startSyncer, controllerSignal, exportsReported, gatewayReported }: ApplyContext,
+  {
+    operator,
+    connected,
+    startSyncer,
+    controllerSignal,
+    exportsReported,
+    gatewayReported,
+    failuresChanged,
+  }: ApplyContext,
 ): Promise<void> {
   const { name } = object.metadata
   const { type: serviceNetwork = 'None', gatewayAddress } = object.spec?.serviceNetwork ?? {}
@@ -196,6 +208,7 @@ async function sync(
           serviceNetwork,
           ...(gatewayAddress !== undefined && { gatewayAddress }),
           gatewayReported,
+          failuresChanged,
           annotationPrefixes,
           classesOf,
           loss: memberLoss(name, operator.informers),

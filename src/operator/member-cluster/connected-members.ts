@@ -1,6 +1,6 @@
 // The members this process is connected to, and their running syncers.
 import type { DeepReadonly, KubeClient } from '../../client/index.ts'
-import type { MemberCluster, MemberClasses, SuspendedDeletions } from '../../crds/index.ts'
+import type { MemberCluster, MemberClasses, SuspendedDeletions, SyncFailureReport } from '../../crds/index.ts'
 import {
   connectToMember,
   memberKubeconfig,
@@ -21,6 +21,8 @@ export interface WatchOptions {
 export interface RunningSync extends AsyncDisposable {
   /** Where it deletes nothing, because too much is not known upstream any more. */
   suspendedDeletions(): readonly SuspendedDeletions[]
+  /** The objects of tenants that it cannot sync; undefined if there are none. */
+  failures(): SyncFailureReport | undefined
 }
 
 interface RunningSyncer {
@@ -53,6 +55,11 @@ export class ConnectedMembers implements AsyncDisposable {
   /** Where the syncer of the member deletes nothing now. */
   suspendedDeletionsOf(name: string): readonly SuspendedDeletions[] {
     return this.#syncers.get(name)?.syncer.suspendedDeletions() ?? []
+  }
+
+  /** What the syncer of the member cannot sync now. */
+  failuresOf(name: string): SyncFailureReport | undefined {
+    return this.#syncers.get(name)?.syncer.failures()
   }
 
   clientOf(name: string): KubeClient | undefined {

@@ -36,6 +36,8 @@ export interface MemberClusterDeps {
 
 /** A visit to a member that is down takes the whole probe timeout: dozens of them must not delay the others. */
 const workers = 64
+/** Many objects of a member fail together. */
+const collectMs = 1000
 
 /** Keeps MemberClusters and their syncers. */
 export function memberClusterController(deps: MemberClusterDeps): OperatorController {
@@ -64,6 +66,7 @@ export function memberClusterController(deps: MemberClusterDeps): OperatorContro
         schemas,
         deps,
         visit: (name) => queue.add(name),
+        visitSoon: (name) => queue.addAfter(name, collectMs),
         signal,
       })
       using count = new MemberCount(context.metrics?.members)
@@ -105,6 +108,8 @@ interface MembersParts {
   readonly deps: MemberClusterDeps
   /** Asks for another visit. */
   readonly visit: (name: string) => void
+  /** Asks for another visit, one for all that changes within collectMs. */
+  readonly visitSoon: (name: string) => void
   readonly signal: AbortSignal
 }
 
@@ -151,6 +156,7 @@ class Members {
         this.#gateways.set(name, report)
         this.#parts.visit(name)
       },
+      failuresChanged: () => this.#parts.visitSoon(name),
       logRemaining: () => this.#logRemaining(name, observed.placed),
       record: (text: EventText) =>
         recordEvent(
@@ -185,7 +191,9 @@ class Members {
     const unsupportedFields = found.kind === 'answered' && client && schemas.unsupportedBy(name, client, found.version)
     const exports = this.#exports.get(name)
     const gateway = this.#gateways.get(name)
+    const failures = connected.failuresOf(name)
     const facts = {
+      ...(failures && { failures }),
       ...(gateway && { gateway }),
       ...(exports && { exports }),
       ...(unsupportedFields && { unsupportedFields }),

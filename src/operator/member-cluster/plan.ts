@@ -12,6 +12,7 @@ import {
   type MemberCluster,
   type MemberClusterStatus,
   type SuspendedDeletions,
+  type SyncFailureReport,
   type UnsupportedFields,
 } from '../../crds/index.ts'
 import type { DrainProgress } from './drain-progress.ts'
@@ -42,6 +43,8 @@ export interface Observed {
   readonly drain?: DrainProgress
   /** Where its syncer deletes nothing, because too much is not known upstream any more. */
   readonly suspended?: readonly SuspendedDeletions[]
+  /** The objects of tenants that its syncer cannot sync; absent: there are none. */
+  readonly failures?: SyncFailureReport
   readonly nowMs: number
   /** RFC 3339 of nowMs. */
   readonly now: string
@@ -154,6 +157,7 @@ function statusStep({ object, probe, twin, placed, requested, classes, drain, no
     classes,
     ...(rest.unsupportedFields && { unsupportedFields: rest.unsupportedFields }),
     ...drained,
+    ...(rest.failures && { failures: rest.failures }),
     ...(rest.suspended && { suspended: { name: object.metadata.name, where: rest.suspended } }),
     exported: (object.spec?.exportedAPIs ?? []) as readonly ExportedApi[],
     ...(rest.exports && { exports: rest.exports }),

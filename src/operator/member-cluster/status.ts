@@ -8,12 +8,14 @@ import {
   maxExportedApis,
   setCondition,
   suspendedDeletionsText,
+  syncFailureText,
   type ExportReport,
   type ExportedApi,
   type GatewayReport,
   type MemberClasses,
   type MemberClusterStatus,
   type SuspendedDeletions,
+  type SyncFailureReport,
   type UnsupportedFields,
 } from '../../crds/index.ts'
 import type { DrainProgress } from './drain-progress.ts'
@@ -55,6 +57,8 @@ export interface StatusInput {
   readonly drain?: DrainProgress
   /** Where its syncer deletes nothing, because too much is not known upstream any more; with the name of the member. */
   readonly suspended?: { readonly name: string; readonly where: readonly SuspendedDeletions[] }
+  /** The objects of tenants that its syncer cannot sync; absent: there are none. */
+  readonly failures?: SyncFailureReport
   /** What the pods of these workloads request. */
   readonly requested: ResourceList
   /** The classes that are known by now. */
@@ -75,7 +79,13 @@ export interface StatusInput {
 /** A new heartbeat alone causes a write after this time only. */
 export const heartbeatMs = 30_000
 
-const passing: ReadonlySet<string> = new Set(['Drained', 'DeletionsSuspended', 'APIsExported', 'GatewayReady'])
+const passing: ReadonlySet<string> = new Set([
+  'Drained',
+  'DeletionsSuspended',
+  'SyncFailing',
+  'APIsExported',
+  'GatewayReady',
+])
 
 /** The next status; `previous` itself if nothing has changed. */
 export function memberClusterStatus(input: StatusInput): MemberClusterStatus {
@@ -85,6 +95,7 @@ export function memberClusterStatus(input: StatusInput): MemberClusterStatus {
     ...conditionsOf(input),
     ...drainedCondition(input),
     ...suspendedCondition(input),
+    ...failingCondition(input),
     ...exportedCondition(input),
     ...gatewayCondition(input),
   ]
@@ -248,6 +259,11 @@ function suspendedCondition({ suspended }: StatusInput): ConditionUpdate[] {
   if (suspended === undefined || suspended.where.length === 0) return []
   const message = suspendedDeletionsText(suspended.name, suspended.where)
   return [{ type: 'DeletionsSuspended', status: 'True', reason: 'TooManyAtOnce', message }]
+}
+
+function failingCondition({ failures }: StatusInput): ConditionUpdate[] {
+  if (failures === undefined) return []
+  return [{ type: 'SyncFailing', status: 'True', reason: 'ObjectsFail', message: syncFailureText(failures) }]
 }
 
 /** What it exports, and what it exported before and has not withdrawn yet. */

@@ -2,6 +2,9 @@
 import type { Condition } from '../../apimachinery/meta/index.ts'
 import type { EventText } from '../framework/record-event.ts'
 
+/** These are True while something is wrong. */
+const problems: ReadonlySet<string> = new Set(['DeletionsSuspended', 'SyncFailing'])
+
 /**
  * What to tell after the conditions of a member have changed: each with another status or reason, its message included. Those
  * that only follow from another one (Ready, while Reachable or Accepted says why) are not repeated.
@@ -20,7 +23,7 @@ export function transitions(
     told.add(message)
     return [
       status === 'True'
-        ? { type: type === 'DeletionsSuspended' ? 'Warning' : 'Normal', reason: type, message }
+        ? { type: problems.has(type) ? 'Warning' : 'Normal', reason: type, message }
         : { type: eventType(reason), reason, message },
     ]
   })

@@ -10,11 +10,15 @@ import {
   type Target,
 } from '../../placement/index.ts'
 import { systemClock } from '../../async/index.ts'
-import { namespaceKeyOf } from '../../client/index.ts'
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { namespaceKeyOf, type DeepReadonly } from '../../client/index.ts'
+import { selects } from './copy-seen.ts'
 import { observe } from './observe.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import { parseWorkloadKey, workloadKey } from './workload-key.ts'
-import type { PlacedOn, WorkloadKind } from '../../crds/index.ts'
+import { memberStatusesOf, type PlacedOn, type WorkloadKind } from '../../crds/index.ts'
+
+type CachedObject = DeepReadonly<KubeObject>
 
 export interface WorkloadExplanation extends Explanation {
   readonly target: Target
@@ -23,6 +27,8 @@ export interface WorkloadExplanation extends Explanation {
   readonly placedOn: PlacedOn
   /** What each copy waits for, one line per copy that waits. */
   readonly waits: readonly string[]
+  /** What members cannot sync of the workload, or of the Services that lead to it: `MEMBER: MESSAGE`. */
+  readonly failures: readonly string[]
   /** Whether it may be moved for balance, and why not; or that it is being moved. */
   readonly balance: string
 }
@@ -53,6 +59,7 @@ export function explainWorkload(
     source: choice.source,
     placedOn,
     waits: waitsOf(placedOn, observed.seen),
+    failures: [...failuresOf(workload), ...servicesOf(workload, inputs, ref.objectKey).flatMap(failuresOfService)],
     balance: balanceOf(choice, () => {
       const budgets = inputs.budgetsIn(namespaceKeyOf(ref.objectKey))
       return whyNotRebalanced({ choice, placedOn, workload, budgets, nowMs })
@@ -71,6 +78,20 @@ function balanceOf({ rebalance, rebalancing, demand }: Choice, whyNot: () => str
   if (demand.divide !== undefined)
     return `may be divided again for Placement "${placement}" when ${thresholdPercent} % of its replicas should be elsewhere`
   return `may be moved by Placement "${placement}" when another member cluster would be less full by ${thresholdPercent} percentage points`
+}
+
+function servicesOf(workload: CachedObject, inputs: PlacementInputs, objectKey: string): CachedObject[] {
+  return [...inputs.servicesIn(namespaceKeyOf(objectKey))].filter((service) => selects(service, workload))
+}
+
+function failuresOf(object: CachedObject): string[] {
+  return Object.entries(memberStatusesOf<{ readonly error?: unknown }>(object as KubeObject)).flatMap(
+    ([member, { error }]) => (typeof error === 'string' ? [`${member}: ${error}`] : []),
+  )
+}
+
+function failuresOfService(service: CachedObject): string[] {
+  return failuresOf(service).map((text) => `service "${service.metadata.name ?? ''}" in ${text}`)
 }
 
 function waitsOf(placedOn: PlacedOn, seen: (member: string) => CopySeen): string[] {

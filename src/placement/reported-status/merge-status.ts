@@ -1,7 +1,9 @@
 // The status of an object that is in several members, merged from what each member reports. Pure.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import {
   arrivingStates,
   canonicalJson,
+  memberStatusesOf,
   sourceOf,
   type MemberStatus,
   type PlacedOn,
@@ -121,19 +123,11 @@ function mergeConditions({ reported, copies, previous, rule }: MergeInput, now: 
   }
   if (members.length > 0 && !asked.some((member) => hasLooked(rule, reported[member])))
     for (const condition of conditionsOf(previous))
-      if (condition.type !== 'Synced') found.set(condition.type, condition)
+      if (condition.type !== syncedType) found.set(condition.type, condition)
   for (const member of members) if (!asked.includes(member)) addFailure(found, member, { reported, copies })
-  const errors = members.filter((member) => reported[member]?.error !== undefined)
-  if (errors.length > 0)
-    found.set(
-      'Synced',
-      syncedCondition(
-        errors.map((member) => `${member}: ${reported[member]?.error ?? ''}`).join('; '),
-        previous,
-        rule.conditions === 'withUpdateTime' ? now : undefined,
-        now,
-      ),
-    )
+  const error = syncErrorsIn(reported)
+  if (error !== undefined)
+    found.set(syncedType, syncedCondition(error, previous, rule.conditions === 'withUpdateTime' ? now : undefined, now))
   // Condition Placed is written by the scheduler, not by members.
   const placed = conditionsOf(previous).find(({ type }) => type === 'Placed')
   if (placed !== undefined) found.set(placed.type, placed)
@@ -157,6 +151,29 @@ function addFailure(
 }
 
 const failureType = 'ReplicaFailure'
+const syncedType = 'Synced'
+
+/** Why members cannot sync the object, in one line; undefined if all can. */
+export function syncErrorsIn(reported: Readonly<Record<string, { readonly error?: unknown }>>): string | undefined {
+  const errors = Object.entries(reported)
+    .filter(([, { error }]) => typeof error === 'string')
+    .map(([member, { error }]) => `${member}: ${error as string}`)
+    .sort()
+  return errors.length === 0 ? undefined : errors.join('; ')
+}
+
+/**
+ * The conditions of an object whose status no rule merges, with Synced False while members report errors, and without it
+ * otherwise; undefined if they say so already.
+ */
+export function conditionsWithSynced(object: KubeObject, now: string): readonly StatusCondition[] | undefined {
+  const previous = (object['status'] ?? {}) as MergeInput['previous']
+  const before = conditionsOf(previous)
+  const error = syncErrorsIn(memberStatusesOf<{ error?: unknown }>(object))
+  if (before.find(({ type }) => type === syncedType)?.message === error) return undefined
+  const others = before.filter(({ type }) => type !== syncedType)
+  return error === undefined ? others : [...others, syncedCondition(error, previous, undefined, now)]
+}
 
 function syncedCondition(
   message: string,
@@ -164,9 +181,9 @@ function syncedCondition(
   updateTime: string | undefined,
   now: string,
 ): StatusCondition {
-  const before = conditionsOf(previous).find(({ type }) => type === 'Synced')
+  const before = conditionsOf(previous).find(({ type }) => type === syncedType)
   return {
-    type: 'Synced',
+    type: syncedType,
     status: 'False',
     reason: 'SyncFailed',
     message,
