@@ -20,6 +20,7 @@ import { managedByLabel, serviceNameLabel } from './transform/slice-labels.ts'
 import type { ObjectChange, TriggerContext } from './trigger-context.ts'
 import { isRemote } from './up-endpoint-slices.ts'
 import { madeKindOf, madeKinds } from './up-made.ts'
+import { podOnNodeChanged } from './up-nodes.ts'
 import { workloadOwnerOf } from './workload-owner.ts'
 
 /** Asks for the visits that a change in the member causes. */
@@ -50,6 +51,7 @@ export function downstreamChanged(context: TriggerContext, resource: ResourceNam
       return
     case 'pods':
       visit('pod', object.metadata.name)
+      podOnNodeChanged(context, cluster, change)
       return
     case 'endpointslices':
       visit('services', object.metadata.labels?.[serviceNameLabel])

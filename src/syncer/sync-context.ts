@@ -21,6 +21,7 @@ import type { ResourceName } from './resources/resources.ts'
 import type { SyncFailures } from './sync-failures.ts'
 import type { OwnerCluster } from './transform/down.ts'
 import type { MemberEvent } from './transform/event-up.ts'
+import type { NodeUp } from './transform/node-up.ts'
 import type { PodContext } from './transform/pod-template.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -47,6 +48,16 @@ export interface MemberLoss {
   onReturn(listener: () => void): () => void
 }
 
+/** The nodes of a member and the pods on them, as a syncer keeps them. */
+export interface MemberNodes {
+  /** In the form that tenants see. */
+  readonly informer: Informer<NodeUp>
+  /** The pods of a logical cluster on a node. */
+  podsOn(clusterId: ClusterId, node: string): Iterable<DeepReadonly<KubeObject>>
+  /** All pods of logical clusters on a node. */
+  allPodsOn(node: string): Iterable<DeepReadonly<KubeObject>>
+}
+
 /** What a visit is about. Names in a key are upstream names unless it says otherwise. */
 export type VisitKind =
   /** An object that is copied into members; but a pod is visited as `pod`. */
@@ -59,6 +70,8 @@ export type VisitKind =
   | 'leftover'
   /** The ReplicaSets of a workload. */
   | 'history'
+  /** A node of the member, as a logical cluster shows it. */
+  | 'node'
   /** A pod, whoever made it; its name is the same on both sides. */
   | 'pod'
   /** An Event of the member, by its name there. */
@@ -131,6 +144,7 @@ export interface SyncContext {
   upstreamIn(resource: ResourceName, cluster: string, namespace: string): Iterable<DeepReadonly<KubeObject>>
   /** The upstream ReplicaSet of a Deployment's ReplicaSet in this member, by its name there. */
   historyReportedAs(cluster: string, namespace: string, name: string): DeepReadonly<KubeObject> | undefined
+  readonly nodes: MemberNodes
   /** Objects of a namespace in the member, by its name there. */
   downstreamIn(resource: ResourceName, namespace: string): Iterable<DeepReadonly<KubeObject>>
   /** Objects of a namespace in the member that this object there controls. */

@@ -56,9 +56,11 @@ import { reportEndpoints, visitRemoteSlice, visitSlice } from './up-endpoint-sli
 import { events, onlyOurs, visitEvent } from './up-events.ts'
 import { reportedName, visitHistory } from './up-history.ts'
 import { madeKindOf, passOnDeletionOfMade, visitMade, type MadeKind } from './up-made.ts'
+import { cachedNode, nodeGroupsOf, nodesGvr, visitNode } from './up-nodes.ts'
 import { passOnDeletionOfPod, visitPod } from './up-pods.ts'
 import { visitSpec } from './up-spec.ts'
 import { forEachResource, inMember, type Upstream } from './upstream.ts'
+import type { NodeUp } from './transform/node-up.ts'
 import { Views } from './views.ts'
 
 export interface SyncerOptions {
@@ -209,6 +211,11 @@ async function run(
   const deleted = new Map<string, DeepReadonly<KubeObject>>()
   // Not waited for: a member that refuses Events still gets its workloads.
   await using eventInformer = memberEvents(downstream, log, signal)
+  // Nor for its nodes: they are only shown.
+  await using nodeInformer = createInformer<NodeUp>({
+    ...{ client: downstream, gvr: nodesGvr, transform: cachedNode, backoff, log, signal },
+  })
+  const onNodes = new ObjectIndex(caches.pods, (_key, pod) => nodeGroupsOf(pod))
   let exported: ExportedApis | undefined
   const gateway = member.serviceNetwork === 'Gateway' ? gatewayPorts(caches) : undefined
   const context: TriggerContext = {
@@ -225,6 +232,11 @@ async function run(
     eventBudget: new EventBudget(),
     views,
     events: eventInformer,
+    nodes: {
+      informer: nodeInformer,
+      podsOn: (clusterId, node) => onNodes.of(`${clusterId} ${node}`),
+      allPodsOn: (node) => onNodes.of(node),
+    },
     memberEvent: (namespace, name) => eventInformer.store.get(keyFor({ namespace, name })),
     view: (cluster, namespace) => views.of(cluster, namespace),
     namespacesOf: (cluster) => views.namespacesOf(cluster),
@@ -335,6 +347,8 @@ async function visitOther(context: SyncContext, visit: Visit, signal: AbortSigna
       return visitHistory(context, visit, signal)
     case 'pod':
       return visitPod(context, visit, signal)
+    case 'node':
+      return visitNode(context, visit, signal)
     case 'slice':
       return visitSlice(context, visit, signal)
     case 'remoteSlice':

@@ -6,6 +6,7 @@ import type { ResourceName } from './resources/resources.ts'
 import { downstreamNamespaceOf, visitKindOf } from './sync-context.ts'
 import { syncedKinds } from './synced-kinds.ts'
 import type { TriggerContext } from './trigger-context.ts'
+import { nodeChanged, shownNodeChanged } from './up-nodes.ts'
 import { isRelevant, upstreamChanged } from './upstream-triggers.ts'
 
 /** Listens to changes on both sides. Returns the function that ends it. */
@@ -16,6 +17,8 @@ export function listen(context: TriggerContext): () => void {
     ends.push(context.caches[resource].onChange((change) => downstreamChanged(context, resource, change)))
   }
   ends.push(context.upstream.priorityClasses.onChange(({ key }) => priorityChanged(context, clusterInKey(key))))
+  ends.push(context.nodes.informer.onChange((change) => nodeChanged(context, change)))
+  ends.push(context.upstream.nodes.onChange((change) => shownNodeChanged(context, change)))
   ends.push(context.events.onChange((change) => eventChanged(context, change)))
   ends.push(context.upstream.ids.onKnown((cluster) => clusterKnown(context, cluster)))
   ends.push(context.upstream.ids.onGone((id) => clusterGone(context, id)))

@@ -7,6 +7,7 @@ import { namedMembers } from './named-members.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import { Tombstones } from './tombstones.ts'
 
+const nodesGvr = { group: '', version: 'v1', resource: 'nodes' } as const
 const priorityClassesGvr = { group: 'scheduling.k8s.io', version: 'v1', resource: 'priorityclasses' } as const
 
 /** Ids of logical clusters by name and back, kept current by the program that starts syncers. */
@@ -36,6 +37,8 @@ export interface Upstream {
   readonly informers: Readonly<Record<ResourceName, Informer<KubeObject>>>
   /** Not synced: a template that names one is given the member's. */
   readonly priorityClasses: Informer<KubeObject>
+  /** What logical clusters show of the nodes of members. */
+  readonly nodes: Informer<KubeObject>
   /** The objects of each informer by `CLUSTER|NAMESPACE`. */
   readonly byNamespace: Readonly<Record<ResourceName, ObjectIndex>>
   /** Workloads by `CLUSTER|NAMESPACE MEMBER` of each member that they name. */
@@ -55,10 +58,12 @@ export interface Upstream {
 export function createUpstream({ informers: shared, client, ids }: UpstreamOptions): Upstream {
   const informers = forEachResource((resource) => shared.of<KubeObject>(gvrs[resource]))
   const priorityClasses = shared.of<KubeObject>(priorityClassesGvr)
+  const nodes = shared.of<KubeObject>(nodesGvr)
   return {
     ids,
     informers,
     priorityClasses,
+    nodes,
     byNamespace: forEachResource((resource) => shared.byNamespace(gvrs[resource])),
     workloadsByMember: workloadKinds.map(
       ({ gvr }) =>
@@ -77,7 +82,9 @@ export function createUpstream({ informers: shared, client, ids }: UpstreamOptio
     tombstones: new Tombstones(informers),
     client,
     async synced(signal) {
-      await Promise.all([...Object.values(informers), priorityClasses].map((informer) => informer.synced(signal)))
+      await Promise.all(
+        [...Object.values(informers), priorityClasses, nodes].map((informer) => informer.synced(signal)),
+      )
     },
   }
 }

@@ -30,6 +30,7 @@ const rows: Readonly<Record<string, { readonly field: Field; readonly name?: str
   syncerFinalizerPrefix: { field: 'finalizers', name: contract.syncerFinalizer('east') },
   locatorAnnotation: { field: 'annotations' },
   appliedAnnotation: { field: 'annotations' },
+  replacedAnnotation: { field: 'annotations' },
   sourceAnnotation: { field: 'annotations' },
   templateChangesAnnotation: { field: 'annotations' },
   namespaceAnnotation: { field: 'annotations' },
@@ -139,5 +140,38 @@ describe('what the installation writes on the objects of tenants', function () {
       body: JSON.stringify({ metadata: { labels: { x: 'z' } } }),
     })
     expect(labelled.status).to.equal(200)
+  })
+
+  it('nodes of a member are not changed or deleted by a tenant, and nodes that the tenant made are', async () => {
+    const nodes = { group: '', version: 'v1', resource: 'nodes' } as const
+    const node = (name: string, annotations: Record<string, string>): KubeObject => ({
+      ...{ apiVersion: 'v1', kind: 'Node', metadata: { name, annotations } },
+      status: { capacity: { cpu: '4' } },
+    })
+    const shown = node('worker-1', { [contract.memberAnnotation]: 'east' })
+    await served.api.client('acme' as never).create(nodes, shown, { signal: served.signal })
+    const own = await acme.request('POST', '/clusters/acme/api/v1/nodes', { body: JSON.stringify(node('own', {})) })
+    expect(own.status).to.equal(201)
+    const headers = { 'content-type': 'application/merge-patch+json' }
+    const writes = (name: string): [method: string, path: string, body?: object][] => [
+      ['PATCH', name, { spec: { unschedulable: true } }],
+      ['PATCH', name, { metadata: { labels: { x: 'y' } } }],
+      ['PATCH', `${name}/status`, { status: { capacity: { cpu: '8' } } }],
+      ['DELETE', name],
+    ]
+    for (const [name, refused] of [
+      ['worker-1', true],
+      ['own', false],
+    ] as const)
+      for (const [method, path, body] of writes(name)) {
+        const init = body === undefined ? {} : { headers, body: JSON.stringify(body) }
+        const answer = await acme.request(method, `/clusters/acme/api/v1/nodes/${path}`, init)
+        expect(answer.status, `${method} ${path}`).to.equal(refused ? 403 : 200)
+        if (refused) expect(answer.text).to.contain('it is a node of member cluster')
+      }
+    const collection = await acme.request('DELETE', '/clusters/acme/api/v1/nodes')
+    expect(collection.status).to.equal(403)
+    const left = await served.api.client('acme' as never).list<KubeObject>(nodes, { signal: served.signal })
+    expect(left.items.map(({ metadata }) => metadata.name)).to.deep.equal(['worker-1'])
   })
 })

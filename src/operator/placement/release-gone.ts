@@ -28,6 +28,7 @@ const createdByMembers = [
   { group: 'batch', version: 'v1', resource: 'jobs' },
   { group: 'apps', version: 'v1', resource: 'controllerrevisions' },
   { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices' },
+  { group: '', version: 'v1', resource: 'nodes' },
 ] as const
 
 /** Members that are not known, and whose finalizer or reported status is on the workload. */
@@ -93,12 +94,13 @@ async function deleteCreatedBy(
   signal: AbortSignal,
 ): Promise<void> {
   for (const gvr of createdByMembers) {
-    for (const { metadata } of (await client.list<KubeObject>(gvr, { namespace, signal })).items) {
+    const within = gvr.resource === 'nodes' ? {} : { namespace }
+    for (const { metadata } of (await client.list<KubeObject>(gvr, { ...within, signal })).items) {
       const member = metadata.annotations?.[memberAnnotation]
       if (member === undefined || !gone.has(member)) continue
       const { name = '', uid } = metadata
       await client
-        .delete(gvr, { namespace, name }, { ...(uid && { uid }), gracePeriodSeconds: 0, signal })
+        .delete(gvr, { ...within, name }, { ...(uid && { uid }), gracePeriodSeconds: 0, signal })
         .catch(tolerate('NotFound'))
     }
   }

@@ -13,7 +13,7 @@ import { createLogger } from '../../../src/telemetry/index.ts'
 import { podPatch } from '../../../src/virtualapi/members/pod-patch.ts'
 import { startCluster, waitFor } from '../../support/index.ts'
 import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
-import { simulateKubelet } from './played-member.ts'
+import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 
 const namespace = 'shop'
 const direct = 'direct'
@@ -125,6 +125,7 @@ describe('a manifest that an API server accepts', function () {
   const life = new AbortController()
   let up: KubeClient
   let east: KubeClient
+  let kubelet: SimulatedKubelet
 
   before(async function () {
     this.timeout(300_000)
@@ -132,7 +133,7 @@ describe('a manifest that an API server accepts', function () {
     const flags = { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount,LimitRanger'] }
     up = await clientOf(stack.use(await startCluster({ name: 'up', flags })).kubeconfig, stack)
     east = await clientOf(stack.use(await startCluster({ name: 'east', controllerManager: true })).kubeconfig, stack)
-    simulateKubelet(east, { subnet: '10.91.0', signal: life.signal })
+    kubelet = simulateKubelet(east, { subnet: '10.91.0', signal: life.signal })
     const informers = sharedInformers(asWildcard(up, 'acme'), { allClusters: true, log, signal: life.signal })
     const syncer = startSyncer({
       member: { name: 'east', id: 'eastmember', serviceNetwork: 'Flat' },
@@ -477,5 +478,84 @@ describe('a manifest that an API server accepts', function () {
       const [, , same] = pods
       expect(seen(written), name).to.deep.equal(seen(same))
     }
+  })
+  it('shows the nodes that run its pods, and nothing of others', async () => {
+    const nodes = { group: '', version: 'v1', resource: 'nodes' } as const
+    const secret = 'of-another-tenant'
+    const node = (name: string, more: Record<string, object> = {}): KubeObject => ({
+      ...{ apiVersion: 'v1', kind: 'Node' },
+      metadata: {
+        name,
+        labels: { 'kubernetes.io/arch': 'amd64', [secret]: secret },
+        annotations: { [secret]: secret },
+      },
+      spec: { taints: [{ key: secret, effect: 'PreferNoSchedule' }], ...more['spec'] },
+      status: {
+        capacity: { cpu: '4', 'example.com/gpu': '1' },
+        allocatable: { cpu: '3' },
+        addresses: [{ type: 'InternalIP', address: '192.0.2.77' }],
+        conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: secret }],
+        images: [{ names: [secret], sizeBytes: 1 }],
+        ...more['status'],
+      },
+    })
+    for (const name of ['shared', 'elsewhere', 'empty']) await east.create(nodes, node(name), { signal })
+    const run = async (name: string, space: string, nodeName: string): Promise<void> => {
+      const spec = { containers: [{ name: 'main', image: 'example/any:1' }], nodeName }
+      await east.create(
+        gvrs.pods,
+        { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: space }, spec },
+        { signal },
+      )
+    }
+    await run('foreign', direct, 'elsewhere')
+    await run('neighbour', direct, 'shared')
+    const shown = async (): Promise<KubeObject[]> => (await up.list<KubeObject>(nodes, { signal })).items
+    const namesShown = async (): Promise<string> => (await shown()).map(({ metadata }) => metadata.name).join()
+    await up.create(
+      gvrs.pods,
+      {
+        ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'on-shared', namespace, annotations: placed } },
+        spec: {
+          containers: [{ name: 'main', image: 'example/any:1' }],
+          schedulingGates: [{ name: 'example.com/wait' }],
+        },
+      },
+      { signal },
+    )
+    const ref = { namespace: down, name: 'on-shared' }
+    await until('the gated pod', () => east.tryGet(gvrs.pods, ref, { signal }))
+    // The scheduler's part: the simulated kubelet binds pods only without gates.
+    kubelet.hold('on-shared')
+    await up.patch(gvrs.pods, { namespace, name: 'on-shared' }, 'merge', { spec: { schedulingGates: [] } }, { signal })
+    await until('the pod without gates', async () => {
+      const { spec } = (await east.get<KubeObject>(gvrs.pods, ref, { signal })) as {
+        spec?: { schedulingGates?: unknown[] }
+      }
+      return (spec?.schedulingGates ?? []).length === 0
+    })
+    const target = { apiVersion: 'v1', kind: 'Node', name: 'shared' }
+    const binding = { apiVersion: 'v1', kind: 'Binding', metadata: ref, target }
+    await east.create(gvrs.pods, binding, { subresource: 'binding', signal })
+    await until('the node', async () => (await namesShown()).includes('shared'))
+    const one = await until('its taints to be removed', async () => {
+      const found = (await shown()).find(({ metadata }) => metadata.name === 'shared')
+      return (found?.['spec'] as { taints?: unknown } | undefined)?.taints === undefined && found
+    })
+    expect(one.metadata.labels).to.deep.equal({ 'kubernetes.io/arch': 'amd64' })
+    expect(one['status']).to.deep.include({ capacity: { cpu: '4', 'example.com/gpu': '1' }, allocatable: { cpu: '3' } })
+    await east.patch(nodes, { name: 'shared' }, 'merge', { spec: { unschedulable: true } }, { signal })
+    const capacity = { cpu: '5', 'example.com/gpu': null }
+    await east.patch(nodes, { name: 'shared' }, 'merge', { status: { capacity } }, { subresource: 'status', signal })
+    await until('the changes', async () => {
+      const found = (await shown()).find(({ metadata }) => metadata.name === 'shared')
+      const { status, spec } = (found ?? {}) as { status?: { capacity?: object }; spec?: { unschedulable?: boolean } }
+      return spec?.unschedulable === true && JSON.stringify(status?.capacity) === '{"cpu":"5"}'
+    })
+    const all = await shown()
+    expect(all.map(({ metadata }) => metadata.name).filter((name) => name !== 'played')).to.deep.equal(['shared'])
+    for (const text of [secret, '192.0.2.77']) expect(JSON.stringify(all)).to.not.contain(text)
+    await up.delete(gvrs.pods, { namespace, name: 'on-shared' }, { gracePeriodSeconds: 0, signal })
+    await until('the node to be shown no longer', async () => !(await namesShown()).includes('shared'))
   })
 })

@@ -11,6 +11,7 @@ import { logicalClusterLifecycle } from './logical-cluster-lifecycle.ts'
 import { memberLimitWarnings } from './member-limit-warnings.ts'
 import { namespaceLifecycle } from './namespace-lifecycle.ts'
 import { namespacePodSecurity } from './namespace-pod-security.ts'
+import { nodesOfMembers } from './nodes-of-members.ts'
 import { objectsOfMembers } from './objects-of-members.ts'
 import { nodeAndPriority } from './node-and-priority.ts'
 import { podPriority } from './pod-priority.ts'
@@ -29,6 +30,7 @@ export function standardPlugins({ rbacWrites }: { rbacWrites?: AdmissionPlugin }
     installationFields,
     formerAccounts,
     objectsOfMembers,
+    nodesOfMembers,
     limitRanger,
     serviceAccount,
     podSecurity,
