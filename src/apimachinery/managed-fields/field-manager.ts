@@ -8,7 +8,7 @@ import {
   type ManagedFieldsEntry,
 } from '../meta/index.ts'
 import { jsonEqual } from '../json/index.ts'
-import { badRequest, statusError } from '../status/index.ts'
+import { badRequest, isStatusError, statusError } from '../status/index.ts'
 import { capUpdateManagers } from './cap-update-managers.ts'
 import { conflictStatus } from './conflict-status.ts'
 import { createdFields, unowned } from './created-fields.ts'
@@ -176,8 +176,10 @@ function orForKubectl<T>(run: (force: boolean) => T, live: TypedObject, write: F
   }
 }
 
+/** An object that does not fit its type or cannot be converted, whatever was being done with it. */
 function isTypedError(error: unknown): error is Error {
-  return error instanceof TypedError || (error instanceof Error && error.cause instanceof TypedError)
+  if (!(error instanceof Error) || isStatusError(error)) return false
+  return error instanceof TypedError || isStatusError(error.cause) || isTypedError(error.cause)
 }
 
 function requireKind(config: JsonObject, { apiVersion, kind }: FieldWrite): void {

@@ -27,7 +27,10 @@ export interface TypedObject {
 
 /** What the rules must know of a kind. */
 export interface OwnershipContext {
-  /** The object in another version; undefined where that version is not served any more. Pure. */
+  /**
+   * The object in another version; undefined where there is no such version any more, and then nobody owns anything in it. Throws
+   * where the object cannot be converted. Pure.
+   */
   convert(object: TypedObject, apiVersion: string): TypedObject | undefined
   /** Keeps the fields that writes through this endpoint can own; undefined: all. */
   filterFor?(apiVersion: string): FieldFilter | undefined
@@ -96,7 +99,10 @@ export function applyOwned(
   managers.set(manager, { fields, apiVersion, applied: true })
   // It says all that it said before: nothing goes.
   const keepsAll = last !== undefined && isSubset(last.fields, fields) && areOf(managers, apiVersion)
-  const pruned = keepsAll && isFilledMap(merged) ? merged : prune(merged, managers, { manager, last }, context)
+  const pruned =
+    keepsAll && isFilledMap(merged)
+      ? merged
+      : inContext('failed to prune fields', () => prune(merged, managers, { manager, last }, context))
   const { result } = takeChanges({ live, apiVersion, managers, manager }, pruned, context, force)
   return { object: jsonEqual(live.value, pruned.value) ? undefined : pruned.value, managers: result }
 }
@@ -141,7 +147,7 @@ function takeChanges(
     if (!changes.has(owned.apiVersion))
       changes.set(owned.apiVersion, convertedChanges(live, next, owned.apiVersion, context))
     const change = changes.get(owned.apiVersion)
-    // Of a version that is not served any more nobody owns anything.
+    // Of a version that there is no more nobody owns anything.
     if (change === undefined) continue
     const taken = intersection(owned.fields, change.written)
     forEachPath(taken, (path) => conflicts.push({ manager: name, path }))
@@ -167,7 +173,8 @@ function convertedChanges(
   apiVersion: string,
   context: OwnershipContext,
 ): Changes | undefined {
-  const [before, after] = [context.convert(live, apiVersion), context.convert(next, apiVersion)]
+  const before = inContext('failed to convert old object', () => context.convert(live, apiVersion))
+  const after = inContext('failed to convert new object', () => context.convert(next, apiVersion))
   if (before === undefined || after === undefined) return undefined
   return changesOf(filtered(compareTyped(before.value, after.value, before.type), context.filterFor?.(apiVersion)))
 }
@@ -192,7 +199,9 @@ function prune(
   context: OwnershipContext,
 ): TypedObject {
   if (last === undefined || isEmptySet(last.fields)) return merged
-  const converted = context.convert(merged, last.apiVersion)
+  const converted = inContext('failed to convert merged object to last applied version', () =>
+    context.convert(merged, last.apiVersion),
+  )
   if (converted === undefined) return merged
   const { value, type } = converted
   const without = { value: removeFields(value, withNamedFields(last.fields, type), type), type }
@@ -216,10 +225,14 @@ function addBackOwned(
     byVersion.set(apiVersion, union(byVersion.get(apiVersion) ?? emptySet, fields))
   let [whole, rest] = [merged, pruned]
   for (const [apiVersion, owned] of byVersion) {
-    const all = context.convert(whole, apiVersion)
+    const converted = (what: string, object: TypedObject): TypedObject | undefined =>
+      inContext(`failed add back owned items: failed to convert ${what} object at version ${apiVersion}`, () =>
+        context.convert(object, apiVersion),
+      )
+    const all = converted('merged', whole)
     if (all === undefined) continue
     whole = all
-    const some = context.convert(rest, apiVersion)
+    const some = converted('pruned', rest)
     if (some === undefined) continue
     const named = (set: FieldSet): FieldSet => withNamedFields(set, all.type)
     const kept = union(named(fieldsOf(some.value, some.type)), named(owned))
@@ -236,7 +249,10 @@ function addBackDangling(
   last: Owned,
   context: OwnershipContext,
 ): TypedObject {
-  const converted = context.convert(pruned, last.apiVersion)
+  const converted = inContext(
+    'failed add back dangling items: failed to convert pruned object to last applied version',
+    () => context.convert(pruned, last.apiVersion),
+  )
   if (converted === undefined) return merged
   const { value, type } = merged
   const named = (set: FieldSet): FieldSet => withNamedFields(set, type)
@@ -244,7 +260,7 @@ function addBackDangling(
   return { value: removeFields(value, intersection(gone, named(last.fields)), type), type }
 }
 
-/** Sets as they are in today's types; without those of versions that are not served any more. */
+/** Sets as they are in today's types; without those of versions that there are no more. */
 function fitManagers(live: TypedObject, managers: Managers, context: OwnershipContext): Managers {
   const result = new Map<string, Owned>()
   const types = new Map<string, FieldType | undefined>()

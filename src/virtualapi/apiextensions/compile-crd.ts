@@ -8,7 +8,7 @@ import type { WebhookConversion } from '../resources/resource-definition.ts'
 import type { ResourceInfo, SubresourceInfo } from '../resources/resource-info.ts'
 import type { CrdColumn, CrdVersion, CustomResourceDefinition } from './crd-types.ts'
 
-/** One served version of a CustomResourceDefinition. */
+/** One version of a CustomResourceDefinition. */
 export interface CompiledVersion {
   readonly info: ResourceInfo
   readonly listKind: string
@@ -35,6 +35,10 @@ export interface CompiledCrd {
   readonly changed: boolean
   /** Served versions, in the order of the spec. */
   readonly versions: readonly CompiledVersion[]
+  /** Versions that are listed but not served: stored objects and entries of managedFields may still be in them. */
+  readonly unserved: readonly CompiledVersion[]
+  /** The schemas of all listed versions, by apiVersion. */
+  readonly schemas: ReadonlyMap<string, SchemaNode>
   /** The same versions as rows of the resource table. */
   readonly resourceInfos: readonly ResourceInfo[]
   readonly storageVersion: string
@@ -107,13 +111,17 @@ function compile(
     .filter(({ served, deprecated }) => served && deprecated !== true)
     .map(({ name }) => name)
     .sort(compareVersions)[0]
-  const versions = all
-    .filter(({ served }) => served)
-    .map((version) => compileVersion(spec, names, version, { storageVersion, newestServed }))
+  const compiledAll = all.map((version) => ({
+    isServed: version.served,
+    facts: compileVersion(spec, names, version, { storageVersion, newestServed }),
+  }))
+  const versions = compiledAll.flatMap(({ isServed, facts }) => (isServed ? [facts] : []))
   return {
     hash,
     changed,
     versions,
+    unserved: compiledAll.flatMap(({ isServed, facts }) => (isServed ? [] : [facts])),
+    schemas: schemasOf(spec),
     resourceInfos: versions.map(({ info }) => info),
     storageVersion,
     storageSchema: internSchema(all.find(({ name }) => name === storageVersion)?.schema?.openAPIV3Schema ?? {}),
@@ -133,13 +141,23 @@ function conversionOf({
   return {
     conversion: {
       storageApiVersion: storage === undefined ? '' : apiVersion(storage),
-      schemas: new Map(
-        versions.map((version) => [apiVersion(version), internSchema(version.schema?.openAPIV3Schema ?? {})]),
-      ),
+      schemas: schemasOf({ group, versions }),
       clientConfig: conversion.webhook?.clientConfig ?? {},
       reviewVersions: conversion.webhook?.conversionReviewVersions ?? [],
     },
   }
+}
+
+function schemasOf({
+  group,
+  versions,
+}: Pick<CustomResourceDefinition['spec'], 'group' | 'versions'>): Map<string, SchemaNode> {
+  return new Map(
+    versions.map(({ name, schema }) => [
+      apiVersionOf({ group, version: name }),
+      internSchema(schema?.openAPIV3Schema ?? {}),
+    ]),
+  )
 }
 
 /** In the order of upstream's discovery documents. */

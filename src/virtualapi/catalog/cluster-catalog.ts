@@ -106,7 +106,17 @@ export class ClusterCatalog implements Catalog {
     return compiled === undefined ? undefined : this.definitionOf(compiled, version)
   }
 
-  private definitionOf(compiled: CompiledCrd, version: string): ResourceDefinition | undefined {
+  /** `listed`: also a version that is not served. */
+  private definitionOf(
+    compiled: CompiledCrd,
+    version: string,
+    { listed = false } = {},
+  ): ResourceDefinition | undefined {
+    const isServed = compiled.versions.some(({ info }) => info.version === version)
+    return isServed || listed ? this.listedDefinition(compiled, version) : undefined
+  }
+
+  private listedDefinition(compiled: CompiledCrd, version: string): ResourceDefinition | undefined {
     let versions = this.custom.get(compiled)
     if (versions === undefined) {
       versions = new Map<string, ResourceDefinition>()
@@ -114,20 +124,27 @@ export class ClusterCatalog implements Catalog {
     }
     const known = versions.get(version)
     if (known !== undefined) return known
-    const facts = compiled.versions.find(({ info }) => info.version === version)
+    const facts = [...compiled.versions, ...compiled.unserved].find(({ info }) => info.version === version)
     if (facts === undefined) return undefined
     const { info } = facts
-    const { storageSchema, changed, conversion } = compiled
+    const { storageSchema, changed, conversion, schemas, storageApiVersion } = compiled
     // compileCrd uses one object for equal schemas, so identity is enough.
     const shownAs = facts.schema === storageSchema || conversion !== undefined ? undefined : facts.schema
-    const complete = upgradeOnRead(conversion === undefined ? storageSchema : facts.schema, { changed, shownAs })
+    const complete =
+      conversion === undefined
+        ? upgradeOnRead(storageSchema, {
+            changed,
+            shownAs: facts.schema,
+            stored: { schemas, apiVersion: storageApiVersion },
+          })
+        : upgradeOnRead(facts.schema, { changed })
     const completing = complete === undefined ? {} : { complete }
     const definition: ResourceDefinition = {
       info,
       ...(conversion === undefined ? completing : { conversion: { ...conversion, complete } }),
       inVersion: (apiVersion) => {
         const other = parseApiVersion(apiVersion)
-        return other.group === info.group ? this.definitionOf(compiled, other.version) : undefined
+        return other.group === info.group ? this.definitionOf(compiled, other.version, { listed: true }) : undefined
       },
       storageKey: storageKeyOf(info),
       storageApiVersion: conversion === undefined ? compiled.storageApiVersion : apiVersionOf(info),

@@ -96,9 +96,11 @@ function converterFrom(definition: ResourceDefinition): OwnershipContext['conver
     if (object.apiVersion === apiVersion) return typed
     const from = object.apiVersion === own ? definition : definition.inVersion(object.apiVersion)
     const to = apiVersion === own ? definition : definition.inVersion(apiVersion)
-    if (from === undefined || to === undefined) return undefined
-    const converted = served(to, stored(from, cloneJson(object)))
-    return { value: converted as unknown as JsonObject, type: ownershipTypeOf(to) }
+    if (from === undefined || to === undefined) { missing(definition, apiVersion); return; }
+    const value = served(to, stored(from, cloneJson(object))) as unknown as JsonObject
+    const type = ownershipTypeOf(to)
+    if (!definition.info.builtIn) requireFitting(value, type)
+    return { value, type }
   }
 }
 
@@ -111,7 +113,7 @@ function converterByWebhook(
     const object = typed.value as unknown as KubeObject
     if (object.apiVersion === apiVersion) return typed
     const to = apiVersion === own ? definition : definition.inVersion(apiVersion)
-    if (to === undefined) return undefined
+    if (to === undefined) { missing(definition, apiVersion); return; }
     const value = convert(object, apiVersion) as unknown as JsonObject
     const type = ownershipTypeOf(to)
     requireFitting(value, type)
@@ -119,7 +121,16 @@ function converterByWebhook(
   }
 }
 
-/** A webhook may leave fields that the other version does not know: then nobody can be told apart. Throws 500. */
+/**
+ * Entries of managedFields name a version that there is no more. As upstream, those of a built-in kind are dropped alone; a custom
+ * resource loses all of them with the next update, and cannot be applied. Throws 500.
+ */
+function missing({ info }: ResourceDefinition, apiVersion: string): undefined {
+  if (info.builtIn) return undefined
+  throw statusError(500, '', `request to convert CR to an invalid group/version: ${apiVersion}`)
+}
+
+/** The other version may not know all fields: then nobody can be told apart. Throws 500. */
 function requireFitting(value: JsonObject, type: FieldType): void {
   try {
     requireTyped(value, type, { allowDuplicates: true })

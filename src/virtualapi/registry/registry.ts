@@ -33,7 +33,7 @@ import {
   type DeleteOptions,
 } from './deletion.ts'
 import { keepSpecOrStatus, resetStatus } from './spec-and-status.ts'
-import { decodeMetadata, decodeObject, encodeObject, stampRevision } from '../resources/object-bytes.ts'
+import { decodeMetadata, decodeObject, encodeObject, hasApiVersion, stampRevision } from '../resources/object-bytes.ts'
 import {
   dropRepeatedOwners,
   fillNewMeta,
@@ -280,10 +280,7 @@ export class Registry {
       }
       let pinned = true
       try {
-        const kept = isConverted(definition)
-          ? await this.shown(target, entry.bytes)
-          : (definition.complete?.(entry.bytes) ?? entry.bytes)
-        const current = decodeObject(kept)
+        const current = decodeObject(await this.readable(target, entry.bytes))
         // What `change` returns shares parts with its argument, and is changed later.
         const old = copyOfStored(current)
         const next = await options.change(current)
@@ -390,8 +387,12 @@ export class Registry {
     keepTimes(next, meta, old)
     const stored = isConverted(definition) ? await this.stored(target, next) : next
     const before = isConverted(definition) ? withoutRevision(decodeObject(entry.bytes)) : { ...old, metadata: meta }
-    // An update that changes nothing writes nothing and makes no event: GitOps tools and controllers rely on it.
-    if (jsonEqual(before, stored)) {
+    // An update that changes nothing writes nothing and makes no event: GitOps tools and controllers rely on it. As upstream, it
+    // does write an object that is stored in another version: so clients migrate what is stored.
+    if (
+      jsonEqual(before, stored) &&
+      (definition.complete === undefined || hasApiVersion(entry.bytes, stored.apiVersion))
+    ) {
       next.metadata.resourceVersion = String(revision)
       return { object: next, bytes: await this.shown(target, entry.bytes), created: false }
     }
@@ -460,7 +461,7 @@ export class Registry {
     const { definition, context, signal, namespace, ofCollection = false } = target
     const { strategy } = definition
     const { key, revision } = entry
-    const kept = await this.shown(target, entry.bytes)
+    const kept = await this.readable(target, entry.bytes)
     const object = decodeObject(kept)
     const { metadata } = object
     checkDeletePreconditions(definition, metadata, options)
@@ -506,6 +507,12 @@ export class Registry {
     const written = await context.objects.update(key, value, { signal, ifRevision: revision })
     metadata.resourceVersion = String(written.revision)
     return { deleted: false, object, bytes: await this.shown(target, written.bytes) }
+  }
+
+  /** Stored bytes as the write path works with them. Rejects where the conversion webhook failed. */
+  private async readable(target: RegistryTarget, bytes: Uint8Array): Promise<Uint8Array> {
+    const { definition } = target
+    return isConverted(definition) ? await this.shown(target, bytes) : (definition.complete?.(bytes) ?? bytes)
   }
 
   /** Stored bytes in the version of the request. Rejects where the conversion webhook failed. */

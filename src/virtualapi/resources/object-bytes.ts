@@ -139,6 +139,12 @@ export function decodeMetadata(bytes: Uint8Array): ObjectMeta {
   return JSON.parse(buffer.toString('utf8', from, endOfObject(buffer, from).at)) as ObjectMeta
 }
 
+/** True if an object in this layout has the apiVersion. */
+export function hasApiVersion(bytes: Uint8Array, apiVersion: string): boolean {
+  const head = `{${headOf(kindOf(bytes), apiVersion)}`
+  return asBuffer(bytes).toString('latin1', 0, head.length) === head
+}
+
 /** The kind of an object, without decoding the object. */
 export function kindOf(bytes: Uint8Array): string {
   // Kinds are identifiers: no character is escaped.

@@ -119,14 +119,20 @@ export interface ResourceDefinition {
   /** For versions that differ from the storage version in more than the apiVersion. Pure. */
   readonly toStorage?: (object: KubeObject) => KubeObject
   readonly fromStorage?: (object: KubeObject) => KubeObject
-  /** The same resource in another version, by apiVersion; undefined where that is not served. */
+  /**
+   * The same resource in another version, by apiVersion; undefined where there is none. A version of a custom resource may be listed
+   * and not served: entries of managedFields may be in it.
+   */
   readonly inVersion: (apiVersion: string) => ResourceDefinition | undefined
   /**
    * For custom resources with a conversion webhook: then `storageApiVersion` is the own version, since the write path works in it,
    * and what is read from the store, or written to it, goes through `virtualapi/conversion`.
    */
   readonly conversion?: WebhookConversion
-  /** For custom resources that may be stored in an older form: applied to stored bytes before anything reads them. */
+  /**
+   * For custom resources that may be stored in an older form or another version: applied to stored bytes before anything reads them.
+   * The result has `storageApiVersion`.
+   */
   readonly complete?: UpgradeBytes
   readonly schema: SchemaNode | undefined
   readonly strategy: Strategy

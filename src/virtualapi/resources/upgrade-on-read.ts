@@ -18,35 +18,50 @@ export type UpgradeBytes = (bytes: Uint8Array) => Uint8Array
 interface Reading {
   /** Whether the definition has been changed since it was created. */
   readonly changed: boolean
-  /** Schema of the version that is read, if that is not the storage version. */
-  readonly shownAs?: SchemaNode | undefined
+  /** Schema of the version that is read. */
+  readonly shownAs?: SchemaNode
+  /**
+   * Without a conversion webhook: the schemas of all listed versions by apiVersion, and the apiVersion of the result. Objects that
+   * were written before the storage version was changed have another one, and follow its schema.
+   */
+  readonly stored?: { readonly schemas: ReadonlyMap<string, SchemaNode>; readonly apiVersion: string }
 }
 
 /**
  * `schema` is that of the storage version. Undefined if nothing can be missing or unknown: then objects are served as
  * they are stored, without decoding.
  */
-export function upgradeOnRead(schema: SchemaNode | undefined, { changed, shownAs }: Reading): UpgradeBytes | undefined {
-  if (schema === undefined || !(changed || shownAs !== undefined || hasDefaults(schema, new Set()))) return undefined
+export function upgradeOnRead(schema: SchemaNode | undefined, reading: Reading): UpgradeBytes | undefined {
+  if (schema === undefined) return undefined
+  const { changed, shownAs = schema } = reading
+  if (!changed && shownAs === schema && !hasDefaults(schema, new Set())) return undefined
   // Keyed by identity: an unchanged object keeps the same buffer in memory.
   const known = new WeakMap<Uint8Array, Uint8Array>()
   return (bytes) => {
     let complete = known.get(bytes)
     if (complete === undefined) {
-      complete = completed(bytes, schema, shownAs)
+      complete = completed(bytes, schema, { ...reading, shownAs })
       if (complete.length <= bytes.length + maxKeptBytes) known.set(bytes, complete)
     }
     return complete
   }
 }
 
-function completed(bytes: Uint8Array, schema: SchemaNode, shownAs: SchemaNode | undefined): Uint8Array {
+function completed(
+  bytes: Uint8Array,
+  storageSchema: SchemaNode,
+  { shownAs, stored }: Pick<Reading, 'stored'> & { readonly shownAs: SchemaNode },
+): Uint8Array {
   const object = decodeObject(bytes)
   const before = layOut(object)
-  pruneUnknown(object as unknown as JsonObject, schema, { isResourceRoot: true })
+  const json = object as unknown as JsonObject
+  // A version that is no longer listed has no schema. As the storage version, its objects can still be read.
+  const schema = stored?.schemas.get(object.apiVersion) ?? storageSchema
+  pruneUnknown(json, schema, { isResourceRoot: true })
   // Defaults that would make the object too large are left out, so that it can still be read and deleted.
-  applyDefaults(object as unknown as JsonObject, schema, { maxBytes: maxAddedBytes })
-  if (shownAs !== undefined) pruneUnknown(object as unknown as JsonObject, shownAs, { isResourceRoot: true })
+  applyDefaults(json, schema, { maxBytes: maxAddedBytes })
+  if (shownAs !== schema) pruneUnknown(json, shownAs, { isResourceRoot: true })
+  if (stored !== undefined) object.apiVersion = stored.apiVersion
   const after = layOut(object)
   return after === before ? bytes : Buffer.from(after)
 }
