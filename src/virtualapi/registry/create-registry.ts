@@ -4,6 +4,7 @@ import { certificateSigners } from '../admission/certificate-signers.ts'
 import { logicalClusterFinalizer } from '../admission/logical-cluster-finalizer.ts'
 import { standardPlugins } from '../admission/plugins/index.ts'
 import { placementPreview } from '../admission/placement-preview.ts'
+import { separationWarnings } from '../admission/separation-warnings.ts'
 import { placementTargets } from '../admission/placement-targets.ts'
 import type { Fleet } from '../admission/placement-rules.ts'
 import { rbacWrites } from '../admission/rbac-writes.ts'
@@ -35,7 +36,7 @@ export function createRegistry({
   const plugins = [
     ...standardPlugins(),
     ...(hasRoot ? [logicalClusterFinalizer] : []),
-    ...(fleet ? [placementTargets(fleet), placementPreview(fleet)] : []),
+    ...(fleet ? [placementTargets(fleet), placementPreview(fleet), separationWarnings(fleet)] : []),
     rbacWrites(createRbacWriteCheck(authorizer)),
     readParamsCheck({ authorizer, catalog }),
     certificateSigners(authorizer),

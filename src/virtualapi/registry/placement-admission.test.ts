@@ -18,6 +18,7 @@ import { createAdmission } from '../admission/admission.ts'
 import { placementPreview } from '../admission/placement-preview.ts'
 import type { Fleet } from '../admission/placement-rules.ts'
 import { placementTargets } from '../admission/placement-targets.ts'
+import { separationWarnings } from '../admission/separation-warnings.ts'
 
 type MemberCluster = ReturnType<Fleet['all']>[number]
 type Placement = ReturnType<Fleet['adminPlacements']>[number]
@@ -27,6 +28,7 @@ const member = (name: string, region: string, placed = 0): MemberCluster => ({
   apiVersion: 'kcp.dev/v1alpha1',
   kind: 'MemberCluster',
   metadata: { name, labels: { region } },
+  spec: { serviceNetwork: { type: 'Flat' } },
   status: {
     placed,
     conditions: [{ type: 'Ready', status: 'True', reason: 'Up', message: '', lastTransitionTime: '' }],
@@ -50,7 +52,7 @@ describe('admission of placement', () => {
   let rules: Placement[] = []
   let members: MemberCluster[] = []
   const fleet = { all: () => members, adminPlacements: () => rules }
-  const plugins = [placementTargets(() => fleet), placementPreview(() => fleet)]
+  const plugins = [placementTargets(() => fleet), placementPreview(() => fleet), separationWarnings(() => fleet)]
   const registry = new Registry({
     admission: createAdmission({ plugins }),
     conversions: new Conversions({ outbound }),
@@ -165,6 +167,110 @@ describe('admission of placement', () => {
     await registry.update(target('deployments').target, 'old', { subresource: '', change })
     await registry.create(target('configmaps').target, object('ConfigMap', 'c', {}, { 'kcp.dev/clusters': 'east' }))
     await registry.create(target('deployments', { user: installation }).target, deployment('ours', 'east'))
+  })
+
+  describe('of a workload that is taken away from others of its namespace', () => {
+    const inNamespace = (resource: string, namespace: string, options = {}) => {
+      const made = target(resource, options)
+      return { ...made, target: { ...made.target, namespace } }
+    }
+    const service = (name: string, app: string): KubeObject => ({
+      ...{ apiVersion: 'v1', kind: 'Service', metadata: { name } },
+      spec: { selector: { app }, ports: [{ port: 80 }] },
+    })
+    const withNetworks = (networks: Record<string, string>): void => {
+      members = Object.entries(networks).map(([name, type]) => ({
+        ...member(name, 'eu'),
+        spec: { serviceNetwork: { type } } as NonNullable<MemberCluster['spec']>,
+      }))
+    }
+    const networks = ['None', 'Flat', 'Gateway']
+    let count = 0
+    /** `db` runs in `from`; what is told when `web` is sent to `to`. */
+    const told = async ({
+      from,
+      to,
+      move,
+      dryRun,
+    }: {
+      from: string[]
+      to: string
+      move: boolean
+      dryRun: boolean
+    }): Promise<string[]> => {
+      const namespace = `apart-${count++}`
+      await registry.create(target('namespaces').target, object('Namespace', namespace))
+      const db = deployment('db')
+      const state = { state: 'Serving' }
+      const placed = JSON.stringify(Object.fromEntries(from.map((name) => [name, state])))
+      const annotations = { 'kcp.dev/placed-on': placed }
+      const ours = inNamespace('deployments', namespace, { user: installation }).target
+      await registry.create(ours, { ...db, metadata: { name: 'db', annotations } })
+      for (const [name, app] of [
+        ['db', 'db'],
+        ['front', 'web'],
+        ['other', 'x'],
+      ] as const)
+        await registry.create(inNamespace('services', namespace).target, service(name, app))
+      const { target: of, warnings } = inNamespace('deployments', namespace, { dryRun })
+      if (!move) {
+        await registry.create(of, deployment('web', to))
+        return warnings
+      }
+      await registry.create(inNamespace('deployments', namespace).target, deployment('web'))
+      await registry.update(of, 'web', retarget(to))
+      return warnings
+    }
+    const apart = (warnings: string[]): string[] =>
+      warnings.filter((text) => text.includes('will not reach each other'))
+
+    it('warns at the write and in the dry run, with the names of workloads and Services', async () => {
+      rules = []
+      withNetworks({ east: 'None', west: 'None' })
+      for (const [move, dryRun] of [
+        [true, false],
+        [true, true],
+        [false, false],
+        [false, true],
+      ] as const) {
+        const [warning, ...more] = apart(await told({ from: ['east'], to: 'west', move, dryRun }))
+        expect(more).to.deep.equal([])
+        expect(warning).to.match(
+          /^kcp.dev\/clusters: pods in "west" and pods of Deployment "db" in "east" will not reach each other, .* not connected; it concerns Services "db", "front"; to move all workloads together, annotate the namespace "apart-\d+" instead$/,
+        )
+      }
+    })
+    it('is silent about a change of anything else', async () => {
+      rules = []
+      withNetworks({ east: 'None', west: 'None' })
+      const namespace = `apart-${count}`
+      await told({ from: ['east'], to: 'west', move: true, dryRun: false })
+      const { target: of, warnings } = inNamespace('deployments', namespace)
+      const change = (current: KubeObject | undefined): KubeObject => ({
+        ...(current ?? deployment('none')),
+        metadata: { ...current?.metadata, labels: { touched: 'yes' } },
+      })
+      await registry.update(of, 'web', { subresource: '', change })
+      expect(warnings).to.deep.equal([])
+    })
+    it('warns in just those cases in which some pod reaches no pod of the other workload', async () => {
+      rules = []
+      const names = ['a', 'b', 'c']
+      const reach = (types: Record<string, string>, from: string, to: string[]): boolean =>
+        to.some((name) => name === from || (types[from] === types[name] && types[from] !== 'None'))
+      const picks = [['a'], ['b'], ['a', 'b'], ['b', 'c']]
+      for (const one of networks)
+        for (const two of networks)
+          for (const from of picks)
+            for (const to of picks) {
+              const types: Record<string, string> = { a: one, b: two, c: 'Flat' }
+              withNetworks(Object.fromEntries(names.map((name) => [name, types[name] ?? ''])))
+              const isApart =
+                !to.every((name) => reach(types, name, from)) || !from.every((name) => reach(types, name, to))
+              const warnings = apart(await told({ from, to: to.join(','), move: true, dryRun: false }))
+              expect(warnings.length, `${one} ${two} ${from.join()} ${to.join()}`).to.equal(isApart ? 1 : 0)
+            }
+    })
   })
 
   it('tells a dry run alone where the workload would run', async () => {
