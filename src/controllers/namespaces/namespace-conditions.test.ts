@@ -7,6 +7,7 @@ describe('conditions of a namespace that is being deleted', () => {
   const remaining = (more: Partial<Remaining> = {}): Remaining => ({
     byResource: new Map(),
     byFinalizer: new Map(),
+    byMember: new Map(),
     discoveryFailures: [],
     deletionFailures: [],
     ...more,
@@ -40,6 +41,12 @@ describe('conditions of a namespace that is being deleted', () => {
         'True SomeResourcesRemain: Some resources are remaining: deployments.apps has 1 resource instances, pods. has 2 resource instances',
     },
     {
+      type: 'NamespaceContentRemaining',
+      given: remaining({ byResource: new Map([['pods', 3]]), byMember: new Map(Object.entries({ west: 1, east: 2 })) }),
+      message:
+        'True SomeResourcesRemain: Some resources are remaining: pods. has 3 resource instances; member clusters must end them or confirm that they are gone: "east" (2), "west" (1)',
+    },
+    {
       type: 'NamespaceFinalizersRemaining',
       given: remaining({ byFinalizer: new Map([['example.com/x', 3]]) }),
       message:
@@ -56,7 +63,8 @@ describe('conditions of a namespace that is being deleted', () => {
       message: 'True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: pods: no',
     },
   ]) {
-    it(`have upstream's message in ${type}`, () => expect(messageOf(given, type)).to.equal(message))
+    it(`have upstream's message in ${type}${given.byMember.size > 0 ? ', and name members' : ''}`, () =>
+      expect(messageOf(given, type)).to.equal(message))
   }
 
   it('keep lastTransitionTime while their status stays, and all of a condition that did not change', () => {

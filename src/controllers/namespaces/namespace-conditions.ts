@@ -33,7 +33,7 @@ interface Check {
   readonly ok: ReasonAndMessage
 }
 
-function checksOf({ byResource, byFinalizer, discoveryFailures, deletionFailures }: Remaining): Check[] {
+function checksOf({ byResource, byFinalizer, byMember, discoveryFailures, deletionFailures }: Remaining): Check[] {
   const counted = (counts: ReadonlyMap<string, number>, text: (name: string, count: number) => string): string =>
     [...counts]
       .map(([name, count]) => text(name, count))
@@ -42,6 +42,11 @@ function checksOf({ byResource, byFinalizer, discoveryFailures, deletionFailures
   // Upstream prints `RESOURCE.GROUP`; the core group is empty: `pods. has 2 resource instances`.
   const resourceText = (name: string, count: number): string =>
     `${name.includes('.') ? name : `${name}.`} has ${count} resource instances`
+  // Upstream has no members.
+  const memberText =
+    byMember.size === 0
+      ? ''
+      : `; member clusters must end them or confirm that they are gone: ${counted(byMember, (name, count) => `"${name}" (${count})`)}`
   const finalizerText = (name: string, count: number): string => `${name} in ${count} resource instances`
   const when = (isProblem: boolean, reason: string, message: string): ReasonAndMessage | undefined =>
     isProblem ? [reason, message] : undefined
@@ -74,7 +79,7 @@ function checksOf({ byResource, byFinalizer, discoveryFailures, deletionFailures
       problem: when(
         byResource.size > 0,
         'SomeResourcesRemain',
-        `Some resources are remaining: ${counted(byResource, resourceText)}`,
+        `Some resources are remaining: ${counted(byResource, resourceText)}${memberText}`,
       ),
       ok: ['ContentRemoved', 'All content successfully removed'],
     },

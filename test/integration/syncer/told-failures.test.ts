@@ -320,6 +320,22 @@ describe('a failure to sync', function () {
       await until('the end for the member', async () => (await failing()) === '')
     })
 
+    it('of a deleted namespace names the member that does not answer', async () => {
+      await acme.kubectl(['create', 'namespace', 'away'])
+      const there = deployment('there')
+      await apply({ ...there, metadata: { ...there.metadata, namespace: 'away' } })
+      await acme.kubectl(['-n', 'away', 'wait', '--for=condition=Available', 'deployment/there', '--timeout=60s'])
+      const server = east.processes.get('kube-apiserver')
+      await server?.kill()
+      await acme.kubectl(['delete', 'namespace', 'away', '--wait=false'])
+      const format = 'jsonpath={.status.conditions[?(@.type=="NamespaceContentRemaining")].message}'
+      await until('the condition', async () =>
+        (await acme.kubectl(['get', 'namespace', 'away', '-o', format])).stdout.includes('"east" ('),
+      )
+      await server?.start()
+      await acme.kubectl(['wait', '--for=delete', 'namespace/away', '--timeout=90s'])
+    })
+
     it('of a deletion is told on the object that waits for it', async () => {
       await apply(deployment('stays'))
       await acme.kubectl(['-n', namespace, 'wait', '--for=condition=Available', 'deployment/stays', '--timeout=60s'])
