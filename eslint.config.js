@@ -16,6 +16,17 @@ export default tseslint.config(
     },
   },
   {
+    // JSON.parse rounds integers beyond 2^53; parseJsonText of apimachinery/json keeps them.
+    files: ['src/**/*.ts'],
+    ignores: ['**/*.test.ts', 'src/apimachinery/json/*.ts'],
+    rules: {
+      'no-restricted-properties': [
+        'error',
+        { object: 'JSON', property: 'parse', message: 'It rounds integers beyond 2^53: use parseJsonText.' },
+      ],
+    },
+  },
+  {
     files: ['**/*.test.ts', 'test/**/*.ts'],
     rules: {
       '@typescript-eslint/no-unused-expressions': 'off',

@@ -1,4 +1,5 @@
 // The last moves of a workload, as its annotation has them.
+import { parseJsonText } from '../apimachinery/json/index.ts'
 import { isJsonObject, type DeepReadonly, type JsonObject, type KubeObject } from '../apimachinery/meta/index.ts'
 import { historyAnnotation } from './sync-contract.ts'
 
@@ -16,7 +17,7 @@ export interface PastMove {
 /** The entries, the newest first; none if the annotation is absent or not valid. */
 export function placementHistory({ metadata }: Annotated): JsonObject[] {
   try {
-    const value: unknown = JSON.parse(metadata.annotations?.[historyAnnotation] ?? '[]')
+    const value: unknown = parseJsonText(metadata.annotations?.[historyAnnotation] ?? '[]')
     return Array.isArray(value) ? value.filter(isJsonObject) : []
   } catch {
     return []

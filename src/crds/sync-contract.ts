@@ -1,5 +1,6 @@
 // The annotations, labels, finalizers and headers by which the scheduler, the syncers of members and the API server
 // communicate. They meet through the API only, so everything they agree on is in this file.
+import { parseJsonText } from '../apimachinery/json/index.ts'
 import { createHash } from 'node:crypto'
 import { isJsonObject, tryClusterId, type ClusterId, type KubeObject } from '../apimachinery/meta/index.ts'
 import { remember } from '../apimachinery/memo/index.ts'
@@ -306,7 +307,7 @@ export function parseAnnotation(object: KubeObject, annotation: string): Record<
   const text = object.metadata.annotations?.[annotation]
   if (text === undefined) return {}
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = parseJsonText(text)
     return isJsonObject(value) ? value : {}
   } catch {
     return {}

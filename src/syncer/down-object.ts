@@ -1,5 +1,5 @@
 // One upstream object and its copy in the member: apply the copy, keep it current, delete it.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
+import { type KubeObject, type Int64 } from '../apimachinery/meta/index.ts'
 import { conflict, forbidden, isStatusError, serviceUnavailable, tolerate } from '../apimachinery/status/index.ts'
 import { keyFor, type DeepReadonly } from '../client/index.ts'
 import {
@@ -407,7 +407,7 @@ async function deleteCopy(
   { downstream }: SyncContext,
   kind: SyncedKind,
   current: DeepReadonly<KubeObject>,
-  { namespace, grace }: { readonly namespace: string; readonly grace: number | undefined },
+  { namespace, grace }: { readonly namespace: string; readonly grace: Int64 | undefined },
   signal: AbortSignal,
 ): Promise<void> {
   const { name = '', uid, deletionTimestamp, finalizers } = current.metadata

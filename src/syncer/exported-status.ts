@@ -1,5 +1,5 @@
 // The status of a custom resource in a member, as it is upstream. Pure.
-import { cloneJson, isJsonObject, type KubeObject } from '../apimachinery/meta/index.ts'
+import { cloneJson, isJsonObject, type KubeObject, isJsonNumber } from '../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 
 /**
@@ -14,7 +14,7 @@ export function statusUp(
   const status = cloneJson<Record<string, unknown>>((live['status'] ?? {}) as Record<string, unknown>)
   const { generation = 0 } = object.metadata
   const translate = (holder: Record<string, unknown>): void => {
-    if (typeof holder['observedGeneration'] !== 'number') return
+    if (!isJsonNumber(holder['observedGeneration'])) return
     const hasSeen = isCurrent && holder['observedGeneration'] >= (live.metadata.generation ?? 0)
     holder['observedGeneration'] = hasSeen ? generation : Math.max(0, generation - 1)
   }

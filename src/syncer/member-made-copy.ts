@@ -1,6 +1,6 @@
 // The upstream copy of an object that a member made, a pod or another: created with the member's uid, given its status, and
 // deleted on one side when it is gone on the other.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
+import type { KubeObject, Int64 } from '../apimachinery/meta/index.ts'
 import { replacingPatch } from '../apimachinery/patch/index.ts'
 import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
@@ -12,7 +12,7 @@ type CachedObject = DeepReadonly<KubeObject>
 
 /** How objects of a kind are deleted. */
 export interface Deletion {
-  readonly gracePeriodSeconds?: number
+  readonly gracePeriodSeconds?: Int64
   readonly propagationPolicy?: 'Background'
 }
 

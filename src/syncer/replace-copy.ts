@@ -1,5 +1,6 @@
 // Writes a copy that server-side apply refuses, because a list of it repeats a key: two variables of one name, for example. Create
 // and update accept such lists.
+import { parseJsonText } from '../apimachinery/json/index.ts'
 import { isJsonObject, type KubeObject } from '../apimachinery/meta/index.ts'
 import { replacingPatch } from '../apimachinery/patch/index.ts'
 import { isStatusError, serviceUnavailable } from '../apimachinery/status/index.ts'
@@ -133,6 +134,6 @@ function ownItem(own: readonly Fields[], name: string): readonly Fields[] {
 }
 
 function keyName(text: string): unknown {
-  const key: unknown = JSON.parse(text)
+  const key: unknown = parseJsonText(text)
   return isJsonObject(key) && Object.keys(key).length === 1 ? key['name'] : undefined
 }

@@ -102,7 +102,7 @@ async function markTerminating(
   signal: AbortSignal,
 ): Promise<void> {
   // With 0 seconds the upstream pod would be gone before the member's.
-  const gracePeriodSeconds = Math.max(1, deletionGracePeriodSeconds)
+  const gracePeriodSeconds = deletionGracePeriodSeconds < 1 ? 1 : deletionGracePeriodSeconds
   await upstream
     .client(cluster)
     .delete(gvrs.pods, { namespace, name }, { ...(uid && { uid }), gracePeriodSeconds, signal })

@@ -86,6 +86,7 @@ function describeError(error: Error, depth = 0): Record<string, unknown> {
 }
 
 function textLine(line: string): string {
+  // eslint-disable-next-line no-restricted-properties -- a line that this file wrote
   const { level, time, message, ...keys } = JSON.parse(line) as Record<string, unknown>
   const rest = Object.entries(keys).map(([key, value]) => ` ${key}=${textValue(value)}`)
   const clock = typeof time === 'string' ? time.slice(11, 23) : ''

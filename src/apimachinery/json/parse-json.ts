@@ -24,11 +24,10 @@ export interface ParsedJson {
   value: JsonValue
   /** Warnings such as `duplicate field "spec.containers[0].name"`; the last occurrence of a field wins. At most 100. */
   duplicateFields: string[]
-  /**
-   * True if some number is not written as a plain integer of at most 15 digits. Integers are exact up to 2^53; int64
-   * fields of Kubernetes (generations, ports, sizes, seconds) stay far below.
-   */
+  /** True if some number is not written as a plain integer of at most 15 digits. */
   oddNumbers: boolean
+  /** The text of the first number that is too large for a double, which Go refuses. */
+  infinite?: string
 }
 
 export interface JsonLimits {
@@ -65,7 +64,16 @@ export function parseJson(
   }
   const duplicateFields =
     countMembers(value) === members ? [] : scanJson(text).duplicates.map((path) => `duplicate field ${goQuote(path)}`)
-  return { value, duplicateFields, oddNumbers }
+  const infinite = oddNumbers ? infiniteNumber(text) : undefined
+  return { value, duplicateFields, oddNumbers, ...(infinite === undefined ? {} : { infinite }) }
+}
+
+function infiniteNumber(text: string): string | undefined {
+  // Most documents with a fraction or an exponent have no number as large as this.
+  if (!/\d[eE]\+?\d{3}|\d{309}/.test(text)) return undefined
+  for (const [literal] of text.matchAll(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g))
+    if (!literal.startsWith('"') && !Number.isFinite(Number(literal))) return literal
+  return undefined
 }
 
 /** The error for a body with too many values. */

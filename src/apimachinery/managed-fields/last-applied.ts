@@ -1,5 +1,6 @@
 // The annotation of `kubectl apply` without --server-side: what it says its writer still owns, and what a server-side
 // apply by kubectl makes of it (KEP-2155).
+import { parseJsonText } from '../json/index.ts'
 import { goJson } from '../text/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../meta/index.ts'
 import { compareTyped } from './compare-typed.ts'
@@ -27,7 +28,7 @@ function lastAppliedFields({ value, type }: TypedObject, apiVersion: string): Fi
   const text = annotationOf(value)
   if (text === undefined) return undefined
   try {
-    const applied = JSON.parse(text) as JsonValue
+    const applied = parseJsonText(text)
     if (!isJsonObject(applied) || applied['apiVersion'] !== apiVersion) return undefined
     requireTyped(applied, type, { allowDuplicates: false })
     const { modified, added, removed } = compareTyped(applied, value, type)

@@ -1,4 +1,5 @@
 // metadata.managedFields as managers and back.
+import { parseJsonText } from '../json/index.ts'
 import { goQuote } from '../text/index.ts'
 import { isJsonObject, type ManagedFieldsEntry } from '../meta/index.ts'
 import type { FieldSet } from './field-set.ts'
@@ -45,7 +46,7 @@ function escapedIdentifier({ manager, operation, apiVersion, subresource }: Iden
 
 /** What an identifier says. */
 export function identityOf(identifier: string): Identity {
-  return JSON.parse(identifier) as Identity
+  return parseJsonText(identifier) as Identity
 }
 
 /**

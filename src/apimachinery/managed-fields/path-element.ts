@@ -2,7 +2,8 @@
 // A step is always in its canonical form, so that equal steps are equal strings.
 import { goFloat, goQuote } from '../text/index.ts'
 import { remember } from '../memo/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { parseJsonText } from '../json/index.ts'
+import { isJsonNumber, isJsonObject, type Int64, type JsonObject, type JsonValue } from '../meta/index.ts'
 
 /** The step to a field of a map or struct. */
 export function fieldElement(name: string): string {
@@ -43,7 +44,7 @@ export function canonicalElement(element: string): string | undefined {
     case 'k':
       return keyElement(sortedKeys(parsedKeys(rest)))
     case 'v':
-      return valueElement(JSON.parse(rest) as JsonValue)
+      return valueElement(parseJsonText(rest))
     case 'i':
       if (!/^[+-]?\d+$/.test(rest)) throw new Error(`strconv.Atoi: parsing ${goQuote(rest)}: invalid syntax`)
       return `i:${Number(rest)}`
@@ -57,7 +58,7 @@ export function elementText(element: string): string {
   const rest = element.slice(2)
   if (element[0] === 'f') return `.${rest}`
   if (element[0] === 'i') return `[${rest}]`
-  if (element[0] === 'v') return `[=${valueText(JSON.parse(rest) as JsonValue)}]`
+  if (element[0] === 'v') return `[=${valueText(parseJsonText(rest))}]`
   const keys = Object.entries(parsedKeys(rest))
   return `[${keys.map(([name, value]) => `${name}=${valueText(value)}`).join(',')}]`
 }
@@ -72,7 +73,7 @@ export function compareElements(a: string, b: string): number {
   const [left, right] = [a.slice(2), b.slice(2)]
   if (a === b) return 0
   if (kind === 'i') return Number(left) - Number(right)
-  if (kind === 'v') return compareValues(JSON.parse(left) as JsonValue, JSON.parse(right) as JsonValue)
+  if (kind === 'v') return compareValues(parseJsonText(left), parseJsonText(right))
   return compareKeys(Object.entries(parsedKeys(left)), Object.entries(parsedKeys(right)))
 }
 
@@ -82,7 +83,7 @@ export function sortedKeys(keys: JsonObject): [string, JsonValue][] {
 }
 
 function parsedKeys(text: string): JsonObject {
-  const keys: unknown = JSON.parse(text)
+  const keys = parseJsonText(text)
   if (!isJsonObject(keys)) throw new Error(`ReadObjectCB: expect { or n, but found ${text[0] ?? ''}`)
   return keys
 }
@@ -100,7 +101,8 @@ function compareKeys(a: readonly [string, JsonValue][], b: readonly [string, Jso
 function compareValues(a: JsonValue, b: JsonValue): number {
   const rank = valueRank(a) - valueRank(b)
   if (rank !== 0) return rank
-  if (typeof a === 'number' || typeof a === 'boolean') return Number(a) - Number(b)
+  if (typeof a === 'boolean') return Number(a) - Number(b)
+  if (isJsonNumber(a)) return a < (b as Int64) ? -1 : a > (b as Int64) ? 1 : 0
   if (typeof a === 'string') return compareText(a, b as string)
   if (a === null) return 0
   const items = (value: JsonValue): [string, JsonValue][] =>
@@ -111,7 +113,9 @@ function compareValues(a: JsonValue, b: JsonValue): number {
 function valueRank(value: JsonValue): number {
   if (value === null) return 5
   if (Array.isArray(value)) return 3
-  return { number: 0, string: 1, boolean: 2, object: 4 }[typeof value as 'number' | 'string' | 'boolean' | 'object']
+  return { number: 0, bigint: 0, string: 1, boolean: 2, object: 4 }[
+    typeof value as 'number' | 'bigint' | 'string' | 'boolean' | 'object'
+  ]
 }
 
 /** Compares by UTF-8 bytes. Comparing UTF-16 units would put characters from U+10000 on, which are surrogates, before U+E000. */
@@ -133,7 +137,7 @@ function inUtf8Order(unit: number): number {
 function valueText(value: JsonValue): string {
   if (value === null) return 'null'
   if (typeof value === 'string') return goQuote(value)
-  if (typeof value === 'number') return goFloat(value)
+  if (isJsonNumber(value)) return goFloat(value)
   if (typeof value === 'boolean') return String(value)
   if (Array.isArray(value)) return `[${value.map(valueText).join(',')}]`
   return Object.entries(value)

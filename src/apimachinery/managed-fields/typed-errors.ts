@@ -1,6 +1,6 @@
 // What is wrong with a value of a type, as structured-merge-diff says it.
 import { goFloat } from '../text/index.ts'
-import { isJsonObject, type JsonValue } from '../meta/index.ts'
+import { isJsonObject, type JsonValue, isJsonNumber } from '../meta/index.ts'
 import type { FieldType } from './field-type.ts'
 
 export interface TypedProblem {
@@ -47,7 +47,7 @@ export function scalarProblem(
   if (value === undefined || value === null) return undefined
   switch (scalar) {
     case 'numeric':
-      return typeof value === 'number' ? undefined : `expected numeric (int or float), got ${goTypeName(value)}`
+      return isJsonNumber(value) ? undefined : `expected numeric (int or float), got ${goTypeName(value)}`
     case 'string':
       return typeof value === 'string'
         ? undefined
@@ -66,7 +66,7 @@ export function boxed(value: JsonValue): string {
 
 function plain(value: JsonValue): string {
   if (value === null) return '<nil>'
-  if (typeof value === 'number') return goFloat(value)
+  if (isJsonNumber(value)) return goFloat(value)
   if (Array.isArray(value)) return `[${value.map(plain).join(' ')}]`
   if (!isJsonObject(value)) return String(value)
   const members = Object.keys(value).sort()
@@ -76,7 +76,7 @@ function plain(value: JsonValue): string {
 function goTypeName(value: JsonValue): string {
   if (typeof value === 'string') return 'string'
   if (typeof value === 'boolean') return 'bool'
-  if (typeof value === 'number') return 'float64'
+  if (isJsonNumber(value)) return 'float64'
   return Array.isArray(value) ? '[]interface {}' : 'map[string]interface {}'
 }
 
@@ -88,5 +88,5 @@ function goSyntax(value: JsonValue): string {
     const members = Object.keys(value).sort()
     return `map[string]interface {}{${members.map((key) => `${JSON.stringify(key)}:${goSyntax(value[key] ?? null)}`).join(', ')}}`
   }
-  return typeof value === 'number' ? goFloat(value) : JSON.stringify(value)
+  return isJsonNumber(value) ? goFloat(value) : JSON.stringify(value)
 }

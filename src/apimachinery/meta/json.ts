@@ -1,8 +1,60 @@
 // JSON as data: the type of every Kubernetes object after parsing.
 
-export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject
+/**
+ * A bigint is an integer of 64 bits that a JavaScript number cannot hold exactly: beyond 2^53 - 1. Every other number, also one beyond
+ * 64 bits, is a double, as in Go. `parseJsonText` makes such bigints; JSON.stringify prints them (below).
+ */
+export type JsonValue = string | number | bigint | boolean | null | JsonValue[] | JsonObject
 export interface JsonObject {
   [key: string]: JsonValue
+}
+
+/** An integer of 64 bits. */
+export type Int64 = number | bigint
+
+declare global {
+  interface BigInt {
+    toJSON(): unknown
+  }
+  interface JSON {
+    /** Wraps JSON text, which JSON.stringify then writes as it is. */
+    rawJSON(text: string): object
+    isRawJSON(value: unknown): boolean
+  }
+}
+
+// JSON.stringify asks a bigint for toJSON and refuses one without. A replacer function gets the wrapped text: sort with sortedMembers.
+BigInt.prototype.toJSON = function (this: bigint): unknown {
+  return JSON.rawJSON(String(this))
+}
+
+const [minInt64, maxInt64] = [-(2n ** 63n), 2n ** 63n - 1n]
+/** Characters of the longest integer of 64 bits. */
+const maxInt64Text = 20
+
+/** The value of a decimal integer, as Go's JSON decoder reads it for Kubernetes: exact up to 64 bits, and a double beyond. */
+export function integerOfText(text: string): Int64 {
+  const value = Number(text)
+  if (Number.isSafeInteger(value) || text.length > maxInt64Text) return value
+  const exact = BigInt(text)
+  return exact < minInt64 || exact > maxInt64 ? value : exact
+}
+
+/** True for an integer that is exact: one that Go reads as int64 from the same text. */
+export function isExactInteger(value: unknown): value is Int64 {
+  return typeof value === 'bigint' || Number.isSafeInteger(value)
+}
+
+/** True for a JSON number. */
+export function isJsonNumber(value: unknown): value is Int64 {
+  return typeof value === 'number' || typeof value === 'bigint'
+}
+
+/** A replacer for JSON.stringify that sorts the keys of objects: equal data gives equal text. */
+export function sortedMembers(_key: string, part: unknown): unknown {
+  return isJsonObject(part) && !JSON.isRawJSON(part)
+    ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+    : part
 }
 
 /** True for a JSON object (not an array, not null). */

@@ -1,4 +1,5 @@
 // The metadata that every object has.
+import type { Int64 } from './json.ts'
 
 export interface OwnerReference {
   apiVersion: string
@@ -29,7 +30,7 @@ export interface ObjectMeta {
   generation?: number
   creationTimestamp?: string
   deletionTimestamp?: string
-  deletionGracePeriodSeconds?: number
+  deletionGracePeriodSeconds?: Int64
   labels?: Record<string, string>
   annotations?: Record<string, string>
   finalizers?: string[]

@@ -1,6 +1,7 @@
 // JSON patch (RFC 6902) as implemented by the library that kube-apiserver uses: negative indices count from the end, a
 // missing `value` is null, `test` of an absent field against null succeeds. All or nothing; arguments are never
 // changed.
+import { parseJsonText, equalAsWritten } from '../json/index.ts'
 import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
 import { badRequest, requestEntityTooLarge } from '../status/index.ts'
 import { WorkBudget } from '../work-budget/index.ts'
@@ -106,12 +107,12 @@ class Draft {
         `Unable to complete the copy, the accumulated size increase of copy is ${size}, exceeding the limit ${limit}`,
       )
     }
-    return JSON.parse(encoded) as JsonValue
+    return parseJsonText(encoded)
   }
 
   #test(path: string, expected: JsonValue | undefined): void {
     const actual = path === '' ? this.root : this.#read(path, 'test', 'path')
-    if (expected === undefined || !jsonEqual(actual, expected)) {
+    if (expected === undefined || !(jsonEqual(actual, expected) || equalAsWritten(actual, expected))) {
       const why = `testing value ${path} failed: test failed`
       throw unprocessablePatch(why, new FailedTest(why))
     }

@@ -1,5 +1,6 @@
 // JSON merge patch (RFC 7386), with the error messages of the library that kube-apiserver uses. Arguments are never
 // changed.
+import { NumberLiteral } from '../json/index.ts'
 import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
 import { badRequest } from '../status/index.ts'
 import { undecodablePatch } from './patch-error.ts'
@@ -25,15 +26,19 @@ function mergeObjects(current: JsonObject, patch: JsonObject): JsonObject {
     }
     const before = fieldOf(current, key) ?? null
     if (!isJsonObject(before)) putField(merged, key, withoutNulls(change))
-    else putField(merged, key, isJsonObject(change) ? mergeObjects(before, change) : change)
+    else putField(merged, key, isMergeable(change) ? mergeObjects(before, change) : change)
   }
   return merged
+}
+
+function isMergeable(value: JsonValue): value is JsonObject {
+  return isJsonObject(value) && !(value instanceof NumberLiteral)
 }
 
 /** New values are stored without the nulls of their objects; nulls that are list items stay. */
 function withoutNulls(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(withoutNulls)
-  if (!isJsonObject(value)) return value
+  if (!isMergeable(value)) return value
   const kept: JsonObject = {}
   for (const [key, item] of Object.entries(value)) if (item !== null) putField(kept, key, withoutNulls(item))
   return kept

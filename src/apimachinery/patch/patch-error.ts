@@ -1,5 +1,5 @@
 // The errors of patches that cannot be applied.
-import type { JsonValue } from '../meta/index.ts'
+import { isExactInteger, isJsonNumber, type JsonValue } from '../meta/index.ts'
 import { badRequest, statusError, type StatusError } from '../status/index.ts'
 
 /**
@@ -30,7 +30,7 @@ export function unmarshalText(value: JsonValue, goType: string): string {
 export function goKind(value: JsonValue): string {
   if (Array.isArray(value)) return 'array'
   if (value === null) return 'null'
-  return typeof value === 'boolean' ? 'bool' : typeof value
+  return typeof value === 'boolean' ? 'bool' : isJsonNumber(value) ? 'number' : typeof value
 }
 
 /** The name that Go's reflection has for the type of a decoded value. */
@@ -39,5 +39,5 @@ export function goType(value: JsonValue): string {
   if (value === null) return '<nil>'
   if (typeof value === 'object') return 'map[string]interface {}'
   if (typeof value === 'boolean') return 'bool'
-  return typeof value === 'string' ? 'string' : Number.isInteger(value) ? 'int64' : 'float64'
+  return typeof value === 'string' ? 'string' : isExactInteger(value) ? 'int64' : 'float64'
 }

@@ -1,5 +1,5 @@
 // Parses the openAPIV3Schema of a CustomResourceDefinition into a SchemaNode.
-import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { fieldOf, isJsonObject, type JsonObject, type JsonValue, isJsonNumber } from '../meta/index.ts'
 import type { SchemaNode } from './schema-node.ts'
 
 /**
@@ -60,7 +60,8 @@ function text(schema: JsonObject, name: string): string | undefined {
 }
 function number(schema: JsonObject, name: string): number | undefined {
   const value = fieldOf(schema, name)
-  return typeof value === 'number' ? value : undefined
+  // Go keeps bounds as float64.
+  return isJsonNumber(value) ? Number(value) : undefined
 }
 function flag(schema: JsonObject, name: string): true | undefined {
   return fieldOf(schema, name) === true ? true : undefined

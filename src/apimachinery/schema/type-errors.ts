@@ -2,7 +2,15 @@
 // for built-in kinds this is the only thing it checks of a value's type.
 import { quantityError } from '../quantity/index.ts'
 import { goNumber, goQuote } from '../text/index.ts'
-import { isJsonObject, type JsonValue } from '../meta/index.ts'
+import {
+  integerOfText,
+  isExactInteger,
+  isJsonNumber,
+  isJsonObject,
+  type Int64,
+  type JsonObject,
+  type JsonValue,
+} from '../meta/index.ts'
 import { NumberLiteral, type LiteralJson } from '../json/index.ts'
 import { fieldSchemaOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
@@ -32,6 +40,54 @@ export function conversionErrors(value: JsonValue, schema: SchemaNode): string[]
   const walker: Walker = { fields: [], struct: '', errors: [], converts: true }
   walk(value, schema, walker)
   return walker.errors
+}
+
+/**
+ * Gives each quantity that is written as a number the text of the number: Go parses it. `written`: the same object with its numbers as
+ * written. Mutates `object`.
+ */
+export function takeQuantityTexts(object: JsonObject, written: LiteralJson, schema: SchemaNode): void {
+  if (!isJsonObject(written)) return
+  for (const key in object) {
+    const [value, literal, field] = [object[key], written[key] as LiteralJson, fieldSchemaOf(schema, key)]
+    if (field === undefined || value === undefined) continue
+    if (literal instanceof NumberLiteral) {
+      if (isQuantity(field)) object[key] = literal.text
+    } else if (isJsonObject(value)) takeQuantityTexts(value, literal, field)
+    else if (Array.isArray(value) && Array.isArray(literal) && field.items !== undefined)
+      for (const [index, item] of value.entries())
+        if (isJsonObject(item)) takeQuantityTexts(item, literal[index] ?? null, field.items)
+  }
+}
+
+/** True for a document with a number that may not fit 32 bits. */
+export function hasLargeNumber(document: JsonValue): boolean {
+  if (typeof document === 'number') return Math.abs(document) >= 2 ** 31
+  if (typeof document !== 'object' || document === null) return typeof document === 'bigint'
+  return Object.values(document).some(hasLargeNumber)
+}
+
+/**
+ * Converts integers that do not fit their fields, as Go's converter from maps does on amd64, which reads the result of a strategic merge
+ * patch: it keeps the low bits. Mutates `object`, but no part in which every integer fits.
+ */
+export function truncateIntegers(object: JsonObject, schema: SchemaNode): void {
+  for (const key in object) {
+    const [value, field] = [object[key], fieldSchemaOf(schema, key)]
+    if (field === undefined || value === undefined) continue
+    if (isJsonObject(value)) truncateIntegers(value, field)
+    else if (Array.isArray(value) && field.items !== undefined) {
+      for (const item of value) if (isJsonObject(item)) truncateIntegers(item, field.items)
+    } else if (isJsonNumber(value) && field.type === 'integer' && !fitsInteger(value, field.format))
+      object[key] = truncated(value, field.format)
+  }
+}
+
+function truncated(value: Int64, format: string | undefined): JsonValue {
+  if (typeof value === 'number' && !Number.isInteger(value)) return value
+  const whole = BigInt(value)
+  const int64 = BigInt.asIntN(64, whole) === whole ? whole : -(2n ** 63n)
+  return integerOfText(String(format === 'int32' ? BigInt.asIntN(32, int64) : int64))
 }
 
 interface Walker {
@@ -79,11 +135,10 @@ function walk(given: LiteralJson, schema: SchemaNode, walker: Walker): void {
       if (typeof value !== 'boolean') fail(value, schema, walker)
       return
     case 'integer':
-      if (typeof value !== 'number') fail(value, schema, walker)
-      else if (!fitsInteger(value, schema.format)) fail(value, schema, walker)
+      if (!isJsonNumber(value) || !fitsInteger(value, schema.format)) fail(value, schema, walker)
       return
     case 'number':
-      if (typeof value !== 'number') fail(value, schema, walker)
+      if (!isJsonNumber(value)) fail(value, schema, walker)
       return
     case undefined:
       if (schema.goType === boolOrSchema && typeof value !== 'boolean' && !isJsonObject(value))
@@ -100,7 +155,6 @@ function walkLiteral(literal: NumberLiteral, schema: SchemaNode, walker: Walker)
   if (isQuantity(schema)) return
   const integer = schema.intOrString === true ? int32 : schema.type === 'integer' ? schema : undefined
   if (integer !== undefined) {
-    if (/^-?\d+$/.test(text) && fitsInteger(Number(text), integer.format) && isInt64(text)) return
     const message = decodingText(literal, integer, walker)
     if (schema.intOrString === true) setFatal(message, walker)
     else walker.errors.push(message)
@@ -113,8 +167,6 @@ function walkLiteral(literal: NumberLiteral, schema: SchemaNode, walker: Walker)
     setFatal(`json: cannot unmarshal number ${text} into Go value of type float64`, walker)
   else fail(Number(text), schema, walker, literal)
 }
-
-const isInt64 = (text: string): boolean => BigInt.asIntN(64, BigInt(text)) === BigInt(text)
 
 function walkObject(object: Record<string, JsonValue>, schema: SchemaNode, walker: Walker): void {
   const isStruct = schema.properties !== undefined
@@ -149,7 +201,7 @@ function setFatal(text: string, walker: Walker): void {
 /** The message contains a number that has the right type but does not fit. */
 function decodingText(value: JsonValue | NumberLiteral, schema: SchemaNode, walker: Walker): string {
   const isNumeric = schema.type === 'integer' || schema.type === 'number'
-  const shown = value instanceof NumberLiteral ? value.text : typeof value === 'number' ? goNumber(value) : undefined
+  const shown = value instanceof NumberLiteral ? value.text : isJsonNumber(value) ? goNumber(value) : undefined
   const what = shown === undefined ? kindOf(value as JsonValue) : isNumeric ? `number ${shown}` : 'number'
   const where = walker.fields.length === 0 ? 'Go value' : `Go struct field ${walker.struct}.${walker.fields.join('.')}`
   return `json: cannot unmarshal ${what} into ${where} of type ${goTypeName(schema)}`
@@ -167,7 +219,7 @@ function conversionText(value: JsonValue, schema: SchemaNode): string {
       if (schema.format === 'byte') return `cannot restore slice from ${from}`
       return from === 'int64' ? `cannot convert int64 to ${goTypeName(schema)}` : 'unrecognized type: string'
     default:
-      return typeof value === 'number' && schema.type === 'integer'
+      return isJsonNumber(value) && schema.type === 'integer'
         ? `cannot convert ${from} to ${goTypeName(schema)}`
         : `unrecognized type: ${goTypeName(schema)}`
   }
@@ -175,13 +227,13 @@ function conversionText(value: JsonValue, schema: SchemaNode): string {
 
 function conversionKindOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'slice'
-  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64'
+  if (isJsonNumber(value)) return isExactInteger(value) ? 'int64' : 'float64'
   return typeof value === 'object' ? 'map' : kindOf(value)
 }
 
 function kindOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'array'
-  return typeof value === 'boolean' ? 'bool' : typeof value
+  return typeof value === 'boolean' ? 'bool' : isJsonNumber(value) ? 'number' : typeof value
 }
 
 function goTypeName(schema: SchemaNode): string {
@@ -215,14 +267,14 @@ const uint8: SchemaNode = { type: 'integer', format: 'uint8', goType: 'uint8' }
 const int32: SchemaNode = { type: 'integer', format: 'int32' }
 
 function checkIntOrString(value: JsonValue, walker: Walker): void {
-  if (typeof value === 'string' || (typeof value === 'number' && fitsInteger(value, 'int32'))) return
+  if (typeof value === 'string' || (isJsonNumber(value) && fitsInteger(value, 'int32'))) return
   failItself(value, int32, walker)
 }
 
 const quantity = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$/
 
 function checkQuantity(value: JsonValue, walker: Walker): void {
-  if (typeof value === 'number' || (typeof value === 'string' && quantity.test(value.trim()))) return
+  if (isJsonNumber(value) || (typeof value === 'string' && quantity.test(value.trim()))) return
   setFatal(quantityError(typeof value === 'string' ? value.trim() : ''), walker)
 }
 
@@ -294,8 +346,8 @@ function timeError(value: string, parts: readonly TimePart[]): string | undefine
   return day > new Date(Date.UTC(year, month, 0)).getUTCDate() ? ': day out of range' : undefined
 }
 
-function fitsInteger(value: number, format: string | undefined): boolean {
-  if (!Number.isInteger(value)) return false
+function fitsInteger(value: Int64, format: string | undefined): boolean {
+  if (!isExactInteger(value)) return false
   if (format === 'uint8') return value >= 0 && value < 256
-  return format === 'int32' ? value >= -(2 ** 31) && value < 2 ** 31 : value >= -(2 ** 63) && value <= 2 ** 63
+  return format !== 'int32' || (value >= -(2 ** 31) && value < 2 ** 31)
 }

@@ -9,8 +9,15 @@ import {
   fieldTooMany,
   fieldTypeInvalid,
 } from '../field/index.ts'
-import { goJson, goNumber } from '../text/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { goFloat, goJson, goNumber } from '../text/index.ts'
+import {
+  isExactInteger,
+  isJsonNumber,
+  isJsonObject,
+  type Int64,
+  type JsonObject,
+  type JsonValue,
+} from '../meta/index.ts'
 import type { StatusCause } from '../status/index.ts'
 import { WorkBudget } from '../work-budget/index.ts'
 import { fieldBefore, isUnchanged, itemBefore } from './correlate.ts'
@@ -76,7 +83,7 @@ function check(value: JsonValue, schema: SchemaNode, found: Findings, old?: Json
   if (value !== null) {
     if (schema.anyOf ?? schema.oneOf ?? schema.allOf ?? schema.not) checkCombinations(value, schema, found)
     if (typeof value === 'string') checkString(value, schema, found)
-    else if (typeof value === 'number') checkNumber(value, schema, found)
+    else if (isJsonNumber(value)) checkNumber(value, schema, found)
     else if (Array.isArray(value)) checkList(value, schema, found, old)
   }
   if (schema.enum !== undefined) checkEnum(value, schema.enum, found)
@@ -87,12 +94,7 @@ function check(value: JsonValue, schema: SchemaNode, found: Findings, old?: Json
 function typeOf(value: JsonValue): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'
-  return typeof value === 'number' ? (isInteger(value) ? 'integer' : 'number') : typeof value
-}
-
-/** A number beyond 64 bits is none to Go, which reads it as a float. */
-function isInteger(value: number): boolean {
-  return Number.isInteger(value) && Math.abs(value) <= 2 ** 63
+  return isJsonNumber(value) ? (isExactInteger(value) ? 'integer' : 'number') : typeof value
 }
 
 function checkType(value: JsonValue, schema: SchemaNode, found: Findings): void {
@@ -100,6 +102,7 @@ function checkType(value: JsonValue, schema: SchemaNode, found: Findings): void 
   if (type === undefined && intOrString !== true && format === undefined) return
   const actual = typeOf(value)
   if (actual === type || (actual === 'integer' && type === 'number')) return
+  if (type === 'integer' && typeof value === 'number' && isJsonInteger(value)) return
   const expected = intOrString === true ? 'integer,string' : (type ?? '')
   if (intOrString === true && (actual === 'integer' || actual === 'string')) return
   if (actual === 'null') {
@@ -204,27 +207,62 @@ function countRunes(value: string): number {
   return count
 }
 
-function checkNumber(value: number, schema: SchemaNode, found: Findings): void {
+function checkNumber(value: Int64, schema: SchemaNode, found: Findings): void {
   found.checks++
   const { multipleOf, minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema
-  if (multipleOf !== undefined && !isMultiple(value, multipleOf)) {
-    found.invalid(value, `should be a multiple of ${goNumber(multipleOf)}`)
+  // Upstream compares an integer with bounds that it converts to integers; it keeps them as doubles.
+  const bound = (given: number): Int64 => (isExactInteger(value) ? asInt64(given) : given)
+  if (multipleOf !== undefined) checkMultiple(value, bound(multipleOf), found)
+  if (maximum !== undefined) {
+    const most = bound(maximum)
+    if (exclusiveMaximum === true ? value >= most : value > most)
+      found.invalid(
+        value,
+        `should be less than ${exclusiveMaximum === true ? '' : 'or equal to '}${boundText(value, most)}`,
+      )
   }
-  if (maximum !== undefined && (exclusiveMaximum === true ? value >= maximum : value > maximum)) {
-    found.invalid(value, `should be less than ${exclusiveMaximum === true ? '' : 'or equal to '}${goNumber(maximum)}`)
-  }
-  if (minimum !== undefined && (exclusiveMinimum === true ? value <= minimum : value < minimum)) {
-    found.invalid(
-      value,
-      `should be greater than ${exclusiveMinimum === true ? '' : 'or equal to '}${goNumber(minimum)}`,
-    )
+  if (minimum !== undefined) {
+    const least = bound(minimum)
+    if (exclusiveMinimum === true ? value <= least : value < least)
+      found.invalid(
+        value,
+        `should be greater than ${exclusiveMinimum === true ? '' : 'or equal to '}${boundText(value, least)}`,
+      )
   }
 }
 
-function isMultiple(value: number, factor: number): boolean {
-  if (factor <= 0) return false
-  const quotient = factor < 1 ? (1 / factor) * value : value / factor
-  return Math.abs(quotient - Math.round(quotient)) < 1e-9 * Math.max(1, Math.abs(quotient))
+function checkMultiple(value: Int64, factor: Int64, found: Findings): void {
+  if (factor <= 0) {
+    const { name } = found
+    const why = `factor MultipleOf declared for ${name} must be positive: ${goNumber(factor)}`
+    found.causes.push(fieldInvalid(name, factor, why))
+    return
+  }
+  const isMultiple = isExactInteger(value)
+    ? BigInt(value) % BigInt(factor) === 0n
+    : isJsonInteger(factor < 1 ? (1 / Number(factor)) * value : value / Number(factor))
+  if (!isMultiple) found.invalid(value, `should be a multiple of ${boundText(value, factor)}`)
+}
+
+function boundText(value: Int64, bound: Int64): string {
+  return isExactInteger(value) ? goNumber(bound) : goFloat(bound)
+}
+
+/** Go's conversion of a double to int64 on amd64: without its fraction, and the lowest int64 for all beyond 64 bits. */
+function asInt64(value: number): Int64 {
+  if (Number.isSafeInteger(value)) return value
+  const whole = BigInt(Math.trunc(value))
+  return BigInt.asIntN(64, whole) === whole ? exactInteger(whole) : lowestInt64
+}
+
+const lowestInt64 = -(2n ** 63n)
+const exactInteger = (value: bigint): Int64 => (Number.isSafeInteger(Number(value)) ? Number(value) : value)
+
+/** True for a double that upstream takes for an integer: one within 2^53 that is whole, up to a relative error of 1e-9. */
+function isJsonInteger(value: number): boolean {
+  if (!(Math.abs(value) <= Number.MAX_SAFE_INTEGER)) return false
+  const whole = Math.trunc(value)
+  return value === whole || (value > 0 && Math.abs(value - whole) / (value + whole) < 1e-9)
 }
 
 function checkList(list: JsonValue[], schema: SchemaNode, found: Findings, old: JsonValue | undefined): void {
@@ -253,7 +291,7 @@ function checkEnum(value: JsonValue, allowed: JsonValue[], found: Findings): voi
   if (
     typeof value === 'object' && value !== null
       ? optionsOf(allowed).texts().has(goJson(value))
-      : optionsOf(allowed).values.has(value)
+      : optionsOf(allowed).values.has(value) || (isJsonNumber(value) && hasNumber(allowed, value))
   )
     return
   found.work.spend(checkSteps * allowed.length, tooLong)
@@ -264,6 +302,13 @@ function checkEnum(value: JsonValue, allowed: JsonValue[], found: Findings): voi
       allowed.map((option) => (typeof option === 'string' ? option : goJson(option))),
     ),
   )
+}
+
+/** Whether a number beyond 2^53 is among the options, as a double or as an integer. */
+function hasNumber(allowed: JsonValue[], value: Int64): boolean {
+  if (Number.isSafeInteger(value)) return false
+  // Loosely: JavaScript then compares the values of a bigint and a double.
+  return allowed.some((option) => isJsonNumber(option) && option == value)
 }
 
 interface Options {

@@ -1,5 +1,5 @@
 // Prints values as Go does, because API messages quote values in Go's syntax and clients' tests compare them.
-import { isJsonObject, type JsonValue } from '../meta/index.ts'
+import { isJsonNumber, isJsonObject, type Int64, type JsonValue } from '../meta/index.ts'
 
 const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u
@@ -30,9 +30,12 @@ function numericEscape(char: string): string {
   return code < 0x10000 ? `\\u${code.toString(16).padStart(4, '0')}` : `\\U${code.toString(16).padStart(8, '0')}`
 }
 
-/** Go's %v of a number that came from JSON: integers in full, other numbers with an exponent from 1e6 and below 1e-4. */
-export function goNumber(value: number): string {
-  if (Number.isSafeInteger(value)) return String(value)
+/**
+ * Go's %v of a number that came from JSON: integers of 64 bits in full, other numbers with an exponent from 1e21 (from 1e6 if they have a
+ * fraction) and below 1e-4.
+ */
+export function goNumber(value: Int64): string {
+  if (typeof value === 'bigint' || Number.isSafeInteger(value)) return String(value)
   const [mantissa = '', exponentText = '0'] = value.toExponential().split('e')
   const exponent = Number(exponentText)
   if (exponent >= -4 && exponent < 6) return String(value)
@@ -40,7 +43,8 @@ export function goNumber(value: number): string {
 }
 
 /** Go's %v of a float64: with an exponent from 1e6 and below 1e-4, integers too. */
-export function goFloat(value: number): string {
+export function goFloat(number: Int64): string {
+  const value = Number(number)
   if (Math.abs(value) < 1e6) return goNumber(value)
   const [mantissa = '', exponent = '0'] = value.toExponential().split('e+')
   return `${mantissa}e+${exponent.padStart(2, '0')}`
@@ -68,7 +72,7 @@ function numericEscapeUtf16(char: string): string {
 /** A value as messages about fields show it: strings quoted, numbers plain, the rest as JSON. */
 export function goValue(value: JsonValue): string {
   if (typeof value === 'string') return goQuote(value)
-  if (typeof value === 'number') return goNumber(value)
+  if (isJsonNumber(value)) return goNumber(value)
   if (typeof value === 'boolean') return String(value)
   return goJson(value)
 }
@@ -76,7 +80,7 @@ export function goValue(value: JsonValue): string {
 /** Go's %v of plain JSON data: `map[a:1 b:[x y]]`, `<nil>` for null, strings bare. */
 export function goPrint(value: JsonValue): string {
   if (value === null) return '<nil>'
-  if (typeof value === 'number') return goNumber(value)
+  if (isJsonNumber(value)) return goNumber(value)
   if (Array.isArray(value)) return `[${value.map(goPrint).join(' ')}]`
   if (!isJsonObject(value)) return String(value)
   const fields = Object.keys(value).sort()

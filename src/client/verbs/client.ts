@@ -1,5 +1,5 @@
 // The verbs of the Kubernetes API over a Transport. Objects pass through untouched: fields we do not know are kept.
-import type { GroupVersionResource, KubeList, KubeObject } from '../../apimachinery/meta/index.ts'
+import type { GroupVersionResource, KubeList, KubeObject, Int64 } from '../../apimachinery/meta/index.ts'
 
 export interface Waiting {
   readonly signal: AbortSignal
@@ -48,7 +48,7 @@ export interface DeleteOptions extends Waiting {
   readonly uid?: string
   readonly resourceVersion?: string
   readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan'
-  readonly gracePeriodSeconds?: number
+  readonly gracePeriodSeconds?: Int64
 }
 
 /**

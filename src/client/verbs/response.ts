@@ -72,7 +72,7 @@ const reasons: Record<number, string> = {
 function errorOf({ status: code, headers }: TransportResponse, bytes: Buffer): StatusError {
   const text = bytes.toString('utf8')
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = parseJsonText(text)
     if (isStatus(value)) return statusErrorOf(value)
   } catch {
     // Not JSON: handled below.

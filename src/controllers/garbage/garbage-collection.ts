@@ -1,5 +1,6 @@
 // Garbage collection in all logical clusters. One queue holds the objects whose owners, finalizers or dependents changed;
 // logical clusters are served in rotation. Which object owns which is read from the server's memory (ObjectGraph).
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import type { OwnerReference } from '../../apimachinery/meta/index.ts'
 import { clusterInKey } from '../../client/index.ts'
 import type { DeletedObject, ObjectKey } from '../../object-graph/index.ts'
@@ -79,5 +80,5 @@ function keyOf(task: Task): string {
 }
 
 function taskOf(key: string): Task {
-  return JSON.parse(key.slice(key.indexOf('|') + 1)) as Task
+  return parseJsonText(key.slice(key.indexOf('|') + 1)) as unknown as Task
 }

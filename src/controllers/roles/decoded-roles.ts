@@ -65,7 +65,7 @@ export function decodeRole(object: KubeObject): DecodedRole {
 /** JSON with sorted keys and without empty lists. */
 export function canonical(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) => {
-    if (!isJsonObject(part)) return part
+    if (!isJsonObject(part) || JSON.isRawJSON(part)) return part
     const kept = Object.entries(part).filter(([, item]) => !(Array.isArray(item) && item.length === 0))
     return Object.fromEntries(kept.sort(([a], [b]) => (a < b ? -1 : 1)))
   })

@@ -1,5 +1,6 @@
 // A Record of the store's own, from which a later process learns of deletions before it started: so watches from before a
 // restart go on. Between the time it was saved and the start, the host still has the deletions themselves.
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
@@ -25,7 +26,7 @@ export function isSavedDeletions({ metadata }: StorageRecord): boolean {
 /** What was saved; undefined if it was edited by hand. */
 export function readSavedDeletions({ data }: StorageRecord): DeletionSummary | undefined {
   try {
-    const { revision, floor, last } = JSON.parse(data) as Partial<DeletionSummary>
+    const { revision, floor, last } = parseJsonText(data) as Partial<DeletionSummary>
     if (!(Number(revision) >= Number(floor)) || typeof last !== 'object') return undefined
     return { revision: Number(revision), floor: Number(floor), last }
   } catch {

@@ -1,5 +1,6 @@
 // Changes pod templates for a member, and undoes the changes in templates and pods of the member. The changes are recorded in
 // an annotation of the template, which the member's ReplicaSets and pods have too, so undoing needs only the object.
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import { cloneJson, type ClusterId, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import {
   contentHash,
@@ -133,7 +134,7 @@ export function podTemplateUp<T extends PodTemplate>(template: T): T {
   const out = cloneJson(template)
   const text = out.metadata?.annotations?.[templateChangesAnnotation]
   if (text === undefined || out.metadata === undefined) return out
-  const changes = JSON.parse(text) as Changes
+  const changes = parseJsonText(text) as unknown as Changes
   const { metadata, spec } = out
   delete metadata.labels?.[managedLabel]
   delete metadata.labels?.[servingLabel]
@@ -163,7 +164,7 @@ export function sourceHash(template: {
   readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> }
 }): string | undefined {
   const text = template.metadata?.annotations?.[templateChangesAnnotation]
-  return text === undefined ? undefined : (JSON.parse(text) as Changes).hash
+  return text === undefined ? undefined : (parseJsonText(text) as unknown as Changes).hash
 }
 
 const clusterIdOf = ({ audience }: PodContext): ClusterId => audience.slice(0, audience.indexOf('.')) as ClusterId

@@ -1,12 +1,7 @@
 // The forms in which webhooks and policies can see the object of a request: as the request's own version, or as another version
 // of the same resource (matchPolicy Equivalent).
-import {
-  apiVersionOf,
-  cloneJson,
-  type GroupVersionKind,
-  type JsonValue,
-  type KubeObject,
-} from '../../apimachinery/meta/index.ts'
+import { parseJsonText } from '../../apimachinery/json/index.ts'
+import { apiVersionOf, cloneJson, type GroupVersionKind, type KubeObject } from '../../apimachinery/meta/index.ts'
 import type { AdmissionRequest } from './admission.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { isConverted, type Conversions } from '../conversion/conversions.ts'
@@ -89,7 +84,7 @@ function wholeForm(definition: ResourceDefinition): ReviewedForm {
       return object.apiVersion === apiVersion ? object : { ...object, apiVersion }
     },
     take(shown, _object, { isStrict = false } = {}) {
-      const decoded = { value: JSON.parse(JSON.stringify(shown)) as JsonValue, duplicates: [] }
+      const decoded = { value: parseJsonText(JSON.stringify(shown)), duplicates: [] }
       const fieldValidation = isStrict ? 'Strict' : 'Ignore'
       const object = objectOf(decoded, { definition, fieldValidation, warnings: [] })
       return definition.toStorage?.(object) ?? { ...object, apiVersion: storageApiVersion }

@@ -1,5 +1,6 @@
 // Documents of aggregated API servers, for discovery: fetched when somebody asks, and used again for a while. A server that
 // does not answer delays one request in a while, not each.
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import { LRUCache } from 'lru-cache'
 import { abortable } from '../../async/index.ts'
 import type { ClusterId, JsonValue } from '../../apimachinery/meta/index.ts'
@@ -59,7 +60,7 @@ export class RemoteDocuments {
   ): Promise<JsonValue | undefined> {
     try {
       const { status, body } = await this.#servers.get(cluster, one, path, { accept, timeoutMs, signal: this.#life })
-      return status === 200 ? (JSON.parse(body.toString()) as JsonValue) : undefined
+      return status === 200 ? parseJsonText(body.toString()) : undefined
     } catch {
       // Discovery says that the group version is stale; the condition Available says why.
       return undefined

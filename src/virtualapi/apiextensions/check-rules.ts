@@ -166,6 +166,7 @@ const failureOf = (expression: CompiledExpression | undefined, isKept: boolean):
 function runsBelow(source: JsonObject, runs: bigint | undefined): bigint | undefined {
   const limit = (name: string): bigint | undefined => {
     const value = fieldOf(source, name)
+    if (typeof value === 'bigint') return value < 0n ? 0n : value
     return typeof value === 'number' ? BigInt(Math.max(0, Math.trunc(value))) : undefined
   }
   const type = fieldOf(source, 'type')

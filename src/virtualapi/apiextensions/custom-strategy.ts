@@ -2,7 +2,13 @@
 import { withoutFields } from '../../apimachinery/managed-fields/index.ts'
 import { fieldInvalid, qualifiedNameErrors } from '../../apimachinery/field/index.ts'
 import { goQuote } from '../../apimachinery/text/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  type KubeObject,
+  isJsonNumber,
+} from '../../apimachinery/meta/index.ts'
 import { applyDefaults, pruneUnknown, validate, type SchemaNode } from '../../apimachinery/schema/index.ts'
 import { forbidden, requestEntityTooLarge, type StatusCause } from '../../apimachinery/status/index.ts'
 import { isTerminatingCrd } from './crd-strategy.ts'
@@ -124,7 +130,7 @@ const maxReplicas = 2 ** 31 - 1
 
 function replicaCauses(object: KubeObject, path: string): StatusCause[] {
   const value = at(object, path)
-  if (typeof value !== 'number') return []
+  if (!isJsonNumber(value)) return []
   if (value < 0) return [fieldInvalid(path, value, 'should be a non-negative integer')]
   return value > maxReplicas ? [fieldInvalid(path, value, `should be less than or equal to ${maxReplicas}`)] : []
 }
@@ -163,9 +169,5 @@ function at(object: KubeObject, path: string): JsonValue | undefined {
 /** The value at a simple JSON path (`.spec.color`) as field selectors compare it: a string, empty if there is none. */
 function valueAt(object: KubeObject, path: string): string {
   const value = at(object, path)
-  return typeof value === 'string'
-    ? value
-    : typeof value === 'number' || typeof value === 'boolean'
-      ? String(value)
-      : ''
+  return typeof value === 'string' ? value : isJsonNumber(value) || typeof value === 'boolean' ? String(value) : ''
 }

@@ -1,5 +1,6 @@
 // The audit log of one request: an Event of audit.k8s.io/v1 at level Metadata, as kube-apiserver writes it. Of the headers only
 // User-Agent and the forwarding ones are read, and bodies not at all, so no line can hold a token or a Secret.
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import { randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { Status } from '../../apimachinery/status/index.ts'
@@ -190,7 +191,7 @@ const statusPrefix = Buffer.from('{"kind":"Status"')
 /** The fields of a Status in the answer, without metadata; empty for any other answer. */
 function statusIn(body: Uint8Array | undefined): Partial<Status> {
   if (body === undefined || !statusPrefix.equals(body.subarray(0, statusPrefix.length))) return {}
-  const { status, message, reason, details } = JSON.parse(Buffer.from(body).toString()) as Status
+  const { status, message, reason, details } = parseJsonText(Buffer.from(body).toString()) as unknown as Status
   const fields = { status, message, reason, details }
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }

@@ -1,5 +1,6 @@
 // Watches the ConfigMap in which the host publishes its front proxy, whose certificates rotate. `client-ca-file` in it, the
 // host's authority for client certificates, is ignored: trusting it would let host users act as tenants.
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
 import { createInformer, type DeepReadonly, type KubeClient } from '../../client/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
@@ -80,7 +81,7 @@ export function parseFrontProxyConfig(object: DeepReadonly<KubeObject>): FrontPr
 function list(data: Readonly<Record<string, unknown>>, key: string): string[] {
   const text = data[key]
   if (text === undefined || text === '') return []
-  const items: unknown = typeof text === 'string' ? JSON.parse(text) : undefined
+  const items: unknown = typeof text === 'string' ? parseJsonText(text) : undefined
   if (!Array.isArray(items) || !items.every((item) => typeof item === 'string'))
     throw new Error(`${key} is not a list of strings`)
   return items.map((item) => item.trim()).filter((item) => item !== '')

@@ -1,4 +1,5 @@
 // The escalation check on writes of RBAC objects: nobody may grant rights they do not hold.
+import { canonicalJson } from '../../apimachinery/json/index.ts'
 import { goQuote } from '../../apimachinery/text/index.ts'
 import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { forbidden, notFound } from '../../apimachinery/status/index.ts'
@@ -132,14 +133,7 @@ function isUnchanged(object: KubeObject, old: KubeObject): boolean {
       ownerReferences: _5,
       ...others
     } = metadata
-    return canonical({ ...rest, metadata: others })
+    return canonicalJson({ ...rest, metadata: others })
   }
   return relevant(object) === relevant(old)
-}
-
-/** JSON with sorted keys. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, part: unknown) =>
-    isJsonObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
-  )
 }

@@ -1,6 +1,8 @@
 // Encodes answers: documents as JSON, YAML or indented JSON, and errors as Status.
+import { goFloat } from '../../apimachinery/text/index.ts'
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import { Buffer } from 'node:buffer'
-import { stringify } from 'yaml'
+import { stringify, type ScalarTag, type Tags } from 'yaml'
 import { encodeJson, isJsonObject } from '../../apimachinery/meta/index.ts'
 import type { Status, StatusError } from '../../apimachinery/status/index.ts'
 import type { BytesAnswer, Chunks, ChunkedAnswer } from '../exchange/exchange.ts'
@@ -66,15 +68,31 @@ export interface ReadableForm {
 /** Reformats a JSON answer as protobuf (if its kind has such a form), YAML or indented JSON, if asked for. It decodes the answer, so it is slow. */
 export function reformat(answer: BytesAnswer, { format, pretty }: ReadableForm): BytesAnswer {
   if ((format === 'json' && !pretty) || answer.headers['content-type'] !== 'application/json') return answer
-  const document: unknown = JSON.parse(Buffer.from(answer.body).toString())
+  const document: unknown = parseJsonText(Buffer.from(answer.body).toString())
   if (format === 'protobuf') {
     const body = isJsonObject(document) ? encodeProtobuf(document) : undefined
     return body === undefined ? answer : protobufBytes(answer, body)
   }
-  const text = format === 'yaml' ? stringify(document) : `${JSON.stringify(document, null, 2)}\n`
+  const text = format === 'yaml' ? stringify(document, yamlOptions) : `${JSON.stringify(document, null, 2)}\n`
   const type = format === 'yaml' ? 'application/yaml' : 'application/json'
   return { ...answer, headers: { ...answer.headers, 'content-type': type }, body: Buffer.from(text) }
 }
+
+/** Go reads the JSON again, and prints every number with an exponent that is no integer of 64 bits, signed or unsigned. */
+function isPrintedWhole(value: number): boolean {
+  return Number.isInteger(value) && (Math.abs(value) < 2 ** 53 || (value > 0 && value < 2 ** 64))
+}
+
+const yamlFloat: ScalarTag = {
+  default: true,
+  tag: 'tag:yaml.org,2002:float',
+  identify: (value) => typeof value === 'number' && !isPrintedWhole(value),
+  // The tags of other numbers have a pattern, and are preferred to one without.
+  test: /^$/,
+  resolve: Number,
+  stringify: ({ value }) => goFloat(Number(value)),
+}
+const yamlOptions = { customTags: (tags: Tags) => [yamlFloat, ...tags] }
 
 /** The same answer with this body. */
 function protobufBytes(answer: BytesAnswer, body: Uint8Array): BytesAnswer {

@@ -12,7 +12,7 @@ import {
   type JsonValue,
   type KubeObject,
 } from '../../apimachinery/meta/index.ts'
-import { pruneUnknown, typeErrors, type SchemaNode } from '../../apimachinery/schema/index.ts'
+import { pruneUnknown, takeQuantityTexts, typeErrors, type SchemaNode } from '../../apimachinery/schema/index.ts'
 import { goKind } from '../../apimachinery/patch/index.ts'
 import { badRequest, invalid, isStatusError, unsupportedMediaType } from '../../apimachinery/status/index.ts'
 import { forEmbedded } from '../apiextensions/embedded-resources.ts'
@@ -38,6 +38,8 @@ export interface Decoded {
   readonly duplicates: readonly string[]
   /** For JSON with numbers other than plain integers: parses it again and keeps those numbers as written. */
   readonly literals?: () => LiteralJson
+  /** The text of a number that is too large for a double. Go refuses it where it reads the number. */
+  readonly infinite?: string
 }
 
 /** Decodes a body by its Content-Type (JSON when absent). Throws 400 and 415. */
@@ -46,9 +48,10 @@ export function decodeBody(body: Uint8Array, contentType: string | undefined): D
   switch (type) {
     case '':
     case 'application/json': {
-      const { value, duplicateFields, oddNumbers } = parseJson(body, { maxDepth, maxBytes: maxBodyBytes })
+      const { value, duplicateFields, oddNumbers, infinite } = parseJson(body, { maxDepth, maxBytes: maxBodyBytes })
       const decoded = { value, duplicates: duplicateFields }
-      return oddNumbers ? { ...decoded, literals: () => parseLiterals(body) } : decoded
+      if (!oddNumbers) return decoded
+      return { ...decoded, literals: () => parseLiterals(body), ...(infinite === undefined ? {} : { infinite }) }
     }
     case 'application/yaml': {
       const { value, duplicateFields } = parseYamlBody(body, { maxDepth, maxBytes: maxBodyBytes })
@@ -97,13 +100,14 @@ export function withKind(definition: ResourceDefinition, kind: GroupVersionKind)
 
 /** The decoded body as an object of the endpoint's kind, without unknown fields. Throws 400. */
 export function objectOf(
-  { value, duplicates, literals }: Decoded,
+  { value, duplicates, literals, infinite }: Decoded,
   { definition, fieldValidation, warnings, duplicatesFirst = false }: Expectation,
 ): KubeObject {
   if (!isJsonObject(value)) throw badRequest(`the body must be an object of kind ${definition.info.kind}`)
   const object = requireKind(value, definition)
   const { schema, info } = definition
   const undecodable = `${info.kind} in version "${info.version}" cannot be handled as a ${info.kind}: `
+  if (infinite !== undefined && !info.builtIn) throw badRequest(undecodable + infiniteText(infinite))
   const metadata = object['metadata'] ?? {}
   const kept = info.builtIn ? undefined : customMetadata(object, schema, undecodable)
   if (info.builtIn && !isJsonObject(metadata))
@@ -118,8 +122,10 @@ export function objectOf(
   const unknown: string[] = []
   if (schema !== undefined) {
     if (info.builtIn) {
-      const [first] = typeErrors(literals?.() ?? object, schema)
+      const written = literals?.()
+      const [first] = typeErrors(written ?? object, schema)
       if (first !== undefined) throw badRequest(undecodable + first)
+      if (written !== undefined) takeQuantityTexts(object, written, schema)
     }
     const dropped = pruneUnknown(object, schema, { isResourceRoot: true, typesChecked: info.builtIn })
     // Upstream reports unknown fields of built-in kinds in the order of the body; those of patches and custom resources sorted.
@@ -140,6 +146,11 @@ export function objectOf(
     )
   if (fieldValidation === 'Warn') warnings.push(...messages)
   return object as unknown as KubeObject
+}
+
+/** Go's error for a number that no double can hold. */
+export function infiniteText(literal: string, where = 'Go value'): string {
+  return `json: cannot unmarshal number ${literal} into ${where} of type float64`
 }
 
 /** The decoded metadata. Throws 400 for values of a wrong type in it, or in the kind, apiVersion and metadata of an embedded object. */

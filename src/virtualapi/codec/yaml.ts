@@ -2,7 +2,7 @@
 import { isScalar, Lexer, LineCounter, parseDocument, visit, type Document, type Tags } from 'yaml'
 import { goQuote } from '../../apimachinery/text/index.ts'
 import { defaultMaxJsonValues, parseJson, tooManyValues } from '../../apimachinery/json/index.ts'
-import { isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonValue, integerOfText } from '../../apimachinery/meta/index.ts'
 import { badRequest, isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
 
 export interface ParsedYaml {
@@ -65,7 +65,13 @@ export function parseYamlBody(
   const lineCounter = new LineCounter()
   let document: Document.Parsed
   try {
-    document = parseDocument(text, { uniqueKeys: false, lineCounter, prettyErrors: false, ...goYaml })
+    document = parseDocument(text, {
+      uniqueKeys: false,
+      lineCounter,
+      prettyErrors: false,
+      intAsBigInt: true,
+      ...goYaml,
+    })
   } catch (cause) {
     throw badRequest('error converting YAML to JSON: the document cannot be read', cause)
   }
@@ -76,6 +82,7 @@ export function parseYamlBody(
     throw badRequest(`error converting YAML to JSON: yaml: line ${String(line)}: ${error.message}`)
   }
   const duplicateFields = duplicatesOf(document, lineCounter)
+  if (mayOverflow.test(text)) keepTextOfInfinite(document)
   let value: unknown
   try {
     value = document.toJS({ maxAliasCount })
@@ -89,8 +96,9 @@ export function parseYamlBody(
 function tryJson(bytes: Uint8Array, text: string, limits: Required<YamlLimits>): JsonValue | undefined {
   if (!text.startsWith('{')) return undefined
   try {
-    const { value, duplicateFields } = parseJson(bytes, limits)
-    return duplicateFields.length === 0 ? value : undefined
+    const { value, duplicateFields, infinite, oddNumbers } = parseJson(bytes, limits)
+    if (duplicateFields.length > 0 || infinite !== undefined) return undefined
+    return oddNumbers ? asJson(value, limits.maxDepth) : value
   } catch (error) {
     if (isStatusError(error, 'RequestEntityTooLarge')) throw error
     return undefined
@@ -138,6 +146,19 @@ function tooDeep(maxDepth: number): Error {
   )
 }
 
+/** Digits or an exponent of a number that may be too large for a double. */
+const mayOverflow = /\d[eE]\+?\d{3}|\d{309}/
+
+/** A number that is too large for a double is a string to Go. */
+function keepTextOfInfinite(document: Document.Parsed): void {
+  visit(document, {
+    Scalar(_, scalar) {
+      if (typeof scalar.value !== 'number' || Number.isFinite(scalar.value)) return
+      if (scalar.source !== undefined && /\d/.test(scalar.source)) scalar.value = scalar.source
+    },
+  })
+}
+
 function duplicatesOf(document: Document.Parsed, lines: LineCounter): string[] {
   const duplicates: string[] = []
   visit(document, {
@@ -166,9 +187,14 @@ function asJson(value: unknown, maxDepth: number): JsonValue {
       throw badRequest('error converting YAML to JSON: yaml: document contains excessive aliasing')
     if (from === null || from === undefined) return null
     if (typeof from === 'string' || typeof from === 'boolean') return from
+    if (typeof from === 'bigint') return integerOfText(String(from))
     if (typeof from === 'number') {
+      // Go converts the document to JSON, where a whole float is written as an integer.
+      if (Number.isInteger(from) && Math.abs(from) < 1e21) return integerOfText(String(from))
       if (Number.isFinite(from)) return from
-      throw badRequest(`error converting YAML to JSON: json: unsupported value: ${String(from)}`)
+      throw badRequest(
+        `error converting YAML to JSON: json: unsupported value: ${String(from).replace(/^(-?)Infinity$/, (_, sign) => `${sign === '-' ? '-' : '+'}Inf`)}`,
+      )
     }
     if (Array.isArray(from)) return from.map((item) => copy(item, depth + 1))
     if (!isJsonObject(from)) throw badRequest(`error converting YAML to JSON: unsupported value of type ${typeof from}`)

@@ -1,5 +1,11 @@
 // What a conversion webhook may do to an object: anything outside metadata, and labels and annotations.
-import { isJsonObject, parseApiVersion, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
+import {
+  isJsonObject,
+  parseApiVersion,
+  type JsonObject,
+  type JsonValue,
+  isExactInteger,
+} from '../../apimachinery/meta/index.ts'
 import { statusError, type StatusError } from '../../apimachinery/status/index.ts'
 import { annotationCauses, labelCauses } from '../resources/object-meta.ts'
 
@@ -103,5 +109,5 @@ function goType(value: JsonValue): string {
   if (typeof value === 'object') return 'map[string]interface {}'
   if (typeof value === 'boolean') return 'bool'
   if (typeof value === 'string') return 'string'
-  return Number.isInteger(value) ? 'int64' : 'float64'
+  return isExactInteger(value) ? 'int64' : 'float64'
 }

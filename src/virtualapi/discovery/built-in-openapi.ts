@@ -1,5 +1,6 @@
 // OpenAPI v3 documents of the built-in group versions: those of Kubernetes if `make build` has put them into dist, else
 // generated from our tables.
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
@@ -54,7 +55,7 @@ function readBuiltIndex(): { dir: string; index: BuiltIndex } | undefined {
   for (const place of ['../../../openapi/v3/', '../../../dist/openapi/v3/']) {
     const dir = fileURLToPath(new URL(place, import.meta.url))
     if (!existsSync(`${dir}index.json`)) continue
-    const index = JSON.parse(readFileSync(`${dir}index.json`, 'utf8')) as BuiltIndex
+    const index = parseJsonText(readFileSync(`${dir}index.json`, 'utf8')) as unknown as BuiltIndex
     if (index.version === kubernetesVersion) return { dir, index }
   }
   return undefined

@@ -1,4 +1,5 @@
 // Descriptions of the fields that every kind has, custom ones too: those of Kubernetes if the build has put them into dist.
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { JsonObject } from '../../apimachinery/meta/index.ts'
@@ -40,7 +41,7 @@ function read(): CommonTexts | undefined {
   for (const place of ['../../../openapi/v3/', '../../../dist/openapi/v3/']) {
     const file = fileURLToPath(new URL(place + commonTextsFile, import.meta.url))
     if (!existsSync(file)) continue
-    const built = JSON.parse(readFileSync(file, 'utf8')) as CommonTexts & { version: string }
+    const built = parseJsonText(readFileSync(file, 'utf8')) as unknown as CommonTexts & { version: string }
     if (built.version === kubernetesVersion) return built
   }
   return undefined

@@ -1,4 +1,6 @@
 // Server-side apply (KEP-555): PATCH with a configuration, of which the server tells what it says and what it no longer says.
+import { hasLargeNumber, truncateIntegers } from '../../apimachinery/schema/index.ts'
+import { goKind } from '../../apimachinery/patch/index.ts'
 import { cloneJson, isJsonObject, type JsonObject } from '../../apimachinery/meta/index.ts'
 import { badRequest, conflict, isStatusError, notFound } from '../../apimachinery/status/index.ts'
 import { jsonBytes } from '../codec/answers.ts'
@@ -15,6 +17,9 @@ export async function applyObject(call: EndpointCall): Promise<Answer> {
   const { definition, exchange, request, representation, parts, target, query } = call
   const { config, complaints } = readConfiguration(await exchange.request.body())
   const { subresource, name } = request
+  const { info, schema } = definition
+  // Fields of built-in kinds are Go's integers, converted from what the configuration has.
+  if (info.builtIn && schema !== undefined && hasLargeNumber(config)) truncateIntegers(config, schema)
   const before = exchange.warnings.length
   const written = await parts.registry.update(target, name, {
     subresource,
@@ -58,7 +63,7 @@ export function readConfiguration(body: Uint8Array): Configuration {
   const { value, duplicates } = decoded(body)
   if (value !== null && !isJsonObject(value))
     throw badRequest(
-      `error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ${Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value} into Go value of type map[string]interface {}`,
+      `error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ${goKind(value)} into Go value of type map[string]interface {}`,
     )
   return { config: value ?? {}, complaints: duplicates }
 }

@@ -1,14 +1,20 @@
 // DeleteOptions of a request. Values of a wrong type are refused: to ignore a precondition would delete the wrong object.
 import { Buffer } from 'node:buffer'
 import { fieldInvalid, fieldNotSupported } from '../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  isExactInteger,
+  type Int64,
+} from '../../apimachinery/meta/index.ts'
 import { badRequest, invalid, type StatusCause } from '../../apimachinery/status/index.ts'
 import { decodeBody } from '../codec/read-object.ts'
 import type { DeleteOptions } from '../registry/deletion.ts'
 import type { RegistryTarget } from '../registry/registry.ts'
 import { isTrue } from '../request/parse-request.ts'
 import type { EndpointCall } from './endpoint-call.ts'
-import { integerOf } from './list-options.ts'
+import { int64Of } from './list-options.ts'
 import { dryRunCauses } from './write-options.ts'
 
 const policies = ['Foreground', 'Background', 'Orphan']
@@ -95,7 +101,7 @@ function fromBody(body: Uint8Array, contentType: string | undefined): JsonObject
 
 function fromQuery(query: URLSearchParams): JsonObject {
   const options: JsonObject = {}
-  if (query.has('gracePeriodSeconds')) options['gracePeriodSeconds'] = integerOf(query, 'gracePeriodSeconds')
+  if (query.has('gracePeriodSeconds')) options['gracePeriodSeconds'] = int64Of(query, 'gracePeriodSeconds')
   const policy = query.get('propagationPolicy')
   if (policy !== null) options['propagationPolicy'] = policy
   const orphan = query.get('orphanDependents')
@@ -109,9 +115,9 @@ function fromQuery(query: URLSearchParams): JsonObject {
   return options
 }
 
-function integer(value: unknown, field: string): number | undefined {
+function integer(value: unknown, field: string): Int64 | undefined {
   if (value === undefined || value === null) return undefined
-  if (typeof value === 'number' && Number.isSafeInteger(value)) return value
+  if (isExactInteger(value)) return value
   throw badRequest(`${field} must be an integer, not ${JSON.stringify(value)}`)
 }
 

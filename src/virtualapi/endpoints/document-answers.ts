@@ -1,4 +1,5 @@
 // How documents of discovery are answered: as they are, or with an ETag.
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import type { Buffer } from 'node:buffer'
 import type { JsonObject } from '../../apimachinery/meta/index.ts'
 import { notModified } from '../codec/answers.ts'
@@ -23,7 +24,7 @@ export function aggregatedAnswer(
   if (format === 'json') return conditional(exchange, document, contentType)
   let body = inProtobuf.get(document)
   if (body === undefined) {
-    const value = JSON.parse(document.body.toString()) as JsonObject
+    const value = parseJsonText(document.body.toString()) as JsonObject
     body = encodeProtobuf(value)
     if (body === undefined) throw new Error('a discovery document has no protobuf form')
     inProtobuf.set(document, body)

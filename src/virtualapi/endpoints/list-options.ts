@@ -1,4 +1,5 @@
 // ListOptions of a query, decoded and validated as kube-apiserver does, before anything is read.
+import { integerOfText, type Int64 } from '../../apimachinery/meta/index.ts'
 import { fieldForbidden, fieldNotSupported } from '../../apimachinery/field/index.ts'
 import { badRequest, invalid, type StatusCause } from '../../apimachinery/status/index.ts'
 import { isTrue } from '../request/parse-request.ts'
@@ -78,8 +79,13 @@ function watchCauses({ match, token, sendInitialEvents }: Given): StatusCause[] 
 
 const maxInt64 = 2n ** 63n - 1n
 
-/** The integer in the query; 0 if absent. Throws 400 with Go's message if it is no int64. */
+/** The integer in the query, rounded beyond 2^53; 0 if absent. Throws 400 with Go's message if it is no int64. */
 export function integerOf(query: URLSearchParams, name: string): number {
+  return Number(int64Of(query, name))
+}
+
+/** The integer in the query; 0 if absent. Throws 400 with Go's message if it is no int64. */
+export function int64Of(query: URLSearchParams, name: string): Int64 {
   const text = query.get(name)
   if (text === null) return 0
   const why = !/^[+-]?[0-9]+$/.test(text)
@@ -88,5 +94,5 @@ export function integerOf(query: URLSearchParams, name: string): number {
       ? 'value out of range'
       : undefined
   if (why !== undefined) throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: ${why}`)
-  return Number(text)
+  return integerOfText(text.replace('+', ''))
 }

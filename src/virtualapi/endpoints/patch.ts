@@ -1,4 +1,5 @@
 // PATCH: JSON patch, merge patch, strategic merge patch; apply.ts is server-side apply. The registry applies it to the current object, again on a conflict.
+import type { LiteralJson } from '../../apimachinery/json/index.ts'
 import { fieldInvalid } from '../../apimachinery/field/index.ts'
 import { goPrint } from '../../apimachinery/text/index.ts'
 import {
@@ -10,7 +11,7 @@ import {
   type KubeObject,
 } from '../../apimachinery/meta/index.ts'
 import { applyJsonPatch, applyMergePatch, applyStrategicMergePatch } from '../../apimachinery/patch/index.ts'
-import { conversionErrors, typeErrors } from '../../apimachinery/schema/index.ts'
+import { conversionErrors, hasLargeNumber, truncateIntegers, typeErrors } from '../../apimachinery/schema/index.ts'
 import {
   badRequest,
   invalid,
@@ -21,7 +22,7 @@ import {
 } from '../../apimachinery/status/index.ts'
 import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import { jsonBytes } from '../codec/answers.ts'
-import { decodeBody, objectOf, type Decoded } from '../codec/read-object.ts'
+import { decodeBody, infiniteText, objectOf, type Decoded } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import type { Answer } from '../exchange/exchange.ts'
@@ -43,6 +44,7 @@ export function patchFunction(contentType: string | undefined, { info, schema }:
     return (document, patch) => {
       if (patch === null) return document
       const patched = applyStrategicMergePatch(document, patch, schema)
+      if (isJsonObject(patched) && hasLargeNumber(patch)) truncateIntegers(patched, schema)
       // Upstream applies the patch to Go fields, so it cannot change kind and apiVersion. Restore them.
       if (!isJsonObject(patched)) return patched
       const { kind = info.kind, apiVersion = apiVersionOf(info) } = document
@@ -62,7 +64,7 @@ export async function patchObject(call: EndpointCall): Promise<Answer> {
   if (isApply(contentType)) return applyObject(call)
   const apply = patchFunction(contentType, definition)
   const strategic = contentType?.includes('strategic-merge') === true
-  const { value: patch, duplicates } = readPatch(await exchange.request.body(), contentType)
+  const { value: patch, duplicates, literals } = readPatch(await exchange.request.body(), contentType)
   const before = exchange.warnings.length
   const written = await parts.registry.update(target, request.name, {
     subresource: request.subresource,
@@ -71,11 +73,18 @@ export async function patchObject(call: EndpointCall): Promise<Answer> {
       if (current === undefined) throw notFound(definition.info, request.name)
       // Drop the warnings of an earlier attempt that lost a conflict.
       exchange.warnings.length = before
-      const patched = apply(toServedVersion(definition, current), patch, target.context.work)
+      const document = toServedVersion(definition, current)
+      // Numbers other than plain integers as they are written: Go decodes them, and compares their texts, after it has patched the bytes.
+      const written =
+        literals === undefined || strategic
+          ? undefined
+          : (apply(document, literals() as JsonValue, target.context.work) as LiteralJson)
+      const patched = apply(document, patch, target.context.work)
       if (!isJsonObject(patched)) throw badRequest('the patched document is not an object')
       const { warnings } = exchange
-      const object = readable(patched, { definition, shown: strategic ? goPrint(patch) : undefined }, () =>
-        objectOf({ value: patched, duplicates }, { definition, fieldValidation, warnings, duplicatesFirst: true }),
+      const decoded = { value: patched, duplicates, ...(written === undefined ? {} : { literals: () => written }) }
+      const object = readable(patched, { definition, shown: strategic ? goPrint(patch) : undefined, written }, () =>
+        objectOf(decoded, { definition, fieldValidation, warnings, duplicatesFirst: true }),
       )
       requireNamespace(object.metadata, request.namespace)
       requireName(object.metadata.name, request.name)
@@ -89,6 +98,9 @@ export async function patchObject(call: EndpointCall): Promise<Answer> {
 function readPatch(body: Uint8Array, contentType: string | undefined): Decoded {
   try {
     const decoded = decodeBody(body, undefined)
+    const isJsonPatch = contentType?.includes('json-patch') === true
+    if (decoded.infinite !== undefined)
+      throw badRequest(infiniteText(decoded.infinite, isJsonPatch ? 'Go struct field jsonPatchOp.value' : 'Go value'))
     return { ...decoded, duplicates: strictErrorsOf(decoded, contentType) }
   } catch (error) {
     const isStrategic = contentType?.includes('strategic') === true
@@ -117,7 +129,11 @@ function strictErrorsOf({ value, duplicates }: Decoded, contentType: string | un
  */
 export function readable(
   patched: JsonObject,
-  { definition, shown }: { definition: ResourceDefinition; shown: string | undefined },
+  {
+    definition,
+    shown,
+    written,
+  }: { definition: ResourceDefinition; shown: string | undefined; written?: LiteralJson | undefined },
   read: () => KubeObject,
 ): KubeObject {
   try {
@@ -125,19 +141,20 @@ export function readable(
   } catch (error) {
     if (!isStatusError(error, 'BadRequest')) throw error
     const strict = / cannot be handled as a \S+: (strict decoding error: .*)$/s.exec(error.message)?.[1]
-    const why = strict ?? typeErrorOf(patched, definition, shown !== undefined) ?? customTypeError(definition, error)
+    const why =
+      strict ?? typeErrorOf(written ?? patched, definition, shown !== undefined) ?? customTypeError(definition, error)
     if (why === undefined) throw error
     throw invalid({ group: '', kind: '' }, '', [fieldInvalid('patch', shown ?? encodeJson(patched), why)])
   }
 }
 
 function typeErrorOf(
-  patched: JsonObject,
+  patched: LiteralJson,
   { info, schema }: ResourceDefinition,
   strategic: boolean,
 ): string | undefined {
   if (!info.builtIn || schema === undefined) return undefined
-  return (strategic ? conversionErrors : typeErrors)(patched, schema)[0]
+  return strategic ? conversionErrors(patched as JsonValue, schema)[0] : typeErrors(patched, schema)[0]
 }
 
 /** In custom resources only the metadata is typed before validation. */

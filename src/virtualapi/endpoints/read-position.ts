@@ -1,4 +1,5 @@
 // Which state a list reads, from resourceVersion, resourceVersionMatch, limit and continue.
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import { Buffer } from 'node:buffer'
 import { badRequest, expired, statusError, timedOut } from '../../apimachinery/status/index.ts'
 import { isJsonObject, tryRevision, type Revision } from '../../apimachinery/meta/index.ts'
@@ -107,7 +108,7 @@ function decodeToken(token: string): { at: Revision | undefined; after: string; 
 
 function tokenParts(token: string): { v?: unknown; rv?: unknown; start?: unknown; issued?: unknown } {
   try {
-    const parts: unknown = JSON.parse(Buffer.from(token, 'base64url').toString())
+    const parts: unknown = parseJsonText(Buffer.from(token, 'base64url').toString())
     if (isJsonObject(parts)) return parts
   } catch (cause) {
     throw invalidToken('it must be taken from an answer as it is', cause)

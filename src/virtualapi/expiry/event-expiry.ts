@@ -1,5 +1,6 @@
 // Deletes Events that were not written for an hour, in every logical cluster, loaded or not. kube-apiserver does the same
 // with etcd leases (--event-ttl).
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import { sleep, type Clock } from '../../async/index.ts'
 import { isStoreError, type ObjectKey, type Store, type StoredObject } from '../../store/index.ts'
@@ -94,7 +95,7 @@ export class EventExpiry {
  * revision is remembered.
  */
 function newestTime({ value }: StoredObject): number {
-  const event = JSON.parse(Buffer.from(value.buffer, value.byteOffset, value.length).toString()) as {
+  const event = parseJsonText(Buffer.from(value.buffer, value.byteOffset, value.length).toString()) as {
     metadata?: { creationTimestamp?: string }
     eventTime?: string | null
     lastTimestamp?: string | null

@@ -1,5 +1,5 @@
 // Field selectors of built-in kinds besides metadata.name and metadata.namespace.
-import { isJsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonValue, type KubeObject, isJsonNumber } from '../../apimachinery/meta/index.ts'
 
 type Read = (object: KubeObject) => string
 type Fields = Readonly<Record<string, Read>>
@@ -11,7 +11,7 @@ function at(path: string, missing = ''): Read {
     let value: JsonValue | undefined = object as unknown as JsonValue
     for (const member of members) value = isJsonObject(value) ? value[member] : undefined
     if (typeof value === 'string') return value
-    return typeof value === 'number' || typeof value === 'boolean' ? String(value) : missing
+    return isJsonNumber(value) || typeof value === 'boolean' ? String(value) : missing
   }
 }
 

@@ -1,4 +1,5 @@
 // The keys with which members sign the tokens of their pods, as their API servers publish them (OpenID Connect Discovery).
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import { createLocalJWKSet, errors, jwtVerify, type JSONWebKeySet, type JWTPayload } from 'jose'
 import { serviceUnavailable } from '../../apimachinery/status/index.ts'
 import type { Clock } from '../../async/index.ts'
@@ -79,7 +80,7 @@ async function readKeys({ name, transport }: MemberConnection): Promise<KeySet> 
     chunks.push(chunk)
   }
   if (status !== 200) throw serviceUnavailable(`member cluster "${name}" answers ${status} when asked for its keys`)
-  const set = JSON.parse(Buffer.concat(chunks).toString()) as JSONWebKeySet
+  const set = parseJsonText(Buffer.concat(chunks).toString()) as unknown as JSONWebKeySet
   if (set.keys.length > maxKeys)
     throw serviceUnavailable(`member cluster "${name}" publishes more than ${maxKeys} keys`)
   return { find: createLocalJWKSet(set) }

@@ -1,5 +1,5 @@
 // The contract for writing pods in their member cluster: what a tenant changes of a pod that runs there.
-import type { JsonObject, KubeObject } from '../../apimachinery/meta/index.ts'
+import type { JsonObject, KubeObject, Int64 } from '../../apimachinery/meta/index.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
 
 /** A pod, as it is upstream before the write, and how it is written. */
@@ -19,7 +19,7 @@ export interface PodWriter {
   /** Makes the change from `pod` to `next` in the member; repeating it is harmless. */
   update(write: PodWrite & { readonly next: KubeObject; readonly subresource: string }): Promise<void>
   /** A pod that is gone there already, or has another uid, is no error. */
-  delete(write: PodWrite & { readonly gracePeriodSeconds?: number }): Promise<void>
+  delete(write: PodWrite & { readonly gracePeriodSeconds?: Int64 }): Promise<void>
   /** Rejects with TooManyRequests where a PodDisruptionBudget in the member does not allow it. */
   evict(write: PodWrite & { readonly deleteOptions: JsonObject }): Promise<void>
 }

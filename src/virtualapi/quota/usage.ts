@@ -96,7 +96,7 @@ function hasEnded({ metadata, status }: KubeObject, now: number): boolean {
   if (phase === 'Failed' || phase === 'Succeeded') return true
   const { deletionTimestamp, deletionGracePeriodSeconds } = metadata
   if (deletionTimestamp === undefined || deletionGracePeriodSeconds === undefined) return false
-  return now > Date.parse(deletionTimestamp) + deletionGracePeriodSeconds * 1000
+  return now > Date.parse(deletionTimestamp) + Number(deletionGracePeriodSeconds) * 1000
 }
 
 /** The names in spec.hard for which these requests and limits count. */

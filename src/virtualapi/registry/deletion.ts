@@ -2,7 +2,13 @@
 // it.
 import { timestamp } from '../../async/index.ts'
 import { jsonEqual } from '../../apimachinery/json/index.ts'
-import { cloneJson, type KubeObject, type ObjectMeta, type Revision } from '../../apimachinery/meta/index.ts'
+import {
+  cloneJson,
+  type KubeObject,
+  type ObjectMeta,
+  type Revision,
+  type Int64,
+} from '../../apimachinery/meta/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
 import { decodeObject, encodeObject, stampRevision } from '../resources/object-bytes.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
@@ -11,16 +17,16 @@ import type { ResourceDefinition } from '../resources/resource-definition.ts'
 export interface DeleteOptions {
   readonly uid?: string
   readonly resourceVersion?: string
-  readonly gracePeriodSeconds?: number
+  readonly gracePeriodSeconds?: Int64
   readonly propagationPolicy?: string
 }
 
 /** Seconds of grace. A second deletion may only shorten the grace period of the first. */
 export function gracePeriodOf(
   { deletionTimestamp, deletionGracePeriodSeconds: pending = 0 }: ObjectMeta,
-  asked: number | undefined,
-  ofKind: (asked: number | undefined) => number | undefined,
-): number {
+  asked: Int64 | undefined,
+  ofKind: (asked: Int64 | undefined) => Int64 | undefined,
+): Int64 {
   const isPending = deletionTimestamp !== undefined && pending > 0
   return isPending && (asked === undefined || asked >= pending) ? pending : (ofKind(asked) ?? 0)
 }
@@ -58,22 +64,28 @@ export function markTerminating(
     grace,
     now,
     deletedByController,
-  }: { finalizers: string[]; grace: number; now: number; deletedByController: boolean },
+  }: { finalizers: string[]; grace: Int64; now: number; deletedByController: boolean },
 ): boolean {
   const { metadata } = object
   const before = cloneJson(metadata)
   metadata.finalizers = finalizers
   if (finalizers.length === 0) delete metadata.finalizers
   if (metadata.deletionTimestamp === undefined) {
-    metadata.deletionTimestamp = timestamp(now + grace * 1000)
+    metadata.deletionTimestamp = deletionTime(now, grace)
     if (deletedByController) return true
     metadata.deletionGracePeriodSeconds = grace
     if (metadata.generation !== undefined) metadata.generation++
   } else if (grace < (metadata.deletionGracePeriodSeconds ?? 0)) {
-    metadata.deletionTimestamp = timestamp(now + grace * 1000)
+    metadata.deletionTimestamp = deletionTime(now, grace)
     metadata.deletionGracePeriodSeconds = grace
   }
   return !jsonEqual(before, metadata)
+}
+
+/** The end of the grace period. Go counts it in nanoseconds of 64 bits, which a very long one overflows. */
+function deletionTime(now: number, grace: Int64): string {
+  const nanoseconds = BigInt.asIntN(64, BigInt(grace) * 1_000_000_000n)
+  return timestamp(now + Number(nanoseconds / 1_000_000n))
 }
 
 /**

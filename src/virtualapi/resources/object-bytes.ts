@@ -90,7 +90,7 @@ function metadataOffset(bytes: Buffer): number {
 export function requireObjectBytes(value: Uint8Array): void {
   if (isTombstone(value)) return
   const bytes = asBuffer(value)
-  const { kind, apiVersion, metadata } = JSON.parse(bytes.toString()) as Partial<KubeObject>
+  const { kind, apiVersion, metadata } = parseJsonText(bytes.toString()) as Partial<KubeObject>
   if (typeof kind !== 'string' || typeof apiVersion !== 'string' || typeof metadata?.uid !== 'string')
     throw new Error('the payload is not an object')
   const layout = Buffer.from(`{${headOf(kind, apiVersion)}"metadata":{`)
@@ -136,7 +136,7 @@ export function decodeObject(bytes: Uint8Array): KubeObject {
 export function decodeMetadata(bytes: Uint8Array): ObjectMeta {
   const buffer = asBuffer(bytes)
   const from = metadataOffset(buffer) - 1
-  return JSON.parse(buffer.toString('utf8', from, endOfObject(buffer, from).at)) as ObjectMeta
+  return parseJsonText(buffer.toString('utf8', from, endOfObject(buffer, from).at)) as ObjectMeta
 }
 
 /** True if an object in this layout has the apiVersion. */
@@ -159,7 +159,7 @@ const managersStart = Buffer.from(',"managedFields":[')
 function decodeOwnMetadata(bytes: Uint8Array): ObjectMeta {
   const buffer = asBuffer(bytes)
   const { from, to } = ownMetadata(buffer)
-  return JSON.parse(`${buffer.toString('utf8', from, to)}}`) as ObjectMeta
+  return parseJsonText(`${buffer.toString('utf8', from, to)}}`) as ObjectMeta
 }
 
 /** From metadata's opening brace to the comma before managedFields, its last member, or to its closing brace. */
@@ -176,7 +176,7 @@ function ownMetadata(bytes: Buffer): { from: number; to: number } {
 export function annotateBytes(bytes: Uint8Array, annotation: string, value: string): Buffer {
   const buffer = asBuffer(bytes)
   const { from, to } = ownMetadata(buffer)
-  const metadata = JSON.parse(`${buffer.toString('utf8', from, to)}}`) as ObjectMeta
+  const metadata = parseJsonText(`${buffer.toString('utf8', from, to)}}`) as ObjectMeta
   metadata.annotations = { ...metadata.annotations, [annotation]: value }
   const text = encodeJson(metadata).slice(0, -1)
   return Buffer.concat([buffer.subarray(0, from), Buffer.from(text), buffer.subarray(to)])

@@ -1,4 +1,5 @@
 // The metadata that the server sets on every object, and the validation of the rest (metav1 ObjectMeta).
+import { canonicalJson } from '../../apimachinery/json/index.ts'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { timestamp } from '../../async/index.ts'
 import {
@@ -9,7 +10,7 @@ import {
   labelValueErrors,
   qualifiedNameErrors,
 } from '../../apimachinery/field/index.ts'
-import { isJsonObject, type KubeObject, type ObjectMeta, type OwnerReference } from '../../apimachinery/meta/index.ts'
+import { type Int64, type KubeObject, type ObjectMeta, type OwnerReference } from '../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../apimachinery/status/index.ts'
 import { pathSegmentName, type NameCheck } from './names.ts'
 import type { MetaCheck } from './meta-check.ts'
@@ -67,7 +68,7 @@ export function serverMetaCauses(next: ObjectMeta, old: ObjectMeta): StatusCause
   const immutable = ['uid', 'deletionTimestamp', 'deletionGracePeriodSeconds'] as const
   return immutable.flatMap((member) => {
     // The type says otherwise, but a client may send null, which means absent.
-    const wanted: string | number | null | undefined = next[member]
+    const wanted: string | Int64 | null | undefined = next[member]
     const present = old[member]
     if (wanted == null || wanted === '' || wanted === present) return []
     // Another deletionTimestamp is ignored, not refused, as upstream does.
@@ -85,20 +86,13 @@ export function dropRepeatedOwners(meta: ObjectMeta): string[] {
   const kept = new Map<string, OwnerReference>()
   const repeated = new Set<string>()
   for (const owner of ownerReferences) {
-    const text = sortedJson(owner)
+    const text = canonicalJson(owner)
     // Not validated yet: any field may be missing.
     if (kept.has(text)) repeated.add((owner as Partial<OwnerReference> | null)?.uid ?? '')
     else kept.set(text, owner)
   }
   if (repeated.size > 0) meta.ownerReferences = [...kept.values()]
   return [...repeated]
-}
-
-/** JSON with sorted keys: like values have the same text. */
-function sortedJson(value: unknown): string {
-  return JSON.stringify(value, (_, part: unknown) =>
-    isJsonObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
-  )
 }
 
 /** Drops empty members, as Go's omitempty does, so that the encoding of an unchanged object stays the same. */

@@ -1,5 +1,5 @@
 // Everything the server knows of one served resource version, built-in or from a CustomResourceDefinition.
-import { groupResourceText, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { groupResourceText, type JsonObject, type KubeObject, type Int64 } from '../../apimachinery/meta/index.ts'
 import type { FieldFilter } from '../../apimachinery/managed-fields/index.ts'
 import type { SchemaNode } from '../../apimachinery/schema/index.ts'
 import type { StatusCause } from '../../apimachinery/status/index.ts'
@@ -106,7 +106,7 @@ export interface Strategy {
   /** Keeps the fields that writes through an endpoint can own; absent or undefined: all. */
   ownableFields?(subresource: string): FieldFilter | undefined
   /** Seconds of grace for a deletion; `asked` is the client's wish. Absent: objects are deleted at once. */
-  gracePeriodSeconds?(object: KubeObject, asked: number | undefined): number
+  gracePeriodSeconds?(object: KubeObject, asked: Int64 | undefined): Int64
 }
 
 /** One served resource version. Immutable and shared by all requests. */

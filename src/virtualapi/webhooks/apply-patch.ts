@@ -1,6 +1,7 @@
 // The JSON patch of a mutating webhook, applied to the object of the request.
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import { goQuote } from '../../apimachinery/text/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { applyJsonPatch } from '../../apimachinery/patch/index.ts'
 import { internalError, isStatusError } from '../../apimachinery/status/index.ts'
 import type { Shown } from '../admission/shown.ts'
@@ -41,7 +42,7 @@ export async function applyVerdict(
 
 function decodePatch({ name }: Webhook, patch: string): JsonValue[] {
   try {
-    const value = JSON.parse(patch) as JsonValue
+    const value = parseJsonText(patch)
     if (Array.isArray(value) && value.every(isJsonObject)) return value
     throw new Error('json: cannot unmarshal the patch: it must be a list of operations')
   } catch (error) {
@@ -52,7 +53,7 @@ function decodePatch({ name }: Webhook, patch: string): JsonValue[] {
 
 function applied(document: KubeObject, operations: JsonValue[]): KubeObject {
   try {
-    const patched = applyJsonPatch(JSON.parse(JSON.stringify(document)) as JsonObject, operations)
+    const patched = applyJsonPatch(parseJsonText(JSON.stringify(document)), operations)
     if (isJsonObject(patched)) return patched as unknown as KubeObject
     throw new Error('the patched document is no object')
   } catch (error) {

@@ -55,7 +55,7 @@ export class Session {
     path: string,
     { quiet = false, without = [], body, ...options }: SendOptions = {},
   ): Promise<Answer> {
-    const sent = body === undefined ? {} : { body: this.filledIn(body) }
+    const sent = body === undefined ? {} : { body: this.filledText(body) }
     const headers = {
       headers: this.filledIn({ 'user-agent': 'parity/1.0', ...options.headers }) as Record<string, string>,
     }
@@ -202,9 +202,14 @@ export class Session {
   }
 
   private filledIn(value: unknown): unknown {
-    const text = typeof value === 'string' ? value : JSON.stringify(value)
-    const filled = Object.entries(this.words).reduce((all, [word, meaning]) => all.replaceAll(word, meaning), text)
+    const filled = this.filledText(value)
     return typeof value === 'string' ? filled : (JSON.parse(filled) as unknown)
+  }
+
+  /** A string is taken as it is, anything else as JSON. */
+  private filledText(value: unknown): string {
+    const text = typeof value === 'string' ? value : JSON.stringify(value)
+    return Object.entries(this.words).reduce((all, [word, meaning]) => all.replaceAll(word, meaning), text)
   }
 }
 
@@ -224,12 +229,18 @@ function warningsOf(header: string | string[] | undefined): string[] {
   return header === undefined ? [] : [header].flat()
 }
 
+/** The body as JSON. Numbers that JavaScript prints differently keep their text. */
 function parsed(text: string): JsonValue {
   try {
-    return JSON.parse(text) as JsonValue
+    return JSON.parse(text, asWritten) as JsonValue
   } catch {
     return text
   }
+}
+
+function asWritten(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
+  const source = context?.source
+  return typeof value !== 'number' || source === undefined || String(value) === source ? value : `number ${source}`
 }
 
 function leaveOut(body: JsonValue, paths: readonly string[]): JsonValue {

@@ -1,5 +1,12 @@
 // JSON data as values: read where an expression reads it, never copied. A schema says what its numbers and strings mean.
-import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../../meta/index.ts'
+import {
+  fieldOf,
+  isExactInteger,
+  isJsonNumber,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+} from '../../meta/index.ts'
 import { formatCheck, type SchemaNode } from '../../schema/index.ts'
 import { escapeFieldName, unescapeFieldName } from '../types/field-names.ts'
 import { withTypeAndMeta } from '../types/declared-type.ts'
@@ -19,18 +26,15 @@ import {
 
 /** JSON without a schema, as an expression sees it: whole numbers are ints. */
 export function dynamicValue(json: JsonValue): Value {
-  if (typeof json === 'number') return dynamicNumber(json)
+  if (isJsonNumber(json)) return wholeNumber(json) ?? new CelDouble(Number(json))
   if (json === null || typeof json !== 'object') return json
   return Array.isArray(json) ? new DynamicList(json) : new DynamicMap(json)
 }
 
-function dynamicNumber(number: number): Value {
-  return wholeNumber(number) ?? new CelDouble(number)
-}
-
-function wholeNumber(number: number): CelInt | undefined {
-  if (Number.isSafeInteger(number)) return number + 0
-  return Number.isInteger(number) && Math.abs(number) < 2 ** 63 ? BigInt(number) : undefined
+function wholeNumber(json: JsonValue): CelInt | undefined {
+  if (typeof json === 'bigint') return json
+  // -0 is no int.
+  return typeof json === 'number' && Number.isSafeInteger(json) ? json + 0 : undefined
 }
 
 class DynamicList extends CelList {
@@ -78,8 +82,8 @@ const goType = (json: JsonValue): string =>
     ? 'string'
     : typeof json === 'boolean'
       ? 'bool'
-      : typeof json === 'number'
-        ? Number.isInteger(json)
+      : isJsonNumber(json)
+        ? isExactInteger(json)
           ? 'int64'
           : 'float64'
         : Array.isArray(json)
@@ -91,8 +95,7 @@ export function typedValue(json: JsonValue, schema: SchemaNode): Value {
   if (json === null) return schema.nullable === true ? null : invalid('got null for schema with nullable=false')
   if (schema.intOrString === true) {
     if (typeof json === 'string') return json
-    const whole = typeof json === 'number' ? wholeNumber(json) : undefined
-    return whole ?? invalid('expected XIntOrString value to be either a string or integer')
+    return wholeNumber(json) ?? invalid('expected XIntOrString value to be either a string or integer')
   }
   switch (schema.type) {
     case 'object':
@@ -106,11 +109,9 @@ export function typedValue(json: JsonValue, schema: SchemaNode): Value {
         ? typedString(json, schema.format)
         : invalid(`expected string, got ${goType(json)}`)
     case 'number':
-      return typeof json === 'number' ? new CelDouble(json) : invalid(`expected float, got ${goType(json)}`)
-    case 'integer': {
-      const whole = typeof json === 'number' ? wholeNumber(json) : undefined
-      return whole ?? invalid(`expected int, got ${goType(json)}`)
-    }
+      return isJsonNumber(json) ? new CelDouble(Number(json)) : invalid(`expected float, got ${goType(json)}`)
+    case 'integer':
+      return wholeNumber(json) ?? invalid(`expected int, got ${goType(json)}`)
     case 'boolean':
       return typeof json === 'boolean' ? json : invalid(`expected bool, got ${goType(json)}`)
     default:
@@ -332,9 +333,7 @@ class SetList extends TypedList {
 
 /** The JSON of a value; undefined for values that JSON has no form for. */
 export function jsonOf(value: Value): JsonValue | undefined {
-  if (value === null || typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number')
-    return value
-  if (typeof value === 'bigint') return Number(value)
+  if (value === null || typeof value === 'string' || typeof value === 'boolean' || isJsonNumber(value)) return value
   if (value instanceof CelDouble) return value.value
   if (
     value instanceof DynamicMap ||

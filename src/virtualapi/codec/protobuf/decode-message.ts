@@ -91,7 +91,7 @@ function decodeValue(
         case 'bool':
           return reader.varint() !== 0
         case 'integer':
-          return reader.varint()
+          return reader.integer()
         case 'double':
           return reader.double()
         case 'string':

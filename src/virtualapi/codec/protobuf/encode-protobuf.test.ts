@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import type { JsonObject } from '../../../apimachinery/meta/index.ts'
+import fc from 'fast-check'
+import { integerOfText, type JsonObject } from '../../../apimachinery/meta/index.ts'
 import { decodeProtobuf, encodeListItem, encodeProtobuf, protobufListFrame } from './index.ts'
 
 interface Vector {
@@ -20,6 +21,18 @@ const ambiguous = new Set([
 ])
 
 describe('protobuf answers of built-in kinds', () => {
+  it('keep integers of 64 bits exact', () => {
+    const integer = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map((value) => integerOfText(String(value)))
+    fc.assert(
+      fc.property(integer, (tolerationSeconds) => {
+        const spec = { containers: null, tolerations: [{ tolerationSeconds }] }
+        const pod = { apiVersion: 'v1', kind: 'Pod', metadata: {}, spec }
+        const { object } = decodeProtobuf(encodeProtobuf(pod) ?? Buffer.of())
+        expect(object['spec']).to.deep.equal(spec)
+      }),
+    )
+  })
+
   for (const { title, object } of vectors.filter((vector) => ambiguous.has(vector.title)))
     it(`are decoded to the same object: ${title}`, () =>
       expect(decodeProtobuf(encodeProtobuf(object) ?? Buffer.of()).object).to.deep.equal(object))

@@ -1,6 +1,12 @@
 // The messages of types whose JSON form differs from their message: times, quantities, raw JSON.
 import { Buffer } from 'node:buffer'
-import { encodeJson, isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
+import {
+  encodeJson,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  isJsonNumber,
+} from '../../../apimachinery/meta/index.ts'
 import { messageNamed, type MessageType, type SpecialType } from './message-table.ts'
 import type { WireWriter } from './wire-writer.ts'
 
@@ -24,7 +30,7 @@ export function encodeSpecial(
       return
     case 'Quantity':
       writer.tag(1, 2)
-      writer.string(typeof value === 'string' ? value : typeof value === 'number' ? String(value) : '0')
+      writer.string(typeof value === 'string' ? value : isJsonNumber(value) ? String(value) : '0')
       return
     case 'IntOrString':
       encodeIntOrString(writer, value)
@@ -67,18 +73,19 @@ function encodeTime(writer: WireWriter, value: JsonValue): void {
   writer.unsigned(Number(fraction.padEnd(9, '0').slice(0, 9)))
 }
 
-const unitNanoseconds: Readonly<Record<string, number>> = {
-  ...{ ns: 1, us: 1e3, µs: 1e3, μs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 },
+const unitNanoseconds: Readonly<Record<string, bigint>> = {
+  ...{ ns: 1n, us: 1000n, µs: 1000n, μs: 1000n, ms: 1_000_000n },
+  ...{ s: 1_000_000_000n, m: 60_000_000_000n, h: 3_600_000_000_000n },
 }
 
 /** The nanoseconds of a Go duration such as `1h0m2.5s`. */
-function nanosecondsOf(text: string): number {
-  let sum = 0
+function nanosecondsOf(text: string): bigint {
+  let sum = 0n
   for (const [, amount = '0', unit = 's'] of text.matchAll(/([0-9.]+)(ns|us|µs|μs|ms|s|m|h)/g)) {
     const [whole = '0', fraction = ''] = amount.split('.')
-    const scale = unitNanoseconds[unit] ?? 0
-    sum += Number(whole) * scale
-    if (fraction !== '') sum += Math.round((Number(fraction) * scale) / 10 ** fraction.length)
+    const scale = unitNanoseconds[unit] ?? 0n
+    sum += BigInt(whole || '0') * scale
+    if (fraction !== '') sum += (BigInt(fraction) * scale) / 10n ** BigInt(fraction.length)
   }
   return text.startsWith('-') ? -sum : sum
 }

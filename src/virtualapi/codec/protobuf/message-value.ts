@@ -1,5 +1,5 @@
 // What is read of a message, before it becomes JSON.
-import type { JsonValue } from '../../../apimachinery/meta/index.ts'
+import type { Int64, JsonValue } from '../../../apimachinery/meta/index.ts'
 import type { MessageType } from './message-table.ts'
 
 /** A decoded message: the value of each field that was sent. */
@@ -7,7 +7,7 @@ export interface MessageValue {
   readonly type: MessageType
   readonly fields: (FieldValue | undefined)[]
 }
-export type SingleValue = boolean | number | string | Uint8Array | SpecialValue | MessageValue
+export type SingleValue = boolean | Int64 | string | Uint8Array | SpecialValue | MessageValue
 export type FieldValue = SingleValue | SingleValue[] | Map<string, SingleValue>
 
 /** A value of a special type: its JSON form or, for the JSONSchemaPropsOr types, decoded schemas. */

@@ -1,7 +1,7 @@
 // Types whose JSON form differs from their message: times, quantities, raw JSON.
 import { Buffer } from 'node:buffer'
 import { parseJson, surveyJson } from '../../../apimachinery/json/index.ts'
-import type { JsonValue } from '../../../apimachinery/meta/index.ts'
+import { type JsonValue, type Int64 } from '../../../apimachinery/meta/index.ts'
 import { messageNamed, type MessageType, type SpecialType } from './message-table.ts'
 import type { MessageValue, SpecialValue } from './message-value.ts'
 import { malformed, type WireReader } from './wire-reader.ts'
@@ -20,7 +20,7 @@ export function decodeSpecial(type: SpecialType, reader: WireReader, decodeMessa
     case 'MicroTime':
       return timeOf(reader, { micro: true })
     case 'Duration':
-      return { json: durationText(numbers(reader).get(1) ?? 0), empty: false }
+      return { json: durationText(integers(reader).get(1) ?? 0), empty: false }
     case 'Quantity':
       return { json: quantityText(strings(reader)[0]), empty: false }
     case 'IntOrString':
@@ -45,8 +45,8 @@ export function decodeSpecial(type: SpecialType, reader: WireReader, decodeMessa
 /** Seconds and nanoseconds; Go writes whole seconds of a Time, microseconds of a MicroTime, and null for no time. */
 function timeOf(reader: WireReader, { micro }: { micro: boolean }): SpecialValue {
   if (reader.done) return { json: null, empty: true }
-  const fields = numbers(reader)
-  const seconds = fields.get(1) ?? 0
+  const fields = integers(reader)
+  const seconds = Number(fields.get(1) ?? 0)
   const date = new Date(seconds * 1000)
   const year = date.getUTCFullYear()
   if (Number.isNaN(year) || year < 1 || year > 9999) throw malformed('a time is outside of years 1 to 9999')
@@ -54,31 +54,33 @@ function timeOf(reader: WireReader, { micro }: { micro: boolean }): SpecialValue
   // Go's zero time.
   if (text === '0001-01-01T00:00:00' && (fields.get(2) ?? 0) === 0) return { json: null, empty: true }
   if (!micro) return { json: `${text}Z`, empty: false }
-  const nanos = fields.get(2) ?? 0
+  const nanos = Number(fields.get(2) ?? 0)
   if (nanos < 0 || nanos > 999_999_999) throw malformed('nanoseconds of a time are outside of one second')
   return { json: `${text}.${String(Math.floor(nanos / 1000)).padStart(6, '0')}Z`, empty: false }
 }
 
 /** Nanoseconds as Go prints a time.Duration: `1h0m2.5s`. */
-export function durationText(nanoseconds: number): string {
-  if (nanoseconds === 0) return '0s'
+export function durationText(nanoseconds: Int64): string {
+  const total = BigInt(nanoseconds) < 0n ? -BigInt(nanoseconds) : BigInt(nanoseconds)
+  if (total === 0n) return '0s'
   const sign = nanoseconds < 0 ? '-' : ''
-  const total = Math.abs(nanoseconds)
-  if (total < 1e3) return `${sign}${total}ns`
-  if (total < 1e6) return `${sign}${trimmed(total, 1e3)}µs`
-  if (total < 1e9) return `${sign}${trimmed(total, 1e6)}ms`
-  const minutes = Math.floor(total / 60e9)
-  const seconds = `${trimmed(total - minutes * 60e9, 1e9)}s`
-  if (minutes === 0) return sign + seconds
-  const hours = Math.floor(minutes / 60)
-  return `${sign}${hours === 0 ? '' : `${hours}h`}${minutes % 60}m${seconds}`
+  if (total < 1000n) return `${sign}${total}ns`
+  if (total < 1_000_000n) return `${sign}${trimmed(total, 3)}µs`
+  if (total < 1_000_000_000n) return `${sign}${trimmed(total, 6)}ms`
+  const minutes = total / 60_000_000_000n
+  const seconds = `${trimmed(total % 60_000_000_000n, 9)}s`
+  if (minutes === 0n) return sign + seconds
+  const hours = minutes / 60n
+  return `${sign}${hours === 0n ? '' : `${hours}h`}${minutes % 60n}m${seconds}`
 }
 
-function trimmed(value: number, unit: number): string {
-  const whole = Math.floor(value / unit)
-  const digits = String(Math.log10(unit) === 0 ? '' : value - whole * unit).padStart(Math.log10(unit), '0')
-  const fraction = digits.replace(/0+$/, '')
-  return fraction === '' ? String(whole) : `${whole}.${fraction}`
+/** The value divided by a power of ten, without trailing zeros. */
+function trimmed(value: bigint, zeros: number): string {
+  const unit = 10n ** BigInt(zeros)
+  const fraction = String(value % unit)
+    .padStart(zeros, '0')
+    .replace(/0+$/, '')
+  return fraction === '' ? String(value / unit) : `${value / unit}.${fraction}`
 }
 
 /** The quantity as sent (clients send the canonical form); `0` if empty. */
@@ -129,11 +131,11 @@ function strings(reader: WireReader): string[] {
   return list
 }
 
-function numbers(reader: WireReader): Map<number, number> {
-  const values = new Map<number, number>()
+function integers(reader: WireReader): Map<number, Int64> {
+  const values = new Map<number, Int64>()
   while (!reader.done) {
     const { field, wire } = reader.tag()
-    if (wire === 0) values.set(field, reader.varint())
+    if (wire === 0) values.set(field, reader.integer())
     else reader.skip(wire)
   }
   return values

@@ -1,4 +1,5 @@
 // Reads protobuf's wire format. The bytes are untrusted, so every length is checked against what is left.
+import type { Int64 } from '../../../apimachinery/meta/index.ts'
 import { Buffer } from 'node:buffer'
 import { badRequest, type StatusError } from '../../../apimachinery/status/index.ts'
 import { ValueBudget } from './value-budget.ts'
@@ -45,8 +46,13 @@ export class WireReader {
     return { field, wire }
   }
 
-  /** Reads a varint as a signed 64-bit integer. Beyond 2^53 it is the nearest double, as JSON.parse would give. */
+  /** Reads a varint as a signed 64-bit integer, rounded beyond 2^53: for tags, lengths and small numbers. */
   varint(): number {
+    return Number(this.integer())
+  }
+
+  /** Reads a varint as a signed 64-bit integer. */
+  integer(): Int64 {
     // Most are one byte: tags, short lengths, bools, small numbers.
     const first = this.#bytes[this.#at]
     if (first !== undefined && first < 0x80 && this.#at < this.#end) {
@@ -114,7 +120,9 @@ export class WireReader {
 }
 
 /** Two's complement of 64 bits from the 28 low bits and up to 42 bits above them. */
-function signed(low: number, high: number): number {
+function signed(low: number, high: number): Int64 {
   const above = high % 2 ** 36
-  return above < 2 ** 35 ? above * 2 ** 28 + low : (above - 2 ** 36) * 2 ** 28 + low
+  const signedAbove = above < 2 ** 35 ? above : above - 2 ** 36
+  const value = signedAbove * 2 ** 28 + low
+  return Number.isSafeInteger(value) ? value : BigInt(signedAbove) * 2n ** 28n + BigInt(low)
 }

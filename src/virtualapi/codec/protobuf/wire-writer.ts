@@ -1,4 +1,5 @@
 // Writes the protobuf wire format into one growing buffer. Lengths are inserted when a nested message is complete.
+import type { Int64 } from '../../../apimachinery/meta/index.ts'
 import { Buffer } from 'node:buffer'
 
 /** Bytes reserved for the length of a nested message: most are shorter than 128 bytes. */
@@ -18,13 +19,13 @@ export class WireWriter {
   }
 
   /** A varint. Negative integers take ten bytes: two's complement of 64 bits. */
-  integer(value: number): void {
-    if (value >= 0) {
+  integer(value: Int64): void {
+    if (typeof value === 'number' && value >= 0) {
       this.unsigned(value)
       return
     }
     this.#reserve(10)
-    let rest = BigInt.asUintN(64, BigInt(Math.trunc(value)))
+    let rest = BigInt.asUintN(64, typeof value === 'bigint' ? value : BigInt(Math.trunc(value)))
     while (rest > 0x7fn) {
       this.#buffer[this.#length++] = Number(rest & 0x7fn) | 0x80
       rest >>= 7n

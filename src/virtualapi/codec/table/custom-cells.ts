@@ -1,6 +1,12 @@
 // Cells of custom resources: the value that the JSONPath of a printer column finds, in the column's type.
 import { remember } from '../../../apimachinery/memo/index.ts'
-import { encodeJson, isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
+import {
+  encodeJson,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  isJsonNumber,
+} from '../../../apimachinery/meta/index.ts'
 import type { PrinterColumn } from '../../resources/resource-definition.ts'
 import { timeSince } from './cells/human-duration.ts'
 import { tryJsonPath, type Budget, type JsonPath } from './json-path.ts'
@@ -28,9 +34,10 @@ export function customCell(
     case 'string':
       return typeof value === 'object' ? goJson(value) : String(value)
     case 'integer':
-      return typeof value === 'number' ? Math.trunc(value) : null
+      return typeof value === 'number' ? Math.trunc(value) : typeof value === 'bigint' ? value : null
     case 'number':
-      return typeof value === 'number' ? value : null
+      // A float64.
+      return isJsonNumber(value) ? Number(value) : null
     case 'boolean':
       return typeof value === 'boolean' ? value : null
     case 'date':

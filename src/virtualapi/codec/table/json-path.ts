@@ -1,5 +1,11 @@
 // The subset of kubectl's JSONPath that printer columns and scale paths use: members, indexes, slices, wildcards, filters.
-import { isJsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
+import {
+  isJsonObject,
+  type JsonValue,
+  integerOfText,
+  isJsonNumber,
+  type Int64,
+} from '../../../apimachinery/meta/index.ts'
 
 /** Finds values in JSON, in document order; `row` is a budget that several paths over one object share. */
 export type JsonPath = (root: JsonValue, row?: Budget) => JsonValue[]
@@ -132,18 +138,18 @@ function filterStep(expression: string, depth: number): Step | undefined {
     })
 }
 
-function parseLiteral(text: string): string | number | boolean | undefined {
+function parseLiteral(text: string): string | Int64 | boolean | undefined {
   const quoted = /^(['"])(.*)\1$/s.exec(text)
   if (quoted?.[2] !== undefined) return unescaped(quoted[2])
   if (text === 'true' || text === 'false') return text === 'true'
-  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : undefined
+  if (/^-?\d+$/.test(text)) return integerOfText(text)
+  return /^-?\d+\.\d+$/.test(text) ? Number(text) : undefined
 }
 
-function compare(found: JsonValue, operator: string, wanted: string | number | boolean): boolean {
+function compare(found: JsonValue, operator: string, wanted: string | Int64 | boolean): boolean {
   if (operator === '==') return found === wanted
   if (operator === '!=') return found !== wanted
-  if (typeof found === 'number' && typeof wanted === 'number') return ordered(found - wanted, operator)
-  if (typeof found === 'string' && typeof wanted === 'string')
+  if ((isJsonNumber(found) && isJsonNumber(wanted)) || (typeof found === 'string' && typeof wanted === 'string'))
     return ordered(found < wanted ? -1 : found > wanted ? 1 : 0, operator)
   return false
 }

@@ -1,5 +1,6 @@
 // The OpenAPI v2 document of the built-in groups: that of Kubernetes if `make build` has put it into dist, else generated from
 // our tables.
+import { parseJsonText } from '../../../apimachinery/json/index.ts'
 import type { Buffer } from 'node:buffer'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -45,7 +46,7 @@ function readBuilt(): BuiltInSwagger | undefined {
   for (const place of ['../../../../openapi/v2/', '../../../../dist/openapi/v2/']) {
     const dir = fileURLToPath(new URL(place, import.meta.url))
     if (!existsSync(`${dir}index.json`)) continue
-    const index = JSON.parse(readFileSync(`${dir}index.json`, 'utf8')) as BuiltSwaggerIndex
+    const index = parseJsonText(readFileSync(`${dir}index.json`, 'utf8')) as unknown as BuiltSwaggerIndex
     if (index.version === kubernetesVersion)
       return { ...index, gzip: (format) => readFileSync(dir + swaggerFiles[format]) }
   }

@@ -1,5 +1,6 @@
 // HorizontalPodAutoscalers are stored as autoscaling/v2. v1 only knows CPU; the rest goes into annotations, so that a
 // v1 client that writes back what it read loses nothing.
+import { parseJsonText } from '../../../apimachinery/json/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
 import { internalForm } from '../../resources/typed/internal-form.ts'
 import { metricFromV1, metricToV1, statusFromV1, statusToV1 } from './hpa-metrics.ts'
@@ -88,7 +89,7 @@ function part(object: KubeObject, member: string): JsonObject {
 function parsed(text: string | undefined): JsonValue | undefined {
   if (text === undefined) return undefined
   try {
-    return JSON.parse(text) as JsonValue
+    return parseJsonText(text)
   } catch {
     // As upstream, an annotation that is not JSON is ignored.
     return undefined

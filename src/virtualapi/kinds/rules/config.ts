@@ -1,4 +1,5 @@
 // ConfigMaps and Secrets: keys, size and immutability.
+import { parseJsonText } from '../../../apimachinery/json/index.ts'
 import { isDeepStrictEqual } from 'node:util'
 import {
   configMapKeyErrors,
@@ -7,7 +8,7 @@ import {
   fieldRequired,
   fieldTooLong,
 } from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject, type KubeObject, isJsonNumber } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import { fieldImmutable } from '../validation/values.ts'
@@ -107,9 +108,15 @@ function typeCauses({ type, metadata }: KubeObject, data: JsonObject): StatusCau
 function jsonCauses(data: JsonObject, key: string): StatusCause[] {
   const text = Buffer.from(typeof data[key] === 'string' ? data[key] : '', 'base64').toString()
   try {
-    const value = JSON.parse(text) as JsonValue
+    const value = parseJsonText(text)
     if (value === null || isJsonObject(value)) return []
-    const what = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value
+    const what = Array.isArray(value)
+      ? 'array'
+      : typeof value === 'boolean'
+        ? 'bool'
+        : isJsonNumber(value)
+          ? 'number'
+          : typeof value
     const target = 'Go value of type map[string]interface {}'
     return [fieldInvalid(`data[${key}]`, redacted, `json: cannot unmarshal ${what} into ${target}`)]
   } catch (error) {

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { timestamp } from '../../../async/index.ts'
 import { fieldForbidden } from '../../../apimachinery/field/index.ts'
-import { cloneJson, isJsonObject, type JsonObject } from '../../../apimachinery/meta/index.ts'
+import { cloneJson, isJsonObject, type JsonObject, isJsonNumber } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import { completeStruct } from '../../resources/typed/decode.ts'
@@ -30,7 +30,7 @@ export const podRules: KindRules = {
     // As upstream: in pods, but not in templates, a negative grace period becomes 1.
     if (!isJsonObject(spec)) return
     const { terminationGracePeriodSeconds: seconds } = spec
-    if (typeof seconds === 'number' && seconds < 0) spec['terminationGracePeriodSeconds'] = 1
+    if (isJsonNumber(seconds) && seconds < 0) spec['terminationGracePeriodSeconds'] = 1
   },
   // As upstream, no warnings on update: most updates come from controllers, and they are frequent.
   warningsOf: (object, old) => (old === undefined ? podWarnings(object) : []),

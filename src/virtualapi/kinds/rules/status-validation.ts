@@ -1,6 +1,13 @@
 // Validation of statuses that controllers write: counters, phases, addresses and conditions.
 import { fieldForbidden, fieldInvalid, fieldNotSupported } from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  type KubeObject,
+  isJsonNumber,
+  type Int64,
+} from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import { conditionsCauses } from '../validation/conditions.ts'
 import { legacyIpCauses, tryIp } from '../validation/ip-values.ts'
@@ -12,9 +19,9 @@ import { quotaStatusCauses } from './resource-quota.ts'
 type Check = (object: KubeObject, old: KubeObject) => StatusCause[]
 
 const statusOf = ({ status }: KubeObject): JsonObject => (isJsonObject(status) ? status : {})
-const numberIn = (status: JsonObject, member: string): number => {
+const numberIn = (status: JsonObject, member: string): Int64 => {
   const value = status[member]
-  return typeof value === 'number' ? value : 0
+  return isJsonNumber(value) ? value : 0
 }
 
 /** None of these members may be negative. */
@@ -40,7 +47,7 @@ function atMost(other: string, called: string, ...members: string[]): Check {
 const collisionCountNeverDecreases: Check = (object, old) => {
   const { collisionCount: before } = statusOf(old)
   const { collisionCount: now = 0 } = statusOf(object)
-  return typeof before === 'number' && typeof now === 'number' && now < before
+  return isJsonNumber(before) && isJsonNumber(now) && now < before
     ? [fieldInvalid('status.collisionCount', now, 'cannot be decremented')]
     : []
 }

@@ -8,7 +8,7 @@ import {
   fieldTooLong,
   regexText,
 } from '../../../apimachinery/field/index.ts'
-import type { JsonValue } from '../../../apimachinery/meta/index.ts'
+import { type JsonValue, isJsonNumber } from '../../../apimachinery/meta/index.ts'
 import { isJsonObject } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import { qualifiedName } from './values.ts'
@@ -52,7 +52,7 @@ function conditionCauses(path: string, type: string, condition: JsonValue): Stat
   const reason = textOf(why)
   const causes = qualifiedName(`${path}.type`, type)
   if (!statuses.includes(textOf(status))) causes.push(fieldNotSupported(`${path}.status`, textOf(status), statuses))
-  if (typeof observedGeneration === 'number' && observedGeneration < 0)
+  if (isJsonNumber(observedGeneration) && observedGeneration < 0)
     causes.push(fieldInvalid(`${path}.observedGeneration`, observedGeneration, 'must be greater than or equal to zero'))
   if (lastTransitionTime === undefined || lastTransitionTime === null)
     causes.push(fieldRequired(`${path}.lastTransitionTime`))

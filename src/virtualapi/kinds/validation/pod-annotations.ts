@@ -1,4 +1,5 @@
 // Validation of pod annotations that preceded fields and must not contradict them, and of a few others.
+import { parseJsonText } from '../../../apimachinery/json/index.ts'
 import { fieldForbidden, fieldInvalid } from '../../../apimachinery/field/index.ts'
 import { isJsonObject, type ObjectMeta } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -45,7 +46,7 @@ function isCost(text: string): boolean {
 function tolerationsCauses(path: string, text: string | undefined): StatusCause[] {
   if (!text) return []
   try {
-    const list = JSON.parse(text) as Toleration[] | null
+    const list = parseJsonText(text) as Toleration[] | null
     if (!Array.isArray(list) || !list.every(isJsonObject)) return []
     return tolerationCauses(`${path}.${tolerationsAnnotation}`, list)
   } catch {

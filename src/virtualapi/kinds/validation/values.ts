@@ -1,4 +1,5 @@
 // Validation of single values, shared by many kinds. Messages are those of upstream.
+import type { Int64 } from '../../../apimachinery/meta/index.ts'
 import { isIP } from 'node:net'
 import {
   dns1123LabelErrors,
@@ -17,17 +18,17 @@ export const fieldImmutable = 'field is immutable'
 export const protocols = ['SCTP', 'TCP', 'UDP'] as const
 
 /** Errors for a number below zero; none if absent. */
-export function nonNegative(path: string, value: number | undefined): StatusCause[] {
+export function nonNegative(path: string, value: Int64 | undefined): StatusCause[] {
   return value !== undefined && value < 0 ? [fieldInvalid(path, value, 'must be greater than or equal to 0')] : []
 }
 
 /** Errors for a number that is not above zero; none if absent. */
-export function positive(path: string, value: number | undefined, text = 'must be greater than zero'): StatusCause[] {
+export function positive(path: string, value: Int64 | undefined, text = 'must be greater than zero'): StatusCause[] {
   return value !== undefined && value <= 0 ? [fieldInvalid(path, value, text)] : []
 }
 
 /** Validates a number between two bounds, inclusive; absent is accepted. */
-export function between(path: string, value: number | undefined, low: number, high: number): StatusCause[] {
+export function between(path: string, value: Int64 | undefined, low: number, high: number): StatusCause[] {
   return value !== undefined && (value < low || value > high)
     ? [fieldInvalid(path, value, `must be between ${low} and ${high}, inclusive`)]
     : []

@@ -1,6 +1,14 @@
 // Brings a built-in object into the form that Go's typed decoding and encoding gives it: members in the order of the
 // struct, without null and empty ones that Go omits, with those that Go always prints.
-import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  type KubeObject,
+  isExactInteger,
+  isJsonNumber,
+  type Int64,
+} from '../../../apimachinery/meta/index.ts'
 import { parseApiVersion } from '../../../apimachinery/meta/index.ts'
 import { badRequest } from '../../../apimachinery/status/index.ts'
 import { goStructName, structNamed, type Member, type StructType } from './go-types.ts'
@@ -52,7 +60,7 @@ export function decodeObjectMeta(value: JsonValue): JsonObject | string {
 
 function typeName(value: JsonValue): string {
   if (Array.isArray(value)) return 'array'
-  return typeof value === 'boolean' ? 'bool' : typeof value
+  return typeof value === 'boolean' ? 'bool' : isJsonNumber(value) ? 'number' : typeof value
 }
 
 function replaceMembers(target: object, members: object): void {
@@ -195,14 +203,14 @@ function decodeValue(struct: StructType, member: Member, raw: JsonValue, path: s
       return raw
     case 'i':
     case 'l':
-      if (typeof raw !== 'number' || !Number.isInteger(raw) || Math.abs(raw) > (code === 'i' ? 2 ** 31 : 2 ** 63))
+      if (!isExactInteger(raw) || (code === 'i' && (raw < -(2 ** 31) || raw >= 2 ** 31)))
         throw mismatch(struct, member, raw, path)
       return raw
     case 'd':
-      if (typeof raw !== 'number') throw mismatch(struct, member, raw, path)
-      return raw
+      if (!isJsonNumber(raw)) throw mismatch(struct, member, raw, path)
+      return Number(raw)
     case 'I':
-      if (typeof raw !== 'string' && (typeof raw !== 'number' || !Number.isInteger(raw)))
+      if (typeof raw !== 'string' && !(isExactInteger(raw) && raw >= -(2 ** 31) && raw < 2 ** 31))
         throw mismatch(struct, member, raw, path)
       return raw
     case 'Q':
@@ -220,7 +228,7 @@ function decodeValue(struct: StructType, member: Member, raw: JsonValue, path: s
 }
 
 function decodeQuantity(struct: StructType, member: Member, raw: JsonValue, path: string[]): JsonValue {
-  if (typeof raw !== 'string' && typeof raw !== 'number') throw mismatch(struct, member, raw, path)
+  if (typeof raw !== 'string' && !isJsonNumber(raw)) throw mismatch(struct, member, raw, path)
   const text = String(raw).trim()
   const quantity = tryQuantity(text)
   if (quantity === undefined) throw new DecodeError(quantityError(text))
@@ -261,7 +269,7 @@ function mismatch(
 ): DecodeError {
   const what = Array.isArray(raw)
     ? 'array'
-    : typeof raw === 'number'
+    : isJsonNumber(raw)
       ? numberText(member, raw)
       : typeof raw === 'boolean'
         ? 'bool'
@@ -272,7 +280,7 @@ function mismatch(
   )
 }
 
-function numberText({ code, container }: Member, value: number): string {
+function numberText({ code, container }: Member, value: Int64): string {
   return container !== 'list' && 'il'.includes(code) ? `number ${value}` : 'number'
 }
 

@@ -1,5 +1,6 @@
 // Built-in kinds as Go structs, from the generated table. kube-apiserver decodes into such structs: that drops unknown
 // and empty members, adds those that are always printed, and refuses values of the wrong type.
+import { parseJsonText } from '../../../apimachinery/json/index.ts'
 import { readFileSync } from 'node:fs'
 
 /**
@@ -39,7 +40,9 @@ interface Table {
   structs: Record<string, Row[]>
 }
 
-const table = JSON.parse(readFileSync(new URL('generated/go-types.json', import.meta.url), 'utf8')) as Table
+const table = parseJsonText(
+  readFileSync(new URL('generated/go-types.json', import.meta.url), 'utf8'),
+) as unknown as Table
 const structs = new Map<string, StructType>()
 
 const plainNames: Partial<Record<TypeCode, string>> = {

@@ -1,5 +1,6 @@
 // Prints objects as kube-apiserver's errors do: as Kubernetes' internal structs, whose members have Go names, an order
 // of their own, and are never omitted.
+import { parseJsonText } from '../../../apimachinery/json/index.ts'
 import { readFileSync } from 'node:fs'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -7,9 +8,9 @@ import type { StatusCause } from '../../../apimachinery/status/index.ts'
 /** Printed name, path in the API, type, flags; see scripts/generate/go-internal. */
 type Row = readonly [shown: string, path: string, type: string, flags: string]
 
-const table = JSON.parse(readFileSync(new URL('generated/internal-types.json', import.meta.url), 'utf8')) as Readonly<
-  Record<string, readonly Row[]>
->
+const table = parseJsonText(
+  readFileSync(new URL('generated/internal-types.json', import.meta.url), 'utf8'),
+) as unknown as Readonly<Record<string, readonly Row[]>>
 
 /** An Invalid error that prints a decoded value as the internal struct of this name, such as `core.PodTemplateSpec`. */
 export function invalidInternal(field: string, struct: string, value: unknown, detail: string): StatusCause {

@@ -1,5 +1,5 @@
 // Reads fields of an object of unverified shape: an absent value and one of another type count as empty.
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue, isJsonNumber } from '../../../../apimachinery/meta/index.ts'
 
 const nothing: JsonObject = {}
 
@@ -47,5 +47,5 @@ export function conditionAt(object: JsonObject, type: string, ...path: string[])
 
 /** A number or string as text; `otherwise` for anything else. */
 export function scalarText(value: JsonValue | undefined, otherwise: string): string {
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : otherwise
+  return typeof value === 'string' || isJsonNumber(value) ? String(value) : otherwise
 }
