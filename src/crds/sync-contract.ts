@@ -98,6 +98,17 @@ export function isOwnFinalizer(finalizer: string): boolean {
 export const locatorAnnotation = 'kcp.dev/locator'
 /** On everything a syncer creates and on everything the member creates from it. */
 export const managedLabel = 'kcp.dev/managed'
+/**
+ * True for a Service without an address of its own that publishes pods which are not ready: its clients ask it for the names of pods,
+ * which they need as long as the pods run. Requests to it are not spread over pods that take requests.
+ */
+export function isForNames(service: Readonly<Record<string, unknown>>): boolean {
+  const { clusterIP, publishNotReadyAddresses } = (service['spec'] ?? {}) as {
+    clusterIP?: string
+    publishNotReadyAddresses?: boolean
+  }
+  return clusterIP === 'None' && publishNotReadyAddresses === true
+}
 /** Finalizer on copies of workloads that are being deleted and that finalizers of others hold upstream. */
 export const upstreamFinalizer = 'kcp.dev/upstream'
 /** On pods: `true` while they take traffic. Services select on it, ReplicaSets do not. */

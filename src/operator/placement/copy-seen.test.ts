@@ -87,4 +87,13 @@ describe('what is seen of the copy in west, with a copy in east', () => {
       const surroundings = { services: [], networkOf: () => 'Flat' as const, isReady: all }
       expect(copySeen(workload({ west: piece }), 'west', surroundings).problem).to.equal(problem)
     })
+
+  it('waits for no endpoints to go that only give pods their names', () => {
+    const named = service({ west: { west: 2 } })
+    const spec = { ...(named['spec'] as object), clusterIP: 'None', publishNotReadyAddresses: true }
+    const surroundings = { networkOf: () => 'Flat' as const, isReady: () => true }
+    const seen = (services: readonly KubeObject[]) => copySeen(workload({}), 'west', { services, ...surroundings })
+    expect(seen([named])).to.deep.include({ published: true, endpointsGone: false, endpoints: 2 })
+    expect(seen([{ ...named, spec }])).to.deep.include({ published: true, endpointsGone: true, endpoints: 0 })
+  })
 })

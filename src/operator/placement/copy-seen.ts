@@ -7,6 +7,7 @@ import {
   hasEnded,
   isComplete,
   isConditionTrue,
+  isForNames,
   isPaused,
   memberAnnotation,
   memberStatusesOf,
@@ -44,13 +45,16 @@ export function copySeen(workload: CachedObject, member: string, { services, ...
   const isPod = kind?.status === undefined
   const observed = isPod ? workload.metadata.annotations?.[memberAnnotation] === member : reported?.observed === spec
   const available = observed && (isPod ? isReadyOrEnded(workload) : isComplete(kind, reported ?? {}, replicas))
-  const counts = [...services].map((service) => countsOf(service, member, others))
+  const countsIn = (some: readonly CachedObject[]): number[][] => some.map((one) => countsOf(one, member, others))
+  const counts = countsIn([...services])
+  // The names of pods that take no requests any more lead to them until they end.
+  const withdrawn = countsIn([...services].filter((service) => !isForNames(service)))
   return {
     observed,
     available,
     published: replicas === 0 || counts.every((known) => known.length > 0 && known.every((count) => count >= replicas)),
-    endpoints: Math.max(0, ...counts.flat()),
-    endpointsGone: counts.every((known) => known.every((count) => count === 0)),
+    endpoints: Math.max(0, ...withdrawn.flat()),
+    endpointsGone: withdrawn.every((known) => known.every((count) => count === 0)),
     external: [...services].some((service) => isExternal(service, member)),
     isBusy: Array.isArray(reported?.['active']) && reported['active'].length > 0,
     pods: countIn(reported?.['replicas']),

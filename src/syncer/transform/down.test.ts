@@ -17,6 +17,19 @@ describe('objects on their way into a member', () => {
     const service: KubeObject = { apiVersion: 'v1', kind: 'Service', metadata, spec }
     expect(serviceDown(service, place)['spec']).to.deep.equal({ type: 'ClusterIP', ports: [{ port: 443 }] })
   })
+  it('a Service selects pods that take requests, unless it is there for the names of pods', () => {
+    const selects = (more: object): unknown => {
+      const spec = { selector: { app: 'web' }, ...more }
+      return (serviceDown({ apiVersion: 'v1', kind: 'Service', metadata, spec }, place)['spec'] as KubeObject)[
+        'selector'
+      ]
+    }
+    const serving = { app: 'web', 'kcp.dev/serving': 'true' }
+    expect(selects({})).to.deep.equal(serving)
+    expect(selects({ clusterIP: 'None' })).to.deep.equal(serving)
+    expect(selects({ publishNotReadyAddresses: true })).to.deep.equal(serving)
+    expect(selects({ clusterIP: 'None', publishNotReadyAddresses: true })).to.deep.equal({ app: 'web' })
+  })
   it('only annotations that no controller of a member acts on go down, besides those that the member allows', () => {
     const annotations = {
       'external-dns.alpha.kubernetes.io/hostname': 'bank.example',

@@ -6,6 +6,7 @@ import {
   exportedNameOf,
   hostnameFrom,
   isAnnotationForMembers,
+  isForNames,
   isLocalAnnotation,
   locatorAnnotation,
   managedLabel,
@@ -73,7 +74,7 @@ export function serviceDown(
   for (const field of [...serverSetServiceFields, ...serviceAddressFields]) Reflect.deleteProperty(spec, field)
   if (headless) spec.clusterIP = 'None'
   keepFixed(spec, current?.['spec'] ?? {})
-  if (spec.selector && Object.keys(spec.selector).length > 0)
+  if (spec.selector && Object.keys(spec.selector).length > 0 && !isForNames(object))
     spec.selector = { ...spec.selector, [servingLabel]: 'true' }
   return { apiVersion: object.apiVersion, kind: object.kind, metadata: copyMetadata(object, owner), spec }
 }
@@ -193,7 +194,7 @@ export function remoteSliceDown(object: DeepReadonly<KubeObject>, owner: OwnerCl
   const service = slice.metadata.labels?.[serviceNameLabel] ?? ''
   const metadata = copyMetadata(object, owner)
   const from = slice.metadata.annotations?.[memberAnnotation] ?? ''
-  // Other Services have no names for pods of other members.
+  // In an exported Service, pods of several members may have one name.
   const isExported = exportedNameOf(slice) !== undefined
   return {
     apiVersion: slice.apiVersion,
@@ -213,7 +214,7 @@ export function remoteSliceDown(object: DeepReadonly<KubeObject>, owner: OwnerCl
     endpoints: (slice.endpoints ?? [])
       .filter(({ conditions }) => conditions?.ready !== false)
       .map(({ addresses, hostname }) => {
-        const own = isExported && hostname !== undefined ? hostnameFrom(hostname, from) : undefined
+        const own = isExported && hostname !== undefined ? hostnameFrom(hostname, from) : hostname
         return { addresses, conditions: { ready: true }, ...(own !== undefined && { hostname: own }) }
       }),
   }

@@ -13,9 +13,16 @@ import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 
 export type Resource = keyof typeof gvrs
 
+interface PlayedMember {
+  readonly client: KubeClient
+  readonly kubelet: SimulatedKubelet
+  /** Path of its kubeconfig. */
+  readonly kubeconfig: string
+}
+
 export interface SyncedMembers extends AsyncDisposable {
   readonly up: KubeClient
-  readonly members: Readonly<Record<string, { readonly client: KubeClient; readonly kubelet: SimulatedKubelet }>>
+  readonly members: Readonly<Record<string, PlayedMember>>
   /** Name of an upstream namespace in members. */
   readonly below: (namespace: string) => string
   /** Stops the syncer of a member, as if the member did not answer; the function that is returned starts it again. */
@@ -38,7 +45,7 @@ export async function startSyncedMembers(names: readonly string[]): Promise<Sync
   const up = await clientOf(upCluster.kubeconfig, stack)
   const informers = sharedInformers(asWildcard(up, 'acme'), { allClusters: true, log, signal: life.signal })
   const upstream = createUpstream({ informers, client: () => up, ids })
-  const members: Record<string, { client: KubeClient; kubelet: SimulatedKubelet }> = {}
+  const members: Record<string, PlayedMember> = {}
   const syncers = new Map<string, Syncer>()
   const start = (name: string, downstream: KubeClient): void =>
     void syncers.set(
@@ -57,6 +64,7 @@ export async function startSyncedMembers(names: readonly string[]): Promise<Sync
     const client = await clientOf(cluster.kubeconfig, stack)
     members[name] = {
       client,
+      kubeconfig: cluster.kubeconfig,
       kubelet: simulateKubelet(client, { subnet: `10.9${index}.0`, signal: life.signal }),
     }
     start(name, client)
