@@ -1,1 +1,2 @@
 export * from './go-text.ts'
+export * from './go-url.ts'

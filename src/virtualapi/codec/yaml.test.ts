@@ -15,6 +15,14 @@ describe('parseYamlBody', () => {
       c: { d: 'yes', e: true, f: '2024-01-01', g: '1:30', h: 511 },
     })
   })
+  it('reads numbers in the syntax of Go', () =>
+    expect(parse('a: 0o644\nb: 0b11\nc: 1_000\nd: 0X1f\ne: 1e400\n0o7: x\n').value).to.deep.equal({
+      ...{ a: 420, b: 3, c: 1000, d: 31, e: '1e400', 7: 'x' },
+    }))
+  it('keeps the key __proto__', () => {
+    const { value } = parse('a: {__proto__: {x: 1}}')
+    expect(JSON.stringify(value)).to.equal('{"a":{"__proto__":{"x":1}}}')
+  })
   it('reads JSON', () => expect(parse('{"a": {"b": []}}').value).to.deep.equal({ a: { b: [] } }))
   it('expands aliases and merge keys to copies', () => {
     const { value } = parse('a: &x {k: 1}\nb: *x\nc: {<<: *x, m: 2}\n')

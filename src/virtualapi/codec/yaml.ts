@@ -1,9 +1,10 @@
 // Parses YAML bodies to JSON values, with bounds against documents that grow when aliases are expanded.
-import { isScalar, Lexer, LineCounter, parseDocument, visit, type Document, type Tags } from 'yaml'
+import { isScalar, Lexer, LineCounter, parseDocument, visit, type Document } from 'yaml'
 import { goQuote } from '../../apimachinery/text/index.ts'
 import { defaultMaxJsonValues, parseJson, tooManyValues } from '../../apimachinery/json/index.ts'
-import { isJsonObject, type JsonValue, integerOfText } from '../../apimachinery/meta/index.ts'
+import type { JsonValue } from '../../apimachinery/meta/index.ts'
 import { badRequest, isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
+import { valueOfDocument } from './yaml-values.ts'
 
 export interface ParsedYaml {
   value: JsonValue
@@ -21,8 +22,6 @@ export interface YamlLimits {
 /** A character that is not printable by the YAML specification. */
 const notYaml = /[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u
 
-/** Bound on the expansion of aliases. */
-const maxAliasCount = 100
 /** Maximum number of values after aliases are expanded, as for JSON. */
 const maxValues = defaultMaxJsonValues
 /** Maximum number of values in a body that is YAML and not JSON: parsing it takes ten times as long, and no client sends large ones. */
@@ -31,20 +30,8 @@ const maxYamlValues = 30_000
 const maxTokens = 200_000
 const maxDuplicates = 100
 
-/**
- * YAML as the Go library of kube-apiserver reads it: version 1.1 (`yes` and `on` are booleans, `0777` is octal), but without
- * sexagesimal numbers and timestamps.
- */
-const goYaml = {
-  version: '1.1',
-  merge: true,
-  customTags: (tags: Tags) =>
-    tags.filter((tag) => typeof tag === 'string' || !(isForeign(tag.tag) || tag.format === 'TIME')),
-} as const
-
-function isForeign(tag: string): boolean {
-  return /:(timestamp|binary|omap|pairs|set)$/.test(tag)
-}
+/** Scalars stay texts here: what they mean is decided as in Go (yaml-scalars.ts). */
+const unresolved = { version: '1.1', schema: 'failsafe', merge: false } as const
 
 /**
  * Parses the first document of a YAML body. Throws RequestEntityTooLarge above `maxBytes`, `maxYamlValues` or `maxTokens`, and
@@ -65,13 +52,7 @@ export function parseYamlBody(
   const lineCounter = new LineCounter()
   let document: Document.Parsed
   try {
-    document = parseDocument(text, {
-      uniqueKeys: false,
-      lineCounter,
-      prettyErrors: false,
-      intAsBigInt: true,
-      ...goYaml,
-    })
+    document = parseDocument(text, { uniqueKeys: false, lineCounter, prettyErrors: false, ...unresolved })
   } catch (cause) {
     throw badRequest('error converting YAML to JSON: the document cannot be read', cause)
   }
@@ -81,24 +62,26 @@ export function parseYamlBody(
     const { line } = lineCounter.linePos(error.pos[0])
     throw badRequest(`error converting YAML to JSON: yaml: line ${String(line)}: ${error.message}`)
   }
+  const { yaml } = document.directives
+  if (yaml.explicit === true && yaml.version !== '1.1')
+    throw badRequest('error converting YAML to JSON: yaml: found incompatible YAML document')
   const duplicateFields = duplicatesOf(document, lineCounter)
-  if (mayOverflow.test(text)) keepTextOfInfinite(document)
-  let value: unknown
+  let value: JsonValue
   try {
-    value = document.toJS({ maxAliasCount })
+    value = valueOfDocument(document, { maxValues, maxText: maxBytes })
   } catch (cause) {
-    throw badRequest('error converting YAML to JSON: yaml: document contains excessive aliasing', cause)
+    throw badRequest(`error converting YAML to JSON: ${(cause as Error).message}`, cause)
   }
-  return { value: asJson(value, maxDepth), duplicateFields }
+  refuseDeepValue(value, maxDepth)
+  return { value, duplicateFields }
 }
 
 /** Parses the body as JSON, which is faster: most YAML bodies are JSON. Undefined if it is not, or has duplicate fields. */
 function tryJson(bytes: Uint8Array, text: string, limits: Required<YamlLimits>): JsonValue | undefined {
   if (!text.startsWith('{')) return undefined
   try {
-    const { value, duplicateFields, infinite, oddNumbers } = parseJson(bytes, limits)
-    if (duplicateFields.length > 0 || infinite !== undefined) return undefined
-    return oddNumbers ? asJson(value, limits.maxDepth) : value
+    const { value, duplicateFields } = parseJson(bytes, limits)
+    return duplicateFields.length === 0 ? value : undefined
   } catch (error) {
     if (isStatusError(error, 'RequestEntityTooLarge')) throw error
     return undefined
@@ -146,19 +129,6 @@ function tooDeep(maxDepth: number): Error {
   )
 }
 
-/** Digits or an exponent of a number that may be too large for a double. */
-const mayOverflow = /\d[eE]\+?\d{3}|\d{309}/
-
-/** A number that is too large for a double is a string to Go. */
-function keepTextOfInfinite(document: Document.Parsed): void {
-  visit(document, {
-    Scalar(_, scalar) {
-      if (typeof scalar.value !== 'number' || Number.isFinite(scalar.value)) return
-      if (scalar.source !== undefined && /\d/.test(scalar.source)) scalar.value = scalar.source
-    },
-  })
-}
-
 function duplicatesOf(document: Document.Parsed, lines: LineCounter): string[] {
   const duplicates: string[] = []
   visit(document, {
@@ -178,27 +148,9 @@ function duplicatesOf(document: Document.Parsed, lines: LineCounter): string[] {
   return duplicates
 }
 
-/** The decoded value as JSON; aliases become copies, so that no object is shared. */
-function asJson(value: unknown, maxDepth: number): JsonValue {
-  let count = 0
-  const copy = (from: unknown, depth: number): JsonValue => {
-    if (depth > maxDepth) throw tooDeep(maxDepth)
-    if (++count > maxValues)
-      throw badRequest('error converting YAML to JSON: yaml: document contains excessive aliasing')
-    if (from === null || from === undefined) return null
-    if (typeof from === 'string' || typeof from === 'boolean') return from
-    if (typeof from === 'bigint') return integerOfText(String(from))
-    if (typeof from === 'number') {
-      // Go converts the document to JSON, where a whole float is written as an integer.
-      if (Number.isInteger(from) && Math.abs(from) < 1e21) return integerOfText(String(from))
-      if (Number.isFinite(from)) return from
-      throw badRequest(
-        `error converting YAML to JSON: json: unsupported value: ${String(from).replace(/^(-?)Infinity$/, (_, sign) => `${sign === '-' ? '-' : '+'}Inf`)}`,
-      )
-    }
-    if (Array.isArray(from)) return from.map((item) => copy(item, depth + 1))
-    if (!isJsonObject(from)) throw badRequest(`error converting YAML to JSON: unsupported value of type ${typeof from}`)
-    return Object.fromEntries(Object.entries(from).map(([key, item]) => [key, copy(item, depth + 1)]))
-  }
-  return copy(value, 0)
+/** Throws 400 for values that nest too deep once aliases are expanded. */
+function refuseDeepValue(value: JsonValue, levels: number): void {
+  if (levels < 0) throw tooDeep(levels)
+  if (typeof value !== 'object' || value === null) return
+  for (const item of Array.isArray(value) ? value : Object.values(value)) refuseDeepValue(item, levels - 1)
 }

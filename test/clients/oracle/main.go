@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
+	_ "time/tzdata"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	netutils "k8s.io/utils/net"
@@ -39,7 +41,13 @@ var answers = map[string]func(args []string) any{
 	},
 }
 
-func message(check func() error) any {
+func message(check func() error) (answer any) {
+	// Some libraries crash.
+	defer func() {
+		if recover() != nil {
+			answer = "panic"
+		}
+	}()
 	if err := check(); err != nil {
 		return err.Error()
 	}

@@ -3,7 +3,16 @@ import { type FunctionDeclaration, type Implementation, member, overload } from 
 import { boolType, type CelType, listOf, mapOf, stringType, structType } from '../types/cel-type.ts'
 import { ArrayList, EntryMap } from '../values/collections.ts'
 import { CelError, CelObject, noSuchOverload, type Value } from '../values/value.ts'
-import { escapedPath, type GoUrl, hostname, parseRequestUri, parseUrl, port, printUrl, queryValues } from './go-url.ts'
+import {
+  escapedPath,
+  type GoUrl,
+  hostname,
+  parseRequestUri,
+  parseUrl,
+  port,
+  printUrl,
+  queryValues,
+} from '../../text/index.ts'
 
 const urlType = structType('kubernetes.URL')
 

@@ -7,7 +7,7 @@ import type { KindRules } from './kind-rules.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { invalidInternal } from '../../resources/typed/internal-form.ts'
 import { nonNegative, requiredOneOf } from '../validation/values.ts'
-import { scheduleError } from './cron-schedule.ts'
+import { locationError, scheduleError } from './cron-schedule.ts'
 import { jobSpecCauses } from './job-validation.ts'
 import { jobSpecWarnings } from '../warnings/job-warnings.ts'
 import { isSameSpec, podOwnerNameWarnings } from '../warnings/pod-warnings.ts'
@@ -87,19 +87,17 @@ function zoneCauses(path: string, zone: string): StatusCause[] {
   const unknown = [fieldInvalid(path, zone, `unknown time zone ${zone}`)]
   const odd = (part: string): boolean => part === '.' || part === '..' || part.startsWith('-') || !zonePart.test(part)
   if (zone.split('/').some(odd)) return unknown
-  if (zone.toLowerCase() === 'local')
-    return [
-      fieldInvalid(path, zone, 'timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones'),
-      ...(zone === 'Local' ? [] : unknown),
-    ]
-  return isTimeZone(zone) ? [] : unknown
-}
-
-function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name })
-    return true
-  } catch {
-    return false
-  }
+  const wrong = locationError(zone)
+  return [
+    ...(zone.toLowerCase() === 'local'
+      ? [
+          fieldInvalid(
+            path,
+            zone,
+            'timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones',
+          ),
+        ]
+      : []),
+    ...(wrong === undefined ? [] : [fieldInvalid(path, zone, wrong)]),
+  ]
 }

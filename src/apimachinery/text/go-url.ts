@@ -1,5 +1,6 @@
 // URLs as Go's net/url reads and prints them.
-import { goQuote } from '../../text/index.ts'
+import { isIP } from 'node:net'
+import { goQuote } from './go-text.ts'
 
 export interface GoUrl {
   readonly scheme: string
@@ -81,17 +82,28 @@ function parseAuthority(text: string, shown: string): { user: string | undefined
 }
 
 function parseHost(host: string, shown: string): string {
-  if (host.startsWith('[')) {
-    const end = host.lastIndexOf(']')
-    if (end < 0) throw failure(shown, "missing ']' in host")
-    const port = host.slice(end + 1)
-    if (!/^(?::\d*)?$/.test(port)) throw failure(shown, `invalid port ${goQuote(port)} after host`)
-    return unescape(host, 'host', shown)
-  }
+  const open = host.lastIndexOf('[')
+  if (open > 0) throw failure(shown, 'invalid IP-literal')
+  if (open === 0) return parseLiteral(host, shown)
   const colon = host.lastIndexOf(':')
   if (colon >= 0 && !/^:\d*$/.test(host.slice(colon)))
     throw failure(shown, `invalid port ${goQuote(host.slice(colon))} after host`)
   return unescape(host, 'host', shown)
+}
+
+/** Only an IPv6 address may be in brackets (RFC 3986), with a zone or without. */
+function parseLiteral(host: string, shown: string): string {
+  const end = host.lastIndexOf(']')
+  if (end < 0) throw failure(shown, "missing ']' in host")
+  const after = host.slice(end + 1)
+  if (!/^(?::\d*)?$/.test(after)) throw failure(shown, `invalid port ${goQuote(after)} after host`)
+  const unescaped = unescape(host, 'host', shown)
+  const address = unescaped.slice(1, unescaped.lastIndexOf(']'))
+  const [ip = '', ...zone] = address.split('%')
+  if (isIP(ip) === 4) throw failure(shown, 'invalid IP-literal')
+  if (isIP(ip) !== 6 || (address.includes('%') && zone.join('%') === ''))
+    throw failure(shown, `invalid host: ParseAddr(${goQuote(address)}): unable to parse IP`)
+  return unescaped
 }
 
 type Part = 'path' | 'host' | 'user' | 'query' | 'fragment'
