@@ -145,6 +145,7 @@ export function defineStory(title: string, install: (clusters: Lab) => Promise<I
         'web.shop.svc',
         'web.shop.svc.cluster.local',
         'web.shop.svc.cluster.local.',
+        'kube-dns.kube-system.svc.cluster.local',
       ])
         await asAlice([
           'exec',
@@ -154,9 +155,19 @@ export function defineStory(title: string, install: (clusters: Lab) => Promise<I
           '--',
           '/agnhost',
           'connect',
-          `${name}:80`,
+          name.startsWith('kube-dns') ? `${name}:53` : `${name}:80`,
           '--timeout=5s',
         ])
+    })
+
+    it('shows the nodes that its pods name, and refuses to change them', async () => {
+      const named = await asAlice(['get', 'pods', '-n', 'shop', '-o', 'jsonpath={.items[*].spec.nodeName}'])
+      const nodes = await asAlice(['get', 'nodes', '-o', 'jsonpath={.items[*].metadata.name}'])
+      expect(nodes.stdout.split(' ').sort()).to.deep.equal([...new Set(named.stdout.split(' '))].sort())
+      expect((await asAlice(['get', 'nodes', '--no-headers'])).stdout).to.match(/ Ready +<none> .* v1[.]/)
+      const [node = ''] = nodes.stdout.split(' ')
+      const refused = await asAlice(['cordon', node], { expectCode: 'any' })
+      expect(refused.stderr).to.contain('it cannot be changed here')
     })
 
     it("gives bob objects of the same names that are unaffected by alice's", async () => {

@@ -240,6 +240,26 @@ describe('admission of placement', () => {
         )
       }
     })
+    it('warns of workloads that have a target of their own when the namespace gets another one', async () => {
+      rules = []
+      withNetworks({ east: 'None', west: 'None' })
+      const namespace = `apart-${count}`
+      await told({ from: ['east'], to: 'east', move: true, dryRun: false })
+      const change = (clusters: string) => ({
+        subresource: '',
+        change: (): KubeObject => object('Namespace', namespace, {}, { 'kcp.dev/clusters': clusters }),
+      })
+      for (const [clusters, expected] of [
+        ['east', 0],
+        ['west', 1],
+      ] as const) {
+        const { target: of, warnings } = target('namespaces')
+        await registry.update(of, namespace, change(clusters))
+        expect(apart(warnings)).to.have.length(expected)
+        if (expected > 0)
+          expect(warnings[0]).to.contain('pods of Deployment "web" in "east"').and.contain('have a target of their own')
+      }
+    })
     it('is silent about a change of anything else', async () => {
       rules = []
       withNetworks({ east: 'None', west: 'None' })
