@@ -57,13 +57,17 @@ function clusterKnown(context: TriggerContext, cluster: string): void {
   }
 }
 
-/** What the operator said of its pods and EndpointSlices while it was lost is replaced by what the member says. */
+/** What the operator said of its pods, nodes and EndpointSlices while it was lost is replaced by what the member says. */
 function memberReturned(context: TriggerContext): void {
   for (const resource of ['pods', 'endpointslices'] as const)
     for (const key of context.caches[resource].store.keys()) {
       const after = context.caches[resource].store.get(key)
       if (after !== undefined) downstreamChanged(context, resource, { key, before: after, after })
     }
+  for (const key of context.upstream.nodes.store.keys()) {
+    const after = context.upstream.nodes.store.get(key)
+    if (after !== undefined) shownNodeChanged(context, { key, before: after, after })
+  }
 }
 
 function clusterGone(context: TriggerContext, id: string): void {

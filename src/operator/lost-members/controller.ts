@@ -1,4 +1,4 @@
-// Says of the pods and EndpointSlices of a lost member that they are not ready. When the member answers again, its syncer writes
+// Says of the pods, nodes and EndpointSlices of a lost member that they are not ready. When the member answers again, its syncer writes
 // what it reports. Independent of syncers, because none starts while the member is away.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { tolerate } from '../../apimachinery/status/index.ts'
@@ -8,11 +8,12 @@ import { isLostMember, memberAnnotation, memberClusters, type MemberCluster } fr
 import { createKeyQueue, runController } from '../../reconcile/index.ts'
 import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
 import { untilOne } from '../framework/until-one.ts'
-import { podNotReady, sliceNotReady } from './not-ready.ts'
+import { nodeUnknown, podNotReady, sliceNotReady } from './not-ready.ts'
 
 const gvrs = {
   pods: { group: '', version: 'v1', resource: 'pods' },
   endpointslices: { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices' },
+  nodes: { group: '', version: 'v1', resource: 'nodes' },
 } as const
 type Resource = keyof typeof gvrs
 const services = { group: '', version: 'v1', resource: 'services' } as const
@@ -38,6 +39,7 @@ async function run(
   const objects: Record<Resource, Informer<KubeObject>> = {
     pods: tenantInformers.of(gvrs.pods),
     endpointslices: tenantInformers.of(gvrs.endpointslices),
+    nodes: tenantInformers.of(gvrs.nodes),
   }
   const ofServices = tenantInformers.of<KubeObject>(services)
   const all = [members, ofServices, ...Object.values(objects)]
@@ -80,14 +82,19 @@ async function run(
     const member = memberOf(object)
     if (object === undefined || member === undefined || !lost.has(member)) return
     const { cluster = '', namespace = '', name } = parseKey(key)
-    const isPod = resource === 'pods'
-    if (!isPod && isAlwaysReady(cluster, object)) return
-    const patch = isPod ? podNotReady(object, member, timestamp(clock.now())) : sliceNotReady(object)
+    const isSlice = resource === 'endpointslices'
+    if (isSlice && isAlwaysReady(cluster, object)) return
+    const now = timestamp(clock.now())
+    const patch = isSlice
+      ? sliceNotReady(object)
+      : resource === 'pods'
+        ? podNotReady(object, member, now)
+        : nodeUnknown(object, member, now)
     if (patch === undefined) return
-    const options = { ...(isPod && { subresource: 'status' }), signal: life }
+    const options = { ...(!isSlice && { subresource: 'status' }), signal: life }
     // Conflict: it has changed, and that change causes the next visit.
     await virtual(`/clusters/${cluster}`)
-      .patch(gvrs[resource], { namespace, name }, 'merge', patch, options)
+      .patch(gvrs[resource], { ...(namespace && { namespace }), name }, 'merge', patch, options)
       .catch(tolerate('NotFound', 'Conflict'))
   }
   await runController({ name: 'lost-members', queue, workers, reconcile, log, signal })

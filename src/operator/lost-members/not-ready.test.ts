@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { podNotReady, sliceNotReady } from './not-ready.ts'
+import { nodeUnknown, podNotReady, sliceNotReady } from './not-ready.ts'
 
 const now = '2026-01-01T00:00:00Z'
 const pod = (ready: string) => ({
@@ -43,6 +43,13 @@ describe('what is said of a lost member', () => {
   it('says nothing of a pod that is not Ready, or has not reported yet', () => {
     expect(podNotReady(pod('False'), 'east', now)).to.equal(undefined)
     expect(podNotReady({ ...pod('True'), status: {} }, 'east', now)).to.equal(undefined)
+  })
+
+  it('says of a node that its state is not known', () => {
+    const node = { ...pod('False'), kind: 'Node' }
+    const said = nodeUnknown(node, 'east', now)
+    expect(said).to.have.nested.include({ 'status.conditions[1].status': 'Unknown', 'metadata.resourceVersion': '7' })
+    expect(nodeUnknown({ ...node, ...said, metadata: node.metadata }, 'east', now)).to.equal(undefined)
   })
 
   it('makes endpoints not ready, also those that do not say', () => {

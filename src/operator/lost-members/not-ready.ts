@@ -1,4 +1,4 @@
-// What is said of pods and EndpointSlices whose member is lost, as Kubernetes' node lifecycle controller does for a node that does
+// What is said of pods, nodes and EndpointSlices whose member is lost, as Kubernetes' node lifecycle controller does for a node that does
 // not answer: nothing is known to be Ready there. Pure.
 import type { Condition, KubeObject } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
@@ -25,6 +25,21 @@ export function podNotReady(pod: CachedObject, member: string, now: string): obj
   }
   const changed = conditions.map((one) => (isReadyTrue(one) ? { ...one, ...lost } : one))
   const { uid, resourceVersion } = pod.metadata
+  return { metadata: { uid, resourceVersion }, status: { conditions: changed } }
+}
+
+/** The patch (merge, of the status) that says of a node that its state is not known; undefined if that is said already. */
+export function nodeUnknown(node: CachedObject, member: string, now: string): object | undefined {
+  const { conditions = [] } = (node['status'] ?? {}) as { conditions?: readonly Condition[] }
+  if (!conditions.some(({ type, status }) => type === 'Ready' && status !== 'Unknown')) return undefined
+  const lost = {
+    status: 'Unknown',
+    reason: 'NodeStatusUnknown',
+    message: `member cluster "${member}", to which the node belongs, does not answer`,
+    lastTransitionTime: now,
+  }
+  const changed = conditions.map((one) => (one.type === 'Ready' ? { ...one, ...lost } : one))
+  const { uid, resourceVersion } = node.metadata
   return { metadata: { uid, resourceVersion }, status: { conditions: changed } }
 }
 
