@@ -1,5 +1,6 @@
 // The program: flags in, exit codes out. Everything else is wired by a role.
 import { Command } from 'commander'
+import { makeProtoAPlainKey } from '../apimachinery/meta/index.ts'
 import { programVersion } from '../telemetry/index.ts'
 import { apiserverCommand } from './commands/apiserver.ts'
 import { diagnoseCommand } from './commands/diagnose.ts'
@@ -14,6 +15,9 @@ import { placementCommand } from './commands/placement-explain.ts'
 import { startCommand } from './commands/start.ts'
 import { unregisterCommand } from './commands/unregister.ts'
 import { messageOf } from './process/exit-error.ts'
+
+// Tenants' objects have maps with any keys.
+makeProtoAPlainKey()
 
 const program = new Command('kcp')
   .description('logical clusters for many tenants, whose workloads run transparently on many member clusters')

@@ -67,6 +67,14 @@ export function fieldOf(object: Readonly<JsonObject>, key: string): JsonValue | 
   return Object.hasOwn(object, key) ? object[key] : undefined
 }
 
+/**
+ * Makes `__proto__` a key like any other in this thread, as in JSON. For programs, which call it before they read data: a library
+ * must not change the objects of others.
+ */
+export function makeProtoAPlainKey(): void {
+  Reflect.deleteProperty(Object.prototype, '__proto__')
+}
+
 /** Sets a field. `__proto__` becomes a plain key, as in JSON.parse. */
 export function putField(object: JsonObject, key: string, value: JsonValue): void {
   if (key !== '__proto__') object[key] = value

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { getPriority, setPriority } from 'node:os'
 import { LRUCache } from 'lru-cache'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import { makeProtoAPlainKey, type ClusterId } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import { abortable } from '../../async/index.ts'
 import { EgressError } from '../../egress/index.ts'
@@ -45,6 +45,8 @@ const maxCached = 20
 
 const port = parentPort
 if (!port) throw new Error('this file runs as a worker thread')
+// Tenants' objects have maps with any keys.
+makeProtoAPlainKey()
 const { hasRoot, answered, answers, progress } = workerData as WorkerSettings
 try {
   // On Linux, pid 0 means the calling thread only.

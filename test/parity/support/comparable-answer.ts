@@ -1,6 +1,6 @@
 // Removes server-specific values from an answer: uids, revisions, current times, generated names and allocated
 // addresses.
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/apimachinery/meta/index.ts'
+import { isJsonObject, putField, type JsonObject, type JsonValue } from '../../../src/apimachinery/meta/index.ts'
 
 export interface Answer {
   readonly status: number
@@ -54,7 +54,7 @@ function maskObject(value: JsonObject): JsonObject {
       continue
     }
     const masked = withoutPlacement(mask(member, name), name)
-    if (masked !== undefined) result[name] = masked
+    if (masked !== undefined) putField(result, name, masked)
   }
   maskGeneratedName(result)
   if (result['kind'] === 'Service') maskAllocated(result['spec'] ?? null)

@@ -7,6 +7,7 @@ import {
   type KubeObject,
   isExactInteger,
   isJsonNumber,
+  putField,
   type Int64,
 } from '../../../apimachinery/meta/index.ts'
 import { parseApiVersion } from '../../../apimachinery/meta/index.ts'
@@ -133,8 +134,8 @@ function decodeMember(struct: StructType, member: Member, raw: JsonValue, path: 
   if (container === 'list') return decodeList(struct, member, raw, path)
   if (!isJsonObject(raw)) throw mismatch(struct, member, raw, path, { whole: true })
   const result: JsonObject = {}
-  for (const [key, value] of Object.entries(raw))
-    result[key] =
+  for (const [key, value] of Object.entries(raw)) {
+    const item =
       container === 'mapOfLists'
         ? value === null
           ? null
@@ -142,6 +143,8 @@ function decodeMember(struct: StructType, member: Member, raw: JsonValue, path: 
         : value === null
           ? zeroItem(member)
           : inResourceList(member, decodeValue(struct, member, value, path))
+    putField(result, key, item)
+  }
   return result
 }
 
