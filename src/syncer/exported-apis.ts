@@ -78,6 +78,7 @@ class Exported implements ExportedApis {
       gvr: definitionsGvr,
       labelSelector: exportedFromLabel,
       allClusters: true,
+      storedOnly: true,
       transform: withoutManagedFields,
       backoff,
       log: context.log,
@@ -266,7 +267,12 @@ class Exported implements ExportedApis {
     const { upstream, downstream, log } = this.#context
     const gvr = { ...this.#apiOf(name), version }
     const common = { gvr, transform: withoutManagedFields<KubeObject>, backoff, log, signal: this.#life.signal }
-    const objects = createInformer<KubeObject>({ ...common, client: upstream.client('*'), allClusters: true })
+    const objects = createInformer<KubeObject>({
+      ...common,
+      client: upstream.client('*'),
+      allClusters: true,
+      storedOnly: true,
+    })
     const copies = createInformer<KubeObject>({ ...common, client: downstream, labelSelector: `${managedLabel}=true` })
     const groups = new ObjectIndex(objects, (key) => [namespaceKeyOf(key), clusterInKey(key)])
     const copyGroups = new ObjectIndex(copies, (key, copy) => {

@@ -300,6 +300,12 @@ describe('the hub', function () {
     expect(hub.usage().clusters).to.equal(1)
     const some = await hub.listAll({ resource: 'configmaps' }, ids.slice(2), { signal })
     expect(some.entries.map(({ key }) => key.cluster)).to.deep.equal(ids.slice(2).sort())
+    const stored = await hub.listStored({ resource: 'configmaps' }, { signal })
+    const ours = stored.entries.filter(({ key }) => ids.includes(key.cluster))
+    expect(ours.map(({ key }) => key.cluster)).to.deep.equal(ids.toSorted())
+    // Nobody wrote a role; one was deleted.
+    const roles = await hub.listStored({ resource: 'clusterroles' }, { signal })
+    expect(roles.entries.filter(({ key }) => ids.includes(key.cluster))).to.deep.equal([])
     const follower = new Follower([])
     const reading = follower.read(
       await hub.watchAll({ resource: 'configmaps' }, { since: some.revision, signal: follower.signal }),

@@ -43,6 +43,28 @@ describe('a list over all logical clusters in pages', function () {
     expect(second.page.metadata.continue).to.equal(undefined)
   })
 
+  it('lists written objects alone for storedOnly, in pages too, and the base layer as well without it', async () => {
+    const namesAt = async (query: string): Promise<string[]> => {
+      const names: string[] = []
+      for (let token = ''; ;) {
+        const { status, json } = await instance.admin.http.request(
+          'GET',
+          `/clusters/*/api/v1/configmaps?limit=1${query}${token}`,
+        )
+        expect(status).to.equal(200)
+        const page = json() as unknown as Page
+        names.push(...namesOf(page))
+        if (page.metadata.continue === undefined) return names
+        token = `&continue=${encodeURIComponent(page.metadata.continue)}`
+      }
+    }
+    const written = (await namesAt('&storedOnly=true')).filter((name) => name !== 'kube-root-ca.crt')
+    expect(written).to.deep.equal(['a', 'b', 'a', 'b'])
+    expect(await namesAt('')).to.include('kube-root-ca.crt')
+    const { json } = await instance.admin.http.request('GET', '/clusters/*/api/v1/serviceaccounts?storedOnly=true')
+    expect((json() as unknown as Page).items).to.deep.equal([])
+  })
+
   it('shows the state of its first page, also of an object that was deleted since', async () => {
     const first = await ask('&limit=2')
     for (const { kubectl } of tenants) await kubectl(['delete', 'configmap', 'b'])

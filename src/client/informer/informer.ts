@@ -21,6 +21,8 @@ export interface InformerOptions<T extends KubeObject> {
   readonly fieldSelector?: string
   /** The client's base path is `/clusters/*`: keys begin with the logical cluster. Default false. */
   readonly allClusters?: boolean
+  /** The list leaves out the objects that every logical cluster has and nobody has written. Default false. */
+  readonly storedOnly?: boolean
   readonly metadataOnly?: boolean
   /** Returns what is kept of an object; may change its argument. Name, namespace, uid and resourceVersion must stay. */
   readonly transform?: (object: T) => T
@@ -134,9 +136,9 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { client, gvr } = this.#options
+    const { client, gvr, storedOnly = false } = this.#options
     this.#mustList = false
-    const list = await client.list<T>(gvr, { ...this.#scope(), signal })
+    const list = await client.list<T>(gvr, { ...this.#scope(), ...(storedOnly && { storedOnly }), signal })
     const objects = new Map<string, DeepReadonly<T>>()
     for (const item of list.items) this.#accept(item, (key, object) => void objects.set(key, object))
     this.#resourceVersion = list.metadata.resourceVersion

@@ -15,7 +15,10 @@ export interface SharedInformers {
 }
 
 export interface SharedInformersOptions {
-  /** The base path of the client is `/clusters/*`: keys begin with the logical cluster. Default false. */
+  /**
+   * The base path of the client is `/clusters/*`: keys begin with the logical cluster, and only written objects are listed.
+   * Default false.
+   */
   readonly allClusters?: boolean
   readonly log: Logger
   readonly signal: AbortSignal
@@ -38,7 +41,8 @@ export function sharedInformers(
     let informer = informers.get(key)
     if (informer === undefined) {
       const scope = namespace === undefined ? {} : { namespace }
-      informer = createInformer({ client, gvr, ...scope, allClusters, transform: withoutManagedFields, log, signal })
+      const kept = { storedOnly: allClusters, transform: withoutManagedFields }
+      informer = createInformer({ client, gvr, ...scope, allClusters, ...kept, log, signal })
       informers.set(key, informer)
     }
     // A resource has one type, which the caller names.

@@ -19,6 +19,8 @@ export interface ListOptions extends Waiting {
   readonly continue?: string
   /** Asks for apiVersion, kind and metadata only (PartialObjectMetadata). */
   readonly metadataOnly?: boolean
+  /** Over `/clusters/*`: without the objects that every logical cluster has from the beginning and that nobody has written. */
+  readonly storedOnly?: boolean
 }
 export interface WatchOptions extends Waiting {
   readonly namespace?: string

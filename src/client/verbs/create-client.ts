@@ -129,6 +129,7 @@ class Client implements KubeClient {
   async #page<T extends KubeObject>(gvr: GroupVersionResource, options: ListOptions): Promise<KubeList<T>> {
     const query = selection(options)
     if (options.limit !== undefined) query.set('limit', String(options.limit))
+    if (options.storedOnly) query.set('storedOnly', 'true')
     if (options.continue) query.set('continue', options.continue)
     if (options.resourceVersion !== undefined && options.resourceVersion !== '') {
       query.set('resourceVersion', options.resourceVersion)

@@ -223,6 +223,15 @@ class MemoryHub implements Hub, HubCore {
     return { entries, revision: list.revision }
   }
 
+  async listStored(scope: WatchScope, { signal }: Waiting): Promise<{ entries: readonly Entry[]; revision: Revision }> {
+    if (this.#failure) throw this.#failure
+    const { items, revision } = await this.store.list(scope, { signal })
+    const written = items.filter(({ key, value }) => !this.#ended.has(key.cluster) && !isTombstone(value))
+    const byCluster = [...Map.groupBy(written, ({ key }) => key.cluster)].sort(([a], [b]) => (a < b ? -1 : 1))
+    const entries = byCluster.flatMap(([, objects]) => objects.map((object) => this.#entry(object)))
+    return { entries, revision }
+  }
+
   async watchAll(scope: WatchScope, { since, signal }: { since: Revision; signal: AbortSignal }): Promise<HubWatch> {
     if (this.#failure) throw this.#failure
     // Every step after this revision is in memory; of what happened before it the store knows the final states.

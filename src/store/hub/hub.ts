@@ -222,6 +222,8 @@ export interface Hub extends AsyncDisposable {
     clusters: Iterable<ClusterId>,
     options: Waiting,
   ): Promise<{ entries: readonly Entry[]; revision: Revision }>
+  /** Lists the written objects of one resource over all logical clusters: without the base layer, and without visiting each cluster. */
+  listStored(scope: WatchScope, options: Waiting): Promise<{ entries: readonly Entry[]; revision: Revision }>
   /** Watches one resource over all logical clusters without loading them; opens and ends like a watch of one. */
   watchAll(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch>
   /**

@@ -1,6 +1,7 @@
 // `/clusters/*`: list and watch of one resource over all logical clusters. Read only. The annotation
 // `kcp.dev/logical-cluster` of every object names its logical cluster.
-import { groupResourceText, type Revision } from '../../apimachinery/meta/index.ts'
+import { isTrue } from '../request/parse-request.ts'
+import { groupResourceText, type ClusterId, type Revision } from '../../apimachinery/meta/index.ts'
 import { forbidden, methodNotAllowed, pathNotFound } from '../../apimachinery/status/index.ts'
 import { logicalClusterAnnotation } from '../../client/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
@@ -27,6 +28,12 @@ import {
 } from './read-position.ts'
 import { selectionOf, type Selection } from './selection.ts'
 import { waitForWatchRevision, openWatch, watchAnswer, watchOptions } from './watch.ts'
+
+/**
+ * Query parameter of lists over all logical clusters: `true` leaves out the base layer, so that a logical cluster without written objects
+ * costs nothing. Controllers of the installation set it: of a logical cluster created after their list they do not see the base layer either.
+ */
+const storedOnly = 'storedOnly'
 
 export async function allClusters(exchange: Exchange, parts: EndpointParts, request: ResourceTarget): Promise<Answer> {
   const { verb } = exchange.info
@@ -91,6 +98,7 @@ async function listAll(
       request.namespace,
       query.get('labelSelector'),
       query.get('fieldSelector'),
+      query.get(storedOnly),
       token,
     ])
   const kept = position.at === undefined ? undefined : unfinishedLists.take(nameOf(options.token))
@@ -131,12 +139,13 @@ async function readRest(
   { request, definition, selection, position }: Reading,
 ): Promise<{ readonly entries: readonly Entry[]; readonly revision: Revision }> {
   const { signal } = exchange
-  const clusters = [...directory.all()].map(({ id }) => id).sort()
   const scope = {
     resource: definition.storageKey,
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
-  const { entries, revision } = await hub.listAll(scope, clusters, { signal })
+  const { entries, revision } = isTrue(exchange.info.query.get(storedOnly))
+    ? await hub.listStored(scope, { signal })
+    : await hub.listAll(scope, idsOf(directory), { signal })
   // An older state can be answered only if nothing of this resource has changed since: no history is kept over all clusters.
   if (position.at !== undefined && position.at < revision) {
     await hub.reached(revision, { signal })
@@ -152,6 +161,10 @@ async function readRest(
     if (i + matchesPerTurn < rest.length) await exchange.turn()
   }
   return { entries: found, revision: position.at ?? revision }
+}
+
+function idsOf(directory: ClusterDirectory): ClusterId[] {
+  return Array.from(directory.all(), ({ id }) => id).sort()
 }
 
 function clusterKeyText({ key }: Entry): string {
@@ -177,8 +190,9 @@ async function watchAll(
     resource: definition.storageKey,
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
-  const clusters = [...directory.all()].map(({ id }) => id).sort()
-  const state = options.sendInitialEvents ? await hub.listAll(scope, clusters, { signal: exchange.signal }) : undefined
+  const state = options.sendInitialEvents
+    ? await hub.listAll(scope, idsOf(directory), { signal: exchange.signal })
+    : undefined
   const since = state?.revision ?? (options.since === 0 ? hub.revision() : options.since)
   const watch = await openWatch(() => hub.watchAll(scope, { since, signal: exchange.signal }))
   const form = { definition, selection, view, entryBytes: view.annotate }

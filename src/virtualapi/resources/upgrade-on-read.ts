@@ -1,8 +1,9 @@
 // Brings a stored custom resource in line with today's definition when it is read: adds defaults that the definition
 // got since the object was written, and drops fields that it lost.
-import type { JsonObject } from '../../apimachinery/meta/index.ts'
+import { parseJsonText } from '../../apimachinery/json/index.ts'
+import type { JsonObject, KubeObject } from '../../apimachinery/meta/index.ts'
 import { applyDefaults, pruneUnknown, type SchemaNode } from '../../apimachinery/schema/index.ts'
-import { decodeObject, layOut } from './object-bytes.ts'
+import { asBuffer, layOut } from './object-bytes.ts'
 
 /** What defaults may add to an object that was stored without them: a list can have a million such objects. */
 const maxAddedBytes = 16 * 1024
@@ -52,8 +53,8 @@ function completed(
   storageSchema: SchemaNode,
   { shownAs, stored }: Pick<Reading, 'stored'> & { readonly shownAs: SchemaNode },
 ): Uint8Array {
-  const object = decodeObject(bytes)
-  const before = layOut(object)
+  const before = asBuffer(bytes).toString()
+  const object = parseJsonText(before) as unknown as KubeObject
   const json = object as unknown as JsonObject
   // A version that is no longer listed has no schema. As the storage version, its objects can still be read.
   const schema = stored?.schemas.get(object.apiVersion) ?? storageSchema
