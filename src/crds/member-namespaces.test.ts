@@ -24,13 +24,20 @@ describe('the name of a namespace in a member', () => {
       { numRuns: 2000 },
     )
   })
-  it('differs for all namespaces, also those that begin alike', () => {
-    const begin = 'a'.repeat(52)
+  it('differs for long namespaces that differ in length, in the first 25 or in the last 26 characters', () => {
+    const keyOf = (namespace: string): string => `${namespace.length} ${namespace.slice(0, 25)} ${namespace.slice(-26)}`
     fc.assert(
-      fc.property(fc.uniqueArray(fc.tuple(fc.boolean(), namespaces), { selector: ([, one]) => one }), (some) => {
-        const all = new Set(some.map(([alike, one]) => (alike ? `${begin}${one}`.slice(0, 63) : one)))
-        expect(new Set([...all].map((one) => downstreamNamespace(id, one))).size).to.equal(all.size)
+      fc.property(fc.uniqueArray(fc.tuple(fc.nat(10), namespaces, namespaces), { maxLength: 30 }), (some) => {
+        const all = new Set(some.map(([more, begin, end]) => long(begin, end, 53 + more)))
+        const keys = new Set([...all].map(keyOf))
+        expect(new Set([...all].map((one) => downstreamNamespace(id, one))).size).to.equal(keys.size)
       }),
     )
+    const lengths = Array.from({ length: 63 }, (_, index) => 'a'.repeat(index + 1))
+    expect(new Set(lengths.map((one) => downstreamNamespace(id, one))).size).to.equal(63)
   })
 })
+
+function long(begin: string, end: string, length: number): string {
+  return `${begin}${'a'.repeat(63)}`.slice(0, length - Math.min(26, end.length)) + end.slice(-26)
+}

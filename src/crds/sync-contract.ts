@@ -369,15 +369,29 @@ const clusterIdLength = 10
 
 /** Most characters of a namespace that follow the id in the name of the namespace in a member, which has at most 63. */
 const maxSuffixLength = 63 - (clusterIdLength + 1)
-const suffixHashLength = 10
+
+/** How a namespace of one length, which is too long for members, is shortened: what is kept of both ends, and what stands between. */
+export interface Shortening {
+  readonly begin: number
+  readonly omitted: number
+  readonly end: number
+  readonly mark: string
+}
+
+/** For each length of 53 to 63 characters. The nameserver shortens names in the same way, by regular expressions. */
+export const shortenings: readonly Shortening[] = Array.from('0123456789x', (mark, index) => {
+  const begin = 25
+  const end = maxSuffixLength - begin - mark.length
+  return { begin, omitted: maxSuffixLength + 1 + index - begin - end, end, mark }
+})
 
 /**
- * What follows the id in the name of a namespace in a member: the upstream name, or if it is too long for that, its beginning and
- * its hash.
+ * What follows the id in the name of a namespace in a member: the upstream name, or if it is too long for that, its beginning and its
+ * end. Two long names may be shortened to one: then the second namespace is refused.
  */
 export function namespaceSuffix(namespace: string): string {
-  if (namespace.length <= maxSuffixLength) return namespace
-  return `${namespace.slice(0, maxSuffixLength - suffixHashLength - 1)}-${shortHash(`kcp.dev/namespace/${namespace}`)}`
+  const how = shortenings[namespace.length - maxSuffixLength - 1]
+  return how === undefined ? namespace : `${namespace.slice(0, how.begin)}${how.mark}${namespace.slice(-how.end)}`
 }
 
 /** The namespace in a member for a namespace of a logical cluster: `ID-NAMESPACE`, with namespaceSuffix. */
@@ -386,8 +400,8 @@ export function downstreamNamespace(id: ClusterId, namespace: string): string {
 }
 
 /**
- * The reverse of downstreamNamespace; undefined for a namespace that is not of that form. `suffix` is the upstream namespace, unless
- * `isShortened`: then the locator of the namespace has its name.
+ * The reverse of downstreamNamespace; undefined for a namespace that is not of that form. `suffix` is the upstream namespace. If it may be
+ * shortened (`isShortened`), the locator of the namespace has the name.
  */
 export function parseDownstreamNamespace(
   name: string,
@@ -395,7 +409,7 @@ export function parseDownstreamNamespace(
   const clusterId = tryClusterId(name.slice(0, clusterIdLength))
   if (clusterId === undefined || name[clusterIdLength] !== '-') return undefined
   const suffix = name.slice(clusterIdLength + 1)
-  return { clusterId, suffix, isShortened: suffix.length === maxSuffixLength && /-[a-z][a-z2-7]{9}$/.test(suffix) }
+  return { clusterId, suffix, isShortened: suffix.length === maxSuffixLength }
 }
 
 /**
@@ -403,13 +417,8 @@ export function parseDownstreamNamespace(
  * Tokens of pods in the member have the audience `CLUSTERID.MEMBERID`.
  */
 export function memberIdOf(kubeSystemUid: string): string {
-  return shortHash(`kcp.dev/membercluster/${kubeSystemUid}`)
-}
-
-/** 50 bits of SHA-256 in base32, beginning with a letter. */
-function shortHash(text: string): string {
   const letters = 'abcdefghijklmnopqrstuvwxyz234567'
-  const digest = createHash('sha256').update(text).digest()
+  const digest = createHash('sha256').update(`kcp.dev/membercluster/${kubeSystemUid}`).digest()
   let id = letters[(digest[0] ?? 0) % 26] ?? 'a'
   for (let i = 1; i < 10; i++) id += letters[(digest[i] ?? 0) & 31] ?? 'a'
   return id

@@ -11,7 +11,14 @@
 // Exported Services have names in `clusterset.local` besides. A second Service, whose name has a prefix, exists while a Service is
 // exported; names of the cluster set lead to it. `web-0.west.db.shop.svc.clusterset.local` is a pod in member `west`: in that member the exported
 // Service itself knows its hostname, elsewhere the second one has it as `web-0--west`.
-import { clusterSetPrefix, clusterSetZone, memberParts, systemNamespace } from '../../crds/index.ts'
+import {
+  clusterSetPrefix,
+  clusterSetZone,
+  memberParts,
+  shortenings,
+  systemNamespace,
+  type Shortening,
+} from '../../crds/index.ts'
 import type { SyncerAddress } from './nameserver-objects.ts'
 
 /** The top-level domain of names with an id. Never forwarded. */
@@ -67,6 +74,7 @@ ${tenantZone}:${port} {
     ${clusterSetNames(memberName)
       .map(([match, target]) => relativeName(match, target))
       .join('\n    ')}
+    ${shortenings.map(relativeLongName).join('\n    ')}
     rewrite stop {
         name regex ^(.+)[.](${label})[.]svc[.]cluster[.]local[.](${id})[.]${tenantZone}[.]$ {1}.{3}-{2}.svc.${tenantZone}. answer auto
     }
@@ -117,6 +125,7 @@ cluster.local:${port} ${clusterSetZone}:${port} {
         answer "{{ .Name }} 5 IN CNAME {{ .Group.port }}${ownService}"
         fallthrough
     }
+    ${shortenings.map(absoluteLongName).join('\n    ')}
     template ANY ANY cluster.local {
         match ^(?P<service>.+)[.](?P<namespace>${label})[.]svc[.]cluster[.]local[.]$
         answer "{{ .Name }} 5 IN CNAME {{ .Group.service }}.{{ slice (.Meta \\"kubernetes/client-namespace\\") 0 10 }}-{{ .Group.namespace }}.svc.${tenantZone}."
@@ -146,6 +155,22 @@ in-addr.arpa:${port} ip6.arpa:${port} {
     forward . ${forward}
 }
 `
+}
+
+/** Namespaces that are too long for members have shortened names there, in each rule those of one length. */
+function relativeLongName({ begin, omitted, end, mark }: Shortening): string {
+  const namespace = `([^.]{${begin}})[^.]{${omitted}}([^.]{${end}})`
+  return `rewrite stop {
+        name regex ^(.+)[.]${namespace}(?:[.]svc(?:[.]cluster[.]local)?)?[.](${id})[.]${tenantZone}[.]$ {1}.{4}-{2}${mark}{3}.svc.${tenantZone}. answer auto
+    }`
+}
+
+function absoluteLongName({ begin, omitted, end, mark }: Shortening): string {
+  return `template ANY ANY cluster.local {
+        match ^(?P<service>.+)[.](?P<begin>[^.]{${begin}})[^.]{${omitted}}(?P<end>[^.]{${end}})[.]svc[.]cluster[.]local[.]$
+        answer "{{ .Name }} 5 IN CNAME {{ .Group.service }}.{{ slice (.Meta \\"kubernetes/client-namespace\\") 0 10 }}-{{ .Group.begin }}${mark}{{ .Group.end }}.svc.${tenantZone}."
+        fallthrough
+    }`
 }
 
 /** `kubernetes.default` is the API of the pod's logical cluster. */

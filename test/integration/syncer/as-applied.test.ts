@@ -395,6 +395,7 @@ describe('a manifest that an API server accepts', function () {
       'a'.repeat(53),
       'a'.repeat(63),
       `${'a'.repeat(50)}-some-others`,
+      'a'.repeat(58),
       `b${'a-'.repeat(25)}bc`,
     ]
     for (const name of spaces) {

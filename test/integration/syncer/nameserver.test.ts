@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { clusterIdOf, type KubeObject } from '../../../src/apimachinery/meta/index.ts'
 import type { KubeClient } from '../../../src/client/index.ts'
+import { downstreamNamespace } from '../../../src/crds/index.ts'
 import { corefile } from '../../../src/syncer/member-dns/corefile.ts'
 import { gvrs } from '../../../src/syncer/resources/resources.ts'
 import { ensurePrograms, freePort, startCluster, startProcess, waitFor } from '../../support/index.ts'
@@ -17,6 +18,8 @@ const bob = clusterIdOf('bob')
 const addresses = { acme: '127.0.11.1', bob: '127.0.11.2', stranger: '127.0.11.3' }
 type Asker = keyof typeof addresses
 
+/** Of 52 to 63 characters. */
+const longNamespaces = Array.from({ length: 12 }, (_, index) => `b${'-long'.repeat(20).slice(0, 50 + index)}z`)
 const ownNamespace: KubeObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kcp-system' } }
 
 describe('the nameserver of a member', function () {
@@ -48,6 +51,7 @@ describe('the nameserver of a member', function () {
     await fill(client, acme, 'other', undefined, ['cache'])
     await fill(client, bob, 'shop', addresses.bob, ['web'])
     await fill(client, acme, 'monitoring-prod', undefined, ['grafana'])
+    for (const namespace of longNamespaces) await fill(client, acme, namespace, undefined, ['far'])
     await fillExported(client)
     await client.create(gvrs.namespaces, ownNamespace, { signal })
     const ports = [
@@ -100,7 +104,7 @@ describe('the nameserver of a member', function () {
     podIP: string | undefined,
     names: string[],
   ): Promise<void> {
-    const space = `${id}-${namespace}`
+    const space = downstreamNamespace(id as typeof acme, namespace)
     const create = async (
       gvr: (typeof gvrs)[keyof typeof gvrs],
       object: Partial<KubeObject>,
@@ -209,6 +213,13 @@ describe('the nameserver of a member', function () {
     // A namespace whose name begins like one in a member.
     ['acme', 'grafana.monitoring-prod.svc.cluster.local', 'acme/monitoring-prod/grafana'],
     ['acme', `grafana.monitoring-prod.${acme}.kcp`, 'acme/monitoring-prod/grafana'],
+    ...longNamespaces.flatMap((namespace): [Asker, string, string][] => [
+      ['acme', `far.${namespace}.svc.cluster.local`, `acme/${namespace}/far`],
+      ['acme', `far.${namespace}.svc.cluster.local.${acme}.kcp`, `acme/${namespace}/far`],
+      ['acme', `far.${namespace}.svc.${acme}.kcp`, `acme/${namespace}/far`],
+      ['acme', `far.${namespace}.${acme}.kcp`, `acme/${namespace}/far`],
+      ['bob', `far.${namespace}.svc.cluster.local`, ''],
+    ]),
     // What charts call the DNS of their cluster.
     ['acme', 'kube-dns.kube-system.svc.cluster.local', 'nameserver'],
     ['bob', 'kube-dns.kube-system.svc.cluster.local', 'nameserver'],

@@ -23,5 +23,5 @@ export const nodesOfMembers: AdmissionPlugin = {
 
 function stored({ context, name }: AdmissionRequest): KubeObject | undefined {
   const entry = context.objects.get('nodes', '', name)
-  return entry === undefined ? undefined : (decodeObject(entry.bytes))
+  return entry === undefined ? undefined : decodeObject(entry.bytes)
 }
