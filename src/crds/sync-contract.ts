@@ -79,6 +79,7 @@ const ownAnnotations: ReadonlySet<string> = new Set([
 
 /** True for annotations that tenants can read and only the installation can write. */
 export function isOwnAnnotation(name: string): boolean {
+  if (name.startsWith(keptAnnotationPrefix)) return true
   return ownAnnotations.has(name) || downstreamAnnotations.has(name) || name.startsWith(memberStatusAnnotationPrefix)
 }
 
@@ -126,6 +127,8 @@ export const sourceAnnotation = 'kcp.dev/source'
 export const templateChangesAnnotation = 'kcp.dev/changes'
 /** On pod templates and pods that ask for their namespace by a downward API volume: the upstream namespace. */
 export const namespaceAnnotation = 'kcp.dev/namespace'
+/** On pod templates and pods: the beginning of the names of annotations that their volumes read, and no controller of a member. */
+export const keptAnnotationPrefix = 'kcp.dev/annotation-'
 /** Upstream nobody writes them: there they would say that an object of a tenant is a copy. */
 const downstreamAnnotations: ReadonlySet<string> = new Set([
   locatorAnnotation,

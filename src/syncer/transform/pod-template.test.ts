@@ -152,6 +152,8 @@ describe('pod templates on the way down', () => {
   })
 })
 
+/** Of annotations that go down, that do not, and that are absent. */
+const annotationPaths = ['checksum/config', 'x/y', 'absent/z'].map((one) => `metadata.annotations['${one}']`)
 const name = fc.constantFrom('a', 'b', 'KUBERNETES_SERVICE_HOST', 'KUBERNETES_SERVICE_PORT', 'NS')
 const envVar: fc.Arbitrary<EnvVar> = fc.oneof(
   fc.record({ name, value: fc.constantFrom('', 'x', 'shop') }),
@@ -162,6 +164,7 @@ const envVar: fc.Arbitrary<EnvVar> = fc.oneof(
         { fieldPath: 'metadata.namespace' },
         { fieldPath: 'metadata.namespace', apiVersion: 'v1' },
         { fieldPath: 'metadata.name' },
+        ...annotationPaths.map((fieldPath) => ({ fieldPath })),
       ),
     }),
   }),
@@ -176,7 +179,9 @@ const volume = fc.oneof(
       items: fc.array(
         fc.record({
           path: fc.constant('p'),
-          fieldRef: fc.record({ fieldPath: fc.constantFrom('metadata.namespace', 'metadata.labels') }),
+          fieldRef: fc.record({
+            fieldPath: fc.constantFrom('metadata.namespace', 'metadata.labels', ...annotationPaths),
+          }),
         }),
         { maxLength: 2 },
       ),
@@ -277,6 +282,35 @@ describe('pod templates down and up again', () => {
       }),
       { numRuns: 1000 },
     )
+  })
+  it('give each variable and each file of the downward API what it has in the logical cluster', () => {
+    const field = (fieldPath: string): EnvVar['valueFrom'] => ({ fieldRef: { fieldPath } })
+    const annotations = { 'x/y': '1 $(HOME) $$', team: 'blue' }
+    const files = ['x/y', 'team'].map((one) => ({
+      path: one,
+      fieldRef: { fieldPath: `metadata.annotations['${one}']` },
+    }))
+    const template: PodTemplate = {
+      metadata: { annotations },
+      spec: {
+        containers: containers([
+          { name: 'A', valueFrom: field("metadata.annotations['x/y']")! },
+          { name: 'B', valueFrom: field("metadata.annotations['team']")! },
+        ]),
+        volumes: [{ name: 'info', downwardAPI: { items: files } }],
+      },
+    }
+    const down = podTemplateDown(template, context)
+    const [first, second] = (down.spec.containers[0]?.env ?? []).slice(-2)
+    expect(first?.value).to.equal('1 $$(HOME) $$$$')
+    expect(second).to.deep.equal({ name: 'B', valueFrom: field("metadata.annotations['team']") })
+    const read = (down.spec.volumes?.[0]?.downwardAPI?.items ?? []).map(({ fieldRef }) => {
+      const name = /'(.*)'/.exec(fieldRef?.fieldPath ?? '')?.[1] ?? ''
+      return down.metadata?.annotations?.[name]
+    })
+    expect(read).to.deep.equal([annotations['x/y'], 'blue'])
+    expect(down.metadata?.annotations).to.not.have.property('x/y')
+    expect(podTemplateUp(down)).to.deep.equal(template)
   })
   it('are equal for an equal context, so that no needless rollout begins', () => {
     fc.assert(

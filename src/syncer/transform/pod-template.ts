@@ -5,6 +5,7 @@ import { cloneJson, type ClusterId, type ObjectMeta } from '../../apimachinery/m
 import {
   contentHash,
   isAnnotationForMembers,
+  keptAnnotationPrefix,
   isSystemPriorityClass,
   managedLabel,
   namespaceAnnotation,
@@ -112,7 +113,7 @@ export function podTemplateDown(template: PodTemplate, context: PodContext): Pod
   if (confineAffinity(spec, clusterIdOf(context))) changes.affinity = template.spec['affinity']
   if (changes.automount ?? context.accountAutomount ?? true) addApiAccess(spec, context, changes)
   addEnvironment(spec, context, changes)
-  replaceFields(spec, context, changes)
+  replaceFields(out, context, changes)
   replaceDownwardVolumes(out, context, changes)
   if (context.nameserver !== undefined) setNameserver(spec, context.nameserver, context.namespace, changes)
   if (out.metadata === undefined) changes.noMetadata = true
@@ -123,6 +124,7 @@ export function podTemplateDown(template: PodTemplate, context: PodContext): Pod
   metadata.labels = { ...metadata.labels, [managedLabel]: 'true', [servingLabel]: 'true' }
   metadata.annotations = {
     ...metadata.annotations,
+    ...annotationsForVolumes(spec, changes),
     ...(changes.volumes && { [namespaceAnnotation]: context.namespace }),
     [templateChangesAnnotation]: JSON.stringify(changes),
   }
@@ -140,7 +142,7 @@ export function podTemplateUp<T extends PodTemplate>(template: T): T {
   delete metadata.labels?.[servingLabel]
   delete metadata.annotations?.[templateChangesAnnotation]
   if (changes.volumes) delete metadata.annotations?.[namespaceAnnotation]
-  if (changes.annotations) metadata.annotations = { ...metadata.annotations, ...changes.annotations }
+  restoreAnnotations(metadata, spec, changes)
   if (changes.noLabels && isEmpty(metadata.labels)) delete metadata.labels
   if (changes.noAnnotations && isEmpty(metadata.annotations)) delete metadata.annotations
   if (changes.noMetadata && isEmpty(metadata)) delete out.metadata
@@ -242,16 +244,34 @@ function removeEnvironment(spec: PodSpec, changes: Changes): void {
   }
 }
 
-function replaceFields(spec: PodSpec, { namespace }: PodContext, changes: Changes): void {
+/** The name in `metadata.annotations['NAME']`. */
+function annotationIn(fieldPath: string): string | undefined {
+  return /^metadata\.annotations\['(.*)'\]$/.exec(fieldPath)?.[1]
+}
+
+/** What a variable is in the logical cluster, if it would be something else in a member. */
+function valueUpstream(fieldPath: string, { metadata }: PodTemplate, context: PodContext): string | undefined {
+  if (fieldPath === namespaceField) return context.namespace
+  const name = annotationIn(fieldPath)
+  return name === undefined || isAnnotationForMembers(name, context.annotationPrefixes)
+    ? undefined
+    : metadata?.annotations?.[name]
+}
+
+function replaceFields(template: PodTemplate, context: PodContext, changes: Changes): void {
+  const { spec } = template
   for (const container of containersOf(spec)) {
     const withValue = new Map<string, number>()
     for (const variable of container.env ?? []) {
       const { name, valueFrom } = variable
-      if (valueFrom?.fieldRef?.fieldPath === namespaceField) {
+      const path = valueFrom?.fieldRef?.fieldPath
+      const value = path === undefined ? undefined : valueUpstream(path, template, context)
+      if (value !== undefined) {
         const before = withValue.get(name) ?? 0
         ;(changes.fields ??= []).push({ container: container.name, name, valueFrom, ...(before > 0 && { before }) })
         delete variable.valueFrom
-        variable.value = namespace
+        // A value is expanded, a field is not.
+        variable.value = value.replaceAll('$', () => '$$')
       }
       if (variable.valueFrom === undefined) withValue.set(name, (withValue.get(name) ?? 0) + 1)
     }
@@ -291,6 +311,35 @@ function restoreDownwardVolumes(spec: PodSpec): void {
   for (const { fieldRef } of downwardItems(spec)) {
     if (fieldRef?.fieldPath === namespaceByAnnotation) fieldRef.fieldPath = namespaceField
   }
+}
+
+/** Where a member keeps an annotation that is not for its controllers, for the volumes of the pod. */
+function keptAnnotation(name: string): string {
+  return `${keptAnnotationPrefix}${contentHash(name)}`
+}
+
+/** Lets volumes read the removed annotations under other names. Returns these annotations. */
+function annotationsForVolumes(spec: PodSpec, { annotations = {} }: Changes): Record<string, string> {
+  const kept: Record<string, string> = {}
+  for (const { fieldRef } of downwardItems(spec)) {
+    const name = fieldRef && annotationIn(fieldRef.fieldPath)
+    const value = name === undefined ? undefined : annotations[name]
+    if (fieldRef === undefined || name === undefined || value === undefined) continue
+    fieldRef.fieldPath = `metadata.annotations['${keptAnnotation(name)}']`
+    kept[keptAnnotation(name)] = value
+  }
+  return kept
+}
+
+function restoreAnnotations(metadata: ObjectMeta, spec: PodSpec, { annotations }: Changes): void {
+  if (annotations === undefined) return
+  const names = new Map(Object.keys(annotations).map((name) => [keptAnnotation(name), name]))
+  for (const { fieldRef } of downwardItems(spec)) {
+    const name = fieldRef && names.get(annotationIn(fieldRef.fieldPath) ?? '')
+    if (fieldRef !== undefined && name !== undefined) fieldRef.fieldPath = `metadata.annotations['${name}']`
+  }
+  const others = Object.entries(metadata.annotations ?? {}).filter(([name]) => !names.has(name))
+  metadata.annotations = { ...Object.fromEntries(others), ...annotations }
 }
 
 /** A token that the member's API server accepts would let a tenant's pod act in the member itself: all get our audience. */
