@@ -76,9 +76,9 @@ export function customStrategy({ info, schema, storageSchema, selectableFields =
       const { status: before } = asJson(old)
       if (status === undefined)
         return schema === undefined ? [] : withRuleCauses(schema, { object, old, warnings: context.warnings }, [])
-      const options = { path: ['status'], work: context.work, ...(before === undefined ? {} : { old: before }) }
+      const options = { work: context.work, ...(before === undefined ? {} : { old: before }) }
       const causes = [
-        ...(statusSchema === undefined ? [] : validate(status, statusSchema, options)),
+        ...(statusSchema === undefined ? [] : validate(status, statusSchema, options).map(inStatus)),
         ...(scale === undefined ? [] : scaleStatusCauses(object, scale)),
       ]
       const { warnings } = context
@@ -117,6 +117,12 @@ function withRuleCauses(schema: SchemaNode, { object, old, warnings }: Written, 
   if (causes.some(({ reason = '' }) => blocking.has(reason))) return [...causes, fieldInvalid('', null, unchecked)]
   const options = old === undefined ? {} : { old: asJson(old), warnings }
   return [...causes, ...runRules(asJson(object), tree, options)]
+}
+
+/** As upstream, which validates the status alone: its path is in the field of a cause and not in its message. */
+function inStatus({ field = '', ...cause }: StatusCause): StatusCause {
+  const isRoot = field === '' || field === '<nil>'
+  return { ...cause, field: isRoot ? 'status' : `status${field.startsWith('[') ? '' : '.'}${field}` }
 }
 
 /** Drops unknown fields and adds defaults. Throws RequestEntityTooLarge if the defaults make the object too large. */

@@ -51,11 +51,7 @@ async function keysOf(
   }
   const applied = { ...object, [field]: mapOf(ownKeys.slice(0, 4), value) }
   await session.patch(`${path}?fieldManager=one`, text(applied), 'apply')
-  await session.patch(
-    `${path}?fieldManager=two`,
-    text({ ...object, [field]: mapOf(ownKeys, 'b3RoZXI=') }),
-    'apply',
-  )
+  await session.patch(`${path}?fieldManager=two`, text({ ...object, [field]: mapOf(ownKeys, 'b3RoZXI=') }), 'apply')
   await session.patch(
     `${path}?fieldManager=two&force=true`,
     text({ ...object, [field]: mapOf(ownKeys, 'b3RoZXI=') }),

@@ -226,8 +226,18 @@ function decodeValue(struct: StructType, member: Member, raw: JsonValue, path: s
       return noTime.test(time.text) ? null : time.text
     }
     case 'R':
-      return raw
+      return struct.name === schemaStruct && schemaParts.has(member.name) ? decodeSchemas(raw) : raw
   }
+}
+
+const schemaStruct = 'apiextensions.v1.JSONSchemaProps'
+/** Members that are a schema or something else. Go drops unknown fields in them without a warning. */
+const schemaParts = new Set(['items', 'additionalProperties', 'additionalItems', 'dependencies'])
+
+/** A schema, or a list of them; what is neither stays as it is. */
+function decodeSchemas(raw: JsonValue): JsonValue {
+  if (Array.isArray(raw)) return raw.map(decodeSchemas)
+  return isJsonObject(raw) ? decodeStruct(structNamed(schemaStruct), raw, []) : raw
 }
 
 function decodeQuantity(struct: StructType, member: Member, raw: JsonValue, path: string[]): JsonValue {
