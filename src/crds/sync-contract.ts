@@ -219,7 +219,10 @@ export interface PlacedCopy {
   readonly ending?: EndingOrdinal
   /** Its replicas become fewer, because other members have them: the pods that end take no new requests. */
   readonly shrinking?: ShrinkingShare
-  /** Its rollout waits, because another copy takes its place and has the present template already. */
+  /**
+   * Its rollout waits, because another copy takes its place and has the present template already; of a StatefulSet that moves pod by
+   * pod, because one pod at a time ends, whatever the cause.
+   */
   readonly paused?: true
   /** What it waits for before its next state. */
   readonly wait?: CopyWait
@@ -291,9 +294,14 @@ export function membersWithCopy(object: KubeObject): string[] {
  * Of a spec as one member has it, with the replicas it runs: the value of sourceAnnotation, and `observed` of its report. The spec must
  * not change afterwards, as those of objects from a cache do not.
  */
-export function sourceOf(spec: unknown, { replicas, start }: Pick<PlacedCopy, 'replicas' | 'start'> = {}): string {
+export function sourceOf(
+  spec: unknown,
+  { replicas, start, paused }: Pick<PlacedCopy, 'replicas' | 'start' | 'paused'> = {},
+): string {
   const hash = unchangingHash(spec)
-  return replicas === undefined ? hash : `${hash} ${replicas}${start === undefined ? '' : `+${start}`}`
+  if (replicas === undefined) return hash
+  // A pod of a StatefulSet moves only once no rollout ends another one, so a move waits until the member knows.
+  return start === undefined ? `${hash} ${replicas}` : `${hash} ${replicas}+${start}${paused ? ' paused' : ''}`
 }
 
 // --- Copies and what members report. ---

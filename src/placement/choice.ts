@@ -20,6 +20,7 @@ import {
 import type { ApplicableRules } from './applicable-rules.ts'
 import type { Candidate, Demand, DivideDemand, PodDemand } from './candidate.ts'
 import { namedClasses } from './classes.ts'
+import type { MoveInput } from './move/move-input.ts'
 import { currentMembers } from './move/move.ts'
 import { moveKindOf } from './move/strategy.ts'
 import { moveTimes } from './move-times.ts'
@@ -51,7 +52,7 @@ export interface Choice {
   readonly volumesIn: readonly string[]
   readonly move: WorkloadKind['move']
   /** Replicas, and the first ordinal of a StatefulSet; absent where the kind has no replicas. */
-  readonly scale?: { readonly replicas: number; readonly start: number; readonly hasOrdinals: boolean }
+  readonly scale?: NonNullable<MoveInput['scale']> & { readonly hasOrdinals: boolean }
   /** A Job or pod that has ended. */
   readonly hasEnded: boolean
   /** How long the steps of a move last, where a Placement says so. */
@@ -173,7 +174,14 @@ function presentOf(placed: PlacedOn, replicas: number): Record<string, number> {
 }
 
 function specScaleOf(workload: CachedObject): NonNullable<Choice['scale']> {
-  const { ordinals } = (workload['spec'] ?? {}) as { ordinals?: { start?: number } }
-  const hasOrdinals = workload.kind === 'StatefulSet'
-  return { replicas: replicasOf(workload), start: (hasOrdinals ? ordinals?.start : undefined) ?? 0, hasOrdinals }
+  const { ordinals, updateStrategy } = (workload['spec'] ?? {}) as {
+    ordinals?: { start?: number }
+    updateStrategy?: { type?: string; rollingUpdate?: { partition?: number } }
+  }
+  const replicas = replicasOf(workload)
+  if (workload.kind !== 'StatefulSet') return { replicas, start: 0, hasOrdinals: false }
+  const { type, rollingUpdate } = updateStrategy ?? {}
+  const start = ordinals?.start ?? 0
+  const updatesFrom = type === 'OnDelete' ? Infinity : start + (rollingUpdate?.partition ?? 0)
+  return { replicas, start, updatesFrom, hasOrdinals: true }
 }

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { placedOnAnnotation, syncerFinalizer } from '../crds/index.ts'
-import { withBudgetShare } from './divided-budget.ts'
+import { withBudgetShare, withRolloutShare } from './divided-budget.ts'
 import { NamespaceView } from './namespace-view.ts'
 
 const workload = (name: string, copies: Record<string, { state: string; replicas?: number }>): KubeObject => ({
@@ -36,5 +36,64 @@ describe('a workload that a member runs together with others', () => {
     expect(minAvailable(viewOf(divided))).to.equal(2)
     expect(minAvailable(viewOf(whole))).to.equal(3)
     expect(minAvailable(viewOf(divided), 'other')).to.equal(3)
+  })
+
+  it('has its part of the budget there, of a StatefulSet that moves pod by pod too', () => {
+    const copies = {
+      east: { state: 'Serving', replicas: 3, start: 0 },
+      west: { state: 'Serving', replicas: 2, start: 3 },
+    }
+    expect(minAvailable(viewOf({ ...workload('web', copies), kind: 'StatefulSet' }))).to.equal(2)
+  })
+
+  for (const { title, of, rollingUpdate, expected } of [
+    {
+      title: 'its part',
+      of: { east: 3, west: 2 },
+      rollingUpdate: { maxUnavailable: 2, maxSurge: 1 },
+      expected: [1, 1],
+    },
+    {
+      title: 'all of it, if it is the largest',
+      of: { east: 3, west: 2 },
+      rollingUpdate: { maxUnavailable: 1 },
+      expected: [1, undefined],
+    },
+    {
+      title: 'nothing, but one pod more',
+      of: { east: 2, west: 3 },
+      rollingUpdate: { maxUnavailable: 1, maxSurge: 0 },
+      expected: [0, 1],
+    },
+    {
+      title: 'nothing',
+      of: { east: 2, west: 3 },
+      rollingUpdate: { maxUnavailable: 1, maxSurge: '25%' },
+      expected: [0, '25%'],
+    },
+    {
+      title: 'the same percentage',
+      of: { east: 2, west: 3 },
+      rollingUpdate: { maxUnavailable: '25%' },
+      expected: ['25%', undefined],
+    },
+  ])
+    it(`ends in a rollout, of the pods that may be missing, ${title}`, () => {
+      const copies = Object.entries(of).map(([name, replicas]) => [name, { state: 'Serving', replicas }])
+      const object = workload('web', Object.fromEntries(copies) as Record<string, { state: string; replicas: number }>)
+      const copy = {
+        ...object,
+        spec: { ...(object['spec'] as object), strategy: { type: 'RollingUpdate', rollingUpdate } },
+      }
+      const shared = (withRolloutShare(copy, viewOf(object), 'east')['spec'] as { strategy: { rollingUpdate: object } })
+        .strategy
+      expect(shared.rollingUpdate).to.deep.equal(
+        JSON.parse(JSON.stringify({ maxUnavailable: expected[0], maxSurge: expected[1] })),
+      )
+    })
+
+  it('has the rollout of its tenant where it alone runs it', () => {
+    const copy = { ...whole, spec: { strategy: { rollingUpdate: { maxUnavailable: 1 } } } }
+    expect(withRolloutShare(copy, viewOf(whole), 'east')).to.equal(copy)
   })
 })

@@ -1,4 +1,5 @@
-// PodDisruptionBudgets of workloads that several members run together.
+// The part that one member has of what a workload may do without that several members run together: by its PodDisruptionBudgets, and
+// by its own rollout.
 import { cloneJson, type KubeObject } from '../apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelectorSource } from '../apimachinery/selector/index.ts'
 import { budgetShare, type Budget } from '../placement/index.ts'
@@ -18,4 +19,28 @@ export function withBudgetShare(copy: KubeObject, { divided }: NamespaceView, me
   const { minAvailable: _, maxUnavailable: __, ...rest } = spec
   const part = budgetShare(spec, { member, shares: Object.fromEntries(shares) })
   return { ...cloneJson(copy), spec: { ...cloneJson(rest), ...part } }
+}
+
+interface RollingUpdate {
+  readonly maxUnavailable?: number | string
+  readonly maxSurge?: number | string
+}
+
+/**
+ * The copy of a Deployment, whose rollout ends at most its part of maxUnavailable pods at a time. A percentage means its part anyway. A
+ * member without a part makes one more pod instead.
+ */
+export function withRolloutShare(copy: KubeObject, { divided }: NamespaceView, member: string): KubeObject {
+  const { replicas: shares } = divided.get(`${copy.kind}/${copy.metadata.name}`) ?? {}
+  const { strategy, ...spec } = (copy['spec'] ?? {}) as { strategy?: { rollingUpdate?: RollingUpdate } }
+  const { maxUnavailable, maxSurge } = strategy?.rollingUpdate ?? {}
+  if (copy.kind !== 'Deployment' || shares === undefined || typeof maxUnavailable !== 'number') return copy
+  const { maxUnavailable: part = 0 } = budgetShare({ maxUnavailable }, { member, shares })
+  const hasNoSurge = maxSurge === 0 || maxSurge === '0%'
+  const rollingUpdate = {
+    ...strategy?.rollingUpdate,
+    maxUnavailable: part,
+    ...(part === 0 && hasNoSurge && { maxSurge: 1 }),
+  }
+  return { ...cloneJson(copy), spec: { ...cloneJson(spec), strategy: { ...cloneJson(strategy), rollingUpdate } } }
 }

@@ -230,8 +230,7 @@ function partOf(workload: CachedObject, member: string): WorkloadPart | undefine
   const named = template?.spec === undefined ? [] : referencesOf(template.spec)
   const references = textsOf([...named, ...claimReferences(workload)])
   const isWhole = copy?.replicas === undefined
-  // A StatefulSet that moves ordinal by ordinal is not divided.
-  if (isWhole || copy.start !== undefined) return { isServing, references, isWhole }
+  if (isWhole) return { isServing, references, isWhole }
   const divided = { podLabels: template?.metadata?.labels ?? {}, replicas: sharesIn(copies) }
   return { isServing, references, isWhole, divided }
 }

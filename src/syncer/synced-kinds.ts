@@ -10,7 +10,7 @@ import {
   type StatusRule,
   type WorkloadKind,
 } from '../crds/index.ts'
-import { withBudgetShare } from './divided-budget.ts'
+import { withBudgetShare, withRolloutShare } from './divided-budget.ts'
 import type { NamespaceView } from './namespace-view.ts'
 import { scaleTargetOf } from './references.ts'
 import type { ResourceName } from './resources/resources.ts'
@@ -72,6 +72,7 @@ export const syncedKinds: readonly SyncedKind[] = [
     finalizes: true,
     wanted: (object, view) => isPlaceable(object) && view.placedHere(object),
     down: workloadDown,
+    divided: withRolloutShare,
     ...(workload.status && { status: workload.status }),
     // A run that was due while the CronJob moved is made up for.
     ...(workload.kind === 'CronJob' && { beginsWith: ['lastScheduleTime'] }),

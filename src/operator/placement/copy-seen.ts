@@ -59,6 +59,7 @@ export function copySeen(workload: CachedObject, member: string, { services, ...
     isBusy: Array.isArray(reported?.['active']) && reported['active'].length > 0,
     pods: countIn(reported?.['replicas']),
     ready: countIn(reported?.['availableReplicas']),
+    updated: countIn(reported?.['updatedReplicas']),
     isPaused: isPaused(workload),
     ...problemIn(reported),
     gone: reported === undefined && !workload.metadata.finalizers?.includes(syncerFinalizer(member)),

@@ -30,6 +30,8 @@ export interface CopySeen {
   readonly pods?: number
   /** Of these, the pods that are available. */
   readonly ready?: number
+  /** Of these, the pods that have the present template. */
+  readonly updated?: number
   /** The tenant has paused its rollout, so the member makes no pods of a new template. */
   readonly isPaused?: boolean
   /** Why its pods are not made or not ready, in the words of the member. */
@@ -49,8 +51,11 @@ export interface MoveInput {
   readonly decision: Decision
   /** Default makeBeforeBreak. */
   readonly strategy?: Strategy
-  /** What the spec says of the pods: their number, default 1, and the first ordinal of a StatefulSet, default 0. */
-  readonly scale?: { readonly replicas: number; readonly start: number }
+  /**
+   * What the spec says of the pods: their number, default 1; of a StatefulSet, the first ordinal, default 0, and the first one to which
+   * a rollout gives the present template, default the first of all.
+   */
+  readonly scale?: { readonly replicas: number; readonly start: number; readonly updatesFrom?: number }
   readonly seen: (member: string) => CopySeen
   /** Whether the copy may drain: without a flat network, a namespace leaves a member as a whole. */
   readonly mayDrain: (member: string) => boolean
@@ -83,7 +88,7 @@ export function elapsedMs(copy: PlacedCopy, { now }: Pick<MoveInput, 'now'>): nu
 }
 
 /** The number of replicas and the first ordinal that the spec asks for. */
-export function scaleOf({ scale }: MoveInput): { readonly replicas: number; readonly start: number } {
+export function scaleOf({ scale }: MoveInput): NonNullable<MoveInput['scale']> {
   return scale ?? { replicas: 1, start: 0 }
 }
 

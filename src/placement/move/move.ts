@@ -49,7 +49,8 @@ export function move(given: MoveInput): MoveStep {
 function seenOf({ placedOn, seen }: MoveInput, current: PlacedOn): (member: string) => CopySeen {
   return (member) => {
     const [before, now] = [placedOn[member], current[member]]
-    const isSame = before?.replicas === now?.replicas && before?.start === now?.start
+    const isPausedAlike = now?.start === undefined || before?.paused === now.paused
+    const isSame = before?.replicas === now?.replicas && before?.start === now?.start && isPausedAlike
     return isSame ? seen(member) : { ...seen(member), observed: false, available: false, published: false }
   }
 }
@@ -77,13 +78,13 @@ function afterOne(name: string, before: PlacedCopy | undefined, input: MoveInput
   if (taken === undefined) return before
   if (taken.to === 'None') return undefined
   if (taken.to === 'Held') return hold(name, before, input)
-  const { replicas, start } = before ?? {}
+  const { replicas, start, paused } = before ?? {}
   const keepsShare = taken.to !== 'Assumed'
   return {
     state: taken.to,
     since: timeOf(input),
     ...(keepsShare && replicas !== undefined && { replicas }),
-    ...(keepsShare && start !== undefined && { start }),
+    ...(keepsShare && start !== undefined && { start, ...(paused && { paused }) }),
   }
 }
 

@@ -1,8 +1,9 @@
 // A StatefulSet goes to another member ordinal by ordinal: one pod ends in one member before the same one starts in the other.
-// Each member has a range of ordinals. The wanted member takes the one next to its range, the highest first. Pure.
+// Each member has a range of ordinals. The wanted member takes the one next to its range, the highest first. One pod at a time is
+// not ready, whatever the cause: rollouts wait while a pod moves, and pods wait for a rollout in the wanted member. Pure.
 import type { EndingOrdinal, PlacedCopy, PlacedOn } from '../../crds/index.ts'
-import { liveStates, scaleOf, type MoveInput } from './move-input.ts'
-import { nextWithdrawal, withoutEndings } from './withdrawal.ts'
+import { elapsedMs, liveStates, scaleOf, type MoveInput } from './move-input.ts'
+import { mapCopies, nextWithdrawal, withoutEndings } from './withdrawal.ts'
 
 interface Range {
   readonly name: string
@@ -16,7 +17,8 @@ interface Range {
 /** The copies with the ordinals that each has next; the same object if nothing changes. At most one ordinal leaves or arrives. */
 export function nextOrdinals(placedOn: PlacedOn, input: MoveInput): PlacedOn {
   // A pod that no longer goes next takes requests again.
-  const next = nextRanges(withoutEndings(placedOn), { ...input, placedOn })
+  const ranges = nextRanges(withoutEndings(placedOn), { ...input, placedOn })
+  const next = mapCopies(ranges, (copy, name) => withRollout(name, copy, ranges, { ...input, placedOn }))
   return Object.keys(next).every((name) => next[name] === placedOn[name]) ? placedOn : next
 }
 
@@ -50,7 +52,13 @@ function step(
   const end = start + replicas
   const settled = isWithin && others.every((other) => isSettled(other, input))
   if (settled && others.every(isEmpty)) return withRange(placedOn, taker, undefined)
-  const begun = isEmpty(taker) ? withRange(placedOn, taker, { start: end, end }) : placedOn
+  // From the start, the others say which ordinals they have: then their rollouts wait, too.
+  const begun = others
+    .filter((other) => !isEmpty(other) && liveStates.includes(other.copy.state))
+    .reduce(
+      (placed, other) => withRange(placed, other, other),
+      isEmpty(taker) ? withRange(placedOn, taker, { start: end, end }) : placedOn,
+    )
   if (!settled) return begun
   const all = [taker, ...others]
   const isMissing = (ordinal: number): boolean =>
@@ -58,14 +66,29 @@ function step(
   const isHealthyNow = isHealthy(taker, input)
   const firstMissing = [start, ...all.map((range) => range.end)].sort((a, b) => a - b).find(isMissing)
   const extended = isEmpty(taker) ? single(firstMissing) : extend(taker, isMissing)
-  if (extended !== undefined) return isHealthyNow ? withRange(begun, taker, extended) : begun
+  if (extended !== undefined) return isHealthyNow ? withNextPod(begun, taker, extended, input) : begun
   // One that was on its way to a member which is no longer wanted: its neighbour takes it first.
   for (const other of others) {
     const back = isEmpty(other) || !liveStates.includes(other.copy.state) ? undefined : extend(other, isMissing)
     if (back !== undefined) return withRange(begun, other, back)
   }
   const isDecided = input.decision.wanted.kind === 'members'
-  return isHealthyNow && isDecided ? giveNext(begun, taker, others, input) : begun
+  const mayEnd = isHealthyNow && isDecided && areAllReady(all, input)
+  return mayEnd ? giveNext(begun, taker, others, input) : begun
+}
+
+/** The taker has one pod more. From now it is measured how long that takes. */
+function withNextPod(
+  placedOn: PlacedOn,
+  taker: Range,
+  range: Pick<Range, 'start' | 'end'>,
+  input: MoveInput,
+): PlacedOn {
+  const next = withRange(placedOn, taker, range)
+  const copy = next[taker.name]
+  return copy?.state === 'Serving'
+    ? { ...next, [taker.name]: { ...copy, since: new Date(input.now).toISOString() } }
+    : next
 }
 
 function single(ordinal: number | undefined): Pick<Range, 'start' | 'end'> | undefined {
@@ -76,6 +99,72 @@ function single(ordinal: number | undefined): Pick<Range, 'start' | 'end'> | und
 function extend(range: Range, isMissing: (ordinal: number) => boolean): Pick<Range, 'start' | 'end'> | undefined {
   if (isMissing(range.end)) return { start: range.start, end: range.end + 1 }
   return isMissing(range.start - 1) ? { start: range.start - 1, end: range.end } : undefined
+}
+
+/**
+ * Whether the next pod may end: no other one is missing, and no rollout can end another one meanwhile. Where a member has no ready pod
+ * at all, the next one is not ready either.
+ */
+function areAllReady(ranges: readonly Range[], input: MoveInput): boolean {
+  return ranges.every((range) => {
+    const { observed, ready = 0 } = input.seen(range.name)
+    if (isEmpty(range)) return true
+    const isTaker = input.decision.wanted.kind === 'members' && input.decision.wanted.names[0] === range.name
+    if (range.copy.paused !== true || !observed || (isTaker && !isRolledOut(range, input))) return false
+    return ready >= range.end - range.start || (ready === 0 && !isTaker)
+  })
+}
+
+/** The member has given the present template to all pods of its range that get it by a rollout. */
+function isRolledOut(range: Range, input: MoveInput): boolean {
+  const { updatesFrom = 0 } = scaleOf(input)
+  const { observed, updated = 0 } = input.seen(range.name)
+  return observed && updated >= range.end - Math.min(range.end, Math.max(range.start, updatesFrom))
+}
+
+/**
+ * The copy, with its rollout paused while its pods are in several members. Only the wanted member rolls out, and only while no pod
+ * moves: what the others have gets the present template with the move. Where a pod does not become ready in the wanted member, none
+ * is paused, so that its tenant can mend the template.
+ */
+function withRollout(name: string, copy: PlacedCopy, placedOn: PlacedOn, input: MoveInput): PlacedCopy {
+  const { paused: before, ...rest } = copy
+  const paused = copy.start !== undefined && !mayRollOut(name, copy, placedOn, input)
+  if (paused === (before ?? false)) return copy
+  return paused ? { ...rest, paused } : rest
+}
+
+function mayRollOut(name: string, copy: PlacedCopy, placedOn: PlacedOn, input: MoveInput): boolean {
+  const ranges = Object.entries(placedOn).map(([other, one]) => rangeOf(other, one, input))
+  const own = ranges.find((range) => range.name === name)
+  const { wanted } = input.decision
+  const target = wanted.kind === 'members' ? wanted.names[0] : undefined
+  const taker = ranges.find((range) => range.name === target)
+  if (own === undefined || (taker !== undefined && isStuck(taker, input))) return true
+  if (own !== taker || isEmpty(own)) return false
+  // Once begun, it goes on until it is complete.
+  if (copy.paused !== true) return !isRolledOut(own, input) && input.placedOn[name]?.start !== undefined
+  const { replicas } = scaleOf(input)
+  const all = ranges.reduce((sum, { start, end }) => sum + end - start, 0)
+  const areOthersPaused = ranges.every(
+    (range) => range === own || isEmpty(range) || input.placedOn[range.name]?.paused === true,
+  )
+  return !isRolledOut(own, input) && all >= replicas && areOthersPaused && ranges.every((range) => isFull(range, input))
+}
+
+/** How long the wanted member may take to get a pod ready before rollouts go on all the same. */
+const stuckMs = 600_000
+
+function isStuck({ name, start, end, copy }: Range, input: MoveInput): boolean {
+  // Not whether it has observed the decision: that depends on what follows from this.
+  return (input.seen(name).ready ?? 0) < end - start && elapsedMs(copy, input) >= stuckMs
+}
+
+/** The member has all pods of its range, and they are ready. */
+function isFull(range: Range, { seen }: MoveInput): boolean {
+  const { observed, pods = 0, ready = 0 } = seen(range.name)
+  const count = range.end - range.start
+  return count === 0 || (observed && pods === count && ready >= count)
 }
 
 /** The neighbour of the taker gives the next ordinal, once its pod takes no requests; to a taker without any, the highest one. */

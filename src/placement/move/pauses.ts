@@ -7,7 +7,9 @@ import type { MoveInput } from './move-input.ts'
  * template from its start: a rollout in the old one would end pods that serve, for pods that nobody needs. A pause ends with the
  * wait, so that a tenant can still change what runs where a move makes no progress.
  */
-export function withPause(copy: PlacedCopy, { decision: { wanted, held }, now }: MoveInput): PlacedCopy {
+export function withPause(copy: PlacedCopy, { decision: { wanted, held }, now, strategy }: MoveInput): PlacedCopy {
+  // See nextOrdinals.
+  if (strategy === 'ordinalByOrdinal') return copy
   const { paused: before, ...rest } = copy
   const { gate = '', until = '' } = copy.wait ?? {}
   const isReplaced = wanted.kind === 'members' && held.length === 0

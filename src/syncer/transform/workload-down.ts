@@ -58,7 +58,7 @@ export function workloadDown(
   const isUnchanged = current?.metadata.annotations?.[sourceAnnotation] === source
   if (isScaled && isUnchanged && replicas !== undefined) spec['replicas'] = replicas
   if (decided?.replicas !== undefined) spec['replicas'] = decided.replicas
-  if (decided?.start !== undefined) spec['ordinals'] = { start: decided.start }
+  if (decided?.start !== undefined) limitOrdinals(object, spec, { ...decided, start: decided.start })
   const template = templateOf(copy) as PodTemplate | undefined
   if (template === undefined) return copy
   const hostnameIsShort = !fitsHostname(copy, template.spec)
@@ -159,6 +159,23 @@ function markJobs(spec: Record<string, unknown>, isLeaving: boolean): void {
 function pauseRollout(kind: string, spec: Record<string, unknown>): void {
   if (kind === 'Deployment') spec['paused'] = true
   if (kind === 'DaemonSet') spec['updateStrategy'] = { type: 'OnDelete' }
+}
+
+/** The part of a StatefulSet that the member has. A partition counts from the first ordinal, which is another one there. */
+function limitOrdinals(
+  object: DeepReadonly<KubeObject>,
+  spec: Record<string, unknown>,
+  { start, replicas = 0, paused }: Pick<PlacedCopy, 'replicas' | 'paused'> & { readonly start: number },
+): void {
+  const { ordinals } = (object['spec'] ?? {}) as { ordinals?: { start?: number } }
+  const first = ordinals?.start ?? 0
+  spec['ordinals'] = { start }
+  const strategy = (spec['updateStrategy'] ?? {}) as { type?: string; rollingUpdate?: { partition?: number } }
+  if (paused) spec['updateStrategy'] = { type: 'OnDelete' }
+  else if (strategy.rollingUpdate?.partition !== undefined) {
+    const partition = Math.min(Math.max(0, strategy.rollingUpdate.partition + first - start), replicas)
+    spec['updateStrategy'] = { ...strategy, rollingUpdate: { ...strategy.rollingUpdate, partition } }
+  }
 }
 
 /** Claims that the member makes carry our label. */

@@ -241,6 +241,57 @@ describe('a syncer and the rules of single kinds', function () {
     expect(await of(east, 'persistentvolumeclaims', 'data-db-0')).to.have.nested.property('metadata.uid')
   })
 
+  for (const { partition, updated } of [
+    { partition: 0, updated: ['part-1', 'part-2'] },
+    { partition: 2, updated: ['part-2'] },
+  ])
+    it(`rolls out its part of a StatefulSet once that may go on, from ordinal ${partition}`, async () => {
+      const image = 'example/any:2'
+      const selector = { app: 'part' }
+      const placedAs = (more: object): Record<string, string> => ({
+        [placedOnAnnotation]: JSON.stringify({ east: { state: 'Serving', start: 1, replicas: 2, ...more } }),
+      })
+      const template = { metadata: { labels: selector }, spec: { containers, terminationGracePeriodSeconds: 0 } }
+      const spec = {
+        ...{ serviceName: 'part', replicas: 3, podManagementPolicy: 'Parallel', template },
+        selector: { matchLabels: selector },
+        updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition } },
+      }
+      await create('statefulsets', object('apps/v1', 'StatefulSet', 'part', spec, placedAs({})))
+      const pods = async (): Promise<KubeObject[]> =>
+        (await list(east, 'pods')).filter(({ metadata }) => metadata.labels?.['app'] === 'part')
+      const isReady = (pod: KubeObject): boolean => statusOf(pod)['podIP'] !== undefined
+      const withImage = async (): Promise<string[]> =>
+        (await pods())
+          .filter((pod) => isReady(pod) && JSON.stringify(pod['spec']).includes(image))
+          .map(({ metadata }) => metadata.name ?? '')
+          .sort()
+      await until('two pods', async () => (await pods()).filter(isReady).length === 2)
+      const change = (metadata: object, more: object = {}): Promise<KubeObject> =>
+        up.patch(gvrs.statefulsets, { namespace, name: 'part' }, 'merge', { metadata, ...more }, { signal })
+      await change({ annotations: placedAs({ paused: true }) })
+      await until('the pause', async () =>
+        JSON.stringify((await of(east, 'statefulsets', 'part'))?.['spec']).includes('"type":"OnDelete"'),
+      )
+      const uids = (await pods()).map(({ metadata }) => metadata.uid).sort()
+      await change(
+        {},
+        { spec: { template: { ...template, spec: { ...template.spec, containers: [{ name: 'main', image }] } } } },
+      )
+      await until('the new revision', async () => {
+        const copy = await of(east, 'statefulsets', 'part')
+        const { currentRevision, updateRevision, observedGeneration } = statusOf(copy)
+        return updateRevision !== currentRevision && observedGeneration === copy?.metadata.generation
+      })
+      expect((await pods()).map(({ metadata }) => metadata.uid).sort()).to.deep.equal(uids)
+      await change({ annotations: placedAs({}) })
+      await until('the rollout', async () => (await withImage()).join() === updated.join())
+      await until('both pods', async () => (await pods()).filter(isReady).length === 2)
+      expect(await withImage()).to.deep.equal(updated)
+      await up.delete(gvrs.statefulsets, { namespace, name: 'part' }, { propagationPolicy: 'Background', signal })
+      await until('it to be gone', async () => (await of(up, 'statefulsets', 'part')) === undefined)
+    })
+
   it('gives NetworkPolicies the labels of upstream namespaces to select', async () => {
     const ingress = [{ from: [{ namespaceSelector: { matchLabels: { team: 'a' } } }] }]
     await create(
