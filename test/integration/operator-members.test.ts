@@ -13,8 +13,11 @@ import {
   syncerFinalizer,
   systemNamespace,
   workloadKinds,
+  type LogicalCluster,
 } from '../../src/crds/index.ts'
 import { ensureCrds } from '../../src/operator/index.ts'
+import { apply } from '../../src/operator/logical-cluster/apply.ts'
+import { findContent } from '../../src/operator/logical-cluster/find-content.ts'
 import { PlacedWorkloads } from '../../src/operator/member-cluster/placed-workloads.ts'
 import { removeInstallation } from '../../src/operator/member-cluster/remove-installation.ts'
 import { releaseGone } from '../../src/operator/placement/release-gone.ts'
@@ -101,6 +104,48 @@ describe('the operator and its members', function () {
       selector: { matchLabels: { app: name } },
       template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'c', image: 'c' }] } },
     },
+  })
+
+  it('ends the pods of a deleted logical cluster though finalizers of its tenant hold their workloads', async () => {
+    const finalizers = { ours: [syncerFinalizer('east')], both: [syncerFinalizer('east'), 'example.com/x'] }
+    const names = ['plain', 'held', 'held-and-deleted'] as const
+    for (const name of names)
+      await client.create(
+        deployments,
+        deployment(name, { finalizers: name === 'plain' ? finalizers.ours : finalizers.both }),
+        { signal },
+      )
+    const background = { propagationPolicy: 'Background', signal } as const
+    await client.delete(deployments, { namespace: 'default', name: 'held-and-deleted' }, background)
+    const content = async () => findContent(client, new Set(['east']), signal)
+    const unused = (): Promise<never> => Promise.reject(new Error('not called'))
+    const { held, orphaned } = await content()
+    expect(held.map(({ name }) => name).sort()).to.deep.equal(['held', 'held-and-deleted', 'plain'])
+    const object = {
+      apiVersion: 'kcp.dev/v1alpha1',
+      kind: 'LogicalCluster',
+      metadata: { name: 'acme' },
+    } as LogicalCluster
+    const context = { object, virtual: client, held, orphaned }
+    await apply(
+      { do: 'deleteObjects' },
+      { ...context, removeKubeconfigs: unused, setStatus: unused, withFinalizer: unused },
+      signal,
+    )
+    for (const name of names) {
+      const { metadata } = await client.get<KubeObject>(deployments, { namespace: 'default', name }, { signal })
+      expect(metadata, name).to.have.property('deletionTimestamp')
+      expect(metadata.finalizers?.includes('foregroundDeletion'), name).to.equal(name !== 'plain')
+    }
+    expect((await content()).held, 'left to be deleted').to.deep.equal([])
+    for (const name of names)
+      await client.patch(
+        deployments,
+        { namespace: 'default', name },
+        'merge',
+        { metadata: { finalizers: null } },
+        { signal },
+      )
   })
 
   it('knows the placed workloads of each member from one watch', async () => {
