@@ -195,6 +195,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
       authorizer,
       hasRoot: root !== undefined,
       fleet: () => lazy.members?.fleet,
+      mayRunPods: (labels) => lazy.members?.mayRunPods(labels) ?? true,
       catalog,
       outbound,
       conversions,

@@ -27,6 +27,8 @@ export interface Members extends AsyncDisposable {
     /** Calls back after changes of them, at most once a second, until the returned function is called. */
     onChange(changed: () => void): () => void
   }
+  /** Whether a member may run pods of a logical cluster with these labels. True until the members are known. */
+  mayRunPods(labels: Readonly<Record<string, string>> | undefined): boolean
   /** The name of the member of this short id; undefined if there is none. */
   nameOf(memberId: string, signal: AbortSignal): Promise<string | undefined>
 }
@@ -41,6 +43,7 @@ export function createMembers(options: MembersOptions): Members {
     metrics: createMemberMetrics({ members, clock }),
     memberTokens: createMemberTokens({ members, keys: createMemberKeys({ clock }) }),
     fleet: members,
+    mayRunPods: (labels) => members.mayRunPods(labels),
     nameOf: (memberId, signal) => members.nameOf(memberId, signal),
     [Symbol.asyncDispose]: () => members[Symbol.asyncDispose](),
   }

@@ -52,6 +52,7 @@ export class MemberConnections implements AsyncDisposable {
   readonly #names = new Map<string, string>()
   readonly #listeners = new Set<() => void>()
   #telling: NodeJS.Timeout | undefined
+  #isKnown = false
 
   constructor({ transport, basePath = '', log, signal }: MembersOptions) {
     this.#clusters = createClient(transport, { basePath })
@@ -65,6 +66,8 @@ export class MemberConnections implements AsyncDisposable {
       this.#tellSoon()
     })
     this.#placements.onChange(() => this.#tellSoon())
+    const known = (): void => void (this.#isKnown = true)
+    this.#informer.synced(signal).then(known, () => undefined)
   }
 
   /** The connection to the member of this name. Rejects with ServiceUnavailable if there is none. */
@@ -85,6 +88,13 @@ export class MemberConnections implements AsyncDisposable {
     return this.#informer.store
       .list()
       .some(({ spec, status }) => status?.metricsAPI === true && matches(spec?.logicalClusterSelector, labels))
+  }
+
+  /** Whether a member may run pods of a logical cluster with these labels. True until the members are known. */
+  mayRunPods(labels: Readonly<Record<string, string>> | undefined): boolean {
+    return (
+      !this.#isKnown || this.#informer.store.list().some(({ spec }) => matches(spec?.logicalClusterSelector, labels))
+    )
   }
 
   /** The name of the member of this short id; undefined if there is no such member. */

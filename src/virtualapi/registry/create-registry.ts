@@ -3,6 +3,7 @@ import { createAdmission } from '../admission/admission.ts'
 import { certificateSigners } from '../admission/certificate-signers.ts'
 import { logicalClusterFinalizer } from '../admission/logical-cluster-finalizer.ts'
 import { standardPlugins } from '../admission/plugins/index.ts'
+import type { MayRunPods } from '../admission/plugins/pod-security.ts'
 import { placementPreview } from '../admission/placement-preview.ts'
 import { separationWarnings } from '../admission/separation-warnings.ts'
 import { placementTargets } from '../admission/placement-targets.ts'
@@ -22,6 +23,8 @@ export interface RegistryParts extends WebhookParts {
   readonly hasRoot: boolean
   /** The members. Absent, or without an answer: targets are not looked at, and a forbidden one is Held by the operator. */
   readonly fleet?: () => Fleet | undefined
+  /** Whether a member may run pods of a logical cluster with these labels. Absent: one may. */
+  readonly mayRunPods?: MayRunPods
 }
 
 export function createRegistry({
@@ -31,10 +34,11 @@ export function createRegistry({
   conversions,
   outbound,
   fleet,
+  mayRunPods,
 }: RegistryParts): Registry {
   const policyParts = { authorizer, catalog, conversions }
   const plugins = [
-    ...standardPlugins(),
+    ...standardPlugins(mayRunPods === undefined ? {} : { mayRunPods }),
     ...(hasRoot ? [logicalClusterFinalizer] : []),
     ...(fleet ? [placementTargets(fleet), placementPreview(fleet), separationWarnings(fleet)] : []),
     rbacWrites(createRbacWriteCheck(authorizer)),

@@ -96,7 +96,10 @@ function converterFrom(definition: ResourceDefinition): OwnershipContext['conver
     if (object.apiVersion === apiVersion) return typed
     const from = object.apiVersion === own ? definition : definition.inVersion(object.apiVersion)
     const to = apiVersion === own ? definition : definition.inVersion(apiVersion)
-    if (from === undefined || to === undefined) { missing(definition, apiVersion); return; }
+    if (from === undefined || to === undefined) {
+      missing(definition, apiVersion)
+      return
+    }
     const value = served(to, stored(from, cloneJson(object))) as unknown as JsonObject
     const type = ownershipTypeOf(to)
     if (!definition.info.builtIn) requireFitting(value, type)
@@ -113,7 +116,10 @@ function converterByWebhook(
     const object = typed.value as unknown as KubeObject
     if (object.apiVersion === apiVersion) return typed
     const to = apiVersion === own ? definition : definition.inVersion(apiVersion)
-    if (to === undefined) { missing(definition, apiVersion); return; }
+    if (to === undefined) {
+      missing(definition, apiVersion)
+      return
+    }
     const value = convert(object, apiVersion) as unknown as JsonObject
     const type = ownershipTypeOf(to)
     requireFitting(value, type)

@@ -15,7 +15,7 @@ import { nodesOfMembers } from './nodes-of-members.ts'
 import { objectsOfMembers } from './objects-of-members.ts'
 import { nodeAndPriority } from './node-and-priority.ts'
 import { podPriority } from './pod-priority.ts'
-import { podSecurity } from './pod-security.ts'
+import { podSecurity, type MayRunPods } from './pod-security.ts'
 import { runtimeClass } from './runtime-class.ts'
 import { serviceAccount } from './service-account.ts'
 
@@ -23,7 +23,10 @@ import { serviceAccount } from './service-account.ts'
  * The plugins in order. `rbacWrites` refuses roles and bindings beyond the writer's own rights; it runs last, when the object
  * has its final form.
  */
-export function standardPlugins({ rbacWrites }: { rbacWrites?: AdmissionPlugin } = {}): readonly AdmissionPlugin[] {
+export function standardPlugins({
+  rbacWrites,
+  mayRunPods = () => true,
+}: { rbacWrites?: AdmissionPlugin; mayRunPods?: MayRunPods } = {}): readonly AdmissionPlugin[] {
   return [
     logicalClusterLifecycle,
     namespaceLifecycle,
@@ -33,9 +36,9 @@ export function standardPlugins({ rbacWrites }: { rbacWrites?: AdmissionPlugin }
     nodesOfMembers,
     limitRanger,
     serviceAccount,
-    podSecurity,
+    podSecurity(mayRunPods),
     namespacePodSecurity,
-    nodeAndPriority,
+    nodeAndPriority(mayRunPods),
     podPriority,
     defaultTolerations,
     defaultStorageClass,

@@ -5,13 +5,14 @@ import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import { forbidden } from '../../../apimachinery/status/index.ts'
 import { defaultPodSecurity, isSystemPriorityClass } from '../../../crds/index.ts'
 import type { AdmissionPlugin } from '../admission.ts'
+import type { MayRunPods } from './pod-security.ts'
 import { podIn, podSpecPath } from './pod-template.ts'
 
 /**
  * Refuses with 403 pods and templates with a nodeName or a system priority class, unless the logical cluster is
- * privileged. What is stored already may stay as it is: a bound pod has a nodeName.
+ * privileged or no member could run them; then it warns. What is stored already may stay as it is: a bound pod has a nodeName.
  */
-export const nodeAndPriority: AdmissionPlugin = {
+export const nodeAndPriority = (mayRunPods: MayRunPods): AdmissionPlugin => ({
   name: 'NodeAndPriority',
   validate({ operation, definition, subresource, context, name }, object, old) {
     const { storageKey, info } = definition
@@ -20,9 +21,12 @@ export const nodeAndPriority: AdmissionPlugin = {
     if ((context.cluster.podSecurity ?? defaultPodSecurity) === 'privileged') return
     const before = old === undefined ? [] : refusedFields(storageKey, old)
     const refused = refusedFields(storageKey, object).filter((field) => !before.includes(field))
-    if (refused.length > 0) throw forbidden(info, name || (object.metadata.generateName ?? ''), refused.join(', '))
+    if (refused.length === 0) return
+    if (mayRunPods(context.cluster.labels))
+      throw forbidden(info, name || (object.metadata.generateName ?? ''), refused.join(', '))
+    context.warnings.push(...refused.map((text) => `no member will run this: ${text}`))
   },
-}
+})
 
 /** A sentence for each field of the pod or template that is refused. */
 function refusedFields(storageKey: string, object: KubeObject): string[] {

@@ -14,8 +14,15 @@ import { podIn } from './pod-template.ts'
 /** Subresources of pods that change what runs. */
 const podSubresources = ['', 'ephemeralcontainers', 'resize']
 
-/** Refuses with 403 pods and templates beyond the level. What was stored before the level was lowered may stay as it is. */
-export const podSecurity: AdmissionPlugin = {
+/** Whether a member may run pods of a logical cluster with these labels. */
+export type MayRunPods = (labels: Readonly<Record<string, string>> | undefined) => boolean
+
+/**
+ * Refuses with 403 pods and templates beyond the level, where a member could run them; elsewhere it warns, because without members a
+ * logical cluster is a plain API server. The member enforces the level, too: what is stored meanwhile does not run beyond it. What was
+ * stored before the level was lowered may stay as it is.
+ */
+export const podSecurity = (mayRunPods: MayRunPods): AdmissionPlugin => ({
   name: 'PodSecurity',
   validate({ operation, definition, subresource, context, name }, object, old) {
     const { storageKey } = definition
@@ -26,9 +33,11 @@ export const podSecurity: AdmissionPlugin = {
     const violations = violationsOf(object, storageKey, policy)
     if (violations === '' || (old !== undefined && violations === violationsOf(old, storageKey, policy))) return
     const named = name || (object.metadata.generateName ?? '')
-    throw forbidden(definition.info, named, `violates PodSecurity "${podSecurityPolicyText(policy)}": ${violations}`)
+    const text = `PodSecurity "${podSecurityPolicyText(policy)}": ${violations}`
+    if (mayRunPods(context.cluster.labels)) throw forbidden(definition.info, named, `violates ${text}`)
+    context.warnings.push(`would violate ${text}`)
   },
-}
+})
 
 function violationsOf(object: KubeObject, storageKey: string, policy: Parameters<typeof evaluatePod>[0]): string {
   const pod = podIn(storageKey, object)
