@@ -93,3 +93,33 @@ export function toolbox(inNamespace: string): Manifest {
 export function documents(objects: readonly Manifest[]): string {
   return objects.map((object) => JSON.stringify(object)).join('\n---\n')
 }
+
+/** A headless Service and a StatefulSet with one pod, whose domain name is its hostname. */
+export function namedPods(
+  inNamespace: string,
+  { name, domain }: { readonly name: string; readonly domain: string },
+): object {
+  const labels = { app: name }
+  const container = {
+    name: 'main',
+    image: agnhostImage,
+    args: ['netexec', '--http-port=8080', '--delay-shutdown=0'],
+    readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
+  }
+  const spec = { setHostnameAsFQDN: true, terminationGracePeriodSeconds: 1, containers: [container] }
+  const metadata = { namespace: inNamespace }
+  return {
+    apiVersion: 'v1',
+    kind: 'List',
+    items: [
+      {
+        ...{ apiVersion: 'v1', kind: 'Service', metadata: { ...metadata, name: domain } },
+        spec: { clusterIP: 'None', selector: labels, ports: [{ port: 8080 }] },
+      },
+      {
+        ...{ apiVersion: 'apps/v1', kind: 'StatefulSet', metadata: { ...metadata, name } },
+        spec: { serviceName: domain, selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+      },
+    ],
+  }
+}

@@ -16,7 +16,7 @@ import {
 import { createLogicalCluster, idOf, type Installation } from './installation.ts'
 import { lab, type Lab } from './lab.ts'
 import { startLoad } from './load.ts'
-import { apiClient, namespace, webApplication } from './manifests.ts'
+import { apiClient, namedPods, namespace, webApplication } from './manifests.ts'
 import { untilClean } from './until-clean.ts'
 
 interface Cast {
@@ -158,6 +158,30 @@ export function defineStory(title: string, install: (clusters: Lab) => Promise<I
           name.startsWith('kube-dns') ? `${name}:53` : `${name}:80`,
           '--timeout=5s',
         ])
+    })
+
+    it('starts a pod whose domain name is its hostname, and finds it by the name in its hosts file', async () => {
+      const name = 'database-with-a-rather-long-name'
+      await asAlice(['apply', '-f', '-'], { input: namedPods('shop', { name, domain: 'db' }) })
+      await asAlice(['rollout', 'status', `statefulset/${name}`, '-n', 'shop', '--timeout=90s'])
+      const inPod = async (...command: string[]) =>
+        (await asAlice(['exec', '-n', 'shop', `${name}-0`, '--', '/agnhost', ...command])).stdout
+      const hosts = await inPod('etc-hosts')
+      const [own = ''] = hosts.split(/\s+/).filter((text) => text.startsWith(`${name}-0.db.`))
+      expect(own, hosts).to.match(/[.]svc[.]cluster[.]local$/)
+      for (const host of [own, `${name}-0.db`, `${name}-0.db.shop.svc.cluster.local`])
+        await asAlice([
+          'exec',
+          '-n',
+          'shop',
+          'deployment/web',
+          '--',
+          '/agnhost',
+          'connect',
+          `${host}:8080`,
+          '--timeout=5s',
+        ])
+      await asAlice(['delete', `statefulset/${name}`, 'service/db', '-n', 'shop'])
     })
 
     it('shows the nodes that its pods name, and refuses to change them', async () => {
