@@ -188,6 +188,14 @@ export class ClusterCatalog implements Catalog {
     return isShown ? [...own, { compiled: compiledMembers(), read: membersCrd }] : own
   }
 
+  async compileInTurns(objects: ClusterObjects, turn: () => Promise<void>): Promise<void> {
+    for (const entry of objects.list({ resource: crdStorageKey }))
+      if (!this.compiled.has(entry)) {
+        this.compile(entry)
+        await turn()
+      }
+  }
+
   crds(objects: ClusterObjects): readonly ServedCrd[] {
     return objects.list({ resource: crdStorageKey }).flatMap((entry) => {
       const compiled = this.compile(entry)

@@ -1,5 +1,7 @@
 // The OpenAPI v3 document of a group version of custom resources.
+import { Buffer } from 'node:buffer'
 import {
+  encodeJson,
   isJsonObject,
   type GroupVersion,
   type GroupVersionKind,
@@ -34,31 +36,79 @@ function typeAndMetadata(): JsonObject {
 
 /** The document of `/openapi/v3/apis/GROUP/VERSION`. `resources`: all that the logical cluster serves there. */
 export function openApiV3ForCustomResources(gv: GroupVersion, resources: readonly CustomResourceOpenApi[]): JsonObject {
-  const schemas: Record<string, JsonObject> = {}
-  const paths: Record<string, JsonObject> = {}
-  const used = new Set([...commonDefinitions, objectMeta, `${meta}.ListMeta`])
-  for (const resource of resources.toSorted((a, b) => (a.info.resource < b.info.resource ? -1 : 1))) {
-    const { info, listKind = `${info.kind}List` } = resource
-    const own = new Map([
-      [info.kind, objectSchema(resource)],
-      [listKind, listSchema(info, listKind)],
-    ])
-    for (const [kind, schema] of own) schemas[customDefinitionName({ ...gv, kind })] = schema
-    const definitionOf = (gvk: GroupVersionKind): string | undefined => {
-      if (gvk.group === gv.group && gvk.version === gv.version)
-        return customDefinitionName(gvk.kind === `${info.kind}List` ? { ...gvk, kind: listKind } : gvk)
-      const name = builtInDefinitionName(gvk)
-      if (name !== undefined) used.add(name)
-      return name
-    }
-    Object.assign(paths, resourcePaths(info, { definitionOf }))
-  }
+  const used = usedByAll()
+  const parts = resources
+    .toSorted((a, b) => (a.info.resource < b.info.resource ? -1 : 1))
+    .map((resource) => partOf(gv, resource, used))
   return {
-    openapi: '3.0.0',
-    info: { title: 'Kubernetes CRD Swagger', version: 'v0.1.0' },
-    paths,
-    components: { schemas: { ...schemas, ...builtInDefinitions(used), ...describedDefinitions(used) } },
+    ...documentHead,
+    paths: Object.assign({}, ...parts.map(({ paths }) => paths)) as JsonObject,
+    components: {
+      schemas: Object.assign({}, ...parts.map(({ schemas }) => schemas), sharedDefinitions(used)) as JsonObject,
+    },
   }
+}
+
+/**
+ * The bytes of the same document, made of one resource after the other: a group version may have megabytes of schemas. `resources` in the
+ * order of their names; `turn` lets other work run between two of them.
+ */
+export async function encodeOpenApiInTurns(
+  gv: GroupVersion,
+  resources: Iterable<CustomResourceOpenApi>,
+  turn: () => Promise<void>,
+): Promise<Buffer> {
+  const used = usedByAll()
+  const [paths, schemas]: [Buffer[], Buffer[]] = [[], []]
+  for (const resource of resources) {
+    const part = partOf(gv, resource, used)
+    addMembers(paths, part.paths)
+    addMembers(schemas, part.schemas)
+    await turn()
+  }
+  addMembers(schemas, sharedDefinitions(used))
+  const head = encodeJson(documentHead).slice(0, -1)
+  return Buffer.concat([
+    ...[Buffer.from(`${head},"paths":{`), ...paths],
+    ...[Buffer.from('},"components":{"schemas":{'), ...schemas, Buffer.from('}}}')],
+  ])
+}
+
+const documentHead = { openapi: '3.0.0', info: { title: 'Kubernetes CRD Swagger', version: 'v0.1.0' } }
+
+/** Adds the members of an object to those of an object that is being written. */
+function addMembers(written: Buffer[], object: JsonObject): void {
+  const members = encodeJson(object).slice(1, -1)
+  if (members !== '') written.push(Buffer.from(written.length === 0 ? members : `,${members}`))
+}
+
+function usedByAll(): Set<string> {
+  return new Set([...commonDefinitions, objectMeta, `${meta}.ListMeta`])
+}
+
+function sharedDefinitions(used: ReadonlySet<string>): JsonObject {
+  return { ...builtInDefinitions(used), ...describedDefinitions(used) }
+}
+
+/** The paths and definitions of one resource. Adds the names of the shared definitions that it refers to. */
+function partOf(
+  gv: GroupVersion,
+  resource: CustomResourceOpenApi,
+  used: Set<string>,
+): { readonly paths: JsonObject; readonly schemas: JsonObject } {
+  const { info, listKind = `${info.kind}List` } = resource
+  const definitionOf = (gvk: GroupVersionKind): string | undefined => {
+    if (gvk.group === gv.group && gvk.version === gv.version)
+      return customDefinitionName(gvk.kind === `${info.kind}List` ? { ...gvk, kind: listKind } : gvk)
+    const name = builtInDefinitionName(gvk)
+    if (name !== undefined) used.add(name)
+    return name
+  }
+  const schemas: JsonObject = {
+    [customDefinitionName({ ...gv, kind: info.kind })]: objectSchema(resource),
+    [customDefinitionName({ ...gv, kind: listKind })]: listSchema(info, listKind),
+  }
+  return { paths: resourcePaths(info, { definitionOf }), schemas }
 }
 
 /** The named definitions that Kubernetes' documents describe, with all that they refer to. */

@@ -142,6 +142,6 @@ describe('gzip of documents', () => {
   it('unpacks to the bytes of the document', async () => {
     const { encodeOpenApiDocument } = await import('./index.ts')
     const document = encodeOpenApiDocument({ a: 'ä' })
-    expect(gunzipSync(document.gzip()).equals(document.json())).to.equal(true)
+    expect(gunzipSync(await document.gzip()).equals(document.json())).to.equal(true)
   })
 })

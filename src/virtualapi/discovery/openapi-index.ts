@@ -1,16 +1,21 @@
 // /openapi/v3: the index of the OpenAPI v3 documents with the hash of each.
 import { Buffer } from 'node:buffer'
-import { gzipSync } from 'node:zlib'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
 import { encodeJson, groupVersionPath, type GroupVersion } from '../../apimachinery/meta/index.ts'
 import { contentHash } from './discovery-document.ts'
+
+const compress = promisify<Buffer, Buffer>(gzip)
 
 /** One document, for one group version. */
 export interface OpenApiDocument {
   /** The value of `?hash=` and, quoted, of the ETag. */
   readonly hash: string
   /** The bytes for clients that accept gzip. */
-  gzip(): Buffer
+  gzip(): Buffer | Promise<Buffer>
   json(): Buffer
+  /** Makes the document, if it is not made yet; `turn` lets other work run. Call it before `json` and `gzip`. */
+  prepare?(turn: () => Promise<void>): Promise<void>
 }
 
 /** The key of a group version in the index and in paths below `/openapi/v3/`: `apis/apps/v1`, `api/v1`. */
@@ -31,6 +36,11 @@ export function openApiIndex(documents: ReadonlyMap<string, OpenApiDocument>, ba
 /** Encodes a generated document. */
 export function encodeOpenApiDocument(document: unknown): OpenApiDocument {
   const body = Buffer.from(encodeJson(document))
-  let zipped: Buffer | undefined
-  return { hash: contentHash(body), json: () => body, gzip: () => (zipped ??= gzipSync(body)) }
+  return { hash: contentHash(body), ...encodings(body) }
+}
+
+/** The encodings of a document of these bytes. They are compressed on another thread, when somebody first asks for that. */
+export function encodings(body: Buffer): Pick<OpenApiDocument, 'gzip' | 'json'> {
+  let zipped: Promise<Buffer> | undefined
+  return { json: () => body, gzip: () => (zipped ??= compress(body)) }
 }

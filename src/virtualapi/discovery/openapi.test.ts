@@ -1,7 +1,14 @@
 import { expect } from 'chai'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
 import { builtInResources } from '../resources/builtin-resources.ts'
-import { builtInOpenApi, openApiFromTables, openApiIndex, openApiKey, openApiV3ForCustomResources } from './index.ts'
+import {
+  builtInOpenApi,
+  encodeOpenApiInTurns,
+  openApiFromTables,
+  openApiIndex,
+  openApiKey,
+  openApiV3ForCustomResources,
+} from './index.ts'
 
 type Operation = JsonObject & { parameters?: { name: string }[] }
 type Document = {
@@ -107,6 +114,21 @@ describe('OpenAPI documents of custom resources', () => {
     properties: { spec: { type: 'object', properties: { port: { 'x-kubernetes-int-or-string': true } } } },
   }
   const document = openApiV3ForCustomResources(info, [{ info, openAPIV3Schema: schema }]) as unknown as Document
+
+  it('have the same content if they are made of one resource after the other', async () => {
+    const resources = ['gadgets', 'widgets'].map((resource) => {
+      const kind = resource === 'gadgets' ? 'Gadget' : 'Widget'
+      return { info: { ...info, resource, kind }, openAPIV3Schema: schema }
+    })
+    for (const some of [resources, resources.slice(1), []]) {
+      let turns = 0
+      const bytes = await encodeOpenApiInTurns(info, some, async () => {
+        turns++
+      })
+      expect(JSON.parse(bytes.toString())).to.deep.equal(openApiV3ForCustomResources(info, some.toReversed()))
+      expect(turns).to.equal(some.length)
+    }
+  })
 
   it('have the paths that they have in kube-apiserver', () => {
     const base = '/apis/example.dev/v1/namespaces/{namespace}/widgets'

@@ -1,6 +1,7 @@
 // Paths that name no resource: discovery, OpenAPI, health, version, metrics. All documents are derived from the resource
 // table of the logical cluster; nothing is kept per logical cluster.
 import { LRUCache } from 'lru-cache'
+import { yieldEvery } from '../../async/index.ts'
 import type { JsonObject } from '../../apimachinery/meta/index.ts'
 import { methodNotServed, notAcceptable, pageNotFound } from '../../apimachinery/status/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
@@ -15,11 +16,11 @@ import {
   builtInOpenApi,
   contentHash,
   discoveryDocument,
-  encodeOpenApiDocument,
+  encodeOpenApiInTurns,
+  encodings,
   matchesEtag,
   openApiIndex,
   openApiKey,
-  openApiV3ForCustomResources,
   versionInfo,
   type CustomResourceOpenApi,
   type DiscoveryDocument,
@@ -52,11 +53,13 @@ const documents = new LRUCache<string, DiscoveryDocument>({
   maxSize: 64 << 20,
   sizeCalculation: ({ body }) => body.length,
 })
-const openApiDocuments = new LRUCache<string, OpenApiDocument>({
+const openApiDocuments = new LRUCache<string, Pick<OpenApiDocument, 'json' | 'gzip'>>({
   max: 500,
   maxSize: 64 << 20,
   sizeCalculation: (document) => document.json().length,
 })
+/** Work between two turns of the event loop, milliseconds. */
+const sliceMs = 5
 
 export async function discovery(exchange: Exchange, parts: EndpointParts, path: string): Promise<Answer> {
   const { info, cluster } = exchange
@@ -79,6 +82,9 @@ async function documentOf(exchange: Exchange, parts: EndpointParts, path: string
   }
   if (cluster === undefined) return aggregatedGroupDiscovery(exchange, path)
   const objects = await parts.hub.cluster(cluster.id, { signal })
+  const turn = turnsOf(exchange)
+  // Everything below needs all definitions compiled: those of one tenant may be megabytes.
+  await parts.catalog.compileInTurns(objects, turn)
   const localIndex = (): JsonObject => {
     const { paths } = openApiIndex(allOpenApi(parts.catalog.documented(objects)), info.basePath) as {
       paths: JsonObject
@@ -88,22 +94,33 @@ async function documentOf(exchange: Exchange, parts: EndpointParts, path: string
   const localV2 = (): SwaggerSources => customResources(parts.catalog.documented(objects))
   return (
     (await remoteDocument(exchange, parts, { objects, path, localIndex, localV2 })) ??
-    answerFor(exchange, parts, objects, path)
+    answerFor(exchange, parts, { objects, path, turn })
   )
 }
 
-function answerFor(
-  exchange: Exchange,
-  parts: EndpointParts,
-  objects: ClusterObjects,
-  path: string,
-): Answer | Promise<Answer> {
+/** Lets other work run, of this logical cluster and of others, when a slice of time is over. */
+function turnsOf(exchange: Exchange): () => Promise<void> {
+  const pause = yieldEvery(sliceMs, exchange.signal)
+  return async () => {
+    await pause()
+    await exchange.turn()
+  }
+}
+
+interface Asked {
+  readonly objects: ClusterObjects
+  readonly path: string
+  readonly turn: () => Promise<void>
+}
+
+function answerFor(exchange: Exchange, parts: EndpointParts, asked: Asked): Answer | Promise<Answer> {
+  const { objects, path } = asked
   const metrics = metricsResources(exchange, parts, objects)
   const infos = (): readonly ResourceInfo[] => [...parts.catalog.all(objects), ...metrics]
   const [, root = '', group = '', version = '', more] = path.split('/')
   if (path.startsWith('/.well-known/') || path.startsWith('/openid/')) return tokenDiscovery(exchange, parts, path)
   if (path === '/openapi/v2') return openApiV2(exchange, customResources(parts.catalog.documented(objects)))
-  if (root === 'openapi') return openApi(exchange, parts, objects, path)
+  if (root === 'openapi') return openApi(exchange, parts, asked)
   if (path === '/metrics' || path === '/metrics/slis') return clusterMetrics(path, objects, parts)
   if (more !== undefined) throw pageNotFound()
   const accept = exchange.header('accept')
@@ -173,7 +190,7 @@ function fingerprint(crds: readonly DocumentedCrd[]): string {
   return contentHash(crds.map(({ compiled }) => compiled.hash).join(','))
 }
 
-function openApi(exchange: Exchange, parts: EndpointParts, objects: ClusterObjects, path: string): Answer {
+async function openApi(exchange: Exchange, parts: EndpointParts, { objects, path, turn }: Asked): Promise<Answer> {
   if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) throw pageNotFound()
   const all = allOpenApi(parts.catalog.documented(objects))
   if (path === '/openapi/v3') {
@@ -195,8 +212,11 @@ function openApi(exchange: Exchange, parts: EndpointParts, objects: ClusterObjec
   // A URL with the hash of its content may be cached for ever.
   headers['cache-control'] = asked === hash ? 'public, immutable' : 'no-cache, private'
   if (matchesEtag(exchange.header('if-none-match'), etag)) return notModified(headers)
-  if (/\bgzip\b/.test(exchange.header('accept-encoding') ?? ''))
-    return { kind: 'bytes', status: 200, headers: { ...headers, 'content-encoding': 'gzip' }, body: document.gzip() }
+  await document.prepare?.(turn)
+  if (/\bgzip\b/.test(exchange.header('accept-encoding') ?? '')) {
+    const body = await document.gzip()
+    return { kind: 'bytes', status: 200, headers: { ...headers, 'content-encoding': 'gzip' }, body }
+  }
   return { kind: 'bytes', status: 200, headers, body: document.json() }
 }
 
@@ -225,27 +245,31 @@ function allOpenApi(crds: readonly DocumentedCrd[]): ReadonlyMap<string, OpenApi
       .join(',')}`
     all.set(
       key,
-      lazyDocument(content, () => {
-        const resources = members.flatMap(({ read, version }) => openApiOf(read, [version]))
-        return openApiV3ForCustomResources(first.version.info, resources)
+      lazyDocument(content, (turn) => {
+        const sorted = members.toSorted((a, b) => (a.version.info.resource < b.version.info.resource ? -1 : 1))
+        return encodeOpenApiInTurns(first.version.info, resourcesOf(sorted), turn)
       }),
     )
   }
   return all
 }
 
-/** A document that is generated when its bytes are first asked for. Its hash is that of its definitions. */
-function lazyDocument(content: string, make: () => unknown): OpenApiDocument {
-  const document = (): OpenApiDocument => {
-    let known = openApiDocuments.get(content)
-    if (known === undefined) openApiDocuments.set(content, (known = encodeOpenApiDocument(make())))
-    return known
+/** A document that is generated when it is first prepared. Its hash is that of its definitions. */
+function lazyDocument(content: string, make: (turn: () => Promise<void>) => Promise<Buffer>): OpenApiDocument {
+  let made: Pick<OpenApiDocument, 'json' | 'gzip'> | undefined
+  const prepared = (): Pick<OpenApiDocument, 'json' | 'gzip'> => {
+    if (made === undefined) throw new Error('the OpenAPI document was not prepared')
+    return made
   }
   // The hash includes our version, because another version may generate a different document.
   return {
     hash: contentHash(`${programVersion} ${content}`),
-    json: () => document().json(),
-    gzip: () => document().gzip(),
+    async prepare(turn) {
+      made = openApiDocuments.get(content) ?? encodings(await make(turn))
+      openApiDocuments.set(content, made)
+    },
+    json: () => prepared().json(),
+    gzip: () => prepared().gzip(),
   }
 }
 
@@ -258,6 +282,16 @@ function customResources(crds: readonly DocumentedCrd[]): SwaggerSources {
       customResourceSource(compiled.hash, () => openApiOf(read, compiled.versions)),
     ),
   }
+}
+
+/** The resources of these versions. Each definition is decoded when its turn has come. */
+function* resourcesOf(
+  members: readonly {
+    readonly read: DocumentedCrd['read']
+    readonly version: DocumentedCrd['compiled']['versions'][number]
+  }[],
+): Generator<CustomResourceOpenApi> {
+  for (const { read, version } of members) yield* openApiOf(read, [version])
 }
 
 /** Decodes the definition once, however many of its versions are asked for. */

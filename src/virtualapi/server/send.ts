@@ -1,11 +1,15 @@
 // Writes answers to clients' connections, for both protocols; the only writer except for upgrades.
 import { once } from 'node:events'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { childSignal } from '../../async/index.ts'
 import { largeAnswerBytes } from '../codec/answers.ts'
 import type { Push, PushAnswer, SentAnswer, Sink, StreamAnswer } from '../exchange/exchange.ts'
 import { maxSendMs } from './handle.ts'
 import type { RawResponse } from './raw-response.ts'
 import { sendChunks } from './send-chunks.ts'
+
+/** Bytes of a large body that are written at once. */
+const pieceBytes = 128 * 1024
 
 /** Where an answer goes. */
 export interface Sending {
@@ -21,9 +25,9 @@ export async function send(answer: Exclude<SentAnswer, PushAnswer>, to: Sending)
   if (isGone(response)) return
   if (answer.kind === 'bytes') {
     writeHead(response, answer.status, { ...answer.headers, 'content-length': String(answer.body.length) })
-    response.end(headOnly || answer.body.length === 0 ? undefined : answer.body)
     // The request counts against its limits until a large answer is flushed, so clients that do not read get no more.
-    if (!headOnly && answer.body.length > largeAnswerBytes) await taken(response, answer.body.length, signal)
+    if (!headOnly && answer.body.length > largeAnswerBytes) await sendLarge(response, answer.body, signal)
+    else response.end(headOnly || answer.body.length === 0 ? undefined : answer.body)
     return
   }
   writeHead(response, answer.status, answer.headers)
@@ -69,10 +73,21 @@ async function writable(response: RawResponse, maxStallMs: number | undefined, s
   else await within(maxStallMs, signal, (limited) => once(response, 'drain', { signal: limited }))
 }
 
-/** Resolves when the whole answer is flushed. Rejects if the client is too slow for its size. */
-async function taken(response: RawResponse, bytes: number, signal: AbortSignal): Promise<void> {
-  if (response.destroyed || response.writableFinished) return
-  await within(maxSendMs(bytes), signal, (limited) => once(response, 'finish', { signal: limited }))
+/**
+ * Writes a body piece by piece: TLS encrypts what is written at once without a pause. Resolves when all of it is flushed. Rejects if the client
+ * is too slow for its size.
+ */
+async function sendLarge(response: RawResponse, body: Uint8Array, signal: AbortSignal): Promise<void> {
+  await within(maxSendMs(body.length), signal, async (limited) => {
+    for (let at = 0; at < body.length; at += pieceBytes) {
+      if (isGone(response)) return
+      if (!response.write(body.subarray(at, at + pieceBytes))) await once(response, 'drain', { signal: limited })
+      else await nextTurn(undefined, { signal: limited })
+    }
+    const flushed = once(response, 'finish', { signal: limited })
+    response.end()
+    await flushed
+  })
 }
 
 async function within(
