@@ -38,13 +38,21 @@ describe('a workload that a member runs together with others', () => {
     expect(minAvailable(viewOf(divided), 'other')).to.equal(3)
   })
 
-  it('has its part of the budget there, of a StatefulSet that moves pod by pod too', () => {
-    const copies = {
-      east: { state: 'Serving', replicas: 3, start: 0 },
-      west: { state: 'Serving', replicas: 2, start: 3 },
-    }
-    expect(minAvailable(viewOf({ ...workload('web', copies), kind: 'StatefulSet' }))).to.equal(2)
-  })
+  for (const { spec, expected } of [
+    { spec: { maxUnavailable: 1 }, expected: { maxUnavailable: 0 } },
+    { spec: { maxUnavailable: 2 }, expected: { maxUnavailable: 1 } },
+    { spec: { minAvailable: 3 }, expected: { minAvailable: 3 } },
+  ])
+    it(`may lose one pod less where a StatefulSet moves pod by pod, with ${JSON.stringify(spec)}`, () => {
+      const copies = {
+        east: { state: 'Serving', replicas: 3, start: 0 },
+        west: { state: 'Serving', replicas: 2, start: 3 },
+      }
+      const view = viewOf({ ...workload('web', copies), kind: 'StatefulSet' })
+      const selector = { matchLabels: { app: 'web' } }
+      const copy = withBudgetShare({ ...budget('web'), spec: { ...spec, selector } }, view, 'east')
+      expect(copy['spec']).to.deep.equal({ selector, ...expected })
+    })
 
   for (const { title, of, rollingUpdate, expected } of [
     {

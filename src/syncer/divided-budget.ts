@@ -11,14 +11,26 @@ export function withBudgetShare(copy: KubeObject, { divided }: NamespaceView, me
   const spec = (copy['spec'] ?? {}) as Budget & { selector?: LabelSelectorSource }
   const selector = selectorFromObject(spec.selector)
   const shares = new Map<string, number>()
-  for (const { podLabels, replicas } of divided.values()) {
+  let moving = 0
+  for (const { podLabels, replicas, isMoving } of divided.values()) {
     if (!selector.matches(podLabels)) continue
+    if (isMoving) moving++
     for (const [name, count] of Object.entries(replicas)) shares.set(name, (shares.get(name) ?? 0) + count)
   }
   if (shares.size === 0) return copy
   const { minAvailable: _, maxUnavailable: __, ...rest } = spec
-  const part = budgetShare(spec, { member, shares: Object.fromEntries(shares) })
+  const part = budgetShare(withoutMoving(spec, moving), { member, shares: Object.fromEntries(shares) })
   return { ...cloneJson(copy), spec: { ...cloneJson(rest), ...part } }
+}
+
+/** What the budget allows besides the pods that moves end. A percentage stays. */
+function withoutMoving({ minAvailable, maxUnavailable }: Budget, moving: number): Budget {
+  if (typeof minAvailable === 'number') return { minAvailable: minAvailable + moving }
+  if (typeof maxUnavailable === 'number') return { maxUnavailable: Math.max(0, maxUnavailable - moving) }
+  return {
+    ...(minAvailable !== undefined && { minAvailable }),
+    ...(maxUnavailable !== undefined && { maxUnavailable }),
+  }
 }
 
 interface RollingUpdate {

@@ -28,6 +28,8 @@ export interface DividedWorkload {
   readonly podLabels: Readonly<Record<string, string>>
   /** By member: its part of the replicas. */
   readonly replicas: Readonly<Record<string, number>>
+  /** A StatefulSet that moves pod by pod: one of its pods may be away. */
+  readonly isMoving?: true
 }
 
 export type ContentChange = Pick<Change<KubeObject>, 'before' | 'after'>
@@ -231,7 +233,12 @@ function partOf(workload: CachedObject, member: string): WorkloadPart | undefine
   const references = textsOf([...named, ...claimReferences(workload)])
   const isWhole = copy?.replicas === undefined
   if (isWhole) return { isServing, references, isWhole }
-  const divided = { podLabels: template?.metadata?.labels ?? {}, replicas: sharesIn(copies) }
+  const podLabels = template?.metadata?.labels ?? {}
+  const divided = {
+    podLabels,
+    replicas: sharesIn(copies),
+    ...(copy.start !== undefined && { isMoving: true as const }),
+  }
   return { isServing, references, isWhole, divided }
 }
 
