@@ -39,6 +39,12 @@ const requests: Readonly<Record<string, Asked>> = {
   again: { method: 'POST', path: maps, body: { metadata: { name: 'one' } } },
   get: { method: 'GET', path: `${maps}/one` },
   missing: { method: 'GET', path: `${maps}/none` },
+  'missing in YAML': { method: 'GET', path: `${maps}/none`, headers: { accept: 'application/yaml' } },
+  'missing and pretty': { method: 'GET', path: `${maps}/none?pretty=true` },
+  'missing in protobuf': {
+    ...{ method: 'GET', path: `${maps}/none` },
+    headers: { accept: 'application/vnd.kubernetes.protobuf' },
+  },
   update: { method: 'PUT', path: `${maps}/one`, body: { metadata: { name: 'one' }, data: { a: 'c' } } },
   conflict: {
     method: 'PUT',
@@ -238,6 +244,31 @@ describe('audit lines', function () {
       const [expected, actual] = [await linesFor(theirs, name), await linesFor(ours, name)]
       expect(actual.map((event) => shape(event, acme.base))).to.deep.equal(expected.map((event) => shape(event, '')))
     })
+
+  it('tell that a client went away, not that the server stops', async () => {
+    const { clusters, users } = parse(readFileSync(acme.kubeconfig, 'utf8')) as Kubeconfig
+    const decode = (text = ''): Buffer => Buffer.from(text, 'base64')
+    const { hostname, port } = new URL(clusters[0]?.cluster.server ?? '')
+    const user = users[0]?.user
+    const headers = {
+      'audit-id': 'gone',
+      'content-type': 'application/json',
+      'content-length': 100,
+      expect: '100-continue',
+    }
+    const request = httpsRequest({
+      ...{ hostname, port, method: 'POST', path: acme.base + maps, headers, agent: false },
+      ca: decode(clusters[0]?.cluster['certificate-authority-data']),
+      cert: decode(user?.['client-certificate-data']),
+      key: decode(user?.['client-key-data']),
+    })
+    request.on('error', () => undefined)
+    // The server reads the body when it says this.
+    request.on('continue', () => request.destroy())
+    request.flushHeaders()
+    const [line] = await linesFor(ours, 'gone')
+    expect(at(line, 'responseStatus.message')).to.equal('the client went away before the response')
+  })
 
   it('contain the logical cluster, its id, and the origin of the user', async () => {
     const [line] = await linesFor(ours, 'create')

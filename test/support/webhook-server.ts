@@ -12,6 +12,8 @@ type Json = Record<string, unknown>
 
 export interface AskedWebhook {
   readonly path: string
+  /** With the question mark; empty if there is none. */
+  readonly query: string
   readonly uid: string
   readonly traceparent?: string | undefined
 }
@@ -52,9 +54,9 @@ async function answer(request: IncomingMessage, response: ServerResponse, asked:
   const chunks: Buffer[] = []
   for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
   const review = JSON.parse(Buffer.concat(chunks).toString()) as { apiVersion: string; kind: string; request: Json }
-  const { pathname: path } = new URL(request.url ?? '/', 'https://x')
+  const { pathname: path, search: query } = new URL(request.url ?? '/', 'https://x')
   const uid = String(review.request['uid'])
-  asked.push({ path, uid, traceparent: request.headers['traceparent']?.toString() })
+  asked.push({ path, query, uid, traceparent: request.headers['traceparent']?.toString() })
   const [, behaviour = '', argument = ''] = path.split('/')
   const tell = (answered: Json, more: Json = {}): void => {
     const { apiVersion, kind } = review

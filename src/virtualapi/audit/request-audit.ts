@@ -57,6 +57,7 @@ export class RequestAudit {
   #named: Named = {}
   #status: Partial<Status> | undefined
   readonly #added: Record<string, string> = {}
+  #failure: Status | undefined
   #longRunning = false
   #complete = false
 
@@ -101,9 +102,15 @@ export class RequestAudit {
     this.#added[key] = value
   }
 
+  /** The request has failed with this status, in whatever form it is answered. */
+  failed(status: Status): void {
+    this.#failure = status
+  }
+
   /** The answer has begun. Writes the line ResponseStarted for long-running requests. */
   started({ status: code, body }: { readonly status: number; readonly body?: Uint8Array }): void {
-    this.#status = { ...statusIn(body), code }
+    const fields = this.#failure?.code === code ? fieldsOf(this.#failure) : statusIn(body)
+    this.#status = { ...fields, code }
     if (this.#longRunning) this.#write('ResponseStarted')
   }
 
@@ -191,7 +198,10 @@ const statusPrefix = Buffer.from('{"kind":"Status"')
 /** The fields of a Status in the answer, without metadata; empty for any other answer. */
 function statusIn(body: Uint8Array | undefined): Partial<Status> {
   if (body === undefined || !statusPrefix.equals(body.subarray(0, statusPrefix.length))) return {}
-  const { status, message, reason, details } = parseJsonText(Buffer.from(body).toString()) as unknown as Status
+  return fieldsOf(parseJsonText(Buffer.from(body).toString()) as unknown as Status)
+}
+
+function fieldsOf({ status, message, reason, details }: Status): Partial<Status> {
   const fields = { status, message, reason, details }
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }

@@ -14,8 +14,9 @@ export interface ConversionCall {
   readonly signal: AbortSignal
 }
 
-/** Upstream has no bound but that of the request. */
+/** As upstream, which tells the webhook. */
 const timeoutMs = 30_000
+const query = `timeout=${timeoutMs / 1000}s`
 
 /**
  * The objects in this version; they may have fields that its schema does not know. Rejects with a StatusError (500) where the
@@ -32,7 +33,7 @@ export async function convertByWebhook(
   for (const object of objects) requireKnownVersion(conversion, object)
   const review = reviewOf(conversion, objects, apiVersion)
   const target = outboundTarget(conversion.clientConfig)
-  const request = { cluster, target, query: '', body: review.body, timeoutMs }
+  const request = { cluster, target, query, body: review.body, timeoutMs }
   let answer: OutboundAnswer
   try {
     answer = await outbound.post(request, signal)
@@ -71,7 +72,7 @@ function reviewOf(
 
 function callFailure(object: JsonObject, target: OutboundTarget, error: EgressError): Error {
   return conversionFailure(
-    `conversion webhook for ${typeText(object)} failed: Post "${urlText(target, '')}": ${error.message}`,
+    `conversion webhook for ${typeText(object)} failed: Post "${urlText(target, query)}": ${error.message}`,
     error,
   )
 }

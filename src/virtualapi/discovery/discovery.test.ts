@@ -87,6 +87,24 @@ describe('legacy discovery', () => {
     expect(groups.map(({ name }) => name)).to.not.include('')
     expect(groups).to.have.length(21)
   })
+
+  it('orders groups of definitions by the first names of their APIServices, as kube-aggregator does', () => {
+    const [some] = infos
+    const custom = (group: string, ...versions: string[]) =>
+      versions.map((version) => ({ ...some!, group, version, builtIn: false }))
+    const all = [
+      ...builtInResources(),
+      ...custom('a.example.com', 'v1beta1'),
+      ...custom('b.example.com', 'v1alpha1', 'v2'),
+      ...custom('d.example.com', 'v1'),
+      ...custom('c.example.com', 'v1', 'v1beta1'),
+    ]
+    const { groups } = apiGroupList(all) as { groups: { name: string; versions: { version: string }[] }[] }
+    expect(groups.slice(-4).map(({ name }) => name)).to.deep.equal([
+      ...['c.example.com', 'd.example.com', 'b.example.com', 'a.example.com'],
+    ])
+    expect(groups.at(-2)?.versions.map(({ version }) => version)).to.deep.equal(['v2', 'v1alpha1'])
+  })
 })
 
 describe('aggregated discovery', () => {

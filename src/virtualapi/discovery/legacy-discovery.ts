@@ -40,8 +40,18 @@ export function apiVersions(serverAddress: string): unknown {
 
 /** `/apis` */
 export function apiGroupList(infos: readonly ResourceInfo[]): unknown {
+  const builtIn = new Set(infos.flatMap((info) => (info.builtIn ? [info.group] : [])))
   const groups = servedGroups(infos).filter(({ group }) => group !== '')
-  return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(apiGroupOf) }
+  const custom = groups
+    .filter(({ group }) => !builtIn.has(group))
+    .sort((a, b) => (firstName(a) < firstName(b) ? -1 : 1))
+  const all = [...groups.filter(({ group }) => builtIn.has(group)), ...custom]
+  return { kind: 'APIGroupList', apiVersion: 'v1', groups: all.map(apiGroupOf) }
+}
+
+/** Upstream sorts groups of equal priority by the names of their APIServices (`v1.example.com`), of which the first counts. */
+function firstName({ group, versions }: ServedGroup): string {
+  return versions.map(({ version }) => `${version}.${group}`).sort()[0] ?? ''
 }
 
 /** `/apis/GROUP`; undefined if it is not served. */

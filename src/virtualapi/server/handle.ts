@@ -116,6 +116,7 @@ async function unlessStreamed(exchange: Exchange, answer: Answer, lost: StatusEr
 }
 
 async function refusal(exchange: Exchange, error: StatusError): Promise<Answer> {
+  exchange.audit?.failed(error.status)
   const answer = errorAnswer(error)
   return (await reformatted(exchange, answer)) ?? answer
 }
@@ -131,8 +132,10 @@ export function toStatusError(error: unknown, exchange: Exchange, { log }: Pick<
   if (isStoreError(error) && isStatusError(status)) return status
   // The deadline aborts with a StatusError. Otherwise the client is gone, or the server stops.
   const reason: unknown = exchange.signal.reason
-  if (exchange.signal.aborted)
-    return isStatusError(reason) ? reason : serviceUnavailable('the server is stopping, please try again', error)
+  if (exchange.signal.aborted && isStatusError(reason)) return reason
+  // Nobody reads this answer; the audit line has it.
+  if (exchange.request.signal.aborted) return serviceUnavailable('the client went away before the response', error)
+  if (exchange.signal.aborted) return serviceUnavailable('the server is stopping, please try again', error)
   log.error('request failed with an unexpected error', {
     method: exchange.request.method,
     url: exchange.request.url,

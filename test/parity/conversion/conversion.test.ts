@@ -1,4 +1,5 @@
 // Compares conversion webhooks of a real kube-apiserver and of a logical cluster: both call the same webhook server.
+import { expect } from 'chai'
 import { startWebhookServer, type WebhookServer } from '../../support/webhook-server.ts'
 import { compareRows } from '../support/compare-rows.ts'
 import { knownConversionDifferences } from './known-differences.ts'
@@ -11,6 +12,10 @@ describe("conversion webhooks equal a real server's", function () {
     server = await startWebhookServer()
   })
   after(() => server[Symbol.asyncDispose]())
+  it('tells the webhook the same timeout', () => {
+    const queries = server.asked.filter(({ path }) => path.startsWith('/convert')).map(({ query }) => query)
+    expect([...new Set(queries)]).to.deep.equal(['?timeout=30s'])
+  })
   const rows = conversionRows(() => server)
   compareRows(rows, {
     name: 'conversion',
