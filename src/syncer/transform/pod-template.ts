@@ -3,6 +3,7 @@
 import { parseJsonText } from '../../apimachinery/json/index.ts'
 import { cloneJson, type ClusterId, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import {
+  canonicalJson,
   contentHash,
   isAnnotationForMembers,
   keptAnnotationPrefix,
@@ -126,7 +127,8 @@ export function podTemplateDown(template: PodTemplate, context: PodContext): Pod
     ...metadata.annotations,
     ...annotationsForVolumes(spec, changes),
     ...(changes.volumes && { [namespaceAnnotation]: context.namespace }),
-    [templateChangesAnnotation]: JSON.stringify(changes),
+    // Canonical: the order of keys in what a tenant wrote may change when the object is stored, and a changed template is a rollout.
+    [templateChangesAnnotation]: canonicalJson(changes),
   }
   return out
 }

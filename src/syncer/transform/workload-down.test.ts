@@ -37,6 +37,40 @@ describe('workloads on their way into a member', () => {
     expect([selector, ttlSecondsAfterFinished]).to.deep.equal([undefined, undefined])
     expect(template?.metadata.labels).to.have.all.keys('app', 'kcp.dev/managed', 'kcp.dev/serving')
   })
+  /** The value with the keys of every object in the opposite order. */
+  const reversed = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(reversed)
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(
+      Object.entries(value)
+        .reverse()
+        .map(([key, one]) => [key, reversed(one)]),
+    )
+  }
+
+  it('the template of a Deployment is the same whatever the order of keys in what its tenant wrote', () => {
+    const env = [{ name: 'NS', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.namespace' } } }]
+    const dnsConfig = { nameservers: ['10.0.0.1'], options: [{ name: 'ndots', value: '2' }], searches: ['a.example'] }
+    const template = {
+      metadata: { labels: { app: 'web' } },
+      spec: { containers: [{ ...containers[0], env }], dnsConfig },
+    }
+    const deployment = object('apps/v1', 'Deployment', { selector: { matchLabels: { app: 'web' } }, template })
+    const changesIn = (copy: KubeObject): string | undefined =>
+      (specOf(copy)['template'] as KubeObject).metadata.annotations?.['kcp.dev/changes']
+    const nameserver = { address: '10.0.0.53', domain: 'abcdefghij.kcp' }
+    const of = (workload: KubeObject, copy?: KubeObject): KubeObject =>
+      workloadDown(workload, place, { ...context, nameserver }, { ...first, copy })
+    const other = reversed(deployment) as KubeObject
+    expect(changesIn(of(deployment)))
+      .to.be.a('string')
+      .and.equal(changesIn(of(other)))
+    // A copy of an earlier release has them in the order of that time.
+    const text = JSON.stringify(reversed(JSON.parse(changesIn(of(deployment)) ?? '')))
+    const copy = of(deployment)
+    ;(specOf(copy)['template'] as KubeObject).metadata.annotations!['kcp.dev/changes'] = text
+    expect(changesIn(of(deployment, copy))).to.equal(text)
+  })
   it('a Job whose selector its tenant manages keeps it', () => {
     const managed = job()
     Object.assign(specOf(managed), { manualSelector: true })

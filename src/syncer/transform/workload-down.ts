@@ -1,5 +1,6 @@
 // A workload for a member: its template is changed for the member, and what the member's API server or controllers decide is
 // left to them.
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import { cloneJson, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import {
@@ -63,7 +64,18 @@ export function workloadDown(
   if (template === undefined) return copy
   const hostnameIsShort = !fitsHostname(copy, template.spec)
   const wanted = podTemplateDown(template, hostnameIsShort ? { ...context, hostnameIsShort } : context)
+  keepChangesText(wanted, current)
   return withTemplate(copy, keptTemplate(wanted, kind, current) ?? wanted)
+}
+
+/** The text of the changes that the copy has, if it says the same in another order of keys: another text is a rollout. */
+function keepChangesText({ metadata }: PodTemplate, current: DeepReadonly<KubeObject> | undefined): void {
+  const template = current && (templateOf(current) as PodTemplate | undefined)
+  const known = template?.metadata?.annotations?.[templateChangesAnnotation]
+  const annotations = metadata?.annotations
+  const wanted = annotations?.[templateChangesAnnotation]
+  if (known === undefined || annotations === undefined || wanted === undefined || known === wanted) return
+  if (canonicalJson(parseJsonText(known)) === wanted) annotations[templateChangesAnnotation] = known
 }
 
 /** The kubelet does not start a pod whose domain name is to be its hostname and has more than 64 characters. */
