@@ -16,6 +16,8 @@ import { commonDefinitions, reference, resourcePaths } from './openapi-operation
 export interface CustomResourceOpenApi {
   readonly info: ResourceInfo
   readonly openAPIV3Schema?: JsonObject
+  /** Paths of fields that field selectors may name: `spec.color`. */
+  readonly selectableFields?: readonly string[]
   /** spec.names.listKind; default: the kind with suffix `List`. */
   readonly listKind?: string
 }
@@ -106,7 +108,7 @@ function partOf(
   }
   const schemas: JsonObject = {
     [customDefinitionName({ ...gv, kind: info.kind })]: objectSchema(resource),
-    [customDefinitionName({ ...gv, kind: listKind })]: listSchema(info, listKind),
+    [customDefinitionName({ ...gv, kind: listKind })]: listSchema(info, listKind, resource.selectableFields),
   }
   return { paths: resourcePaths(info, { definitionOf }), schemas }
 }
@@ -130,7 +132,7 @@ export function customDefinitionName({ group, version, kind }: GroupVersionKind)
   return [...group.split('.').reverse(), version, kind].join('.')
 }
 
-function objectSchema({ info, openAPIV3Schema }: CustomResourceOpenApi): JsonObject {
+function objectSchema({ info, openAPIV3Schema, selectableFields }: CustomResourceOpenApi): JsonObject {
   const schema: JsonObject = openAPIV3Schema === undefined ? { type: 'object' } : published(openAPIV3Schema)
   const properties = isJsonObject(schema['properties']) ? schema['properties'] : undefined
   return {
@@ -140,10 +142,17 @@ function objectSchema({ info, openAPIV3Schema }: CustomResourceOpenApi): JsonObj
       ...typeAndMetadata(),
     },
     'x-kubernetes-group-version-kind': [gvkOf(info, info.kind)],
+    ...selectable(selectableFields),
   }
 }
 
-function listSchema(info: ResourceInfo, listKind: string): JsonObject {
+function selectable(fields: readonly string[] = []): JsonObject {
+  return fields.length === 0
+    ? {}
+    : { 'x-kubernetes-selectable-fields': fields.map((fieldPath): JsonObject => ({ fieldPath })) }
+}
+
+function listSchema(info: ResourceInfo, listKind: string, fields: readonly string[] | undefined): JsonObject {
   const texts = commonDescriptions()
   return {
     description: `${listKind} is a list of ${info.kind}`,
@@ -160,6 +169,7 @@ function listSchema(info: ResourceInfo, listKind: string): JsonObject {
       metadata: { description: texts.listMetadata, allOf: [reference(`${meta}.ListMeta`)] },
     },
     'x-kubernetes-group-version-kind': [gvkOf(info, listKind)],
+    ...selectable(fields),
   }
 }
 

@@ -72,18 +72,26 @@ class Operations {
   }
 
   allNamespaces(): JsonObject {
-    return this.#if('list', 'get', () => this.#operation('list', listParameters, { answer: this.#list() }))
+    return this.#if('list', 'get', () =>
+      this.#operation('list', listParameters, { answer: this.#list(), ofAllNamespaces: true }),
+    )
   }
 
   subresource(sub: SubresourceInfo): JsonObject {
     const has = (verb: string, method: string, make: () => JsonObject): JsonObject =>
       sub.verbs.includes(verb) ? { [method]: make() } : {}
     return {
-      ...has('get', 'get', () => this.#operation('get', this.#getParameters(), { kind: sub, answer: sub })),
-      ...has('update', 'put', () => this.#operation('put', writeParameters, { kind: sub, body: sub, answer: sub })),
-      ...has('create', 'post', () => this.#operation('post', writeParameters, { kind: sub, body: sub, answer: sub })),
+      ...has('get', 'get', () =>
+        this.#operation('get', this.#getParameters(), { kind: sub, sub: sub.name, answer: sub }),
+      ),
+      ...has('update', 'put', () =>
+        this.#operation('put', writeParameters, { kind: sub, sub: sub.name, body: sub, answer: sub }),
+      ),
+      ...has('create', 'post', () =>
+        this.#operation('post', writeParameters, { kind: sub, sub: sub.name, body: sub, answer: sub }),
+      ),
       ...has('patch', 'patch', () =>
-        this.#operation('patch', patchParameters, { kind: sub, patch: true, answer: sub }),
+        this.#operation('patch', patchParameters, { kind: sub, sub: sub.name, patch: true, answer: sub }),
       ),
     }
   }
@@ -109,11 +117,15 @@ class Operations {
       answer?: GroupVersionKind
       options?: true
       patch?: true
+      /** Name of the subresource. */
+      sub?: string
+      ofAllNamespaces?: true
     },
   ): JsonObject {
     // As in kube-apiserver, subresources of custom resources have their parent's kind.
     const { group, version, kind } = this.#info.builtIn ? (parts.kind ?? this.#info) : this.#info
     return {
+      ...(this.#info.builtIn ? {} : textsOf(this.#info, action, parts)),
       tags: [`${tagOf(this.#info.group)}_${this.#info.version}`],
       ...(parameters.length === 0 ? {} : { parameters: parameters.map(queryParameter) }),
       ...this.#requestBody(parts),
@@ -127,7 +139,9 @@ class Operations {
     const content = this.#content(['application/json', 'application/yaml'], answer)
     const answers = (texts: Readonly<Record<string, string>>): JsonObject =>
       Object.fromEntries(Object.entries(texts).map(([code, description]) => [code, { description, content }]))
-    return { ...answers(answerTexts[action] ?? { '200': 'OK' }), '401': { description: 'Unauthorized' } }
+    const isCustomPatch = action === 'patch' && !this.#info.builtIn
+    const texts = isCustomPatch ? undefined : answerTexts[action]
+    return { ...answers(texts ?? { '200': 'OK' }), '401': { description: 'Unauthorized' } }
   }
 
   #requestBody({ body, options, patch }: { body?: GroupVersionKind; options?: true; patch?: true }): JsonObject {
@@ -138,8 +152,9 @@ class Operations {
       return { requestBody: { content: Object.fromEntries(accepted.map((type) => [type, { schema }])) } }
     }
     if (!patch) return {}
-    const types = ['apply-patch+yaml', 'json-patch+json', 'merge-patch+json']
-    if (this.#info.builtIn) types.push('strategic-merge-patch+json')
+    const types = this.#info.builtIn
+      ? ['apply-patch+yaml', 'json-patch+json', 'merge-patch+json', 'strategic-merge-patch+json']
+      : ['json-patch+json', 'merge-patch+json', 'apply-patch+yaml']
     const content = Object.fromEntries(
       types.map((type) => [`application/${type}`, { schema: reference(`${common}.Patch`) }]),
     )
@@ -200,6 +215,35 @@ function pathParameters(path: string, kind: string): JsonObject[] {
   if (path.includes('{namespace}')) add('namespace', 'namespace of the object')
   return [...parameters, queryParameter({ name: 'pretty', type: 'string' })]
 }
+
+const operationVerbs: Readonly<Record<string, string>> = { post: 'create', get: 'read', put: 'replace' }
+
+/** Description and operationId of an operation of a custom resource, in kube-apiserver's words. */
+function textsOf(
+  { group, version, kind, namespaced }: ResourceInfo,
+  action: string,
+  { sub = '', ofAllNamespaces = false }: { sub?: string; ofAllNamespaces?: boolean },
+): JsonObject {
+  const verb = operationVerbs[action] ?? action
+  const of = sub === '' ? '' : ` ${sub} of`
+  const description =
+    verb === 'deletecollection'
+      ? `delete collection of${of} ${kind}`
+      : `${verb === 'patch' ? 'partially update' : verb}${of}${articleOf(verb, kind)}${kind}`
+  const scope = namespaced && !ofAllNamespaces ? 'Namespaced' : ''
+  const what = `${scope}${capital(kind)}${capital(sub)}${ofAllNamespaces ? 'ForAllNamespaces' : ''}`
+  const [prefix, collection] = verb === 'deletecollection' ? ['delete', 'Collection'] : [verb, '']
+  return { description, operationId: `${prefix}${capital(tagOf(group))}${capital(version)}${collection}${what}` }
+}
+
+function articleOf(verb: string, kind: string): string {
+  if (verb === 'list') return ' objects of kind '
+  if (verb !== 'create' && verb !== 'delete') return ' the specified '
+  if (kind.endsWith('s') && !kind.endsWith('ss')) return ' '
+  return /^[aeiou]/i.test(kind) ? ' an ' : ' a '
+}
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
 /** The tag of a group: `exampleDev` for `example.dev`. */
 function tagOf(group: string): string {

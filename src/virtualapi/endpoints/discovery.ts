@@ -300,9 +300,13 @@ function openApiOf(
   versions: readonly Pick<DocumentedCrd['compiled']['versions'][number], 'info' | 'listKind'>[],
 ): CustomResourceOpenApi[] {
   const { spec } = read()
-  const schemas = new Map(spec.versions.map(({ name, schema }) => [name, schema?.openAPIV3Schema]))
+  const sources = new Map(spec.versions.map((version) => [version.name, version]))
   return versions.map(({ info, listKind }) => {
-    const schema = schemas.get(info.version)
-    return { info, listKind, ...(schema === undefined ? {} : { openAPIV3Schema: schema }) }
+    const { schema, selectableFields = [] } = sources.get(info.version) ?? {}
+    const openAPIV3Schema = schema?.openAPIV3Schema
+    return {
+      ...{ info, listKind, selectableFields: selectableFields.map(({ jsonPath }) => jsonPath.replace(/^\./, '')) },
+      ...(openAPIV3Schema === undefined ? {} : { openAPIV3Schema }),
+    }
   })
 }
