@@ -67,6 +67,34 @@ describe('a copy of an object in a member', () => {
     expect(await copy({ name: 'thief', uid: 'taken' })).not.to.equal('taken')
   })
 
+  it('keeps a uid whose object is gone', async () => {
+    expect(await copy({ name: 'gone', uid: 'third' })).to.equal('third')
+    expect(await copy({ name: 'other', uid: 'third' })).not.to.equal('third')
+    const { key, revision } = objects.get('pods', 'a', 'gone')!
+    await objects.delete(key, { ifRevision: revision, signal })
+    expect(await copy({ name: 'gone', uid: 'third' })).to.equal('third')
+  })
+
+  it('is compared with the objects that changed since the last copy, not with all', async () => {
+    await copy({ name: 'before', uid: 'fourth' })
+    let lists = 0
+    const all = objects
+    const list: ClusterObjects['list'] = (scope) => {
+      if (scope.resource === 'pods') lists++
+      return all.list(scope)
+    }
+    objects = new Proxy(all, {
+      get(hub, property) {
+        const value: unknown = property === 'list' ? list : Reflect.get(hub, property)
+        return typeof value === 'function' ? (value.bind(hub) as unknown) : value
+      },
+    })
+    for (let i = 0; i < 20; i++) expect(await copy({ name: `many-${i}`, uid: `uid-${i}` })).to.equal(`uid-${i}`)
+    objects = all
+    // The first of them reads all, because the counted objects are others to it.
+    expect(lists).to.equal(1)
+  })
+
   it('keeps its uid if it is created again and its dependents are still there', async () => {
     await owned('claim', { kind: 'Pod', name: 'again', uid: 'second' })
     expect(await copy({ name: 'again', uid: 'second' })).to.equal('second')

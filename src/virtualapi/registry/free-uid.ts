@@ -2,7 +2,7 @@
 // object would make the garbage collector, tokens and owners take the copy for that object.
 import { parseApiVersion, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { decodeMetadata } from '../resources/object-bytes.ts'
-import type { ClusterObjects } from '../../store/hub/index.ts'
+import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
 
 /**
@@ -14,7 +14,7 @@ export function isFreeUid(
   { definition, objects }: { readonly definition: ResourceDefinition; readonly objects: ClusterObjects },
 ): boolean {
   const { uid = '', name } = metadata
-  if (objects.list({ resource: definition.storageKey }).some(({ facts }) => facts.uid === uid)) return false
+  if (uidsOf(objects, definition.storageKey).has(uid)) return false
   return objects
     .dependents(uid)
     .every(({ bytes }) =>
@@ -26,4 +26,61 @@ export function isFreeUid(
             parseApiVersion(owner.apiVersion).group === definition.info.group),
       ),
     )
+}
+
+/** The uids of all objects of a resource: what changed since the last question is read, not every object. */
+class Uids {
+  readonly #resource: string
+  readonly #byName = new Map<string, string>()
+  /** How many objects have the uid; a tenant's own objects never share one. */
+  readonly #counts = new Map<string, number>()
+  #changes = -1
+
+  constructor(resource: string) {
+    this.#resource = resource
+  }
+
+  has(uid: string): boolean {
+    return this.#counts.has(uid)
+  }
+
+  refresh(objects: ClusterObjects): void {
+    const changes = objects.changes(this.#resource)
+    if (changes === this.#changes) return
+    const changed = this.#changes < 0 ? undefined : objects.changedNames(this.#resource, this.#changes)
+    if (changed === undefined) {
+      this.#byName.clear()
+      this.#counts.clear()
+      for (const entry of objects.list({ resource: this.#resource })) this.#set(entry.key, entry)
+    } else for (const key of changed) this.#set(key, objects.get(this.#resource, key.namespace, key.name))
+    this.#changes = changes
+  }
+
+  #set({ namespace, name }: Pick<Entry['key'], 'namespace' | 'name'>, entry: Entry | undefined): void {
+    const key = `${namespace}/${name}`
+    const [before, after] = [this.#byName.get(key), entry?.facts.uid]
+    if (before === after) return
+    if (before !== undefined) {
+      const left = (this.#counts.get(before) ?? 1) - 1
+      if (left === 0) this.#counts.delete(before)
+      else this.#counts.set(before, left)
+    }
+    if (after === undefined) this.#byName.delete(key)
+    else {
+      this.#byName.set(key, after)
+      this.#counts.set(after, (this.#counts.get(after) ?? 0) + 1)
+    }
+  }
+}
+
+/** By resource; they go with the logical cluster when it is evicted. Only resources that members copy up are in them. */
+const known = new WeakMap<ClusterObjects, Map<string, Uids>>()
+
+function uidsOf(objects: ClusterObjects, resource: string): Uids {
+  const own = known.get(objects) ?? new Map<string, Uids>()
+  known.set(objects, own)
+  const uids = own.get(resource) ?? new Uids(resource)
+  own.set(resource, uids)
+  uids.refresh(objects)
+  return uids
 }
