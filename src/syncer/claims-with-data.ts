@@ -30,13 +30,14 @@ export async function claimsOfOrdinals(
 ): Promise<readonly Reference[]> {
   const references = new Set(claimReferences(object).map(({ resource, name }) => `${resource}/${name}`))
   if (references.size === 0) return []
+  const { cluster, namespace } = visit
   const ordinalOf = ({ metadata: { name = '' } }: CachedObject): number | undefined => {
     const found = asOrdinalClaim(name)
     return found !== undefined && references.has(found.reference) ? found.ordinal : undefined
   }
-  const known = [...context.upstreamIn('persistentvolumeclaims', visit.cluster, visit.namespace)].filter(
-    (claim) => ordinalOf(claim) !== undefined,
-  )
+  const known = [...references].flatMap((reference) => [
+    ...context.upstream.claimsOfOrdinals.of(`${cluster}|${namespace}|${reference}`),
+  ])
   const [ordinals, had] = [ordinalsIn(object, context.member.name), before && ordinalsIn(before)]
   if (had === undefined || ordinals.start < had.start || ordinals.end > had.end) {
     const isUsed = (claim: CachedObject): boolean => {

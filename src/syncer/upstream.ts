@@ -4,6 +4,7 @@ import type { PodSecurityLevel } from '../apimachinery/pod-security/index.ts'
 import { namespaceKeyOf, ObjectIndex, type Informer, type KubeClient, type SharedInformers } from '../client/index.ts'
 import { memberAnnotation, volumeAnnotation, workloadKinds } from '../crds/index.ts'
 import { namedMembers } from './named-members.ts'
+import { asOrdinalClaim } from './references.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import { Tombstones } from './tombstones.ts'
 
@@ -45,6 +46,8 @@ export interface Upstream {
   readonly workloadsByMember: readonly ObjectIndex[]
   /** PersistentVolumeClaims by `CLUSTER|NAMESPACE MEMBER` of the members that have, or will have, their volume. */
   readonly claimsByMember: ObjectIndex
+  /** Those whose names are of ordinals of a StatefulSet, by `CLUSTER|NAMESPACE|REFERENCE` (asOrdinalClaim). */
+  readonly claimsOfOrdinals: ObjectIndex
   /** ReplicaSets by `CLUSTER|NAMESPACE|UID` of their owners. */
   readonly replicaSetsByOwner: ObjectIndex
   /** The objects whose deletion was seen. */
@@ -76,6 +79,10 @@ export function createUpstream({ informers: shared, client, ids }: UpstreamOptio
         .filter((member) => member !== undefined)
         .map((member) => inMember(namespaceKeyOf(key), member)),
     ),
+    claimsOfOrdinals: new ObjectIndex(informers.persistentvolumeclaims, (key, { metadata: { name = '' } }) => {
+      const found = asOrdinalClaim(name)
+      return found === undefined ? [] : [`${namespaceKeyOf(key)}|${found.reference}`]
+    }),
     replicaSetsByOwner: new ObjectIndex(informers.replicasets, (key, { metadata: { ownerReferences = [] } }) =>
       ownerReferences.map(({ uid }) => `${namespaceKeyOf(key)}|${uid}`),
     ),

@@ -141,7 +141,7 @@ describe('conversion webhooks of a logical cluster', () => {
     const { status, text } = await get(one, at('v2', 'a'))
     expect(status).to.equal(500)
     expect((JSON.parse(text) as { message: string }).message).to.equal(
-      'conversion webhook for shop.example.com/v1, Kind=Shop failed: Post "https://169.254.169.254/latest": ' +
+      'conversion webhook for shop.example.com/v1, Kind=Shop failed: Post "https://169.254.169.254/latest?timeout=30s": ' +
         'dialing 169.254.169.254 is not permitted: it is a metadata address',
     )
   })
