@@ -116,7 +116,10 @@ async function tellFailure(
   if (signal.aborted || isDeletionHeld(error) || member.loss?.isLost() === true) return
   const subject = find()
   if (subject === undefined) return
-  const words = isStatusError(error) ? error.message : 'kcp failed; its log says more'
+  const id = context.upstream.ids.idOf(subject.cluster)
+  const said = isStatusError(error) ? error.message : 'kcp failed; its log says more'
+  // The tenant knows namespaces by their own names.
+  const words = id === undefined ? said : said.replaceAll(`${id}-`, '')
   const message = failures.note(step, subject, {
     message: part === undefined ? words : `${part}: ${words}`,
     isFinal: isFinal(error),

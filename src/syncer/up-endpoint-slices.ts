@@ -4,6 +4,7 @@ import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { serviceUnavailable, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import {
+  clusterSetServiceName,
   exportedNameOf,
   crossesGateways,
   managedLabel,
@@ -182,7 +183,7 @@ export async function visitRemoteSlice(context: SyncContext, visit: Visit, signa
   const { gateway } = context
   const desired =
     gateway === undefined
-      ? remoteSliceDown(source, owner, here)
+      ? remoteSliceDown(source, owner, here, { isExported: hasExport(context, visit, source) })
       : remoteSliceThroughGateway(source, owner, here, {
           target: { namespace: memberNamespace, service: source.metadata.labels?.[serviceNameLabel] ?? '' },
           addresses: gatewayAddresses(context, source['addressType']),
@@ -242,6 +243,12 @@ function wantsRemote(context: SyncContext, { cluster, namespace }: Visit, { meta
   })
   if (service === undefined || !context.view(cluster, namespace).servicesWanted) return false
   return context.gateway === undefined || crossesGateways(service)
+}
+
+/** Whether the Service of the slice is exported: then it has a second Service. */
+function hasExport(context: SyncContext, { cluster, namespace }: Visit, slice: CachedObject): boolean {
+  const name = clusterSetServiceName(slice.metadata.labels?.[serviceNameLabel] ?? '')
+  return upstreamObject(context, 'services', { cluster, namespace, name }) !== undefined
 }
 
 async function removeRemote(

@@ -2,6 +2,7 @@
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { parseKey, type DeepReadonly } from '../client/index.ts'
 import {
+  exportedNameOf,
   isPlaceable,
   isWorkloadResource,
   memberAnnotation,
@@ -84,7 +85,9 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
     case 'services':
       if (change.after === undefined) visit('namespace', namespace)
       for (const slice of context.upstreamIn('endpointslices', cluster, namespace)) {
-        if (slice.metadata.labels?.[serviceNameLabel] === name) {
+        const of = slice.metadata.labels?.[serviceNameLabel]
+        // The second Service of an exported one decides about the names of pods in it.
+        if (of === name || (of !== undefined && of === exportedNameOf(object))) {
           const from = slice.metadata.annotations?.[memberAnnotation]
           visit(from === context.member.name ? 'slice' : 'remoteSlice', slice.metadata.name)
         }

@@ -184,8 +184,17 @@ export function remoteSliceThroughGateway(
   }
 }
 
-/** The EndpointSlice of another member, for this one: ready addresses only, because its pods and nodes do not exist here. */
-export function remoteSliceDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster, name: string): KubeObject {
+/**
+ * The EndpointSlice of another member, for this one: ready addresses only, because its pods and nodes do not exist here. Without
+ * names of pods if its Service `isExported`: `web-0.MEMBER.db` in the cluster set is asked of that Service in the member itself, and must
+ * not lead to a pod of another one.
+ */
+export function remoteSliceDown(
+  object: DeepReadonly<KubeObject>,
+  owner: OwnerCluster,
+  name: string,
+  { isExported = false }: { readonly isExported?: boolean } = {},
+): KubeObject {
   const slice = cloneJson(object) as KubeObject & {
     endpoints?: Endpoint[] | null
     ports?: unknown
@@ -194,8 +203,10 @@ export function remoteSliceDown(object: DeepReadonly<KubeObject>, owner: OwnerCl
   const service = slice.metadata.labels?.[serviceNameLabel] ?? ''
   const metadata = copyMetadata(object, owner)
   const from = slice.metadata.annotations?.[memberAnnotation] ?? ''
-  // In an exported Service, pods of several members may have one name.
-  const isExported = exportedNameOf(slice) !== undefined
+  // Of the second Service of an exported one: pods of several members may have one name.
+  const isSecond = exportedNameOf(slice) !== undefined
+  const nameOf = (hostname: string): string | undefined =>
+    isSecond ? hostnameFrom(hostname, from) : isExported ? undefined : hostname
   return {
     apiVersion: slice.apiVersion,
     kind: slice.kind,
@@ -214,7 +225,7 @@ export function remoteSliceDown(object: DeepReadonly<KubeObject>, owner: OwnerCl
     endpoints: (slice.endpoints ?? [])
       .filter(({ conditions }) => conditions?.ready !== false)
       .map(({ addresses, hostname }) => {
-        const own = isExported && hostname !== undefined ? hostnameFrom(hostname, from) : hostname
+        const own = hostname === undefined ? undefined : nameOf(hostname)
         return { addresses, conditions: { ready: true }, ...(own !== undefined && { hostname: own }) }
       }),
   }
