@@ -244,6 +244,13 @@ describe('a failure to sync', function () {
         .and.to.include('see the Events of that object')
     })
 
+    it('does not tell tenants the names of namespaces in members', async () => {
+      const id = (await kcp.admin.kubectl(['get', 'lc', 'acme', '-o', 'jsonpath={.status.id}'])).stdout
+      const kinds = 'events,deployments,statefulsets,jobs,pods,configmaps,services'
+      const { stdout } = await acme.kubectl(['-n', namespace, 'get', kinds, '-o', 'json'])
+      expect(stdout).to.include('SyncFailed').and.not.to.include(`${id}-`)
+    })
+
     it('is told no more when the tenants have changed the objects', async () => {
       await apply(...rows.flatMap(({ objects }) => objects({ refuse: 'nobody' })))
       await until('the end of the failures', async () => (await failing()) === '')
