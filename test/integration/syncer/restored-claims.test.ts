@@ -153,14 +153,19 @@ describe('claims that a tenant made before a StatefulSet', function () {
         (await at.get('persistentvolumeclaims', 'data-db-0')) !== undefined
       for (const at of [upstream, direct]) {
         await until('the pod', () => at.get('pods', 'db-0'))
-        if (policy !== undefined && act === 'delete')
-          await until('the owner', async () =>
-            (await at.get('persistentvolumeclaims', 'data-db-0'))?.metadata.ownerReferences?.some(
-              ({ kind }) => kind === 'StatefulSet',
-            ),
+        const isOwnedBy = (owner: string) => async (): Promise<boolean | undefined> =>
+          (await at.get('persistentvolumeclaims', 'data-db-0'))?.metadata.ownerReferences?.some(
+            ({ kind }) => kind === owner,
           )
-        if (act === 'shrink') await at.patch('statefulsets', 'db', { spec: { replicas: 0 } })
-        else await at.delete('statefulsets', 'db', 'Background')
+        if (policy !== undefined && act === 'delete') await until('the owner', isOwnedBy('StatefulSet'))
+        if (act === 'shrink') {
+          // A pod takes some time to end: its claim, which goes with it, has it as an owner meanwhile.
+          const { kubelet } = system.members['east']!
+          kubelet.hold('db-')
+          await at.patch('statefulsets', 'db', { spec: { replicas: 0 } })
+          await until('the owner', isOwnedBy('Pod'))
+          kubelet.release()
+        } else await at.delete('statefulsets', 'db', 'Background')
         if (act === 'delete')
           await until('the StatefulSet to go', async () => (await at.get('statefulsets', 'db')) === undefined)
         if (!kept) await until('the claim to go', async () => !(await isThere(at)))
