@@ -197,13 +197,20 @@ export async function visitRemoteSlice(context: SyncContext, visit: Visit, signa
       context.enqueueAfter(visit, waitMs)
     }
   }
-  if (current !== undefined && isSubset(current, desired)) return
+  if (current !== undefined && isSubset(current, desired) && hasNoMoreNames(current, desired)) return
   await ensureNamespace(context, visit, signal)
   await context.downstream.patch(gvrs.endpointslices, { namespace: memberNamespace, name: here }, 'apply', desired, {
     fieldManager: syncerFieldManager,
     force: true,
     signal,
   })
+}
+
+/** Whether the slice in the member names no pod that is to have no name. Its endpoints are those of the desired one. */
+function hasNoMoreNames(current: CachedObject, desired: KubeObject): boolean {
+  const named = (slice: CachedObject): number =>
+    ((slice['endpoints'] ?? []) as readonly { readonly hostname?: string }[]).filter(({ hostname }) => hostname).length
+  return named(current) <= named(desired)
 }
 
 /** True for a slice of a member that is lost: its endpoints are not ready, though its pods may serve. */
