@@ -62,7 +62,7 @@ export function jsonOfScalar(scalar: Scalar): JsonValue {
 }
 
 /** Go converts the document to JSON, where a whole float is written as an integer. */
-function jsonOfFloat(value: number): JsonValue {
+export function jsonOfFloat(value: number): JsonValue {
   const isWritten = Number.isInteger(value) && Math.abs(value) < 1e21 && !Object.is(value, -0)
   return isWritten ? integerOfText(String(value)) : value
 }

@@ -4,6 +4,7 @@ import { goQuote } from '../../apimachinery/text/index.ts'
 import { defaultMaxJsonValues, parseJson, tooManyValues } from '../../apimachinery/json/index.ts'
 import type { JsonValue } from '../../apimachinery/meta/index.ts'
 import { badRequest, isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
+import { jsonOfFloat } from './yaml-scalars.ts'
 import { valueOfDocument } from './yaml-values.ts'
 
 export interface ParsedYaml {
@@ -80,12 +81,21 @@ export function parseYamlBody(
 function tryJson(bytes: Uint8Array, text: string, limits: Required<YamlLimits>): JsonValue | undefined {
   if (!text.startsWith('{')) return undefined
   try {
-    const { value, duplicateFields } = parseJson(bytes, limits)
-    return duplicateFields.length === 0 ? value : undefined
+    const { value, duplicateFields, infinite, oddNumbers } = parseJson(bytes, limits)
+    if (duplicateFields.length > 0 || infinite !== undefined) return undefined
+    return oddNumbers ? withNumbersOfYaml(value) : value
   } catch (error) {
     if (isStatusError(error, 'RequestEntityTooLarge')) throw error
     return undefined
   }
+}
+
+/** The document with its numbers as the YAML reader has them. */
+function withNumbersOfYaml(value: JsonValue): JsonValue {
+  if (typeof value === 'number') return jsonOfFloat(value)
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(withNumbersOfYaml)
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, withNumbersOfYaml(one)]))
 }
 
 /** Upper bound on the values: one begins on each line, after each comma, and after each colon with a space. */

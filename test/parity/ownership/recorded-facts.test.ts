@@ -152,7 +152,7 @@ class Replay {
           return {
             conflicts: error.conflicts.map(({ manager, path }) => `${manager} ${pathText(path)}`).sort(),
           }
-        if (error instanceof NotOurs) return undefined
+        if (isNotOurs(error)) return undefined
         return { error: textOf((error as Error).message) }
       }
     }
@@ -225,6 +225,11 @@ class Replay {
     const types = this.#schemas.get(schemaKey(schema))
     return { value, type: types?.typeOf(type) ?? {} }
   }
+}
+
+/** The error of a conversion tells what was being done with it. */
+function isNotOurs(error: unknown): boolean {
+  return error instanceof NotOurs || (error instanceof Error && isNotOurs(error.cause))
 }
 
 function recordedAnswer(fact: Fact): unknown {

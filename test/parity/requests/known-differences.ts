@@ -9,7 +9,6 @@ const why = {
   keyOfEtcd: "upstream's message contains its key in etcd",
   managedFields: 'upstream writes a new revision for managedFields only, which are not kept here',
   fieldsShown: 'upstream returns the managedFields that it added to a review',
-  wholeStatus: 'upstream validates the rest of the object as well',
   patchOfKind: 'the message depends on how far the decoder of upstream got',
   lenientType: 'media types are case-insensitive here, and wildcard subtypes are accepted',
   dryRunMeant: 'a dry run in the query is honoured here even if there is a body',
@@ -65,8 +64,6 @@ export const knownDifferences: Readonly<Record<string, string>> = {
   'updates: a garbage revision: PUT /apis/updates.parity.example.com/v1/namespaces/{ns}/updateswidgets/w':
     why.clientMistake,
   'updates: another uid: PUT /apis/updates.parity.example.com/v1/namespaces/{ns}/updateswidgets/w': why.keyOfEtcd,
-  'updates: a bad status: PUT /apis/updates.parity.example.com/v1/namespaces/{ns}/updateswidgets/w/status':
-    why.wholeStatus,
   'updates: no kind: PUT /apis/updates.parity.example.com/v1/namespaces/{ns}/updateswidgets/w/scale': why.managedFields,
   'updates: GET /apis/updates.parity.example.com/v1/namespaces/{ns}/updateswidgets/w': why.managedFields,
   'patches: a garbage revision, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.clientMistake,
