@@ -1,5 +1,5 @@
-// A member that refuses what tenants wrote, and a logical cluster that refuses what a member made: whom kcp tells, and in whose
-// words. kcp start with a real API server as member, whose pods only report that they run.
+// What tenants and admins learn when a member refuses an object of a tenant, or a logical cluster refuses an object of a member.
+// kcp start with a real API server as member, whose pods only report that they run.
 import { expect } from 'chai'
 import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
 import { runKcp, startCluster, waitFor, type Cluster } from '../../support/index.ts'
