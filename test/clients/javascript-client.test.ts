@@ -131,8 +131,9 @@ const deployment = (name: string, image: string) => ({
   },
 })
 
+/** Sorted: the server sorts entries by their time, which has a resolution of a second. */
 const managers = ({ metadata }: KubernetesObject): (string | undefined)[] =>
-  (metadata?.managedFields ?? []).map(({ manager }) => manager)
+  (metadata?.managedFields ?? []).map(({ manager }) => manager).sort()
 
 /** Fails unless the API server answers with this code. */
 async function refused(code: number, call: () => Promise<unknown>): Promise<void> {

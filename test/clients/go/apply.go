@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -107,14 +109,12 @@ func appliedWeb(image string) *applyapps.DeploymentApplyConfiguration {
 	return applyapps.Deployment("web", applyNamespace).WithSpec(spec)
 }
 
-// managers names those who own fields of a Deployment.
+// managers returns the sorted names of the owners of fields: the server sorts entries by their time, in seconds.
 func managers(web *appsv1.Deployment) string {
-	names := ""
+	names := []string{}
 	for _, entry := range web.ManagedFields {
-		if names != "" {
-			names += " "
-		}
-		names += entry.Manager
+		names = append(names, entry.Manager)
 	}
-	return names
+	slices.Sort(names)
+	return strings.Join(names, " ")
 }

@@ -56,8 +56,11 @@ fn web(image: &str, labels: Value) -> Value {
     })
 }
 
+/// Sorted: the server sorts entries by their time, which has a resolution of a second.
 fn managers(deployment: &Deployment) -> Vec<&str> {
-    deployment.managed_fields().iter().filter_map(|entry| entry.manager.as_deref()).collect()
+    let mut names: Vec<&str> = deployment.managed_fields().iter().filter_map(|entry| entry.manager.as_deref()).collect();
+    names.sort_unstable();
+    names
 }
 
 fn image(deployment: &Deployment) -> &str {
