@@ -34,8 +34,8 @@ export interface ReplicaSet extends AsyncDisposable {
   readonly operator: ManagedProcess
   /** Starts one more, which the host's aggregator does not know. */
   add(): Promise<RunningReplica>
-  /** Creates a LogicalCluster; resolves when it is Ready. `owner` is a user of the host. */
-  create(name: string, options?: { readonly owner?: string }): Promise<void>
+  /** Creates a LogicalCluster; resolves when it is Ready. `owner` is a user of the host, `podSecurity` is spec.podSecurity.enforce. */
+  create(name: string, options?: { readonly owner?: string; readonly podSecurity?: string }): Promise<void>
   /** The id of a logical cluster. */
   idOf(name: string): Promise<ClusterId>
   /** A kubeconfig for a logical cluster through this replica. */
@@ -50,10 +50,17 @@ export interface ReplicaSet extends AsyncDisposable {
 
 const deadlineMs = 120_000
 
-/** Starts a host of this name with so many replicas; `args` are for them and the operator. Everything ends when it is disposed of. */
+/**
+ * Starts a host of this name with so many replicas; `args` are for them and the operator, `apiserverArgs` for them alone.
+ * Everything ends when it is disposed of.
+ */
 export async function startReplicas(
   count: number,
-  { name = 'host', args = [] }: { readonly name?: string; readonly args?: readonly string[] } = {},
+  {
+    name = 'host',
+    args = [],
+    apiserverArgs = [],
+  }: { readonly name?: string; readonly args?: readonly string[]; readonly apiserverArgs?: readonly string[] } = {},
 ): Promise<ReplicaSet> {
   await using stack = new AsyncDisposableStack()
   const dir = mkdtempSync(join(tmpdir(), 'kcp-replicas-'))
@@ -67,7 +74,9 @@ export async function startReplicas(
   const add = async (register: 'all' | 'none'): Promise<RunningReplica> => {
     const port = await freePort(address)
     const flags = ['--port', String(port), '--bind-address', address, '--advertise-address', address]
-    const process = stack.use(await startKcp(['apiserver', ...flags, '--register', register, ...args], { env }))
+    const process = stack.use(
+      await startKcp(['apiserver', ...flags, '--register', register, ...args, ...apiserverArgs], { env }),
+    )
     await printed(process, 'kcp apiserver is ready')
     const replica = { process, port, address, url: `https://${address}:${port}` }
     replicas.push(replica)
@@ -97,9 +106,10 @@ export async function startReplicas(
     add: () => add('none'),
     idOf,
     leases: owners,
-    async create(name, { owner } = {}) {
+    async create(name, { owner, podSecurity } = {}) {
       const owners = owner === undefined ? [] : [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: owner }]
-      const object = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name }, spec: { owners } }
+      const spec = { owners, ...(podSecurity === undefined ? {} : { podSecurity: { enforce: podSecurity } }) }
+      const object = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name }, spec }
       await kubectl(host.kubeconfig, ['create', '-f', '-'], { input: object })
       await kubectl(host.kubeconfig, ['wait', '--for=condition=Ready', `lc/${name}`, '--timeout=60s'])
     },

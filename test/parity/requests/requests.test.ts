@@ -2,7 +2,7 @@
 // must be equal. Differences are listed in known-differences.ts; a listed row that does not differ fails.
 import { expect } from 'chai'
 import { startCluster } from '../../support/index.ts'
-import { startInstance } from '../../integration/kcp-instance.ts'
+import { startOurServer } from '../support/our-server.ts'
 import { betaFlags } from '../support/two-servers.ts'
 import { knownDifferences } from './known-differences.ts'
 import type { Comparable } from './normalise.ts'
@@ -48,9 +48,9 @@ describe('requests compared with kube-apiserver 1.34.3', () => {
           ],
         },
       }).then((started) => stack.use(started)),
-      startInstance().then((started) => stack.use(started)),
+      startOurServer({ name: 'requests', flags: [] }).then((started) => stack.use(started)),
     ])
-    const { kubeconfig, base } = await kcp.tenant('parity', { podSecurity: 'privileged' })
+    const { kubeconfig, base } = kcp
     real = { server: stack.use(openServer(cluster.kubeconfig)), base: '' }
     ours = { server: stack.use(openServer(kubeconfig)), base }
   })

@@ -1,6 +1,6 @@
 // Starts a real kube-apiserver and a logical cluster of `kcp start` for comparing their answers.
-import { startInstance } from '../../integration/kcp-instance.ts'
 import { startCluster, waitFor } from '../../support/index.ts'
+import { startOurServer } from './our-server.ts'
 import { borrowCluster } from './shared-cluster.ts'
 import { openSide, type Side } from './side.ts'
 
@@ -39,7 +39,7 @@ export async function startTwoServers({
     : startCluster({ name, controllerManager, flags: { 'kube-apiserver': kubeApiserver } })
   const [cluster, tenant] = await Promise.all([
     real.then((started) => stack.use(started)),
-    startInstance(ourFlags).then(async (started) => stack.use(started).tenant('parity', { podSecurity: 'privileged' })),
+    startOurServer({ name, flags: ourFlags }).then((started) => stack.use(started)),
   ])
   const open = (kubeconfig: string): Side => stack.adopt(openSide(kubeconfig), (side) => side.close())
   const sides = { real: open(cluster.kubeconfig), ours: open(tenant.kubeconfig) }
