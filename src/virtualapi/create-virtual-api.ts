@@ -187,7 +187,8 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   const aggregation = { servers, availability, documents: new RemoteDocuments({ servers, signal: life.signal }) }
   const catalog = new ClusterCatalog({ hasMembers: () => (lazy.members?.fleet.all().length ?? 0) > 0 })
   const conversions = new Conversions({ outbound })
-  const offload = new OffloadThread({ hasRoot: root !== undefined, outbound })
+  const mayRunPods = ({ labels }: LogicalCluster): boolean => lazy.members?.mayRunPods(labels) ?? true
+  const offload = new OffloadThread({ hasRoot: root !== undefined, outbound, mayRunPods })
   const parts: ServerParts = {
     hub,
     directory,
@@ -195,7 +196,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
       authorizer,
       hasRoot: root !== undefined,
       fleet: () => lazy.members?.fleet,
-      mayRunPods: (labels) => lazy.members?.mayRunPods(labels) ?? true,
+      mayRunPods,
       catalog,
       outbound,
       conversions,

@@ -74,6 +74,21 @@ describe('the default pod security without members', function () {
         expect(String(answer.headers['warning']).replaceAll('\\"', '"')).to.contain(row.says)
       })
 
+  it('takes a large Pod beyond the level, which a second thread answers', async () => {
+    const [privileged] = beyond
+    const annotations = { large: 'x'.repeat(200_000) }
+    const metadata = { name: 'large', labels, annotations }
+    const containers = Array.from({ length: 2000 }, (_, i) => ({
+      ...privileged!.container,
+      name: `c-${i}`,
+      image: 'i',
+    }))
+    const body = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers } }
+    const answer = await acme.http.request('POST', `${acme.base}/api/v1/namespaces/default/pods`, { body })
+    expect(answer.status, answer.text.slice(0, 500)).to.equal(201)
+    expect(String(answer.headers['warning'])).to.contain('privileged')
+  })
+
   it('refuses what a member that is registered later could run, and leaves what is stored', async () => {
     const member = { apiVersion: 'kcp.dev/v1alpha1', kind: 'MemberCluster', metadata: { name: 'late' } }
     await kcp.admin.kubectl(['create', '-f', '-'], { input: member })

@@ -28,7 +28,7 @@ describe('OffloadThread', function () {
 
   const start = (options: Partial<OffloadThreadOptions>): void => {
     const outbound = { post: () => Promise.reject(new Error('no request here calls anybody')) }
-    offload = new OffloadThread({ hasRoot: false, outbound, ...options })
+    offload = new OffloadThread({ hasRoot: false, outbound, mayRunPods: () => true, ...options })
     settled = []
   }
   /** Writes a list as YAML; the result is the status of the answer. */

@@ -8,7 +8,7 @@ import type { Outbound } from '../outbound/outbound.ts'
 import { findThread } from './find-thread.ts'
 import type { Job } from './job.ts'
 import { JobQueue } from './job-queue.ts'
-import { owned, type JobResult } from './protocol.ts'
+import { owned, type JobResult, type OffloadedRequest } from './protocol.ts'
 import { WorkerThread, type Loss } from './worker-thread.ts'
 
 const maxThreads = 2
@@ -29,6 +29,8 @@ export interface OffloadThreadOptions {
   readonly hasRoot: boolean
   /** Makes the calls of webhooks. */
   readonly outbound: Outbound
+  /** Whether a member may run pods of a logical cluster. */
+  readonly mayRunPods: (cluster: OffloadedRequest['cluster']) => boolean
   /** A thread without jobs ends after this time, milliseconds. Default one minute. */
   readonly idleMs?: number
   /** How long a request may compute at once before its thread is ended, milliseconds. Default 15 s. */
@@ -55,12 +57,13 @@ export class OffloadThread implements Offload, AsyncDisposable {
   constructor({
     hasRoot,
     outbound,
+    mayRunPods,
     idleMs = defaultIdleMs,
     maxComputeMs = defaultMaxComputeMs,
     memoryBytes = containerMemory(),
   }: OffloadThreadOptions) {
     const maxHeapMb = Math.min(defaultMaxHeapMb, Math.floor((memoryBytes * heapShare) / (1024 * 1024)))
-    this.#options = { hasRoot, outbound, idleMs, maxComputeMs, maxHeapMb }
+    this.#options = { hasRoot, outbound, mayRunPods, idleMs, maxComputeMs, maxHeapMb }
   }
 
   /**
@@ -75,7 +78,8 @@ export class OffloadThread implements Offload, AsyncDisposable {
     const outcome = await this.#run({ flow: cluster.id, bytes: body.length, objects, exchange }, (job) => {
       const own = owned(body)
       const { now } = target.context
-      const heavyRequest = { method, url, rawHeaders, body: own, user, cluster, isLoopback, now }
+      const mayRunPods = this.#options.mayRunPods(cluster)
+      const heavyRequest = { method, url, rawHeaders, body: own, user, cluster, mayRunPods, isLoopback, now }
       return { message: { do: 'answer', job, request: heavyRequest }, transfer: [own.buffer] }
     })
     if (outcome.is !== 'failed') {

@@ -22,6 +22,8 @@ export interface OffloadedRequest {
   readonly body: Uint8Array
   readonly user: UserInfo
   readonly cluster: LogicalCluster
+  /** Whether a member may run pods of the logical cluster. */
+  readonly mayRunPods: boolean
   readonly isLoopback: boolean
   /** Wall clock in milliseconds since the epoch. */
   readonly now: number

@@ -13,6 +13,7 @@ import { createAuthorizer } from '../authz/index.ts'
 import { reformat } from '../codec/answers.ts'
 import { dispatchOffloaded } from '../endpoints/dispatch.ts'
 import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
+import type { LogicalCluster } from '../clusters/index.ts'
 import { Conversions } from '../conversion/conversions.ts'
 import { createRegistry } from '../registry/create-registry.ts'
 import { fromStoreError } from '../registry/store-errors.ts'
@@ -143,7 +144,10 @@ function posted(post: number, result: PostResult): void {
 const authorizer = createAuthorizer({ hub: cachingHubOf(linkOf(0)) })
 const catalog = new ClusterCatalog()
 const conversions = new Conversions({ outbound })
-const registry = createRegistry({ authorizer, hasRoot, catalog, outbound, conversions })
+/** Logical clusters of requests, whose pods no member may run. */
+const withoutMembers = new WeakSet<LogicalCluster>()
+const mayRunPods = (cluster: LogicalCluster): boolean => !withoutMembers.has(cluster)
+const registry = createRegistry({ authorizer, hasRoot, catalog, outbound, conversions, mayRunPods })
 
 /** The parts that the endpoints use on this thread; the others exist on the main thread only. */
 function partsOf(job: number, now: number): ObjectParts {
@@ -182,6 +186,7 @@ function exchangeOf(request: OffloadedRequest, signal: AbortSignal): Exchange {
   })
   exchange.user = user
   exchange.cluster = cluster
+  if (!request.mayRunPods) withoutMembers.add(cluster)
   return exchange
 }
 

@@ -22,7 +22,7 @@ export const nodeAndPriority = (mayRunPods: MayRunPods): AdmissionPlugin => ({
     const before = old === undefined ? [] : refusedFields(storageKey, old)
     const refused = refusedFields(storageKey, object).filter((field) => !before.includes(field))
     if (refused.length === 0) return
-    if (mayRunPods(context.cluster.labels))
+    if (mayRunPods(context.cluster))
       throw forbidden(info, name || (object.metadata.generateName ?? ''), refused.join(', '))
     context.warnings.push(...refused.map((text) => `no member will run this: ${text}`))
   },

@@ -8,14 +8,15 @@ import {
 } from '../../../apimachinery/pod-security/index.ts'
 import { forbidden } from '../../../apimachinery/status/index.ts'
 import { defaultPodSecurity } from '../../../crds/index.ts'
+import type { LogicalCluster } from '../../clusters/index.ts'
 import type { AdmissionPlugin } from '../admission.ts'
 import { podIn } from './pod-template.ts'
 
 /** Subresources of pods that change what runs. */
 const podSubresources = ['', 'ephemeralcontainers', 'resize']
 
-/** Whether a member may run pods of a logical cluster with these labels. */
-export type MayRunPods = (labels: Readonly<Record<string, string>> | undefined) => boolean
+/** Whether a member may run pods of a logical cluster. */
+export type MayRunPods = (cluster: LogicalCluster) => boolean
 
 /**
  * Refuses with 403 pods and templates beyond the level, where a member could run them; elsewhere it warns, because without members a
@@ -34,7 +35,7 @@ export const podSecurity = (mayRunPods: MayRunPods): AdmissionPlugin => ({
     if (violations === '' || (old !== undefined && violations === violationsOf(old, storageKey, policy))) return
     const named = name || (object.metadata.generateName ?? '')
     const text = `PodSecurity "${podSecurityPolicyText(policy)}": ${violations}`
-    if (mayRunPods(context.cluster.labels)) throw forbidden(definition.info, named, `violates ${text}`)
+    if (mayRunPods(context.cluster)) throw forbidden(definition.info, named, `violates ${text}`)
     context.warnings.push(`would violate ${text}`)
   },
 })
