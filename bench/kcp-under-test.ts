@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, kubectl, runKcp, startKcp } from '../test/support/index.ts'
+import { freePort, kcpProgram, kubectl, runKcp, startKcp } from '../test/support/index.ts'
 
 export interface KcpUnderTest extends AsyncDisposable {
   readonly pid: number
@@ -16,13 +16,19 @@ export interface KcpUnderTest extends AsyncDisposable {
 export interface KcpUnderTestOptions {
   readonly dir?: string
   readonly env?: Record<string, string>
+  /** `bin/kcp` of another checkout. Default: ours. */
+  readonly program?: string
 }
 
 /**
  * Starts it, on the data in `dir` if given; that directory is kept afterwards. kubectl must have been run once before,
  * or its own first start is measured too.
  */
-export async function startKcpUnderTest({ dir: given, env = {} }: KcpUnderTestOptions = {}): Promise<KcpUnderTest> {
+export async function startKcpUnderTest({
+  dir: given,
+  env = {},
+  program = kcpProgram,
+}: KcpUnderTestOptions = {}): Promise<KcpUnderTest> {
   const dir = given ?? mkdtempSync(join(tmpdir(), 'kcp-bench-'))
   const rootDir = join(dir, 'root')
   const adminKubeconfig = join(rootDir, 'admin.kubeconfig')
@@ -31,6 +37,7 @@ export async function startKcpUnderTest({ dir: given, env = {} }: KcpUnderTestOp
   const began = performance.now()
   const kcp = await startKcp(['start', '--root-dir', rootDir, '--port', String(port)], {
     name: 'kcp',
+    command: program,
     env,
     ready: () => existsSync(adminKubeconfig),
   })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { acquireRun, ensurePrograms, repositoryRoot, runCommand } from '../test/support/index.ts'
 import { apply } from './apply.ts'
+import { builds } from './builds.ts'
 import { crd } from './crd.ts'
 import { create, tenThousand, thousand } from './logical-clusters.ts'
 import { fleet } from './fleet.ts'
@@ -50,6 +51,7 @@ const measurements: readonly Measurement[] = [
   watchAcrossMany,
   fleet,
   syncerMembers,
+  builds,
 ]
 /** Limit of each measurement, seconds: those of a fleet with 50 members take the longest. */
 const maxSeconds = 1500
@@ -97,7 +99,9 @@ say(Object.values(conditions).join('\n'))
 
 const results: Record<string, Numbers> = {}
 for (const measurement of measurements) {
-  if (values.only.length > 0 && !values.only.includes(measurement.name)) continue
+  // Without the other build there is nothing to compare.
+  const isAsked = values.only.length > 0 ? values.only.includes(measurement.name) : measurement !== builds
+  if (!isAsked) continue
   say(`\n${measurement.name}: ${measurement.describes}`)
   const numbers = await measurement.run({ signal: AbortSignal.timeout(maxSeconds * 1000), say })
   results[measurement.name] = numbers

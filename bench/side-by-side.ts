@@ -23,7 +23,8 @@ export interface Work {
 
 const configMaps = '/api/v1/namespaces/bench/configmaps'
 const manyConfigMaps = '/api/v1/namespaces/many/configmaps'
-const configMap = (name: string): string =>
+/** The body of a ConfigMap of 0.8 KB. */
+export const configMap = (name: string): string =>
   JSON.stringify({
     apiVersion: 'v1',
     kind: 'ConfigMap',
@@ -78,7 +79,8 @@ async function prepare(endpoint: Endpoint): Promise<void> {
   await fill(endpoint, manyConfigMaps, 10_000)
 }
 
-async function fill(endpoint: Endpoint, collection: string, count: number): Promise<void> {
+/** Creates `count` ConfigMaps `list-0` and on in this collection. */
+export async function fill(endpoint: Endpoint, collection: string, count: number): Promise<void> {
   let next = 0
   const client = async (): Promise<void> => {
     while (next < count) await endpoint.json('POST', collection, configMap(`list-${next++}`))

@@ -50,20 +50,28 @@ export const syncMany: Measurement = {
   run: (context) => withMember(context, (bench) => bench.manyDeployments(context.say)),
 }
 
-type Context = Parameters<Measurement['run']>[0]
+interface Context extends ContextOfMeasurement {
+  /** Of the member. */
+  readonly name?: string
+  /** `bin/kcp` of another checkout. Default: ours. */
+  readonly program?: string
+}
+type ContextOfMeasurement = Parameters<Measurement['run']>[0]
 
-async function withMember({ signal, say }: Context, measure: (bench: Bench) => Promise<Numbers>): Promise<Numbers> {
+/** Starts kcp and a member that has joined it, and measures. */
+export async function withMember(
+  { signal, say, name = 'benchmember', program }: Context,
+  measure: (bench: Bench) => Promise<Numbers>,
+): Promise<Numbers> {
   await using stack = new AsyncDisposableStack()
   const dir = mkdtempSync(join(tmpdir(), 'kcp-bench-sync-'))
   stack.defer(() => rmSync(dir, { recursive: true, force: true }))
   const fast = ['--kube-api-qps=1000', '--kube-api-burst=2000']
   const flags = { 'kube-controller-manager': fast, 'kube-scheduler': fast }
-  const member = stack.use(
-    await startCluster({ name: 'benchmember', controllerManager: true, scheduler: true, flags, signal }),
-  )
-  stack.use(await startKwok({ kubeconfig: member.kubeconfig, label: 'bench', dir, nodes }))
+  const member = stack.use(await startCluster({ name, controllerManager: true, scheduler: true, flags, signal }))
+  stack.use(await startKwok({ kubeconfig: member.kubeconfig, label: name, dir, nodes }))
   const root = join(dir, 'kcp')
-  const kcp = stack.use(await startKcpUnderTest({ dir: root }))
+  const kcp = stack.use(await startKcpUnderTest({ dir: root, ...(program === undefined ? {} : { program }) }))
   const file = await kcp.tenantKubeconfig('acme')
   await runKcp(['member', 'join', 'east', '--kubeconfig', member.kubeconfig, '--root-dir', join(root, 'root')])
   const up = await clientOf(file, stack)
@@ -84,7 +92,7 @@ interface BenchOptions {
   readonly signal: AbortSignal
 }
 
-class Bench {
+export class Bench {
   readonly #options: BenchOptions
   #next = 0
 

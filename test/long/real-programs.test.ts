@@ -2,7 +2,13 @@
 // manifest applied directly in a member. What a client asks of them has the same answer on both sides at every step.
 import { expect } from 'chai'
 import { join } from 'node:path'
-import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '../e2e/installation.ts'
+import {
+  createLogicalCluster,
+  idOf,
+  installOnHost,
+  installWithoutHost,
+  type Installation,
+} from '../e2e/installation.ts'
 import { kubectl, needsNodes, startCluster, waitFor, type Cluster, type CommandResult } from '../support/index.ts'
 import { debianImages } from './real-programs/debian-images.ts'
 import { realPrograms, type Question, type RealProgram } from './real-programs/programs.ts'
@@ -14,6 +20,8 @@ const storageClass = {
   // Its provisioner is part of the member's controller manager.
   provisioner: 'kubernetes.io/host-path',
 }
+/** The installation is on a host, and the tenant's requests go through the host's kube-apiserver. */
+const isThroughHost = process.env['KCP_THROUGH_HOST'] === '1'
 const timeout = '--timeout=300s'
 const within = { deadlineMs: 300_000, intervalMs: 1000 }
 
@@ -40,7 +48,10 @@ describe('real programs in members', function () {
       for (const archive of archives) await member.node?.importImages(archive)
       await member.kubectl(['create', '-f', '-'], { input: storageClass })
     }
-    installation = stack.use(await installWithoutHost({ east: members['east']! }))
+    if (isThroughHost) {
+      const host = stack.use(await startCluster({ name: 'host', nodes: 0 }))
+      installation = stack.use(await installOnHost({ host }))
+    } else installation = stack.use(await installWithoutHost({ east: members['east']! }))
     for (const member of Object.values(members)) await installation.join(member)
     await kubectl(installation.admin, ['wait', '--for=condition=Ready', 'memberclusters', '--all', '--timeout=60s'])
     await createLogicalCluster(installation, 'acme', 'alice')

@@ -8,7 +8,8 @@ import { startProcess, type ManagedProcess, type ProcessSpec, type StartOptions 
 
 export const kcpProgram = join(repositoryRoot, 'bin', 'kcp')
 
-export type KcpOptions = Partial<Omit<ProcessSpec, 'command' | 'args'>> & StartOptions
+/** `command`: another program than `bin/kcp` of this checkout. */
+export type KcpOptions = Partial<Omit<ProcessSpec, 'args'>> & StartOptions
 
 let started = 0
 
