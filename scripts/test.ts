@@ -1,5 +1,5 @@
 // Runs the suites and counts.   node scripts/test.ts all|long|verify|unit|conformance|integration|harness|parity|clients|faults|e2e ...
-// `long` is what `make test-long` runs: every suite with more rounds and seeds, and test/long besides.
+// `long` is what `make test-long` runs: every suite with more rounds and seeds, parity through a host, and test/long besides.
 // Without names of suites, three lanes of them run side by side, then those that measure the machine. What the second
 // and the third print appears when a suite of theirs has ended.
 // The last line is `N passed, N failed, N skipped`. With CI=true a skipped test is a failure: CI has what every test needs.
@@ -21,6 +21,8 @@ interface Suite {
   readonly timeoutMs: number
   /** Tests that failed run again, as below. Default: no. */
   readonly repeats?: boolean
+  /** Added to the environment. */
+  readonly env?: Readonly<Record<string, string>>
 }
 interface Counts {
   passed: number
@@ -76,7 +78,17 @@ const suites: readonly Suite[] = [
   { name: 'e2e', files: ['test/e2e/**/*.test.ts'], timeoutMs: 300_000, repeats: true },
 ]
 /** Too slow for every change: run by hand and before a release. */
-const longSuite: Suite = { name: 'exhaustive', files: ['test/long/**/*.test.ts'], timeoutMs: 1_800_000 }
+const longSuites: readonly Suite[] = [
+  ...['host', 'aggregator'].map((way) => ({
+    name: `parity-${way}`,
+    files: ['test/parity/**/*.test.ts'],
+    timeoutMs: 180_000,
+    repeats: true,
+    env: { KCP_PARITY_THROUGH: way },
+  })),
+  { name: 'exhaustive', files: ['test/long/**/*.test.ts'], timeoutMs: 1_800_000 },
+]
+const longNames = longSuites.map(({ name }) => name)
 const names = ['verify', ...suites.map(({ name }) => name)]
 /** Suites that run side by side, each lane in its order; they take about as long, and most of that they wait. */
 const lanes = [
@@ -120,7 +132,7 @@ async function run(suite: Suite, output: Output): Promise<Counts> {
 }
 
 async function runOnce(
-  { name, files, without = [], timeoutMs, repeats = false }: Suite,
+  { name, files, without = [], timeoutMs, repeats = false, env: added = {} }: Suite,
   output: Output,
 ): Promise<Counts> {
   const dir = mkdtempSync(join(tmpdir(), 'kcp-test-'))
@@ -143,7 +155,7 @@ async function runOnce(
       ...options,
       ...files,
     ]
-    const env = { KCP_TEST_COUNTS: counts, ...(isLong ? { KCP_TEST_LONG: '1' } : {}) }
+    const env = { ...added, KCP_TEST_COUNTS: counts, ...(isLong ? { KCP_TEST_LONG: '1' } : {}) }
     const status = await runNode(args, env, output)
     const result = readCounts(counts)
     if (result === undefined) return { passed: 0, failed: 1, skipped: 0 }
@@ -176,13 +188,13 @@ function readCounts(file: string): Counts | undefined {
 
 const asked = process.argv.slice(2)
 const isLong = asked.includes('long')
-const known = ['all', 'long', longSuite.name, ...names]
+const known = ['all', 'long', ...longNames, ...names]
 if (asked.includes('--help') || asked.length === 0 || asked.some((name) => !known.includes(name))) {
-  console.error(`usage: node scripts/test.ts [long] all|${[...names, longSuite.name].join('|')} ...`)
+  console.error(`usage: node scripts/test.ts [long] all|${[...names, ...longNames].join('|')} ...`)
   process.exit(asked.includes('--help') ? 0 : 2)
 }
 const named = asked.filter((name) => name !== 'long' && name !== 'all')
-const wanted = named.length > 0 ? named : isLong ? [...names, longSuite.name] : names
+const wanted = named.length > 0 ? named : isLong ? [...names, ...longNames] : names
 const total: Counts = { passed: 0, failed: 0, skipped: 0 }
 /** Repeated at the end: the suites' own reports are far above by then. */
 const failures: string[] = []
@@ -194,7 +206,7 @@ const leftOpen: string[] = []
 async function runAndCount(name: string, output: Output): Promise<void> {
   const started = performance.now()
   console.error(`== ${name}`)
-  const suite = [...suites, longSuite].find((candidate) => candidate.name === name)
+  const suite = [...suites, ...longSuites].find((candidate) => candidate.name === name)
   const counts = await (suite === undefined ? verify(output) : run(suite, output))
   console.error(
     `== ${name}: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped in ${((performance.now() - started) / 1000).toFixed(0)} s`,
