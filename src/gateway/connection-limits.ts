@@ -1,14 +1,35 @@
-// How many connections pass at once: in all, and for each logical cluster, so that one tenant cannot take the gateway from others.
+// How many connections pass at once: in all, for each logical cluster, and for clients that are no pods of tenants, so that nobody
+// can take the gateway from others.
 
 export interface Bounds {
   readonly maxConnections: number
   readonly maxPerCluster: number
 }
 
+/** Who opens a connection. */
+export interface Opener {
+  readonly clusterId: string
+  /** The address of a client that is no known pod of a tenant: a node, an ingress controller, any other pod of the member. */
+  readonly stranger?: string
+}
+
+/** Parts of `maxPerCluster` that strangers may have: all of them together, and those of one address. */
+const [strangersShare, strangerShare] = [1 / 2, 1 / 4]
+/** The last part of `maxConnections` is for logical clusters that have few: at most this part of it each. */
+const [reservedShare, fewShare] = [1 / 4, 1 / 100]
+/** A full gateway counts as full until so much of `maxConnections` is free. */
+const freeShare = 1 / 20
+
+interface Counter {
+  readonly key: string
+  readonly max: number
+}
+
 export class ConnectionLimits {
   readonly #bounds: Bounds
-  readonly #byCluster = new Map<string, number>()
+  readonly #counts = new Map<string, number>()
   #all = 0
+  #isFull = false
 
   constructor(bounds: Bounds) {
     this.#bounds = bounds
@@ -18,20 +39,44 @@ export class ConnectionLimits {
     return this.#all
   }
 
-  /** Takes one connection for the logical cluster. Undefined: there are too many. The function that it returns gives it back. */
-  take(clusterId: string): (() => void) | undefined {
-    const known = this.#byCluster.get(clusterId) ?? 0
-    if (this.#all >= this.#bounds.maxConnections || known >= this.#bounds.maxPerCluster) return undefined
+  /** No connection of anybody is taken, or was taken since many ended. */
+  get isFull(): boolean {
+    if (this.#all <= this.#bounds.maxConnections * (1 - freeShare)) this.#isFull = false
+    return this.#isFull
+  }
+
+  /** Takes one connection. Undefined: there are too many. The function that it returns gives it back. */
+  take(opener: Opener): (() => void) | undefined {
+    const { maxConnections } = this.#bounds
+    if (this.#all >= maxConnections) this.#isFull = true
+    const counters = this.#countersOf(opener)
+    if (this.#all >= maxConnections || counters.some(({ key, max }) => (this.#counts.get(key) ?? 0) >= max))
+      return undefined
     this.#all++
-    this.#byCluster.set(clusterId, known + 1)
+    for (const { key } of counters) this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
     let isTaken = true
     return () => {
       if (!isTaken) return
       isTaken = false
       this.#all--
-      const left = (this.#byCluster.get(clusterId) ?? 1) - 1
-      if (left === 0) this.#byCluster.delete(clusterId)
-      else this.#byCluster.set(clusterId, left)
+      for (const { key } of counters) this.#giveBack(key)
     }
+  }
+
+  #countersOf({ clusterId, stranger }: Opener): Counter[] {
+    const { maxConnections, maxPerCluster } = this.#bounds
+    const isScarce = this.#all >= maxConnections * (1 - reservedShare)
+    const ofCluster = isScarce ? Math.min(maxPerCluster, Math.ceil(maxConnections * fewShare)) : maxPerCluster
+    const counters = [{ key: clusterId, max: ofCluster }]
+    if (stranger === undefined) return counters
+    const strangers = { key: `${clusterId} strangers`, max: Math.ceil(maxPerCluster * strangersShare) }
+    const one = { key: `${clusterId} ${stranger}`, max: Math.ceil(maxPerCluster * strangerShare) }
+    return [...counters, strangers, one]
+  }
+
+  #giveBack(key: string): void {
+    const left = (this.#counts.get(key) ?? 1) - 1
+    if (left === 0) this.#counts.delete(key)
+    else this.#counts.set(key, left)
   }
 }

@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net'
 import type { Logger } from '../telemetry/index.ts'
 import { connectEndpoint } from './connect-endpoint.ts'
+import { networkOf } from '../listening/index.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import type { Direction, GatewayMetrics } from './gateway-metrics.ts'
 import { joinLegs } from './join-legs.ts'
@@ -32,6 +33,8 @@ interface Passage {
   readonly clusterId: string
   /** That of the other gateway. */
   readonly member: string
+  /** The network of a client that is no known pod. */
+  readonly stranger?: string
 }
 
 export class Connections {
@@ -58,8 +61,15 @@ export class Connections {
   /** A pod of this member has connected to a listener. */
   async outgoing(client: Socket, { member, clusterId, target }: Route): Promise<void> {
     const leg = plainLeg(client)
-    await this.#pass({ direction: 'outgoing', leg, clusterId, member }, async () => {
-      const address = plainAddress(client.remoteAddress ?? '')
+    const address = plainAddress(client.remoteAddress ?? '')
+    // Before it takes a place of the logical cluster.
+    const known = this.#options.pods.known(address)
+    if (known !== undefined && known !== clusterId) {
+      this.#refuseClient(leg, 'foreign-pod')
+      return
+    }
+    const stranger = known === undefined ? { stranger: networkOf(address) } : {}
+    await this.#pass({ direction: 'outgoing', leg, clusterId, member, ...stranger }, async () => {
       const owner = await this.#options.pods.clusterOf(address)
       if (owner !== undefined && owner !== clusterId) {
         this.#refuseClient(leg, 'foreign-pod')
@@ -119,8 +129,9 @@ export class Connections {
   }
 
   /** Takes the connection within the bounds, and gives it back when `work` is done. */
-  async #pass({ direction, leg, clusterId, member }: Passage, work: () => Promise<void>): Promise<void> {
-    const release = this.#options.limits.take(clusterId)
+  async #pass(passage: Passage, work: () => Promise<void>): Promise<void> {
+    const { direction, leg, member } = passage
+    const release = this.#options.limits.take(passage)
     if (release === undefined) {
       if (direction === 'incoming') this.#refusePeer(leg, 'busy')
       else this.#refuseClient(leg, 'busy')

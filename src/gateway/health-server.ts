@@ -1,6 +1,7 @@
 // What the kubelet and Prometheus ask for, over plain HTTP.
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { PendingConnections } from '../listening/index.ts'
 import type { Metrics } from '../telemetry/index.ts'
 
 export interface HealthServerOptions {
@@ -15,9 +16,8 @@ export interface HealthServer extends AsyncDisposable {
   readonly port: number
 }
 
-/** Connections at once; an answer takes milliseconds. */
-const maxConnections = 32
-const requestTimeoutMs = 10_000
+/** Of connections, each for one request: an answer takes milliseconds. When there are too many, the kubelet's still gets in. */
+const bounds = { maxMs: 10_000, maxPerNetwork: 8, max: 64 }
 
 /** Listens on all addresses. Rejects if the port cannot be used. */
 export async function listenForHealth({
@@ -26,7 +26,9 @@ export async function listenForHealth({
   metrics,
   beforeScrape,
 }: HealthServerOptions): Promise<HealthServer> {
-  const server = createServer({ requestTimeout: requestTimeoutMs }, (request, response) => {
+  const connections = new PendingConnections(bounds)
+  const server = createServer((request, response) => {
+    response.setHeader('connection', 'close')
     if (request.url === '/livez') response.end('ok\n')
     else if (request.url === '/readyz') {
       const why = notReady()
@@ -39,7 +41,7 @@ export async function listenForHealth({
       )
     } else response.writeHead(404).end()
   })
-  server.maxConnections = maxConnections
+  server.on('connection', (socket: Socket) => connections.add(socket))
   const listening = Promise.withResolvers<undefined>()
   server.once('error', listening.reject)
   server.listen(port, () => listening.resolve(undefined))
@@ -49,6 +51,7 @@ export async function listenForHealth({
     port: (server.address() as AddressInfo).port,
     async [Symbol.asyncDispose]() {
       const closed = Promise.withResolvers<undefined>()
+      connections[Symbol.dispose]()
       server.close(() => closed.resolve(undefined))
       server.closeAllConnections()
       await closed.promise

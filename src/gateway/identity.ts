@@ -7,6 +7,8 @@ export interface Identity {
   /** PEM. */
   readonly cert: string
   readonly key: string
+  /** SHA-256, of the certificate. */
+  readonly fingerprint: string
   /** For connections that this gateway opens. */
   readonly context: SecureContext
 }
@@ -16,7 +18,9 @@ export function parseIdentity(secret: KubeObject): Identity {
   const data = (secret['data'] ?? {}) as Readonly<Record<string, string | undefined>>
   const [cert, key] = ['tls.crt', 'tls.key'].map((name) => Buffer.from(data[name] ?? '', 'base64').toString())
   if (!cert || !key) throw new Error('the Secret lacks tls.crt or tls.key')
-  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
+  const certificate = new X509Certificate(cert)
+  if (!certificate.checkPrivateKey(createPrivateKey(key)))
     throw new Error('tls.key of the Secret is not the key of tls.crt')
-  return { cert, key, context: createSecureContext({ cert, key, minVersion: 'TLSv1.3' }) }
+  const { fingerprint256: fingerprint } = certificate
+  return { cert, key, fingerprint, context: createSecureContext({ cert, key, minVersion: 'TLSv1.3' }) }
 }

@@ -1,6 +1,7 @@
 // Takes connections of the gateways of other members. One is known by its certificate, and by nothing else.
-import type { AddressInfo, Socket } from 'node:net'
-import { createServer, type Server, type TLSSocket } from 'node:tls'
+import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
+import { createServer as createTlsServer, type Server as TlsServer, type TLSSocket } from 'node:tls'
+import { PendingConnections, type PendingBounds } from '../listening/index.ts'
 import type { Identity } from './identity.ts'
 import { secureLeg, type Leg } from './leg.ts'
 import { keepAliveMs } from './peer-dialer.ts'
@@ -14,61 +15,43 @@ export interface PeerServerOptions {
   readonly peerOf: (fingerprint: string) => Peer | undefined
   /** A peer asks for a target. */
   readonly onRequest: (leg: Leg, peer: Peer, target: Target) => void
-  readonly onRefused: (reason: 'handshakes' | 'handshake' | 'unknown-peer' | 'malformed') => void
+  readonly onRefused: (reason: 'handshake' | 'unknown-peer' | 'malformed') => void
+  /** Of connections that have not yet said what they want. Strangers have half of the places, networks of peers the others. */
+  readonly bounds?: PendingBounds
 }
 
 export interface PeerServer {
   readonly port: number
+  /** Connections that have not yet said what they want. */
+  readonly pending: number
   /** For new connections. */
   use(identity: Identity): void
   /** Takes no new connections; open ones go on. */
   close(): void
 }
 
-/** Connections that have not yet said what they want: strangers can open no more. */
-const maxUnknown = 500
-const handshakeMs = 10_000
+/** Each takes some 60 KiB from its first byte on. */
+const defaultBounds: PendingBounds = { maxMs: 10_000, maxPerNetwork: 64, max: 500 }
 const lineMs = 5000
+/** Where the gateway itself asks whether this server takes connections. */
+const ownAddresses = ['127.0.0.1', '::ffff:127.0.0.1', '::1']
 
 /** Listens on all addresses. Rejects if the port cannot be used. */
 export async function listenForPeers(options: PeerServerOptions): Promise<PeerServer> {
-  const { identity, port, onRefused } = options
-  const tlsOf = ({ cert, key }: Identity) => ({ cert, key, minVersion: 'TLSv1.3' }) as const
-  const server: Server = createServer({
-    ...tlsOf(identity),
-    requestCert: true,
-    // Certificates are compared with those of the peers: no authority is trusted.
-    rejectUnauthorized: false,
-    ALPNProtocols: [gatewayProtocol],
-    handshakeTimeout: handshakeMs,
-    allowHalfOpen: true,
-    noDelay: true,
-    keepAlive: true,
-    keepAliveInitialDelay: keepAliveMs,
-  })
-  /** By the address of the other end: TLS does not tell which TCP connection carries it. */
-  const unknown = new Map<string, Socket>()
-  server.on('connection', (raw: Socket) => {
-    const from = addressOf(raw)
+  const { port, bounds = defaultBounds } = options
+  const pending = new PendingConnections(bounds)
+  for (const address of ownAddresses) pending.trust(address)
+  let { identity } = options
+  const tls = secureServer(options, pending, () => identity)
+  const server = createTcpServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveMs }, (raw) => {
     raw.on('error', () => undefined)
-    if (unknown.size >= maxUnknown) {
-      onRefused('handshakes')
-      raw.resetAndDestroy()
-      return
-    }
-    unknown.set(from, raw)
-    raw.once('close', () => {
-      if (unknown.get(from) === raw) unknown.delete(from)
+    pending.add(raw)
+    // TLS takes memory and time, which a silent connection, such as the check of a load balancer, does not get.
+    raw.once('data', (first: Buffer) => {
+      raw.pause()
+      raw.unshift(first)
+      tls.emit('connection', raw)
     })
-  })
-  server.on('tlsClientError', () => onRefused('handshake'))
-  server.on('secureConnection', (secure) => {
-    secure.on('error', () => undefined)
-    const from = addressOf(secure)
-    const raw = unknown.get(from)
-    // Closed meanwhile.
-    if (raw === undefined) return void setImmediate(() => secure.destroy())
-    void admit(secure, raw, options).finally(() => void unknown.delete(from))
   })
   const listening = Promise.withResolvers<undefined>()
   server.once('error', listening.reject)
@@ -77,24 +60,62 @@ export async function listenForPeers(options: PeerServerOptions): Promise<PeerSe
   server.off('error', listening.reject).on('error', () => undefined)
   return {
     port: (server.address() as AddressInfo).port,
-    use: (next) => server.setSecureContext(tlsOf(next)),
-    close: () => void server.close(),
+    get pending() {
+      return pending.size
+    },
+    use(next) {
+      identity = next
+      tls.setSecureContext(tlsOf(next))
+    },
+    close: () => void server.close(() => pending[Symbol.dispose]()),
   }
+}
+
+const tlsOf = ({ cert, key }: Identity) => ({ cert, key, minVersion: 'TLSv1.3' }) as const
+
+/** It does not listen: connections are given to it. */
+function secureServer(options: PeerServerOptions, pending: PendingConnections, identity: () => Identity): TlsServer {
+  const { bounds = defaultBounds, onRefused } = options
+  const tls = createTlsServer({
+    ...tlsOf(options.identity),
+    requestCert: true,
+    // Certificates are compared with those of the peers: no authority is trusted.
+    rejectUnauthorized: false,
+    ALPNProtocols: [gatewayProtocol],
+    handshakeTimeout: bounds.maxMs,
+  })
+  tls.on('tlsClientError', (_error, secure) => {
+    onRefused('handshake')
+    // Node leaves it open after the timeout of the handshake.
+    setImmediate(() => secure.destroy())
+  })
+  tls.on('secureConnection', (secure) => {
+    secure.on('error', () => undefined)
+    const raw = pending.find(secure)
+    // Closed meanwhile.
+    if (raw === undefined) return void setImmediate(() => secure.destroy())
+    // The end of one direction is passed on by itself; before the handshake, it was the end of the connection.
+    for (const socket of [raw, secure]) socket.allowHalfOpen = true
+    void admit(secure, raw, { ...options, identity: identity() }, pending)
+  })
+  return tls
 }
 
 async function admit(
   secure: TLSSocket,
   raw: Socket,
-  { peerOf, onRequest, onRefused }: PeerServerOptions,
+  { identity, peerOf, onRequest, onRefused }: PeerServerOptions,
+  pending: PendingConnections,
 ): Promise<void> {
   const leg = secureLeg(secure, raw)
   const fingerprint = secure.getPeerX509Certificate()?.fingerprint256
   const peer = fingerprint === undefined ? undefined : peerOf(fingerprint)
   if (peer === undefined || secure.alpnProtocol !== gatewayProtocol) {
-    onRefused('unknown-peer')
+    if (fingerprint !== identity.fingerprint) onRefused('unknown-peer')
     leg.reset()
     return
   }
+  pending.trust(raw.remoteAddress ?? '')
   const line = await readLine(secure, { maxBytes: maxLineBytes, timeoutMs: lineMs }).catch(() => undefined)
   const target = line === undefined ? undefined : tryParseRequest(line)
   if (target === undefined) {
@@ -103,17 +124,16 @@ async function admit(
     else refuse(leg, 'malformed')
     return
   }
+  pending.settle(secure)
   onRequest(leg, peer, target)
 }
 
 /** Says why, and ends the connection. */
-export function refuse({ stream }: Leg, reason: Parameters<typeof answerLine>[0]): void {
+export function refuse(leg: Leg, reason: Parameters<typeof answerLine>[0]): void {
+  const { stream } = leg
   stream.end(answerLine(reason))
   stream.resume()
-  // It may never end its side.
-  stream.setTimeout(lineMs, () => stream.destroy())
-}
-
-function addressOf({ remoteAddress = '', remotePort = 0 }: Socket): string {
-  return `${remoteAddress} ${remotePort}`
+  // The other end may never end its side, and may go on sending.
+  const timer = setTimeout(() => leg.reset(), lineMs)
+  stream.once('close', () => clearTimeout(timer))
 }

@@ -3,6 +3,7 @@ import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { abortable, sleep, systemClock } from '../async/index.ts'
 import type { KubeClient } from '../client/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
+import { AcceptCheck } from './accept-check.ts'
 import { ConnectionLimits, type Bounds } from './connection-limits.ts'
 import { Connections } from './connections.ts'
 import { createGatewayMetrics } from './gateway-metrics.ts'
@@ -62,6 +63,8 @@ class RunningGateway implements Gateway {
   readonly #pods: PodAddresses
   readonly #dialer = new PeerDialer()
   readonly #endpoints: ServiceEndpoints
+  readonly #limits: ConnectionLimits
+  readonly #acceptCheck: AcceptCheck
   readonly #connections: Connections
   readonly #listeners: Listeners
   readonly #view: ReturnType<typeof followMember>
@@ -90,9 +93,10 @@ class RunningGateway implements Gateway {
       random: Math.random,
       isOfPod: (address, pod) => pods.isOfPod(address, pod),
     })
-    const limits = new ConnectionLimits(options)
+    this.#limits = new ConnectionLimits(options)
+    this.#acceptCheck = new AcceptCheck({ port: () => this.#server?.port, identity: () => this.#identity })
     this.#connections = new Connections({
-      limits,
+      limits: this.#limits,
       pods,
       peers: this.#peers,
       dialer: this.#dialer,
@@ -163,6 +167,7 @@ class RunningGateway implements Gateway {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isStopping = true
     clearInterval(this.#sweeper)
+    this.#acceptCheck[Symbol.dispose]()
     this.#listeners.close()
     this.#server?.close()
     this.#connections.reset()
@@ -174,11 +179,18 @@ class RunningGateway implements Gateway {
 
   #notReady(): string | undefined {
     if (this.#isLeaving || this.#isStopping) return 'it is stopping'
-    if (this.#wasReady) return undefined
+    if (this.#wasReady) return this.#takesNone()
     if (!this.#view.hasSynced) return 'its lists are not complete yet'
     if (this.#server === undefined) return 'it has no identity yet'
     if (!this.#listeners.isComplete) return 'it does not listen on every port yet'
     this.#wasReady = true
+    return this.#takesNone()
+  }
+
+  /** Why it takes no connections although it listens; undefined: it takes them. */
+  #takesNone(): string | undefined {
+    if (this.#limits.isFull) return 'as many connections are open as it may have'
+    if (!this.#acceptCheck.takesConnections) return 'it does not answer at its own port'
     return undefined
   }
 

@@ -1,5 +1,7 @@
 import { expect } from 'chai'
+import { once } from 'node:events'
 import { get } from 'node:https'
+import { connect } from 'node:net'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import { createMetrics, silentLogger } from '../../telemetry/index.ts'
 import { createPki, createPkiMaterial, metricsReadersGroup, type KeyPair, type Pki } from '../../virtualapi/index.ts'
@@ -39,5 +41,15 @@ describe('the listener for scrapes', () => {
     expect(await statusOf('/metrics')).to.equal(403)
     expect(await statusOf('/metrics', await issue('installation', 'others'))).to.equal(403)
     expect(await statusOf('/metrics', await issue('abcdefghij' as ClusterId, metricsReadersGroup))).to.equal(403)
+  })
+
+  it('answers while another address holds all the connections that it takes', async () => {
+    const open = Array.from({ length: 80 }, () => {
+      const socket = connect({ host: '127.0.0.1', port: listener.port, localAddress: '127.0.79.1' })
+      return socket.on('error', () => undefined)
+    })
+    await Promise.all(open.map((socket) => once(socket, 'connect')))
+    expect(await statusOf('/metrics', await issue('installation', metricsReadersGroup))).to.equal(200)
+    for (const socket of open) socket.destroy()
   })
 })

@@ -1,9 +1,10 @@
 // Serves /metrics of a process that has no API server, over TLS, to whoever has the client certificate for Prometheus.
 import { createServer } from 'node:https'
 import type { IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { TLSSocket, type DetailedPeerCertificate } from 'node:tls'
 import { systemClock } from '../../async/index.ts'
+import { PendingConnections } from '../../listening/index.ts'
 import type { Logger, Metrics } from '../../telemetry/index.ts'
 import { createCertificateVerifier, metricsReadersGroup, tryRealm, type Pki } from '../../virtualapi/index.ts'
 import { keepRenewed } from './keep-renewed.ts'
@@ -22,9 +23,8 @@ export interface MetricsListener extends AsyncDisposable {
   readonly port: number
 }
 
-/** Connections at once; a scrape takes milliseconds. */
-const maxConnections = 16
-const requestTimeoutMs = 10_000
+/** Of connections, each for one request: a scrape takes milliseconds. When there are too many, those of others still get in. */
+const bounds = { maxMs: 10_000, maxPerNetwork: 8, max: 64 }
 const minVersion = 'TLSv1.2'
 
 /** Listens on all addresses. Rejects where the port cannot be used. */
@@ -38,9 +38,11 @@ export async function listenForScrapes({
   let served = await pki.servingCertificate(hosts)
   const tlsOf = ({ certificate: cert, key }: typeof served) => ({ cert, key, minVersion }) as const
   // Any certificate is taken and looked at below: who has none gets an answer that says so.
-  const tls = { ...tlsOf(served), requestCert: true, rejectUnauthorized: false, handshakeTimeout: requestTimeoutMs }
+  const tls = { ...tlsOf(served), requestCert: true, rejectUnauthorized: false, handshakeTimeout: bounds.maxMs }
   const mayRead = readerCheck(pki.clientCa)
-  const server = createServer({ ...tls, requestTimeout: requestTimeoutMs }, (request, response) => {
+  const connections = new PendingConnections(bounds)
+  const server = createServer(tls, (request, response) => {
+    response.setHeader('connection', 'close')
     if (!mayRead(request)) {
       response.writeHead(403).end('needs a client certificate of Secret kcp-metrics-client\n')
       return
@@ -54,7 +56,7 @@ export async function listenForScrapes({
       () => response.writeHead(500).end(),
     )
   })
-  server.maxConnections = maxConnections
+  server.on('connection', (socket: Socket) => connections.add(socket))
   const listening = Promise.withResolvers<undefined>()
   server.once('error', listening.reject)
   server.listen(port, () => listening.resolve(undefined))
@@ -74,6 +76,7 @@ export async function listenForScrapes({
     port: (server.address() as AddressInfo).port,
     async [Symbol.asyncDispose]() {
       await renewing[Symbol.asyncDispose]()
+      connections[Symbol.dispose]()
       const closed = Promise.withResolvers<undefined>()
       server.close(() => closed.resolve(undefined))
       server.closeAllConnections()

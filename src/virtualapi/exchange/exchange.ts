@@ -19,6 +19,8 @@ export interface IncomingRequest {
   readonly peerCertificate: DetailedPeerCertificate | undefined
   /** Address of the connection's peer; absent for requests from within the process. */
   readonly peerAddress?: () => string | undefined
+  /** To be called when the client is known to be somebody: its connection counts no longer among those of strangers. */
+  readonly known?: () => void
   /** A body of unknown length follows, which HTTP/2 allows without a header. */
   readonly hasOpenBody?: boolean
   /** Reads the whole body. Rejects with 413 above the limit. */

@@ -6,9 +6,9 @@ import type { Duplex } from 'node:stream'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import fastify from 'fastify'
 import { statusError } from '../../apimachinery/status/index.ts'
+import { PendingConnections } from '../../listening/index.ts'
 import { statusAnswer } from '../codec/answers.ts'
 import type { Push } from '../exchange/exchange.ts'
-import { FirstRequestTimeout } from './first-request-timeout.ts'
 import type { ServerParts } from './parts.ts'
 import { withProtocolToken } from './protocol-token.ts'
 import { incomingOf, rawRequest, rawStream, serve, type Serving } from './serve.ts'
@@ -23,7 +23,7 @@ export interface ListenOptions {
   readonly signal: AbortSignal
   /** Serves other processes of ours alone: those with a certificate of these authorities (PEM). Absent: everybody. */
   readonly peerCa?: string
-  /** How long a new connection may take until its first request, milliseconds. Default 60,000. */
+  /** How long a connection may be without a request of a known client, since the last one of anybody, ms. Default 60,000. */
   readonly firstRequestMs?: number
 }
 
@@ -37,6 +37,8 @@ type Asked = { readonly raw: unknown; readonly originalUrl: string }
 
 /** How long connections stay open when the server stops, and how long where requests are being answered, milliseconds. */
 const [drainMs, maxDrainMs] = [3000, 10_000]
+/** Of connections of clients that nobody knows yet: each costs a TLS handshake of about a millisecond, and some 100 KiB. */
+const pendingBounds = { maxPerNetwork: 500, max: 1500, maxTrusted: 1500 }
 const minVersion = 'TLSv1.2'
 const maxPeerStreams = 2 ** 20
 /** All header fields of a request; for HTTP/1.1 it is a flag of the process (bin/kcp). */
@@ -46,9 +48,9 @@ const maxReadHeaderBytes = 1024 * 1024
 
 export async function listen(parts: ServerParts, options: ListenOptions): Promise<Listener> {
   const { host, port, certificate, key, signal, peerCa, firstRequestMs = 60_000 } = options
-  const firstRequestTimeout = new FirstRequestTimeout({ maxMs: firstRequestMs })
+  const pending = new PendingConnections({ ...pendingBounds, maxMs: firstRequestMs })
   const pushes = new Set<Push>()
-  const shared = { parts, signal, firstRequestTimeout, pushes }
+  const shared = { parts, signal, pending, pushes }
   const serving: Serving = { ...shared, requests: { inFlight: 0 }, isForPeers: peerCa !== undefined }
   const app = fastify({
     logger: false,
@@ -95,7 +97,6 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   // For HTTP/1.1. With HTTP/2 on the same port Fastify leaves Node's 5 s, and then pooled client connections are reset.
   Object.assign(app.server, { keepAliveTimeout: 120_000, shouldUpgradeCallback: isUpgrade })
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    firstRequestTimeout.asked(request.socket)
     const { rawHeaders, ...raw } = rawRequest(request)
     const incoming = incomingOf({ ...raw, rawHeaders: withProtocolToken(rawHeaders) }, signal, serving)
     void upgrade({ incoming, request, socket, head }, parts)
@@ -117,7 +118,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
     connections.add(connection)
     // With both protocols on a port Node sets this for HTTP/2 only. With Nagle's algorithm an answer may wait 40 ms for an ACK.
     connection.setNoDelay(true)
-    firstRequestTimeout.add(connection)
+    pending.add(connection)
     connection.once('close', () => connections.delete(connection))
   })
   await app.listen({ host, port })
@@ -126,7 +127,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
     setCertificate: ({ certificate: cert, key: newKey, peerCa: ca }) =>
       app.server.setSecureContext({ cert, key: newKey, minVersion, ...(ca !== undefined && { ca }) }),
     [Symbol.asyncDispose]: () => {
-      firstRequestTimeout[Symbol.dispose]()
+      pending[Symbol.dispose]()
       signal.removeEventListener('abort', endPushes)
       return close(app.server, { connections, serving }, () => app.close())
     },

@@ -2,9 +2,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 import type { DetailedPeerCertificate } from 'node:tls'
+import type { PendingConnections } from '../../listening/index.ts'
 import { headerOf, type IncomingRequest, type Push, type PushAnswer } from '../exchange/exchange.ts'
 import { handle, type Handled } from './handle.ts'
-import type { FirstRequestTimeout } from './first-request-timeout.ts'
 import { forward } from './forward.ts'
 import { hopClient } from './hop-headers.ts'
 import type { ServerParts } from './parts.ts'
@@ -16,12 +16,15 @@ import { isGone, send, sendPush } from './send.ts'
 /** Not sent to anybody: a status for traces, of which there is none in HTTP. */
 const clientClosedRequest = 499
 
+const unauthorizedCode = 401
+
 /** What all requests of a listener share. */
 export interface Serving {
   readonly parts: ServerParts
   /** Aborted when the server stops. */
   readonly signal: AbortSignal
-  readonly firstRequestTimeout: FirstRequestTimeout
+  /** Connections of clients that nobody knows yet. */
+  readonly pending: PendingConnections
   /** The clients are other processes of ours, whose certificates the listener has verified. */
   readonly isForPeers: boolean
   /** Requests that are being answered, watches not counted; the listener waits for them when the server stops. */
@@ -48,7 +51,7 @@ export function rawStream(stream: ServerHttp2Stream, rawHeaders: readonly string
 
 /** Answers a request. Never rejects. */
 export async function serve(request: RawRequest, response: RawResponse, serving: Serving): Promise<void> {
-  const { parts, signal, firstRequestTimeout } = serving
+  const { parts, signal, pending } = serving
   const life = new AbortController()
   // The response does not tell: an HTTP/2 stream is "finished" also when the client has disconnected.
   let sent = false
@@ -60,7 +63,8 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
   response.on('error', failed)
   serving.requests.inFlight++
   try {
-    firstRequestTimeout.asked(request.socket)
+    if (serving.isForPeers) pending.settle(request.socket)
+    else pending.renew(request.socket)
     const incoming = incomingOf(request, life.signal, serving)
     const { answer, finish } = await handle({ ...incoming, stopping: signal }, parts)
     if (answer.kind === 'forward') {
@@ -71,7 +75,11 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
       const { peerCertificate: certificate, peerAddress } = incoming
       const client = { address: peerAddress?.(), certificate, traceparent: trace?.traceparent }
       const stopping = isLongRunning ? signal : undefined
-      const answered = trace?.answered
+      const answered = (status: number): void => {
+        // The other process knows the client, unless it says that it does not.
+        if (status !== unauthorizedCode && hasCredentials(incoming)) incoming.known?.()
+        trace?.answered(status)
+      }
       await forward({ request, response, client, to, stopping, answered }, required(parts.peers))
       // The client went away before the other process answered.
       trace?.answered(clientClosedRequest)
@@ -126,6 +134,10 @@ function ignoreError(): void {
   // 'close' follows and is handled.
 }
 
+function hasCredentials({ peerCertificate, rawHeaders }: IncomingRequest): boolean {
+  return peerCertificate !== undefined || headerOf(rawHeaders, 'authorization') !== undefined
+}
+
 // Cached by connection, because getPeerCertificate decodes the certificate each time.
 const certificates = new WeakMap<object, { certificate: DetailedPeerCertificate | undefined }>()
 
@@ -143,7 +155,7 @@ function peerCertificateOf({ socket, connection }: RawRequest): DetailedPeerCert
 export function incomingOf(
   request: RawRequest,
   signal: AbortSignal,
-  { isForPeers }: Pick<Serving, 'isForPeers'>,
+  { isForPeers, pending }: Pick<Serving, 'isForPeers' | 'pending'>,
 ): IncomingRequest {
   const { method, url, rawHeaders, isOpen = false, socket } = request
   const client = isForPeers ? hopClient(rawHeaders) : undefined
@@ -155,6 +167,11 @@ export function incomingOf(
     peerCertificate: client === undefined ? peerCertificateOf(request) : client.certificate,
     peerAddress: () => (client === undefined ? socket.remoteAddress : client.address),
     isForwarded: isForPeers,
+    known: () => {
+      if (pending.size === 0 || pending.find(socket) === undefined) return
+      pending.settle(socket)
+      pending.trust(socket.remoteAddress ?? '')
+    },
     hasOpenBody: isOpen,
     body: () => (body ??= readBody(request)),
     signal,

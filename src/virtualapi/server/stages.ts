@@ -163,6 +163,7 @@ function takeIdentityOf(result: Authentication | undefined, exchange: Exchange, 
   const { info } = exchange
   if (result === undefined && info.entryPoint === 'unprefixed') throw unauthorized()
   exchange.user = result?.user ?? anonymous
+  if (exchange.user !== anonymous) exchange.request.known?.()
   exchange.audit?.authenticated(exchange.user)
   if (result?.cluster !== undefined) exchange.cluster = unlessPurged(result.cluster, info, parts)
   exchange.audit?.inCluster(exchange.cluster)

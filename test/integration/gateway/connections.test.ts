@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { CertificateAuthority } from '../../support/index.ts'
+import { CertificateAuthority, waitFor } from '../../support/index.ts'
+import { openHostileConnections } from './hostile-connections.ts'
 import { expect } from 'chai'
 import { systemClock } from '../../../src/async/index.ts'
 import { createMetrics, silentLogger } from '../../../src/telemetry/index.ts'
@@ -235,5 +236,50 @@ describe('connections between two gateways', () => {
     expect(await code).to.equal('ECONNRESET')
     expect(await codeOf(dial())).to.equal('ECONNRESET')
     expect(east.refused).to.deep.equal(['outgoing foreign-pod'])
+  })
+
+  /** Whether a pod of east reaches the Service in west. */
+  async function passes(): Promise<boolean> {
+    const socket = dial()
+    socket.end('hello')
+    const chunks = await socket.toArray().catch(() => [])
+    return Buffer.concat(chunks as Buffer[]).toString() === 'hello'
+  }
+
+  it('pass while others hold more connections to the gateway than it waits for, from one address and from many', async function () {
+    this.timeout(60_000)
+    for (const localAddress of ['127.0.77.1', undefined]) {
+      for (let i = 0; i < 800; i++) {
+        const from = localAddress ?? `127.0.78.${1 + (i % 250)}`
+        const socket = connect({ port: west.server.port, host: '127.0.0.1', localAddress: from })
+        stack.defer(() => void socket.destroy())
+        socket.on('error', () => undefined)
+        await new Promise((resolve) => socket.once('connect', resolve).once('close', resolve))
+      }
+      expect(await passes(), localAddress ?? 'many').to.equal(true)
+      expect(west.server.pending).to.be.at.most(1000)
+    }
+  })
+
+  it('pass while and after others open, hold, half close and reset connections in all orders', async function () {
+    this.timeout(90_000)
+    const before = process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
+    let isOver = false
+    const attack = { port: west.server.port, count: 3000, parallel: 40, isOver: () => isOver }
+    const attacked = openHostileConnections({ ...attack, seed: 20_261_126 })
+    const answers: boolean[] = []
+    void attacked.finally(() => (isOver = true))
+    do answers.push(await passes())
+    while (!isOver)
+    expect(answers.filter((isThere) => !isThere).length, `of ${answers.length}`).to.equal(0)
+    const { open } = await attacked
+    // Nothing of them stays: neither those that half closed, nor those that wait.
+    await waitFor(() => open.size === 0 && west.server.pending === 0, {
+      what: 'the gateway to end connections that ask for nothing',
+      deadlineMs: 20_000,
+    })
+    const sockets = (): number => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
+    await waitFor(() => sockets() <= before, { what: 'the sockets to be closed', deadlineMs: 10_000 })
+    expect(await passes()).to.equal(true)
   })
 })

@@ -1,0 +1,76 @@
+// Whether the gateway takes connections of its peers: it opens one to itself from time to time, as they do.
+import { connect as connectTcp } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import type { Identity } from './identity.ts'
+import { secureLeg } from './leg.ts'
+import { gatewayProtocol } from './wire.ts'
+
+export interface AcceptCheckOptions {
+  /** Undefined: it does not listen yet. */
+  readonly port: () => number | undefined
+  readonly identity: () => Identity | undefined
+  /** Milliseconds between two connections. Default 2000. */
+  readonly everyMs?: number
+  /** Without a connection that was taken for so long, it takes none. Default 8000. */
+  readonly maxAgeMs?: number
+}
+
+const connectMs = 3000
+
+export class AcceptCheck implements Disposable {
+  readonly #options: AcceptCheckOptions
+  readonly #maxAgeMs: number
+  readonly #timer: NodeJS.Timeout
+  #takenAt = performance.now()
+  #isConnecting = false
+
+  constructor(options: AcceptCheckOptions) {
+    this.#options = options
+    const { everyMs = 2000, maxAgeMs = 8000 } = options
+    this.#maxAgeMs = maxAgeMs
+    this.#timer = setInterval(() => void this.#check(), everyMs).unref()
+  }
+
+  get takesConnections(): boolean {
+    return performance.now() - this.#takenAt < this.#maxAgeMs
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer)
+  }
+
+  async #check(): Promise<void> {
+    const { port, identity } = this.#options
+    const [listeningAt, own] = [port(), identity()]
+    if (this.#isConnecting || listeningAt === undefined || own === undefined) return
+    this.#isConnecting = true
+    if (await isTaken(listeningAt, own)) this.#takenAt = performance.now()
+    this.#isConnecting = false
+  }
+}
+
+/** Whether a server at this port of ours completes a handshake. It needs no request: that would need a peer. */
+function isTaken(port: number, { context }: Identity): Promise<boolean> {
+  return new Promise((resolve) => {
+    const raw = connectTcp({ host: '127.0.0.1', port })
+    const secure = connectTls({
+      socket: raw,
+      secureContext: context,
+      ALPNProtocols: [gatewayProtocol],
+      // Any certificate will do: the question is whether there is an answer.
+      rejectUnauthorized: false,
+      checkServerIdentity: () => undefined,
+    })
+    const leg = secureLeg(secure, raw)
+    const settle = (isOpen: boolean): void => {
+      clearTimeout(timer)
+      leg.reset()
+      resolve(isOpen)
+    }
+    const timer = setTimeout(() => settle(false), connectMs)
+    raw.on('error', () => settle(false))
+    secure.on('error', () => settle(false))
+    secure.once('close', () => settle(false))
+    secure.once('secureConnect', () => settle(true))
+  })
+}

@@ -1,0 +1,2 @@
+export * from './network-of.ts'
+export * from './pending-connections.ts'

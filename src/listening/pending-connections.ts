@@ -1,0 +1,178 @@
+// Bounds and deadlines of connections that have not yet asked for anything, so that nobody keeps others out by opening many.
+import type { Socket } from 'node:net'
+import { networkOf } from './network-of.ts'
+
+export interface PendingBounds {
+  /** How long a connection may be pending, milliseconds; checked every quarter of this time. */
+  readonly maxMs: number
+  /** Pending connections of one network: above this, its oldest one is reset. */
+  readonly maxPerNetwork: number
+  /** Those of all networks that are not trusted: above this, the oldest one of the network with the most is reset. */
+  readonly max: number
+  /** The same for the trusted networks, which have a room of their own. Default: `max`. */
+  readonly maxTrusted?: number
+}
+
+/** Networks that are remembered as trusted. */
+const maxTrustedNetworks = 1000
+const trustMs = 3_600_000
+
+/** The end of a connection that a TLS socket names too, which wraps the TCP socket. */
+export type PeerAddress = Pick<Socket, 'remoteAddress' | 'remotePort'>
+
+interface Pending {
+  readonly socket: Socket
+  readonly network: string
+  readonly since: number
+}
+
+export class PendingConnections implements Disposable {
+  readonly #bounds: PendingBounds
+  /** By the address of the other end, in the order of arrival. */
+  readonly #all = new Map<string, Pending>()
+  readonly #strangers: Room
+  readonly #trusted: Room
+  /** When the trust ends, by network; the one that was trusted last is the last. */
+  readonly #trustedUntil = new Map<string, number>()
+  readonly #timer: NodeJS.Timeout
+
+  constructor(bounds: PendingBounds) {
+    this.#bounds = bounds
+    const { maxMs, max, maxPerNetwork, maxTrusted = max } = bounds
+    this.#strangers = new Room({ max, maxPerNetwork })
+    this.#trusted = new Room({ max: maxTrusted, maxPerNetwork: maxTrusted })
+    this.#timer = setInterval(() => this.#end(performance.now() - maxMs), maxMs / 4).unref()
+  }
+
+  get size(): number {
+    return this.#all.size
+  }
+
+  /** Adds a new connection. The oldest ones give way to it: whoever means well asks soon, and is gone from here. */
+  add(socket: Socket): void {
+    const network = networkOf(socket.remoteAddress ?? '')
+    const key = keyOf(socket)
+    // The other end reset a connection and opened a new one from the same port.
+    this.#remove(key)
+    const room = this.#roomOf(network)
+    for (let oldest = room.crowdedOut(network); oldest !== undefined; oldest = room.crowdedOut(network))
+      this.#reset(oldest)
+    this.#all.set(key, { socket, network, since: performance.now() })
+    room.add(network, key)
+    socket.once('close', () => {
+      if (this.#all.get(key)?.socket === socket) this.#remove(key)
+    })
+  }
+
+  /** The pending connection with this other end. */
+  find(peer: PeerAddress): Socket | undefined {
+    return this.#all.get(keyOf(peer))?.socket
+  }
+
+  /** The connection has asked for something that everybody may have: it stays pending, as if it had been opened now. */
+  renew(peer: PeerAddress): void {
+    if (this.#all.size === 0) return
+    const key = keyOf(peer)
+    const pending = this.#all.get(key)
+    if (pending === undefined) return
+    this.#remove(key)
+    this.#all.set(key, { ...pending, since: performance.now() })
+    this.#roomOf(pending.network).add(pending.network, key)
+  }
+
+  /** The connection is not pending any more. */
+  settle(peer: PeerAddress): void {
+    if (this.#all.size > 0) this.#remove(keyOf(peer))
+  }
+
+  /** Gives connections of the network of this address a room of their own for an hour: one from there has proved who it is. */
+  trust(address: string): void {
+    const network = networkOf(address)
+    this.#trustedUntil.delete(network)
+    this.#trustedUntil.set(network, performance.now() + trustMs)
+    const [oldest] = this.#trustedUntil.keys()
+    if (this.#trustedUntil.size > maxTrustedNetworks && oldest !== undefined) this.#trustedUntil.delete(oldest)
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer)
+    this.#all.clear()
+  }
+
+  #roomOf(network: string): Room {
+    const until = this.#trustedUntil.get(network) ?? 0
+    return until > performance.now() ? this.#trusted : this.#strangers
+  }
+
+  #reset(key: string): void {
+    const pending = this.#all.get(key)
+    this.#remove(key)
+    pending?.socket.resetAndDestroy()
+  }
+
+  #remove(key: string): void {
+    const pending = this.#all.get(key)
+    if (pending === undefined) return
+    this.#all.delete(key)
+    // Its network may have become trusted meanwhile.
+    if (!this.#strangers.remove(pending.network, key)) this.#trusted.remove(pending.network, key)
+  }
+
+  #end(before: number): void {
+    // In the order of arrival: after the first that is young enough, all are.
+    for (const [key, { since }] of this.#all) {
+      if (since > before) return
+      this.#reset(key)
+    }
+  }
+}
+
+/** Keys of connections by network, with the networks sorted by how many they have. */
+class Room {
+  readonly #bounds: Pick<PendingBounds, 'max' | 'maxPerNetwork'>
+  readonly #byNetwork = new Map<string, Set<string>>()
+  /** The networks with one connection, with two and so on. */
+  readonly #byCount: Set<string>[] = []
+  #size = 0
+
+  constructor(bounds: Pick<PendingBounds, 'max' | 'maxPerNetwork'>) {
+    this.#bounds = bounds
+  }
+
+  /** The connection that must give way before the network gets another one; undefined: there is room. */
+  crowdedOut(network: string): string | undefined {
+    const own = this.#byNetwork.get(network)
+    if (own !== undefined && own.size >= this.#bounds.maxPerNetwork) return own.values().next().value
+    if (this.#size < this.#bounds.max) return undefined
+    const [most] = this.#byCount.at(-1) ?? []
+    return most === undefined ? undefined : this.#byNetwork.get(most)?.values().next().value
+  }
+
+  add(network: string, key: string): void {
+    const keys = this.#byNetwork.get(network) ?? new Set()
+    this.#byNetwork.set(network, keys)
+    this.#count(network, keys.size, keys.size + 1)
+    keys.add(key)
+    this.#size++
+  }
+
+  /** Returns whether it was here. */
+  remove(network: string, key: string): boolean {
+    const keys = this.#byNetwork.get(network)
+    if (keys?.delete(key) !== true) return false
+    this.#count(network, keys.size + 1, keys.size)
+    if (keys.size === 0) this.#byNetwork.delete(network)
+    this.#size--
+    return true
+  }
+
+  #count(network: string, before: number, after: number): void {
+    if (before > 0) this.#byCount[before - 1]?.delete(network)
+    if (after > 0) (this.#byCount[after - 1] ??= new Set()).add(network)
+    while (this.#byCount.at(-1)?.size === 0) this.#byCount.pop()
+  }
+}
+
+function keyOf({ remoteAddress, remotePort }: PeerAddress): string {
+  return `${remoteAddress ?? ''} ${remotePort ?? 0}`
+}
