@@ -51,6 +51,12 @@ describe('alice, who has access to acme only', function () {
     expect(made.code, made.stderr).to.equal(0)
   })
 
+  it('reads an OpenAPI document by the hash of an older one, because the host passes no redirects on', async () => {
+    const { code, stdout, stderr } = await get(proxy('acme', '/openapi/v3/apis/batch/v1?hash=older'))
+    expect(code, stderr).to.equal(0)
+    expect(textAt(JSON.parse(stdout), 'openapi')).to.equal('3.0.0')
+  })
+
   it('is refused what bob can see: the object exists', async () => {
     const { code, stdout, stderr } = await get(proxy('bobs', '/api/v1/namespaces/default/configmaps/secret-plan'), bob)
     expect(code, stderr).to.equal(0)

@@ -204,8 +204,9 @@ async function openApi(exchange: Exchange, parts: EndpointParts, { objects, path
   const asked = exchange.info.query.get('hash')
   const etag = `"${hash}"`
   const headers: Record<string, string> = { 'content-type': 'application/json', etag, vary: 'Accept' }
-  // The hash of an older document: redirect to the current one.
-  if (asked !== null && asked !== '' && asked !== hash) {
+  // The hash of an older document: redirect to the current one. The host's kube-apiserver would make 502 of it: there the answer is
+  // the current document.
+  if (asked !== null && asked !== '' && asked !== hash && exchange.info.entryPoint !== 'aggregated') {
     const location = `${exchange.info.basePath}${path}?hash=${hash}`
     return { kind: 'bytes', status: 301, headers: { ...headers, location }, body: new Uint8Array() }
   }

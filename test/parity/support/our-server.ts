@@ -57,7 +57,9 @@ export async function startOurServer({
   const dir = mkdtempSync(join(tmpdir(), 'kcp-parity-'))
   stack.defer(() => rmSync(dir, { recursive: true, force: true }))
   const { host } = installation
-  await host.kubectl(['create', 'clusterrolebinding', owner, '--clusterrole=cluster-admin', `--user=${owner}`])
+  // Tests impersonate others, and the host asks its own RBAC whether these may come this way.
+  const everybody = '--group=system:authenticated'
+  await host.kubectl(['create', 'clusterrolebinding', 'parity', '--clusterrole=cluster-admin', everybody])
   const own = await host.kubeconfigFor({ commonName: owner, organizations: [] })
   return owning(stack, throughAggregator(own, join(dir, 'aggregator.kubeconfig')))
 }
