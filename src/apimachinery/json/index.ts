@@ -1,5 +1,6 @@
 export * from './canonical-json.ts'
 export * from './json-equal.ts'
+export * from './parse-in-turns.ts'
 export * from './parse-json.ts'
 export * from './parse-text.ts'
 export * from './number-literal.ts'
