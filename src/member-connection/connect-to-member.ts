@@ -1,5 +1,13 @@
 // The one way to connect to a member, for the operator with its syncers and for the API server.
-import { createClient, httpTransport, loadKubeconfig, type KubeClient, type Transport } from '../client/index.ts'
+import {
+  boundedTransport,
+  createClient,
+  httpTransport,
+  loadKubeconfig,
+  untrustedServer,
+  type KubeClient,
+  type Transport,
+} from '../client/index.ts'
 
 /** How long a member may take, in milliseconds. A member that takes longer counts as unreachable. */
 export const memberTimeouts = {
@@ -20,16 +28,17 @@ export interface MemberConnection extends AsyncDisposable {
 
 /**
  * Prepares a connection; nothing is sent yet. The kubeconfig is not trusted: it may contain a server, a CA and a token or
- * certificate, but no plugins, files, proxies or disabled TLS verification. Rejects with BadRequest for any of these.
+ * certificate, but no plugins, files, proxies or disabled TLS verification. Rejects with BadRequest for any of these. Nor is the
+ * member: each of its answers is bounded in size and time, and no redirect is followed.
  */
 export async function connectToMember(
   kubeconfig: string,
   { answerTimeoutMs }: { readonly answerTimeoutMs: number },
 ): Promise<MemberConnection> {
-  const transport = httpTransport(await loadKubeconfig({ text: kubeconfig }), { answerTimeoutMs })
+  const transport = boundedTransport(httpTransport(await loadKubeconfig({ text: kubeconfig }), { answerTimeoutMs }))
   return {
     transport,
-    client: createClient(transport),
+    client: createClient(transport, untrustedServer),
     kubeconfig,
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   }

@@ -1,5 +1,12 @@
 // `kcp gateway`: runs in a member whose pod network is not joined with that of other members.
-import { createClient, httpTransport, inClusterConfig, loadKubeconfig } from '../../client/index.ts'
+import {
+  boundedTransport,
+  createClient,
+  httpTransport,
+  inClusterConfig,
+  loadKubeconfig,
+  untrustedServer,
+} from '../../client/index.ts'
 import { startGateway } from '../../gateway/index.ts'
 import { createLogger, createMetrics, type LogLevel } from '../../telemetry/index.ts'
 import { aborted, processSignal, untilStopped } from '../process/process-signal.ts'
@@ -30,9 +37,9 @@ async function pass(flags: Flags, signal: AbortSignal): Promise<void> {
   const { kubeconfig, namespace, port, healthPort, maxConnections, graceSeconds } = flags
   const source =
     kubeconfig === undefined ? await inClusterConfig() : await loadKubeconfig({ file: kubeconfig }, { trusted: true })
-  await using transport = httpTransport(source)
+  await using transport = boundedTransport(httpTransport(source))
   await using gateway = await startGateway({
-    client: createClient(transport),
+    client: createClient(transport, untrustedServer),
     namespace,
     port,
     healthPort,

@@ -6,7 +6,8 @@ import {
   type KubeList,
   type KubeObject,
 } from '../../apimachinery/meta/index.ts'
-import { internalError, isStatusError } from '../../apimachinery/status/index.ts'
+import { internalError, isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
+import { yieldEvery } from '../../async/index.ts'
 import type {
   DeleteOptions,
   KubeClient,
@@ -19,7 +20,7 @@ import type {
   WatchOptions,
   WriteOptions,
 } from './client.ts'
-import { isStatus, readBody, readJson, statusErrorOf } from './response.ts'
+import { isStatus, parseAnswer, readBody, readJson, statusErrorOf } from './response.ts'
 import { SilentConnection, type Transport, type TransportResponse } from './transport.ts'
 import { linesOf } from './watch-lines.ts'
 
@@ -39,7 +40,26 @@ export interface ClientOptions {
    * Default 75 s.
    */
   readonly maxSilenceMs?: number
+  /** Largest list, all its pages together. Default: no limit. */
+  readonly maxListBytes?: number
+  /** Parse large answers in turns, because others wait meanwhile. Default false. */
+  readonly inTurns?: boolean
 }
+
+/** For a server whose answers are bounded by `boundedTransport`. */
+export const untrustedServer: ClientOptions = {
+  maxBytes: 16 << 20,
+  maxEventBytes: 8 << 20,
+  maxListBytes: 512 << 20,
+  inTurns: true,
+}
+
+/** Work on an answer between two turns of the event loop, milliseconds. */
+const sliceMs = 5
+/** Smaller events of a watch are parsed at once. */
+const maxEventAtOnce = 64 * 1024
+/** Pages of one list. */
+const maxPages = 10_000
 
 const patchTypes: Record<PatchType, string> = {
   json: 'application/json-patch+json',
@@ -71,11 +91,14 @@ class Client implements KubeClient {
       maxBytes = 256 << 20,
       maxEventBytes = 16 << 20,
       maxSilenceMs = 75_000,
+      maxListBytes = Infinity,
+      inTurns = false,
     }: ClientOptions,
   ) {
     this.#transport = transport
     this.#headers = userAgent === undefined ? {} : { 'user-agent': userAgent }
-    this.#options = { basePath: basePath.replace(/\/+$/, ''), pageSize, maxBytes, maxEventBytes, maxSilenceMs }
+    const bounds = { pageSize, maxBytes, maxEventBytes, maxSilenceMs, maxListBytes, inTurns }
+    this.#options = { basePath: basePath.replace(/\/+$/, ''), ...bounds }
   }
 
   async get<T extends KubeObject>(
@@ -111,14 +134,12 @@ class Client implements KubeClient {
   }
 
   async #joined<T extends KubeObject>(gvr: GroupVersionResource, options: ListOptions): Promise<KubeList<T>> {
-    const list = await this.#page<T>(gvr, { ...options, limit: this.#options.pageSize })
-    while (list.metadata.continue) {
+    const paging = { size: this.#options.pageSize, bytes: 0 }
+    const list = await this.#fittingPage<T>(gvr, options, paging)
+    for (let pages = 1; list.metadata.continue; pages++) {
+      if (pages >= maxPages) throw requestEntityTooLarge(`the list of ${gvr.resource} has more than ${maxPages} pages`)
       const { resourceVersion: _first, ...rest } = options
-      const next = await this.#page<T>(gvr, {
-        ...rest,
-        limit: this.#options.pageSize,
-        continue: list.metadata.continue,
-      })
+      const next = await this.#fittingPage<T>(gvr, { ...rest, continue: list.metadata.continue }, paging)
       for (const item of next.items) list.items.push(item)
       list.metadata = next.metadata
     }
@@ -126,7 +147,34 @@ class Client implements KubeClient {
     return list
   }
 
-  async #page<T extends KubeObject>(gvr: GroupVersionResource, options: ListOptions): Promise<KubeList<T>> {
+  /** A page; a smaller one, as all that follow, where one is larger than an answer may be. */
+  async #fittingPage<T extends KubeObject>(
+    gvr: GroupVersionResource,
+    options: ListOptions,
+    paging: { size: number; bytes: number },
+  ): Promise<KubeList<T>> {
+    for (;;) {
+      try {
+        const page = await this.#page<T>(
+          gvr,
+          { ...options, limit: paging.size },
+          (bytes) => void (paging.bytes += bytes),
+        )
+        if (paging.bytes > this.#options.maxListBytes) break
+        return page
+      } catch (error) {
+        if (!isStatusError(error, 'RequestEntityTooLarge') || paging.size === 1) throw error
+        paging.size = Math.max(1, Math.floor(paging.size / 8))
+      }
+    }
+    throw requestEntityTooLarge(`the list of ${gvr.resource} is larger than ${this.#options.maxListBytes} bytes`)
+  }
+
+  async #page<T extends KubeObject>(
+    gvr: GroupVersionResource,
+    options: ListOptions,
+    counted?: (bytes: number) => void,
+  ): Promise<KubeList<T>> {
     const query = selection(options)
     if (options.limit !== undefined) query.set('limit', String(options.limit))
     if (options.storedOnly) query.set('storedOnly', 'true')
@@ -138,7 +186,7 @@ class Client implements KubeClient {
     }
     const accept = options.metadataOnly ? metadataList : json
     const path = withQuery(resourcePath(gvr, scopeOf(options)), query)
-    return listOf<T>(await this.#json('GET', path, { signal: options.signal, accept }), path)
+    return listOf<T>(await this.#json('GET', path, { signal: options.signal, accept }, counted), path)
   }
 
   async *watch<T extends KubeObject>(gvr: GroupVersionResource, options: WatchOptions): AsyncGenerator<WatchEvent<T>> {
@@ -156,7 +204,13 @@ class Client implements KubeClient {
     const response = await this.#send('GET', path, { signal, accept: options.metadataOnly ? metadataOne : json })
     if (response.status !== 200) await readJson(response, { maxBytes: this.#options.maxBytes })
     try {
-      for await (const line of linesOf(response.body, { maxBytes: this.#options.maxEventBytes })) yield eventOf<T>(line)
+      const turn = this.#turn(signal)
+      for await (const line of linesOf(response.body, { maxBytes: this.#options.maxEventBytes }))
+        yield eventOf<T>(
+          turn === undefined || line.length <= maxEventAtOnce
+            ? parsed(line, 'a watch')
+            : await parsedInTurns(Buffer.from(line), 'a watch', turn),
+        )
     } catch (error) {
       // A silent connection counts as a watch that the server ended: the caller resumes either way.
       if (!((error as Error).cause instanceof SilentConnection)) throw error
@@ -202,7 +256,7 @@ class Client implements KubeClient {
     const response = await this.#send(method, path, { signal, accept, body })
     if (response.status >= 200 && response.status <= 299) {
       const bytes = await readBody(response, { maxBytes: this.#options.maxBytes })
-      return bytes.length === 0 ? undefined : parsed(bytes.toString('utf8'), path)
+      return bytes.length === 0 ? undefined : await parsedInTurns(bytes, path, this.#turn(signal))
     }
     return await readJson(response, { maxBytes: this.#options.maxBytes })
   }
@@ -223,8 +277,15 @@ class Client implements KubeClient {
     return (await this.#json(method, withQuery(path, query), request)) as T
   }
 
-  async #json(method: string, path: string, request: SendOptions): Promise<unknown> {
-    return await readJson(await this.#send(method, path, request), { maxBytes: this.#options.maxBytes })
+  async #json(method: string, path: string, request: SendOptions, counted?: (bytes: number) => void): Promise<unknown> {
+    const response = await this.#send(method, path, request)
+    const { maxBytes } = this.#options
+    return await readJson(response, { maxBytes, turn: this.#turn(request.signal), counted })
+  }
+
+  /** Undefined where answers are parsed at once. */
+  #turn(signal: AbortSignal): (() => Promise<void> | undefined) | undefined {
+    return this.#options.inTurns ? yieldEvery(sliceMs, signal) : undefined
   }
 
   async #send(
@@ -297,8 +358,8 @@ function listOf<T extends KubeObject>(value: unknown, path: string): KubeList<T>
   return { ...list, items }
 }
 
-function eventOf<T extends KubeObject>(line: string): WatchEvent<T> {
-  const event = parsed(line, 'a watch') as { type?: unknown; object?: unknown }
+function eventOf<T extends KubeObject>(value: unknown): WatchEvent<T> {
+  const event = value as { type?: unknown; object?: unknown }
   switch (event.type) {
     case 'ADDED':
     case 'MODIFIED':
@@ -312,6 +373,19 @@ function eventOf<T extends KubeObject>(line: string): WatchEvent<T> {
       throw internalError(
         `a watch sent an event of unknown type "${typeof event.type === 'string' ? event.type : typeof event.type}"`,
       )
+  }
+}
+
+async function parsedInTurns(
+  bytes: Uint8Array,
+  where: string,
+  turn: (() => Promise<void> | undefined) | undefined,
+): Promise<unknown> {
+  try {
+    return await parseAnswer(bytes, turn)
+  } catch (error) {
+    if (isStatusError(error, 'RequestEntityTooLarge')) throw error
+    throw internalError(`the answer of "${where}" is not JSON`, error)
   }
 }
 

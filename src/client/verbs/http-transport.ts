@@ -32,6 +32,8 @@ export interface HttpTransportOptions {
 /** A request that is aborted after this time without an answer suggests a dead connection or server. */
 const longWaitMs = 8000
 
+const maxInterim = 8
+
 type CreateConnection = https.Agent['createConnection']
 
 interface Link {
@@ -127,6 +129,7 @@ class HttpTransport implements Transport {
         request.signal.removeEventListener('abort', abort)
       }
       sent.setTimeout(this.#options.answerTimeoutMs, () => sent.destroy(new Error('no answer in time')))
+      endEndlessInterim(sent)
       sent.on('upgrade', (response, socket, head) => {
         settled()
         const end = (): void => void socket.destroy(abortError(request.signal))
@@ -256,6 +259,7 @@ class HttpTransport implements Transport {
       closeIdle(link.agent)
       sent.destroy(new Error('no answer in time'))
     }, this.#options.answerTimeoutMs)
+    endEndlessInterim(sent)
     sent.on('socket', (socket) => endUnconnected(socket, sent, this.#options.connectTimeoutMs))
     let answered = false
     sent.on('response', (response) => {
@@ -328,6 +332,14 @@ function sameConnection(a: Endpoint, b: Endpoint): boolean {
 /** Idle connections look like dead ones: after one was dead, the others are not used again. */
 function closeIdle(agent: http.Agent): void {
   for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
+}
+
+/** Ends a request whose server sends more than a few interim answers (103 Early Hints and the like) before the real one. */
+function endEndlessInterim(sent: http.ClientRequest): void {
+  let interim = 0
+  sent.on('information', () => {
+    if (++interim > maxInterim) sent.destroy(new Error('too many interim answers (1xx)'))
+  })
 }
 
 /** Limits the time for a new connection, TLS handshake included. */

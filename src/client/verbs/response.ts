@@ -1,8 +1,9 @@
 // Reads the bytes of an answer into JSON, or into a StatusError.
-import { parseJsonText } from '../../apimachinery/json/index.ts'
+import { parseJsonInTurns, parseJsonText } from '../../apimachinery/json/index.ts'
 import {
   fromStatus,
   internalError,
+  isStatusError,
   requestEntityTooLarge,
   statusError,
   type Status,
@@ -23,17 +24,39 @@ export async function readBody({ body }: TransportResponse, { maxBytes }: { maxB
   return Buffer.concat(parts, size)
 }
 
+export interface JsonBounds {
+  readonly maxBytes: number
+  /** Parse a large answer in turns: the server is not trusted, and others wait meanwhile. Awaited between pieces. */
+  readonly turn?: (() => Promise<void> | undefined) | undefined
+  /** Told of the size of a success. */
+  readonly counted?: ((bytes: number) => void) | undefined
+}
+
 /** The JSON of a success. Rejects with the server's StatusError otherwise. */
-export async function readJson(response: TransportResponse, { maxBytes }: { maxBytes: number }): Promise<unknown> {
+export async function readJson(response: TransportResponse, { maxBytes, turn, counted }: JsonBounds): Promise<unknown> {
   const failed = response.status < 200 || response.status > 299
   const bytes = await readBody(response, { maxBytes: failed ? Math.min(maxBytes, 1 << 20) : maxBytes })
   if (failed) throw errorOf(response, bytes)
+  counted?.(bytes.length)
   try {
-    return parseJsonText(bytes.toString('utf8'))
+    return await parseAnswer(bytes, turn)
   } catch (error) {
+    if (isStatusError(error, 'RequestEntityTooLarge')) throw error
     throw internalError(`the server answered ${response.status} with something that is not JSON`, error)
   }
 }
+
+/** Parsed at once without `turn`. */
+export async function parseAnswer(bytes: Uint8Array, turn: JsonBounds['turn']): Promise<unknown> {
+  if (turn !== undefined && bytes.length > atOnceBytes)
+    return await parseJsonInTurns(bytes, { maxBytes: Infinity, maxValues: maxAnswerValues, turn })
+  return parseJsonText(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
+}
+
+/** Smaller answers are parsed at once. */
+const atOnceBytes = 64 * 1024
+/** A page of 500 large pods has some 400,000 values. */
+const maxAnswerValues = 1_000_000
 
 /** True for a Status object that reports a failure. */
 export function isStatus(value: unknown): value is Status {

@@ -3,7 +3,15 @@ import { stringify } from 'yaml'
 import type { GroupVersionResource, KubeObject, OwnerReference } from '../../apimachinery/meta/index.ts'
 import { badRequest, conflict, isStatusError, serviceUnavailable, tolerate } from '../../apimachinery/status/index.ts'
 import { sleep } from '../../async/index.ts'
-import { createClient, httpTransport, type Endpoint, type KubeClient, type Kubeconfig } from '../../client/index.ts'
+import {
+  boundedTransport,
+  createClient,
+  httpTransport,
+  untrustedServer,
+  type Endpoint,
+  type KubeClient,
+  type Kubeconfig,
+} from '../../client/index.ts'
 import {
   definitionName,
   installationAnnotation,
@@ -65,8 +73,8 @@ export async function joinMember({
     throw badRequest(
       `"${name}" is not a valid name of a member cluster: lower-case letters, digits and "-", at most 63 characters`,
     )
-  await using transport = httpTransport(memberKubeconfig)
-  const member = createClient(transport)
+  await using transport = boundedTransport(httpTransport(memberKubeconfig))
+  const member = createClient(transport, untrustedServer)
   const kubeSystem = await member.get<KubeObject>(namespaces, { name: 'kube-system' }, { signal })
   await refuseKcp(member, memberKubeconfig.server, signal)
   const uid = kubeSystem.metadata.uid ?? ''

@@ -14,6 +14,8 @@ const keptMs = 15_000
 const failureKeptMs = 5000
 const timeoutMs = 10_000
 const [mostNamespaces, mostPods] = [5000, 200_000]
+/** What a member answers is kept: more of it than any namespace, pod or container has is left out. */
+const [mostPodsOfNamespace, mostContainers, mostResources] = [20_000, 100, 16]
 
 /** One pod, as its member measured it. */
 export interface PodUsage {
@@ -120,22 +122,33 @@ function metricsUnavailable({ name }: Pick<MemberConnection, 'name'>, error: unk
 /** By name of the pod. Items that are no PodMetrics are left out. */
 function usageOf(items: unknown): ReadonlyMap<string, PodUsage> {
   const found = new Map<string, PodUsage>()
-  for (const item of Array.isArray(items) ? (items as unknown[]) : []) {
+  for (const item of Array.isArray(items) ? (items as unknown[]).slice(0, mostPodsOfNamespace) : []) {
     if (!isJsonObject(item) || !isJsonObject(item['metadata'])) continue
     const { name } = item['metadata']
     const { timestamp, window, containers } = item
-    if (typeof name !== 'string' || typeof timestamp !== 'string' || !Array.isArray(containers)) continue
+    if (!isName(name) || !isAmount(timestamp) || !Array.isArray(containers)) continue
     found.set(name, {
       timestamp,
-      window: typeof window === 'string' ? window : '0s',
-      containers: containers.filter(isJsonObject).flatMap(containerUsage),
+      window: isAmount(window) ? window : '0s',
+      containers: containers.slice(0, mostContainers).filter(isJsonObject).flatMap(containerUsage),
     })
   }
   return found
 }
 
 function containerUsage({ name, usage }: JsonObject): ContainerUsage[] {
-  if (typeof name !== 'string' || !isJsonObject(usage)) return []
-  const amounts = Object.entries(usage).filter((pair): pair is [string, string] => typeof pair[1] === 'string')
-  return [{ name, usage: Object.fromEntries(amounts) }]
+  if (!isName(name) || !isJsonObject(usage)) return []
+  const amounts = Object.entries(usage).slice(0, mostResources)
+  const kept = amounts.filter((pair): pair is [string, string] => isName(pair[0]) && isAmount(pair[1]))
+  return [{ name, usage: Object.fromEntries(kept) }]
+}
+
+/** As long as a name, or the name of a resource, may be. */
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= 317
+}
+
+/** A quantity, a duration or a time. */
+function isAmount(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= 64
 }

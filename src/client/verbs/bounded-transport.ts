@@ -1,0 +1,107 @@
+// A Transport to a server that is not trusted: every answer has a bound of size and time, which counts while it arrives, is JSON
+// where JSON is expected, and no redirect.
+import { requestEntityTooLarge, serviceUnavailable } from '../../apimachinery/status/index.ts'
+import { childSignal } from '../../async/index.ts'
+import { answerBoundOf, maxErrorBytes, type AnswerBound } from './answer-bounds.ts'
+import type { Transport, TransportRequest, TransportResponse } from './transport.ts'
+
+/** The same transport, with bounds by the kind of request. Rejects with ServiceUnavailable, or 413 where an answer is too large. */
+export function boundedTransport(
+  transport: Transport,
+  { boundOf = answerBoundOf }: { readonly boundOf?: typeof answerBoundOf } = {},
+): Transport {
+  return {
+    request: (request) => bounded(transport, request, boundOf(request)),
+    // What was upgraded is passed on with back pressure; who reads a refusal bounds it.
+    upgrade: (request) => transport.upgrade(request),
+    [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
+  }
+}
+
+async function bounded(
+  transport: Transport,
+  request: TransportRequest,
+  bound: AnswerBound,
+): Promise<TransportResponse> {
+  const life = childSignal(request.signal)
+  const late = (): void =>
+    life.abort(serviceUnavailable(`${asked(request)} was not answered as a whole within ${bound.withinMs / 1000} s`))
+  const timer = bound.withinMs === Infinity ? undefined : setTimeout(late, bound.withinMs)
+  const over = (reason?: Error): void => {
+    clearTimeout(timer)
+    if (reason !== undefined) life.abort(reason)
+    life[Symbol.dispose]()
+  }
+  try {
+    const response = await transport.request({ ...request, signal: life.signal })
+    const maxBytes = response.status >= 300 ? maxErrorBytes : bound.maxBytes
+    const why = refusalOf(response, { request, bound, maxBytes })
+    if (why !== undefined) throw why
+    return { ...response, body: countedBody(response.body, { over, maxBytes, request }) }
+  } catch (error) {
+    over(error as Error)
+    throw error
+  }
+}
+
+/** Why an answer is not read at all; undefined if it is. */
+function refusalOf(
+  { status, headers }: TransportResponse,
+  { request, bound, maxBytes }: { request: TransportRequest; bound: AnswerBound; maxBytes: number },
+): Error | undefined {
+  if (status >= 300 && status < 400)
+    return serviceUnavailable(`${asked(request)} was answered with a redirect (${status}), which is not followed`)
+  const type = headers['content-type']
+  if (status < 300 && bound.isJson && type !== undefined && !/^application\/(?:[\w.-]+\+)?json\b/i.test(type.trim()))
+    return serviceUnavailable(
+      `${asked(request)} was answered with ${JSON.stringify(type.slice(0, 100))} instead of JSON`,
+    )
+  return Number(headers['content-length'] ?? 0) > maxBytes ? tooLarge(request, maxBytes) : undefined
+}
+
+interface Counting {
+  /** Ends the request if there is a reason; called once it is over. */
+  readonly over: (reason?: Error) => void
+  readonly maxBytes: number
+  readonly request: TransportRequest
+}
+
+/** A body that is given up ends its request, even if nothing of it was read. */
+function countedBody(body: AsyncIterable<Uint8Array>, counting: Counting): AsyncIterable<Uint8Array> {
+  return {
+    [Symbol.asyncIterator]() {
+      const chunks = countedChunks(body, counting)
+      return {
+        next: () => chunks.next(),
+        return: () => {
+          counting.over(new Error('nobody reads the answer'))
+          return chunks.return(undefined)
+        },
+      }
+    },
+  }
+}
+
+async function* countedChunks(
+  body: AsyncIterable<Uint8Array>,
+  { over, maxBytes, request }: Counting,
+): AsyncGenerator<Uint8Array, undefined> {
+  let size = 0
+  try {
+    for await (const chunk of body) {
+      size += chunk.length
+      if (size > maxBytes) throw tooLarge(request, maxBytes)
+      yield chunk
+    }
+  } finally {
+    over()
+  }
+}
+
+function tooLarge(request: TransportRequest, maxBytes: number): Error {
+  return requestEntityTooLarge(`the answer to ${asked(request)} is larger than ${maxBytes} bytes`)
+}
+
+function asked({ method, path }: Pick<TransportRequest, 'method' | 'path'>): string {
+  return `${method} ${JSON.stringify(path.split('?', 1)[0])}`
+}
