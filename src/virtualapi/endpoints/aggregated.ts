@@ -10,7 +10,7 @@ import { textAnswer } from '../codec/answers.ts'
 import type { Answer, Exchange } from '../exchange/exchange.ts'
 import { isBuiltInGroup } from '../resources/builtin-resources.ts'
 import type { EndpointParts } from './parts.ts'
-import { proxiedHeaders, proxyOver, type Upgraded } from './proxy-exchange.ts'
+import { proxiedHeaders, proxyOver, shownHeaders, type Upgraded } from './proxy-exchange.ts'
 
 /** A client that reads nothing for so long is cut off. */
 const maxStallMs = 60_000
@@ -70,7 +70,7 @@ export async function upgradePassedOn(
 ): Promise<{ upgraded: Upgraded } | { refused: TransportResponse }> {
   const result = await passed(exchange, parts, to, { upgrade: true })
   if ('upgraded' in result) return result
-  if ('answered' in result) return { refused: result.answered }
+  if ('answered' in result) return { refused: { ...result.answered, headers: shownHeaders(result.answered.headers) } }
   const headers = { 'content-type': 'text/plain; charset=utf-8' }
   return { refused: { status: result.status, headers, body: single(Buffer.from(result.failure)) } }
 }
@@ -130,11 +130,6 @@ function pathOf({ request, info }: Exchange): string {
 
 function isRedirect({ status, headers }: TransportResponse): boolean {
   return status >= 300 && status < 400 && headers['location'] !== undefined
-}
-
-/** Browsers take what a tenant's server answers for an answer of this one: it must not run anything there. */
-function shownHeaders({ 'set-cookie': _, ...headers }: Readonly<Record<string, string>>): Record<string, string> {
-  return { ...headers, 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' }
 }
 
 async function* single(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

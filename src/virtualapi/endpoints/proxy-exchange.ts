@@ -30,6 +30,41 @@ const droppedPrefixes = ['impersonate-', 'x-remote-', ':', 'x-forwarded-']
 /** Of WebSocket and SPDY; browsers put their bearer token into the subprotocols. */
 const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
 
+/** Interim answers (103 Early Hints and the like) before the real one; a server that sends more is not waited for. */
+const maxInterim = 8
+
+/**
+ * The headers of a pod's or a server's answer that clients may see. The answer has the origin of this server, which all tenants
+ * share: what browsers keep or do for an origin (HSTS, cookies, cleared data, alternative services, permissions, reports,
+ * service workers, opened access of other origins) must not come from one tenant.
+ */
+const shownAnswerHeaders: ReadonlySet<string> = new Set([
+  ...['accept-ranges', 'allow', 'age', 'cache-control', 'content-disposition', 'content-encoding', 'content-language'],
+  ...['content-range', 'content-type', 'date', 'deprecation', 'etag', 'expires', 'last-modified', 'pragma'],
+  ...['retry-after', 'sunset', 'traceparent', 'vary', 'warning', 'audit-id', 'digest'],
+])
+/** Of the headers that begin with `x-`, which programs make up for themselves: orders to a reverse proxy in front of this server. */
+const proxyOrders = /^x-(?:accel-|sendfile$|lighttpd-send-file$|reproxy-)/
+/** Of a switch of protocols, whose other headers count for the origin, too. */
+const upgradeHeaders = /^(?:connection|upgrade|date|x-stream-protocol-version|sec-websocket-.*)$/i
+
+/** Of these headers those that clients may see, and what keeps a page from acting with the rights of who opens it. */
+export function shownHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const shown = Object.entries(headers).filter(
+    ([name]) => shownAnswerHeaders.has(name) || (name.startsWith('x-') && !proxyOrders.test(name)),
+  )
+  return {
+    ...Object.fromEntries(shown),
+    'content-security-policy': 'sandbox',
+    'x-content-type-options': 'nosniff',
+  }
+}
+
+/** The raw headers of a switch of protocols that clients may see. */
+export function shownUpgradeHeaders(rawHeaders: readonly string[]): string[] {
+  return rawHeaders.filter((_, i) => upgradeHeaders.test(rawHeaders[i - (i % 2)] ?? ''))
+}
+
 /** The headers of a client's request that a pod may see. */
 export function proxiedHeaders(
   rawHeaders: readonly string[],
@@ -90,6 +125,10 @@ export async function proxyOver(
       end()
       reject(signal.aborted ? (signal.reason as Error) : error)
     })
+    let interim = 0
+    sent.on('information', () => {
+      if (++interim > maxInterim) sent.destroy(new Error('net/http: too many 1xx informational responses'))
+    })
     sent.on('response', (response) => resolve({ answered: answerOf(response, end) }))
     sent.on('upgrade', (response, upgraded, head) => {
       resolve({ upgraded: { headers: response.rawHeaders, socket: upgraded, head } })
@@ -106,10 +145,26 @@ function answerOf(response: IncomingMessage, end: () => void): TransportResponse
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(response.headers))
     if (!dropped.has(name) && value !== undefined) headers[name] = [value].flat().join(', ')
-  return { status: response.statusCode ?? 502, headers, body: chunksOf(response, end) }
+  return { status: response.statusCode ?? 502, headers, body: bodyOf(response, end) }
 }
 
-async function* chunksOf(response: IncomingMessage, end: () => void): AsyncGenerator<Uint8Array> {
+/** A body that is given up ends the connection, even if nothing of it was read. */
+function bodyOf(response: IncomingMessage, end: () => void): AsyncIterable<Uint8Array> {
+  return {
+    [Symbol.asyncIterator]() {
+      const chunks = chunksOf(response, end)
+      return {
+        next: () => chunks.next(),
+        return: () => {
+          end()
+          return chunks.return(undefined)
+        },
+      }
+    },
+  }
+}
+
+async function* chunksOf(response: IncomingMessage, end: () => void): AsyncGenerator<Uint8Array, undefined> {
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) yield chunk
   } finally {

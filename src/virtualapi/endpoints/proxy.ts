@@ -8,7 +8,7 @@ import type { Answer } from '../exchange/exchange.ts'
 import { noPodConnector } from './connect.ts'
 import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
 import type { EndpointParts } from './parts.ts'
-import { proxiedHeaders, proxyOver, type Upgraded } from './proxy-exchange.ts'
+import { proxiedHeaders, proxyOver, shownHeaders, type Upgraded } from './proxy-exchange.ts'
 import { proxyTarget } from './proxy-target.ts'
 
 /** How long a client may read nothing before its connection is cut. */
@@ -35,7 +35,7 @@ export async function proxy(call: EndpointCall<EndpointParts>): Promise<Answer> 
     return textAnswer('error trying to reach service: the pod switched protocols', 502)
   }
   const { status, headers, body } = result.answered
-  return { kind: 'stream', status, headers: shownHeaders(headers, prefix), chunks: body, maxStallMs }
+  return { kind: 'stream', status, headers: headersBelow(headers, prefix), chunks: body, maxStallMs }
 }
 
 /** The same for an upgrade: the stream to the pod, or its refusal. */
@@ -45,7 +45,8 @@ export async function upgradeProxied(
   const { path } = pathsOf(call)
   const result = await proxied(call, path === '' ? '/' : path, { upgrade: true })
   if ('upgraded' in result) return result
-  return { refused: 'answered' in result ? result.answered : refusal(result.failure) }
+  if (!('answered' in result)) return { refused: refusal(result.failure) }
+  return { refused: { ...result.answered, headers: shownHeaders(result.answered.headers) } }
 }
 
 type Result = { answered: TransportResponse } | { upgraded: Upgraded } | { failure: string }
@@ -111,15 +112,11 @@ function redirectToRoot(call: EndpointCall): Answer {
   return { kind: 'bytes', status: 301, headers: { location }, body: new Uint8Array() }
 }
 
-/** Pages of tenants have the origin of this server: without the sandbox they could act for whoever opens them. */
-function shownHeaders(headers: Readonly<Record<string, string>>, prefix: string): Record<string, string> {
-  const { location, 'set-cookie': _, ...others } = headers
-  return {
-    ...others,
-    'content-security-policy': 'sandbox',
-    'x-content-type-options': 'nosniff',
-    ...(location === undefined ? {} : { location: location.startsWith('/') ? prefix + location : location }),
-  }
+/** Locations below the pod lead through the proxy again; others are left out, because they would leave it. */
+function headersBelow(headers: Readonly<Record<string, string>>, prefix: string): Record<string, string> {
+  const { location } = headers
+  const stays = location !== undefined && /^\/(?![/\\])/.test(location)
+  return { ...shownHeaders(headers), ...(stays ? { location: prefix + location } : {}) }
 }
 
 function refusal(failure: string): TransportResponse {

@@ -8,6 +8,7 @@ import { errorAnswer } from '../codec/answers.ts'
 import { noPodConnector, isConnectSubresource, podConnection } from '../endpoints/connect.ts'
 import { isProxySubresource, upgradeProxied } from '../endpoints/proxy.ts'
 import { aggregatedRequest, upgradePassedOn } from '../endpoints/aggregated.ts'
+import { shownUpgradeHeaders } from '../endpoints/proxy-exchange.ts'
 import { prepareCall } from '../endpoints/endpoint-call.ts'
 import { dispatch } from '../endpoints/dispatch.ts'
 import { processTracer } from '../../telemetry/index.ts'
@@ -111,7 +112,8 @@ async function pipe(
     answered(exchange, socket, await refusal(result.refused))
     return
   }
-  const { headers, socket: remote, head: remoteHead } = result.upgraded
+  const { socket: remote, head: remoteHead } = result.upgraded
+  const headers = shownUpgradeHeaders(result.upgraded.headers)
   // From here on nothing is answered from our own data.
   requireUnlost(exchange, parts, () => remote.destroy())
   exchange.audit?.started({ status: 101 })
