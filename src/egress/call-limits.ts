@@ -1,5 +1,5 @@
-// How many calls one logical cluster may have open at once. What hangs waits in the queue of its own destination: neither other
-// logical clusters nor other destinations of the same one wait for it.
+// How many calls one logical cluster may have open at once, and how many bytes of answers they may hold. What hangs waits in the
+// queue of its own destination: neither other logical clusters nor other destinations of the same one wait for it.
 import { EgressError } from './egress-error.ts'
 
 export interface CallBounds {
@@ -11,6 +11,23 @@ export interface CallBounds {
   readonly bytesPerCluster?: number
   /** Calls of one logical cluster that wait; above it calls are refused. Default 1,024. */
   readonly waiting?: number
+  /**
+   * Bytes of unfinished answers of one logical cluster. Above it only its oldest answer is read further. Default 16 MiB.
+   */
+  readonly answerBytesPerCluster?: number
+  /** The same of all logical clusters. Above it the calls of the one that holds the most are ended. Default 128 MiB. */
+  readonly answerBytes?: number
+}
+
+/** A call that has started. Disposing of it ends it. */
+export interface EnteredCall extends Disposable {
+  /** Aborted where memory is short, with EgressError. */
+  readonly ended: AbortSignal
+  /**
+   * Charges bytes of the answer. Resolves when more may be read, undefined: at once. Rejects with the reason of `ended`, and with
+   * signal.reason.
+   */
+  hold(bytes: number): Promise<void> | undefined
 }
 
 export interface Caller {
@@ -23,9 +40,20 @@ interface Waiting extends Caller {
   readonly start: () => void
 }
 
+interface OpenCall {
+  readonly life: AbortController
+  held: number
+  /** Reads further; undefined: it does not wait. */
+  resume: (() => void) | undefined
+}
+
 interface Account {
   running: number
   bytes: number
+  /** Bytes of unfinished answers. */
+  held: number
+  /** In the order in which they started. */
+  readonly open: Set<OpenCall>
   readonly destinations: Map<string, number>
   readonly waiting: Set<Waiting>
 }
@@ -36,41 +64,102 @@ const overdraft = 4
 export class CallLimits {
   readonly #bounds: Required<CallBounds>
   readonly #accounts = new Map<string, Account>()
+  /** Bytes of all unfinished answers. */
+  #held = 0
 
   constructor({
     perDestination = 32,
     perCluster = 256,
     bytesPerCluster = 64 * 1024 * 1024,
     waiting = 1024,
+    answerBytesPerCluster = 16 * 1024 * 1024,
+    answerBytes = 128 * 1024 * 1024,
   }: CallBounds = {}) {
-    this.#bounds = { perDestination, perCluster, bytesPerCluster, waiting }
+    const answers = { answerBytesPerCluster, answerBytes }
+    this.#bounds = { perDestination, perCluster, bytesPerCluster, waiting, ...answers }
+  }
+
+  /**
+   * Ends the calls of the logical cluster whose unfinished answers hold the most memory. Returns what that frees; undefined if
+   * nobody holds `minBytes`.
+   */
+  shed(minBytes: number): { readonly cluster: string; readonly bytes: number } | undefined {
+    let most: { readonly cluster: string; readonly account: Account } | undefined
+    for (const [cluster, account] of this.#accounts)
+      if (account.held >= minBytes && account.held > (most?.account.held ?? 0)) most = { cluster, account }
+    if (most === undefined) return undefined
+    const { cluster, account } = most
+    const bytes = account.held
+    const why = new EgressError('the answers of this logical cluster take too much memory')
+    for (const { life, held } of [...account.open]) if (held > 0) life.abort(why)
+    return { cluster, bytes }
   }
 
   /**
    * Resolves when the call may start; disposing of the result ends it. Rejects with signal.reason when aborted, with EgressError
    * if too many wait.
    */
-  async enter(caller: Caller, signal: AbortSignal): Promise<Disposable> {
+  async enter(caller: Caller, signal: AbortSignal): Promise<EnteredCall> {
     signal.throwIfAborted()
     const account = this.#accountOf(caller.cluster)
     if (!this.#mayStart(account, caller)) await this.#wait(account, caller, signal)
     else this.#count(account, caller, 1)
-    let isOpen = true
+    const call: OpenCall = { life: new AbortController(), held: 0, resume: undefined }
+    account.open.add(call)
     return {
+      ended: call.life.signal,
+      hold: (bytes) => this.#hold(account, call, bytes, signal),
       [Symbol.dispose]: () => {
-        if (!isOpen) return
-        isOpen = false
+        if (!account.open.delete(call)) return
+        this.#held -= call.held
+        account.held -= call.held
         this.#count(account, caller, -1)
         this.#startWaiting(account)
+        this.#resume(account)
         if (account.running === 0 && account.waiting.size === 0) this.#accounts.delete(caller.cluster)
       },
     }
   }
 
+  #hold(account: Account, call: OpenCall, bytes: number, signal: AbortSignal): Promise<void> | undefined {
+    call.held += bytes
+    account.held += bytes
+    this.#held += bytes
+    if (this.#held > this.#bounds.answerBytes) this.shed(1)
+    call.life.signal.throwIfAborted()
+    return this.#mayRead(account, call) ? undefined : this.#untilResumed(call, signal)
+  }
+
+  /** The oldest that holds something always goes on, so that some call always ends. */
+  #mayRead({ held, open }: Account, call: OpenCall): boolean {
+    if (held <= this.#bounds.answerBytesPerCluster) return true
+    for (const one of open) if (one.held > 0) return one === call
+    return true
+  }
+
+  #untilResumed(call: OpenCall, signal: AbortSignal): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<undefined>()
+    const end = AbortSignal.any([signal, call.life.signal])
+    const abort = (): void => reject(end.reason as Error)
+    end.addEventListener('abort', abort, { once: true })
+    call.resume = () => resolve(undefined)
+    return promise.finally(() => {
+      call.resume = undefined
+      end.removeEventListener('abort', abort)
+    })
+  }
+
+  #resume(account: Account): void {
+    for (const call of account.open) if (call.resume !== undefined && this.#mayRead(account, call)) call.resume()
+  }
+
   #accountOf(cluster: string): Account {
     const known = this.#accounts.get(cluster)
     if (known !== undefined) return known
-    const account: Account = { running: 0, bytes: 0, destinations: new Map(), waiting: new Set() }
+    const account: Account = {
+      ...{ running: 0, bytes: 0, held: 0 },
+      ...{ open: new Set(), destinations: new Map(), waiting: new Set() },
+    }
     this.#accounts.set(cluster, account)
     return account
   }

@@ -13,9 +13,9 @@ import {
   type TLSSocket,
 } from 'node:tls'
 import { LRUCache } from 'lru-cache'
-import { abortable, childSignal } from '../async/index.ts'
+import { abortable, childSignal, KeyedMutex } from '../async/index.ts'
 import { createAddressPolicy, type AddressPolicy, type AddressPolicyOptions } from './address-policy.ts'
-import { CallLimits, type CallBounds } from './call-limits.ts'
+import { CallLimits, type CallBounds, type EnteredCall } from './call-limits.ts'
 import { EgressError, egressError } from './egress-error.ts'
 import { createResolveHost, type ResolveHost } from './resolve-host.ts'
 
@@ -58,6 +58,11 @@ export interface EgressCall {
   readonly timeoutMs: number
   /** A longer answer is cut off. Default 8 MiB. */
   readonly maxAnswerBytes?: number
+  /**
+   * Reads the answer while its bytes are still charged to the logical cluster, one of its answers after the other. Rejects as the
+   * call. Afterwards the caller should hold less than the answer.
+   */
+  readonly reading?: (answer: EgressAnswer) => Promise<void>
   readonly signal: AbortSignal
 }
 
@@ -81,9 +86,20 @@ export interface Egress extends AsyncDisposable {
    * are counted, connections are not.
    */
   connect(connection: EgressConnection): Promise<Duplex>
+  /**
+   * Ends the calls of the logical cluster whose unfinished answers hold the most memory, where memory is short. Returns what that
+   * frees; undefined if there is little to free.
+   */
+  shed(): { readonly cluster: string; readonly bytes: number } | undefined
 }
 
 const defaultMaxAnswerBytes = 8 * 1024 * 1024
+/** What a chunk of an answer takes besides its bytes: a server may send bytes one by one. */
+const chunkBytes = 128
+/** Interim answers (103 Early Hints and the like) before the real one; a server that sends more is not waited for. */
+const maxInterim = 8
+/** Less is not worth ending calls for. */
+const minShedBytes = 4 * 1024 * 1024
 /** Idle connections kept, over all logical clusters. */
 const maxIdle = 256
 const idleMs = 30_000
@@ -99,6 +115,7 @@ export function createEgress({
     policy: createAddressPolicy(policy),
     resolve: createResolveHost(nameServers === undefined ? {} : { servers: nameServers }),
     limits: new CallLimits(bounds),
+    reading: new KeyedMutex(),
     observe,
   })
 }
@@ -107,6 +124,8 @@ interface Parts {
   readonly policy: AddressPolicy
   readonly resolve: ResolveHost
   readonly limits: CallLimits
+  /** By logical cluster: what is read of an answer takes more memory than its bytes. */
+  readonly reading: KeyedMutex
   readonly observe: NonNullable<EgressOptions['observe']>
 }
 
@@ -198,6 +217,9 @@ async function secured(socket: TLSSocket, until: { opening: AbortSignal; life: A
   return socket
 }
 
+/** A call with the account of what its answer holds. */
+type ChargedCall = EgressCall & Pick<EnteredCall, 'hold'>
+
 class NodeEgress implements Egress {
   readonly #parts: Parts
   readonly #agent = new BoundedAgent({ keepAlive: true, maxFreeSockets: 4, timeout: idleMs, maxCachedSessions: 64 })
@@ -245,6 +267,10 @@ class NodeEgress implements Egress {
     }
   }
 
+  shed(): { readonly cluster: string; readonly bytes: number } | undefined {
+    return this.#parts.limits.shed(minShedBytes)
+  }
+
   async #bounded(call: EgressCall): Promise<EgressAnswer> {
     using life = childSignal(call.signal)
     const timer = setTimeout(() => life.abort(new EgressError('context deadline exceeded')), call.timeoutMs)
@@ -252,14 +278,32 @@ class NodeEgress implements Egress {
       // With the path: several webhooks may share a server.
       const destination = `${call.url.host}${call.url.pathname}`
       const caller = { cluster: call.cluster, destination, bytes: call.body?.length ?? 0 }
-      using _entered = await this.#parts.limits.enter(caller, life.signal)
-      return await this.#send(call, life.signal)
+      using entered = await this.#parts.limits.enter(caller, life.signal)
+      const end = (): void => life.abort(entered.ended.reason)
+      entered.ended.addEventListener('abort', end, { once: true })
+      const answer = await this.#send({ ...call, hold: (bytes) => entered.hold(bytes) }, life.signal)
+      clearTimeout(timer)
+      if (call.reading !== undefined) await this.#read(call, answer, call.reading)
+      return answer
     } finally {
       clearTimeout(timer)
     }
   }
 
-  async #send(call: EgressCall, signal: AbortSignal): Promise<EgressAnswer> {
+  async #read(
+    { cluster, signal }: EgressCall,
+    answer: EgressAnswer,
+    reading: NonNullable<EgressCall['reading']>,
+  ): Promise<void> {
+    const release = await this.#parts.reading.take(cluster, signal)
+    try {
+      await reading(answer)
+    } finally {
+      release()
+    }
+  }
+
+  async #send(call: ChargedCall, signal: AbortSignal): Promise<EgressAnswer> {
     if (call.url.protocol !== 'https:') throw new EgressError(`the URL must be https, not ${call.url.protocol}`)
     const { tunnel } = call
     if (tunnel !== undefined) {
@@ -333,7 +377,7 @@ function secureContextOf(trust: SecureContextOptions): SecureContext {
 
 /** One request on one connection. A kept connection that turned out to be closed is replaced once: nothing was answered on it. */
 async function exchange(
-  call: EgressCall,
+  call: ChargedCall,
   options: https.RequestOptions & Partial<Tunneled>,
   signal: AbortSignal,
   retried = false,
@@ -355,6 +399,7 @@ async function exchange(
       size += chunk.length
       if (size > maxAnswerBytes) throw new EgressError(`the answer is longer than ${maxAnswerBytes} bytes`)
       chunks.push(chunk)
+      await call.hold(chunk.length + chunkBytes)
     }
     return { status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) }
   } catch (error) {
@@ -372,6 +417,10 @@ async function exchange(
 
 function responseOf(sent: ClientRequest, body: Uint8Array | undefined): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
+    let interim = 0
+    sent.on('information', () => {
+      if (++interim > maxInterim) sent.destroy(new EgressError('net/http: too many 1xx informational responses'))
+    })
     sent.once('response', resolve)
     sent.on('error', reject)
     // An answer that switches protocols would leave us with a connection that nobody ends.

@@ -30,6 +30,7 @@ export function tracedEgress(egress: Egress, tracer: Tracer): Egress {
       const attributes = { 'server.address': connection.url.host, 'kcp.logical_cluster': connection.cluster }
       return inSpan(tracer, 'Connect', () => egress.connect(connection), { kind: 'client', attributes })
     },
+    shed: () => egress.shed(),
     [Symbol.asyncDispose]: () => egress[Symbol.asyncDispose](),
   }
 }

@@ -159,7 +159,6 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     clock,
     ...(frontProxy === undefined ? {} : { frontProxy }),
   })
-  const memoryGuard = new MemoryGuard({ hub, exempt: root?.id, log, metrics })
   const outboundSeconds = metrics.histogram({
     name: 'kcp_outbound_call_duration_seconds',
     help: "Calls that tenants' data caused, such as those of webhooks, waiting for a free place included",
@@ -173,8 +172,10 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   }
   const plainEgress = createEgress({ observe, ...options.egress })
   const egress = tracer === undefined ? plainEgress : tracedEgress(plainEgress, tracer)
+  const memoryGuard = new MemoryGuard({ hub, exempt: root?.id, log, metrics, endCalls: () => egress.shed() })
   const resolveService = createServiceResolver({ hub, connectToPod })
-  const outbound = createOutbound({ egress, resolveService })
+  const turnOf = (cluster: ClusterId): Promise<void> | undefined => loopShare.turn(cluster)
+  const outbound = createOutbound({ egress, resolveService, turnOf })
   const life = childSignal(signal)
   const servers = new AggregatedServers({ egress, resolveService, frontProxy: (id) => pki.frontProxy(id) })
   const availability = new Availability({
@@ -184,9 +185,13 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     onError: (error) => log.warn('the condition of an APIService was not kept', { error }),
     signal: life.signal,
   })
-  const aggregation = { servers, availability, documents: new RemoteDocuments({ servers, signal: life.signal }) }
+  const aggregation = {
+    servers,
+    availability,
+    documents: new RemoteDocuments({ servers, turnOf, signal: life.signal }),
+  }
   const catalog = new ClusterCatalog({ hasMembers: () => (lazy.members?.fleet.all().length ?? 0) > 0 })
-  const conversions = new Conversions({ outbound })
+  const conversions = new Conversions({ outbound, turnOf })
   const mayRunPods = ({ labels }: LogicalCluster): boolean => lazy.members?.mayRunPods(labels) ?? true
   const offload = new OffloadThread({ hasRoot: root !== undefined, outbound, mayRunPods })
   const parts: ServerParts = {

@@ -3,11 +3,12 @@ import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { internalError, isStatusError } from '../../apimachinery/status/index.ts'
 import { isOwnAnnotation } from '../../crds/index.ts'
+import { sizeWithin } from '../resources/object-size.ts'
 import type { Shown } from './shown.ts'
 
 /**
  * Replaces `object` (the stored form), in place. Resolves with whether it differs from before. Rejects with InternalError if
- * `mutated` cannot be decoded; `isStrict`: also for unknown fields.
+ * `mutated` cannot be decoded or is too large; `isStrict`: also for unknown fields. Rejects as `context.grown`.
  */
 export async function takeMutated(
   { form, request }: Shown,
@@ -15,6 +16,9 @@ export async function takeMutated(
   object: KubeObject,
   options: { readonly isStrict?: boolean } = {},
 ): Promise<boolean> {
+  const size = sizeWithin(mutated, object)
+  if (typeof size === 'string') throw internalError(`what admission made of the object is too large: ${size}`)
+  request.context.grown?.(size)
   const taken = await taking(() => form.take(mutated, object, options))
   if (request.kind === undefined) {
     if (request.operation === 'CREATE') restoreNewMeta(taken, object)

@@ -2,7 +2,7 @@
 // certificate by which they know this server.
 import type { Duplex } from 'node:stream'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import type { Egress, EgressAnswer } from '../../egress/index.ts'
+import type { Egress, EgressAnswer, EgressCall } from '../../egress/index.ts'
 import type { FrontProxyPair } from '../authn/pki/index.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { Resolved, ServiceResolver } from '../outbound/service-resolver.ts'
@@ -60,15 +60,18 @@ export class AggregatedServers {
       readonly insecure?: boolean
       readonly accept?: string
       readonly timeoutMs: number
+      /** Reads the answer while its bytes are charged to the logical cluster. */
+      readonly reading?: EgressCall['reading']
       readonly signal: AbortSignal
     },
   ): Promise<EgressAnswer> {
-    const { accept = 'application/json', timeoutMs, signal, insecure = remote.insecure } = options
+    const { accept = 'application/json', timeoutMs, reading, signal, insecure = remote.insecure } = options
     const endpoint = options.endpoint ?? (await this.resolve(cluster, remote, signal))
     const target = this.#target(cluster, insecure ? { service: remote.service, caBundle: undefined, insecure } : remote)
     const headers = { accept, 'user-agent': 'kcp', ...single(identityHeaders(aggregator)) }
     const url = new URL(path, target.url)
-    const bounds = { maxAnswerBytes: maxDocumentBytes, timeoutMs, signal }
+    const read = reading === undefined ? {} : { reading }
+    const bounds = { maxAnswerBytes: maxDocumentBytes, timeoutMs, signal, ...read }
     return await this.#parts.egress.call({ ...target, ...endpoint, ...bounds, url, method: 'GET', headers })
   }
 

@@ -1,66 +1,151 @@
-// Documents of aggregated API servers, for discovery: fetched when somebody asks, and used again for a while. A server that
-// does not answer delays one request in a while, not each.
-import { parseJsonText } from '../../apimachinery/json/index.ts'
+// Documents of aggregated API servers, for discovery: fetched when somebody asks, and what is used of them is used again for a
+// while. A server that does not answer delays one request in a while, not each.
 import { LRUCache } from 'lru-cache'
+import { parseJsonInTurns } from '../../apimachinery/json/index.ts'
+import { isJsonObject, type ClusterId, type JsonObject } from '../../apimachinery/meta/index.ts'
 import { abortable } from '../../async/index.ts'
-import type { ClusterId, JsonValue } from '../../apimachinery/meta/index.ts'
 import type { AggregatedServers } from './aggregated-servers.ts'
 import type { RemoteApiService, RemoteServer } from './remote-api-service.ts'
 
 const keptMs = 30_000
 const failureKeptMs = 5000
 const timeoutMs = 5000
+/** The largest documents of real servers have some 150,000 values and 60 levels; their size is bounded by AggregatedServers. */
+const bounds = { maxBytes: 4 * 1024 * 1024, maxValues: 200_000, maxDepth: 200 }
+/** What is kept, bytes: of all logical clusters, and of one; above that its documents count as not answered. */
+const [mostBytes, mostBytesOfCluster] = [64 * 1024 * 1024, 12 * 1024 * 1024]
+/** Servers of one logical cluster that are asked at once. */
+const concurrency = 8
 
-interface WantedDocument {
+/** What is kept of a document. */
+export interface Digest<T> {
+  readonly value: T
+  /** About what it takes in answers. */
+  readonly bytes: number
+}
+
+export type Turn = () => Promise<void> | undefined
+
+export interface WantedDocument<T> {
+  /** Unique among the documents that are read in different ways. */
+  readonly name: string
   readonly path: string
   readonly accept: string
+  /** What is kept of the document; undefined if it is of no use. Awaits `turn` between pieces of work. */
+  readonly digest: (document: JsonObject, turn: Turn) => Promise<Digest<T> | undefined> | Digest<T> | undefined
 }
 
 interface Kept {
   readonly server: RemoteServer
   readonly until: number
-  readonly document: Promise<JsonValue | undefined>
+  readonly digest: Promise<Digest<unknown> | undefined>
 }
 
-/** Fetches and keeps documents. Their number is bounded, and so is the size of each (see AggregatedServers). */
+export interface RemoteDocumentsOptions {
+  readonly servers: AggregatedServers
+  /** Awaited while a document is read, so that other logical clusters are served. */
+  readonly turnOf: (cluster: ClusterId) => Promise<void> | undefined
+  readonly signal: AbortSignal
+}
+
+/** Fetches documents and keeps what is used of them, within bounds for each logical cluster. */
 export class RemoteDocuments {
   readonly #servers: AggregatedServers
+  readonly #turnOf: RemoteDocumentsOptions['turnOf']
   readonly #life: AbortSignal
-  readonly #kept = new LRUCache<string, Kept>({ max: 500 })
+  readonly #bytes = new Map<ClusterId, number>()
+  readonly #kept = new LRUCache<string, Kept>({
+    max: 5000,
+    maxSize: mostBytes,
+    dispose: (_kept, key) => this.#uncharge(key),
+  })
+  /** Bytes by key, of what is kept. */
+  readonly #charged = new Map<string, { readonly cluster: ClusterId; readonly bytes: number }>()
 
-  constructor({ servers, signal }: { servers: AggregatedServers; signal: AbortSignal }) {
+  constructor({ servers, turnOf, signal }: RemoteDocumentsOptions) {
     this.#servers = servers
+    this.#turnOf = turnOf
     this.#life = signal
   }
 
-  /** The JSON document at a path; undefined if the server did not answer with one. Rejects with signal.reason alone. */
-  async get(
+  /** The digest of a document; undefined if the server did not answer with a usable one. Rejects with signal.reason alone. */
+  async get<T>(
     cluster: ClusterId,
     one: RemoteApiService,
-    wanted: WantedDocument,
+    wanted: WantedDocument<T>,
     signal: AbortSignal,
-  ): Promise<JsonValue | undefined> {
-    const key = `${cluster}/${one.name}${wanted.path}`
+  ): Promise<Digest<T> | undefined> {
+    const key = `${cluster}/${one.name}/${wanted.name}`
     const known = this.#kept.get(key)
+    // The name says how a document is read, and so what is kept of it.
     if (known !== undefined && known.server === one.remote && performance.now() < known.until)
-      return await abortable(known.document, signal)
+      return (await abortable(known.digest, signal)) as Digest<T> | undefined
     // Not with the signal of the request: others wait for the same document.
-    const document = this.#fetch(cluster, one, wanted)
-    this.#kept.set(key, { server: one.remote, until: performance.now() + keptMs, document })
-    const value = await abortable(document, signal)
-    if (value === undefined)
-      this.#kept.set(key, { server: one.remote, until: performance.now() + failureKeptMs, document })
-    return value
+    const digest: Promise<Digest<T> | undefined> = this.#fetch(cluster, one, wanted).then((found) =>
+      this.#keep(cluster, key, { one, digest, found }),
+    )
+    this.#kept.set(key, { server: one.remote, until: performance.now() + keptMs, digest }, { size: 1 })
+    return await abortable(digest, signal)
   }
 
-  async #fetch(
+  /** The same of several servers, a few at once, in their order. */
+  async getAll<T>(
+    cluster: ClusterId,
+    servers: readonly RemoteApiService[],
+    wanted: (one: RemoteApiService) => WantedDocument<T>,
+    signal: AbortSignal,
+  ): Promise<(Digest<T> | undefined)[]> {
+    const found = new Array<Digest<T> | undefined>(servers.length)
+    const rest = servers.entries()
+    const worker = async (): Promise<void> => {
+      for (const [i, one] of rest) found[i] = await this.get(cluster, one, wanted(one), signal)
+    }
+    await Promise.all(Array.from({ length: concurrency }, worker))
+    return found
+  }
+
+  #keep<T>(
+    cluster: ClusterId,
+    key: string,
+    { one, digest, found }: { one: RemoteApiService; digest: Promise<unknown>; found: Digest<T> | undefined },
+  ): Digest<T> | undefined {
+    // Another fetch may have begun after the APIService was changed.
+    const isCurrent = this.#kept.peek(key)?.digest === digest
+    const fits = found !== undefined && (this.#bytes.get(cluster) ?? 0) + found.bytes <= mostBytesOfCluster
+    const kept = fits ? found : undefined
+    if (!isCurrent) return kept
+    const until = performance.now() + (kept === undefined ? failureKeptMs : keptMs)
+    const bytes = kept?.bytes ?? 0
+    this.#kept.set(key, { server: one.remote, until, digest: Promise.resolve(kept) }, { size: 1 + bytes })
+    this.#charged.set(key, { cluster, bytes })
+    this.#bytes.set(cluster, (this.#bytes.get(cluster) ?? 0) + bytes)
+    return kept
+  }
+
+  #uncharge(key: string): void {
+    const charged = this.#charged.get(key)
+    if (charged === undefined) return
+    this.#charged.delete(key)
+    const left = (this.#bytes.get(charged.cluster) ?? 0) - charged.bytes
+    if (left > 0) this.#bytes.set(charged.cluster, left)
+    else this.#bytes.delete(charged.cluster)
+  }
+
+  async #fetch<T>(
     cluster: ClusterId,
     one: RemoteApiService,
-    { path, accept }: WantedDocument,
-  ): Promise<JsonValue | undefined> {
+    { path, accept, digest }: WantedDocument<T>,
+  ): Promise<Digest<T> | undefined> {
+    let found: Digest<T> | undefined
+    const turn = (): Promise<void> | undefined => this.#turnOf(cluster)
+    const reading = async ({ status, body }: { readonly status: number; readonly body: Uint8Array }): Promise<void> => {
+      if (status !== 200) return
+      const document = await parseJsonInTurns(body, { ...bounds, turn })
+      if (isJsonObject(document)) found = await digest(document, turn)
+    }
     try {
-      const { status, body } = await this.#servers.get(cluster, one, path, { accept, timeoutMs, signal: this.#life })
-      return status === 200 ? parseJsonText(body.toString()) : undefined
+      await this.#servers.get(cluster, one, path, { accept, timeoutMs, reading, signal: this.#life })
+      return found
     } catch {
       // Discovery says that the group version is stale; the condition Available says why.
       return undefined

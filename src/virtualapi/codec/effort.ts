@@ -48,6 +48,14 @@ export function isLargeObject(bytes: Uint8Array): boolean {
   return weightOf(bytes, surveyJson(bytes).values) > maxLightValues
 }
 
+/**
+ * True if an object of this size, which was light before admission, has become too expensive for the main thread. Twice the usual
+ * limit: a request that moves begins again, and asks its webhooks again.
+ */
+export function isLargeSize({ values, bytes }: { readonly values: number; readonly bytes: number }): boolean {
+  return values + bytes / 1024 > 2 * maxLightValues
+}
+
 /** True if so many values that are added to an object are too expensive on the main thread. */
 export function isLargeGrowth(values: number): boolean {
   return values * growth > maxLightValues

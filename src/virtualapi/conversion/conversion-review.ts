@@ -1,7 +1,7 @@
 // ConversionReview: what a conversion webhook is asked, and what it answers (apiextensions.k8s.io/v1 and v1beta1).
 import { randomUUID } from 'node:crypto'
 import { goQuote } from '../../apimachinery/text/index.ts'
-import { parseJson } from '../../apimachinery/json/index.ts'
+import { parseJsonInTurns } from '../../apimachinery/json/index.ts'
 import {
   encodeJson,
   isJsonObject,
@@ -20,6 +20,8 @@ export interface ConversionReview {
 
 const maxDepth = 1000
 const maxReviewBytes = 8 * 1024 * 1024
+/** Of all objects in one answer; each may have as many as a body (take-converted.ts). */
+const maxReviewValues = 300_000
 /** Of the message of a webhook that could not convert; it is shown to the client. */
 const maxMessageLength = 16 * 1024
 
@@ -42,12 +44,13 @@ export function conversionReview(
   return { uid, version, body: Buffer.from(encodeJson(review)) }
 }
 
-/** The objects in the answer to a review, unchecked. Throws an Error in kube-apiserver's words if there are none. */
-export function objectsOfAnswer(
+/** The objects in the answer to a review, unchecked. Rejects with an Error in kube-apiserver's words if there are none. */
+export async function objectsOfAnswer(
   body: Uint8Array,
   { uid, version }: Pick<ConversionReview, 'uid' | 'version'>,
-): readonly JsonValue[] {
-  const review = decode(body)
+  turn: () => Promise<void> | undefined,
+): Promise<readonly JsonValue[]> {
+  const review = await decode(body, turn)
   if (version === 'v1') requireType(review)
   const response = review['response'] ?? undefined
   if (response === undefined) throw new Error('no response provided')
@@ -65,10 +68,13 @@ export function objectsOfAnswer(
   return objects
 }
 
-function decode(body: Uint8Array): JsonObject {
+const topMembers: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'response'])
+
+async function decode(body: Uint8Array, turn: () => Promise<void> | undefined): Promise<JsonObject> {
   let value: JsonValue
   try {
-    value = parseJson(body, { maxDepth, maxBytes: maxReviewBytes }).value
+    const bounds = { maxDepth, maxBytes: maxReviewBytes, maxValues: maxReviewValues }
+    value = await parseJsonInTurns(body, { ...bounds, turn, only: topMembers })
   } catch (error) {
     throw new Error(`couldn't get version/kind; json parse error: ${(error as Error).message}`, { cause: error })
   }

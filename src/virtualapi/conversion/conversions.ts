@@ -2,7 +2,7 @@
 // CustomResourceDefinition. Nothing here is called if it has no webhook.
 import { LRUCache } from 'lru-cache'
 import { abortable } from '../../async/index.ts'
-import { apiVersionOf, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { apiVersionOf, type ClusterId, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { requestEntityTooLarge } from '../../apimachinery/status/index.ts'
 import { applyDefaults, pruneUnknown } from '../../apimachinery/schema/index.ts'
 import { StoredEntry, type Entry } from '../../store/hub/index.ts'
@@ -39,6 +39,7 @@ const [maxKeptBytes, maxKept] = [64 * 1024 * 1024, 20_000]
  */
 export class Conversions {
   readonly #outbound: Outbound
+  readonly #turnOf: (cluster: ClusterId) => Promise<void> | undefined
   readonly #kept = new LRUCache<string, Uint8Array>({
     max: maxKept,
     maxSize: maxKeptBytes,
@@ -48,8 +49,16 @@ export class Conversions {
   readonly #numbers = new WeakMap<ResourceDefinition, number>()
   #lastNumber = 0
 
-  constructor({ outbound }: { outbound: Outbound }) {
+  constructor({
+    outbound,
+    turnOf = () => undefined,
+  }: {
+    outbound: Outbound
+    /** Awaited while answers are read, so that other logical clusters are served. Default: nobody else is served here. */
+    turnOf?: (cluster: ClusterId) => Promise<void> | undefined
+  }) {
     this.#outbound = outbound
+    this.#turnOf = turnOf
   }
 
   /** The bytes of one object in the version of the definition, from bytes in memory. Rejects as `convertByWebhook`. */
@@ -116,8 +125,12 @@ export class Conversions {
     // Some callers pass an object that has only the fields to compare, and may have no metadata.
     const { resourceVersion, ...metadata } = (object as Partial<KubeObject>).metadata ?? {}
     const sent = { ...object, ...('metadata' in object ? { metadata } : {}) } as unknown as JsonObject
-    const [taken] = await convertByWebhook(conversion, [sent], apiVersion, { ...call, outbound: this.#outbound })
+    const [taken] = await convertByWebhook(conversion, [sent], apiVersion, { ...call, ...this.#partsFor(call) })
     return withRevision(taken as JsonObject, resourceVersion)
+  }
+
+  #partsFor({ cluster }: ConversionCall): Pick<Parameters<typeof convertByWebhook>[3], 'outbound' | 'turn'> {
+    return { outbound: this.#outbound, turn: () => this.#turnOf(cluster) }
   }
 
   /** Converts a batch; waits for objects that another list or watch is already converting instead of sending them again. */
@@ -168,9 +181,14 @@ export class Conversions {
       delete object.metadata.resourceVersion
       return completed(conversion, object)
     })
-    const options = { ...call, outbound: this.#outbound }
+    const options = { ...call, ...this.#partsFor(call) }
     const converted = await convertByWebhook(conversion, objects, apiVersionOf(info), options)
-    return converted.map((object, i) => Buffer.from(layOut(withRevision(pruned(conversion, object), revisions[i]))))
+    const laidOut: Uint8Array[] = []
+    for (const [i, object] of converted.entries()) {
+      laidOut.push(Buffer.from(layOut(withRevision(pruned(conversion, object), revisions[i]))))
+      await options.turn()
+    }
+    return laidOut
   }
 
   /** The key in the cache: definition and entry. A definition is numbered by its identity, which it keeps while it is in use. */

@@ -1,5 +1,5 @@
 // One call of a conversion webhook.
-import type { ClusterId, JsonObject } from '../../apimachinery/meta/index.ts'
+import type { ClusterId, JsonObject, JsonValue } from '../../apimachinery/meta/index.ts'
 import { EgressError } from '../../egress/index.ts'
 import { outboundTarget } from '../outbound/client-config.ts'
 import { urlText, type Outbound, type OutboundAnswer, type OutboundTarget } from '../outbound/outbound.ts'
@@ -14,6 +14,12 @@ export interface ConversionCall {
   readonly signal: AbortSignal
 }
 
+interface ConversionParts {
+  readonly outbound: Outbound
+  /** Awaited between objects and other pieces of work. */
+  readonly turn: () => Promise<void> | undefined
+}
+
 /** As upstream, which tells the webhook. */
 const timeoutMs = 30_000
 const query = `timeout=${timeoutMs / 1000}s`
@@ -26,7 +32,7 @@ export async function convertByWebhook(
   conversion: WebhookConversion,
   objects: readonly JsonObject[],
   apiVersion: string,
-  { cluster, signal, outbound }: ConversionCall & { readonly outbound: Outbound },
+  { cluster, signal, outbound, turn }: ConversionCall & ConversionParts,
 ): Promise<JsonObject[]> {
   const [first] = objects
   if (first === undefined) return []
@@ -34,22 +40,30 @@ export async function convertByWebhook(
   const review = reviewOf(conversion, objects, apiVersion)
   const target = outboundTarget(conversion.clientConfig)
   const request = { cluster, target, query, body: review.body, timeoutMs }
-  let answer: OutboundAnswer
+  let converted: readonly JsonValue[] = []
+  const reading = async ({ status, body }: OutboundAnswer): Promise<void> => {
+    const failure = statusFailure(status)
+    if (failure !== undefined) throw answerFailure(first, new Error(failure))
+    converted = await objectsOfAnswer(body, review, turn).catch((error: unknown) => {
+      signal.throwIfAborted()
+      throw answerFailure(first, error as Error)
+    })
+  }
   try {
-    answer = await outbound.post(request, signal)
+    await outbound.post(request, signal, reading)
   } catch (error) {
     throw error instanceof EgressError ? callFailure(first, target, error) : error
   }
-  const converted = answered(first, () => {
-    const failure = statusFailure(answer.status)
-    if (failure !== undefined) throw new Error(failure)
-    return objectsOfAnswer(answer.body, review)
-  })
   if (converted.length !== objects.length)
     throw conversionFailure(
       `conversion webhook for ${typeText(first)} returned ${converted.length} objects, expected ${objects.length}`,
     )
-  return objects.map((object, index) => takeConverted(object, converted[index] ?? null, apiVersion))
+  const taken: JsonObject[] = []
+  for (const [index, object] of objects.entries()) {
+    taken.push(takeConverted(object, converted[index] ?? null, apiVersion))
+    await turn()
+  }
+  return taken
 }
 
 /** Stored objects may be in a version that the CustomResourceDefinition has lost. */
@@ -77,10 +91,6 @@ function callFailure(object: JsonObject, target: OutboundTarget, error: EgressEr
   )
 }
 
-function answered<T>(object: JsonObject, read: () => T): T {
-  try {
-    return read()
-  } catch (error) {
-    throw conversionFailure(`conversion webhook for ${typeText(object)} failed: ${(error as Error).message}`, error)
-  }
+function answerFailure(object: JsonObject, error: Error): Error {
+  return conversionFailure(`conversion webhook for ${typeText(object)} failed: ${error.message}`, error)
 }

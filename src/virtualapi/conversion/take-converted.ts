@@ -7,6 +7,7 @@ import {
   isExactInteger,
 } from '../../apimachinery/meta/index.ts'
 import { statusError, type StatusError } from '../../apimachinery/status/index.ts'
+import { sizeWithin } from '../resources/object-size.ts'
 import { annotationCauses, labelCauses } from '../resources/object-meta.ts'
 
 /** The error of a conversion that failed: kube-apiserver answers it without a reason. */
@@ -35,6 +36,8 @@ export function takeConverted(original: JsonObject, converted: JsonValue, apiVer
   if (kind !== given) throw conversionFailure(`${at}: invalid kind (expected ${kind}, received ${given})`)
   const another = differenceOf(original, converted)
   if (another !== undefined) throw conversionFailure(`${webhook} returned invalid object: ${another}`)
+  const size = sizeWithin(converted, original)
+  if (typeof size === 'string') throw conversionFailure(`${webhook} returned invalid object: it is too large: ${size}`)
   const metadata = restoredMeta(original, converted)
   if (typeof metadata === 'string') throw conversionFailure(`${webhook} returned invalid metadata: ${metadata}`)
   return { ...converted, metadata }

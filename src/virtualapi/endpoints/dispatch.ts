@@ -1,5 +1,11 @@
 // Chooses the endpoint that answers an authorized request.
-import { methodNotAllowed, notFound, pathNotFound, statusError } from '../../apimachinery/status/index.ts'
+import {
+  methodNotAllowed,
+  notFound,
+  pathNotFound,
+  requestEntityTooLarge,
+  statusError,
+} from '../../apimachinery/status/index.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
 import { isBuiltInGroup } from '../resources/builtin-resources.ts'
 import type { SubresourceInfo } from '../resources/resource-info.ts'
@@ -8,6 +14,7 @@ import type { EndpointParts, ObjectParts } from './parts.ts'
 import { aggregatedRequest, keepAvailability, passOn } from './aggregated.ts'
 import { allClusters } from './all-clusters.ts'
 import { bindThroughCollection, bindPod } from './binding.ts'
+import { isLargeSize } from '../codec/effort.ts'
 import { componentStatuses } from './component-statuses.ts'
 import { prepareCall, type EndpointCall } from './endpoint-call.ts'
 import { connectPod, isConnectSubresource } from './connect.ts'
@@ -24,7 +31,7 @@ import { answerPodMetrics, servedMetrics } from './pod-metrics.ts'
 import { isProxySubresource, proxy } from './proxy.ts'
 import { createReview, isReview } from './reviews.ts'
 import { scale } from './scale.ts'
-import { shouldOffload } from './should-offload.ts'
+import { canOffload, shouldOffload } from './should-offload.ts'
 import { requestToken } from './token-request.ts'
 import { updateObject } from './update.ts'
 import { watchObjects } from './watch.ts'
@@ -47,6 +54,8 @@ const verbs: Endpoints<EndpointParts> = {
   watch: watchObjects,
   deletecollection: deleteCollection,
 }
+
+const changesObject = new Set(['create', 'update', 'patch', 'connect'])
 
 /** Subresources that read the whole object and write a part of it. */
 const partSubresources = new Set(['status', 'finalize', 'approval', 'resize', 'ephemeralcontainers'])
@@ -72,7 +81,29 @@ export async function dispatch(exchange: Exchange, parts: EndpointParts): Promis
     if (exchange.info.verb === 'get') await waitForAskedRevision(call)
     return parts.offload.answer(call)
   }
-  return target.subresource === '' ? wholeObject(call, target, verbs) : subresource(call, target)
+  const answer = (): Promise<Answer> =>
+    target.subresource === '' ? wholeObject(call, target, verbs) : subresource(call, target)
+  return changesObject.has(exchange.info.verb) ? untilLarge(call, answer) : answer()
+}
+
+/**
+ * The answer, from the offload thread if webhooks or policies make a large object of a small one: there the request begins again.
+ * A request that cannot be answered there is refused with 413.
+ */
+async function untilLarge(call: EndpointCall<EndpointParts>, answer: () => Promise<Answer>): Promise<Answer> {
+  const { exchange, parts } = call
+  exchange.grown = (size) => {
+    if (!isLargeSize(size)) return
+    exchange.needsThread = true
+    throw requestEntityTooLarge('what admission made of the object is too large for this request')
+  }
+  try {
+    return await answer()
+  } catch (error) {
+    if (!exchange.needsThread || !canOffload(call)) throw error
+    requireNoForward(call)
+    return await parts.offload.answer(call)
+  }
 }
 
 /** Answers on the offload thread what `shouldOffload` chose: a verb on one object or on a part of it. */

@@ -67,6 +67,7 @@ export async function prepareCall<Parts extends ObjectParts>(
     annotate: (key, value) => exchange.annotate(key, value),
     whileWaiting: (answer) => exchange.whileWaiting(answer),
     turn: () => exchange.turn(),
+    grown: (size) => exchange.grown?.(size),
   }
   // Status writes of our own controllers may be committed later, with other writes: nobody waits for them to be on disk.
   const deferrable = exchange.request.loopbackUser !== undefined && request.subresource === 'status'

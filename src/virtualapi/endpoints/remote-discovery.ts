@@ -1,7 +1,15 @@
 // Discovery and OpenAPI of a logical cluster whose APIServices lead to other servers: our own documents merged with theirs.
-import { apiVersionOf, isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
+import { surveyJson } from '../../apimachinery/json/index.ts'
+import {
+  apiVersionOf,
+  encodeJson,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+} from '../../apimachinery/meta/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
 import { apiServices, remoteApiServices, type RemoteApiService } from '../aggregation/remote-api-service.ts'
+import type { Digest, WantedDocument } from '../aggregation/remote-documents.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import {
   aggregatedDiscovery,
@@ -32,6 +40,11 @@ interface Discovering {
 }
 
 const aggregatedV2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
+/** Of the resources of one group version: real ones have at most some hundred rows, subresources included, and 50 KiB. */
+const [mostRows, mostBytesOfVersion, mostValuesOfVersion] = [2000, 256 * 1024, 20_000]
+/** Of all other servers together, in one answer. */
+const [mostDiscoveryBytes, mostSwaggerBytes] = [2 * 1024 * 1024, 8 * 1024 * 1024]
+const maxUrlLength = 2048
 /** Of CustomResourceDefinitions, whose APIServices may not exist yet (crdregistration_controller.go). */
 const customPriorities: Priorities = { groupPriority: 1000, versionPriority: 100 }
 
@@ -114,45 +127,90 @@ async function aggregatedList(discovering: Discovering, format: 'json' | 'protob
     name: metadata.name,
     versions,
   }))
-  const others = await exchange.whileWaiting(
-    Promise.all(remote.map(async (one) => ({ group: one.group, value: await versionDiscovery(discovering, one) }))),
-  )
+  const found = await exchange.whileWaiting(versionResources(discovering))
+  const others = remote.map((one, i) => ({ group: one.group, value: versionDiscovery(one.version, found[i]) }))
   const merged = mergeGroups(groups, others, prioritiesIn(objects))
   const items = merged.map(({ name, versions }) => ({ metadata: { name }, versions }))
+  await exchange.turn()
   return aggregatedAnswer(exchange, discoveryDocument({ ...local, items }), format)
 }
 
 /** What the server says of this version; `Stale` and without resources where it does not answer. */
-async function versionDiscovery(discovering: Discovering, one: RemoteApiService): Promise<VersionDiscovery> {
-  const { version } = one
-  const list = await fetched(discovering, one, '/apis', aggregatedV2)
-  const groups = list['kind'] === 'APIGroupDiscoveryList' ? objectsOf(list['items']) : []
-  const group = groups.find(({ metadata }) => isJsonObject(metadata) && metadata['name'] === one.group)
-  const found = objectsOf(group?.['versions']).find((row) => row['version'] === version)
-  if (found !== undefined) return { version, resources: found['resources'] ?? [], freshness: 'Current' }
-  const legacy = await fetched(discovering, one, pathOf(one), 'application/json')
-  return legacy['kind'] === 'APIResourceList'
-    ? { version, resources: fromLegacy(objectsOf(legacy['resources'])), freshness: 'Current' }
-    : { version, freshness: 'Stale' }
+function versionDiscovery(version: string, resources: readonly JsonObject[] | undefined): VersionDiscovery {
+  return resources === undefined
+    ? { version, freshness: 'Stale' }
+    : { version, resources: [...resources], freshness: 'Current' }
+}
+
+/** The resources of each server, as far as they answer and all of them fit into one document. */
+async function versionResources(discovering: Discovering): Promise<(readonly JsonObject[] | undefined)[]> {
+  const { exchange, parts, objects, remote } = discovering
+  const { documents } = parts.aggregation
+  const aggregated = await documents.getAll(objects.cluster, remote, aggregatedResources, exchange.signal)
+  const others = remote.filter((_, i) => aggregated[i] === undefined)
+  const legacy = await documents.getAll(objects.cluster, others, legacyResources, exchange.signal)
+  const rest = legacy.values()
+  const found = aggregated.map((digest) => digest ?? rest.next().value)
+  return withinBytes(found, mostDiscoveryBytes)
+}
+
+/** The values, but for those that would make all of them larger than this. */
+function withinBytes<T>(digests: readonly (Digest<T> | undefined)[], most: number): (T | undefined)[] {
+  let left = most
+  return digests.map((digest) => {
+    if (digest === undefined || digest.bytes > left) return undefined
+    left -= digest.bytes
+    return digest.value
+  })
+}
+
+const aggregatedResources = ({ group, version }: RemoteApiService): WantedDocument<readonly JsonObject[]> => ({
+  ...{ name: 'aggregated', path: '/apis', accept: aggregatedV2 },
+  digest(list) {
+    const groups = list['kind'] === 'APIGroupDiscoveryList' ? objectsOf(list['items']) : []
+    const found = groups.find(({ metadata }) => isJsonObject(metadata) && metadata['name'] === group)
+    const row = objectsOf(found?.['versions']).find((one) => one['version'] === version)
+    return row === undefined ? undefined : resourcesDigest(objectsOf(row['resources']))
+  },
+})
+
+const legacyResources = (one: RemoteApiService): WantedDocument<readonly JsonObject[]> => ({
+  ...{ name: 'legacy', path: pathOf(one), accept: 'application/json' },
+  digest(list) {
+    const rows = list['kind'] === 'APIResourceList' ? objectsOf(list['resources']) : undefined
+    return rows === undefined || rows.length > mostRows ? undefined : resourcesDigest(fromLegacy(rows))
+  },
+})
+
+/** Undefined for more than any server has. */
+function resourcesDigest(resources: readonly JsonObject[]): Digest<readonly JsonObject[]> | undefined {
+  if (resources.length > mostRows) return undefined
+  const json = Buffer.from(encodeJson(resources))
+  const { values } = surveyJson(json)
+  return json.length > mostBytesOfVersion || values > mostValuesOfVersion
+    ? undefined
+    : { value: resources, bytes: json.length }
 }
 
 /** The rows of an APIResourceList as aggregated discovery has them. */
-function fromLegacy(rows: readonly JsonObject[]): JsonValue[] {
+function fromLegacy(rows: readonly JsonObject[]): JsonObject[] {
   const kindOf = ({ group = '', version = '', kind = '' }: JsonObject): JsonObject => ({ group, version, kind })
+  const nameOf = ({ name }: JsonObject): string => (typeof name === 'string' ? name : '')
+  const below = Map.groupBy(
+    rows.filter((row) => nameOf(row).includes('/')),
+    (row) => nameOf(row).slice(0, nameOf(row).indexOf('/')),
+  )
   return rows.flatMap((row) => {
-    const { name, singularName = '', namespaced, verbs = [], shortNames, categories } = row
-    if (typeof name !== 'string' || name.includes('/')) return []
-    const subresources = rows.flatMap((other) =>
-      typeof other['name'] === 'string' && other['name'].startsWith(`${name}/`)
-        ? [
-            {
-              subresource: other['name'].slice(name.length + 1),
-              responseKind: kindOf(other),
-              verbs: other['verbs'] ?? [],
-            },
-          ]
-        : [],
-    )
+    const { singularName = '', namespaced, verbs = [], shortNames, categories } = row
+    const name = nameOf(row)
+    if (typeof row['name'] !== 'string' || name.includes('/')) return []
+    const subresources = (below.get(name) ?? []).map((other) => ({
+      subresource: nameOf(other).slice(name.length + 1),
+      responseKind: kindOf(other),
+      verbs: other['verbs'] ?? [],
+    }))
+    // Only the first row of a name has them, however many there are.
+    below.delete(name)
     return [
       {
         ...{ resource: name, responseKind: kindOf(row), scope: namespaced === true ? 'Namespaced' : 'Cluster' },
@@ -166,74 +224,53 @@ function fromLegacy(rows: readonly JsonObject[]): JsonValue[] {
 }
 
 /** Our own index with the group versions of which the other servers have a document. */
-async function openApiIndex(discovering: Discovering, local: JsonObject): Promise<Answer> {
-  const { exchange, remote } = discovering
-  const rows = await exchange.whileWaiting(
-    Promise.all(
-      remote.map(async (one): Promise<[string, JsonValue][]> => {
-        const { paths } = await fetched(discovering, one, '/openapi/v3', 'application/json')
-        const key = pathOf(one).slice(1)
-        const row = isJsonObject(paths) ? paths[key] : undefined
-        const url = isJsonObject(row) ? row['serverRelativeURL'] : undefined
-        if (typeof url !== 'string') return []
-        const hash = new URLSearchParams(url.split('?')[1] ?? '').get('hash') ?? ''
-        const query = hash === '' ? '' : `?hash=${encodeURIComponent(hash)}`
-        return [[key, { serverRelativeURL: `${exchange.info.basePath}/openapi/v3/${key}${query}` }]]
-      }),
-    ),
-  )
-  const paths = Object.entries({ ...local, ...Object.fromEntries(rows.flat()) }).sort(([a], [b]) => (a < b ? -1 : 1))
+async function openApiIndex({ exchange, parts, objects, remote }: Discovering, local: JsonObject): Promise<Answer> {
+  const { documents } = parts.aggregation
+  const found = await exchange.whileWaiting(documents.getAll(objects.cluster, remote, openApiHash, exchange.signal))
+  const rows = remote.flatMap((one, i): [string, JsonValue][] => {
+    const hash = found[i]?.value
+    if (hash === undefined) return []
+    const key = pathOf(one).slice(1)
+    const query = hash === '' ? '' : `?hash=${encodeURIComponent(hash)}`
+    return [[key, { serverRelativeURL: `${exchange.info.basePath}/openapi/v3/${key}${query}` }]]
+  })
+  const paths = Object.entries({ ...local, ...Object.fromEntries(rows) }).sort(([a], [b]) => (a < b ? -1 : 1))
   return conditional(exchange, discoveryDocument({ paths: Object.fromEntries(paths) }), 'application/json')
 }
 
-/** Our own sources and the group versions of the other servers, as far as these have a document. */
-async function swaggerSources(discovering: Discovering, local: SwaggerSources): Promise<SwaggerSources> {
-  const { exchange, remote } = discovering
-  const documents = await exchange.whileWaiting(
-    Promise.all(remote.map((one) => fetched(discovering, one, '/openapi/v2', 'application/json'))),
-  )
-  const sources: SwaggerSource[] = []
-  for (const [i, one] of remote.entries()) {
-    await exchange.turn()
-    const source = remoteSource(one, documents[i] ?? {})
-    if (source !== undefined) sources.push(source)
-  }
+/** The hash of the document of a group version; empty where the server gives none. */
+const openApiHash = (one: RemoteApiService): WantedDocument<string> => ({
+  ...{ name: 'openapi-v3', path: '/openapi/v3', accept: 'application/json' },
+  digest({ paths }) {
+    const row = isJsonObject(paths) ? paths[pathOf(one).slice(1)] : undefined
+    const url = isJsonObject(row) ? row['serverRelativeURL'] : undefined
+    if (typeof url !== 'string' || url.length > maxUrlLength) return undefined
+    const value = new URLSearchParams(url.split('?')[1] ?? '').get('hash') ?? ''
+    return { value, bytes: value.length }
+  },
+})
+
+/** Our own sources and the group versions of the other servers, as far as these have a document and all of them fit. */
+async function swaggerSources(
+  { exchange, parts, objects, remote }: Discovering,
+  local: SwaggerSources,
+): Promise<SwaggerSources> {
+  const { documents } = parts.aggregation
+  const found = await exchange.whileWaiting(documents.getAll(objects.cluster, remote, swaggerOf, exchange.signal))
+  const sources = withinBytes(found, mostSwaggerBytes).filter((source) => source !== undefined)
   if (sources.length === 0) return local
   const content = contentHash([local.content, ...sources.map((source) => source.content).sort()].join(','))
   return { content, sources: [...local.sources, ...sources] }
 }
 
-// A document is looked through once: the same one is answered for half a minute.
-const sourceOfDocument = new WeakMap<JsonObject, { readonly source: SwaggerSource | undefined }>()
-
-/** Each document was fetched for one group version. */
-function remoteSource(gv: RemoteApiService, document: JsonObject): SwaggerSource | undefined {
-  const known = sourceOfDocument.get(document)
-  if (known !== undefined) return known.source
-  const source = readable(gv, document)
-  sourceOfDocument.set(document, { source })
-  return source
-}
-
-function readable(gv: RemoteApiService, document: JsonObject): SwaggerSource | undefined {
-  try {
-    return remoteSwagger(gv, document)
-  } catch (error) {
-    // A document of many thousand levels.
-    if (error instanceof RangeError) return undefined
-    throw error
-  }
-}
-
-async function fetched(
-  { exchange, parts, objects }: Discovering,
-  one: RemoteApiService,
-  path: string,
-  accept: string,
-): Promise<JsonObject> {
-  const value = await parts.aggregation.documents.get(objects.cluster, one, { path, accept }, exchange.signal)
-  return isJsonObject(value) ? value : {}
-}
+/** Each document is fetched for one group version. */
+const swaggerOf = (one: RemoteApiService): WantedDocument<SwaggerSource> => ({
+  ...{ name: 'openapi-v2', path: '/openapi/v2', accept: 'application/json' },
+  async digest(document, turn) {
+    const source = await remoteSwagger(one, document, turn)
+    return source && { value: source, bytes: source.bytes }
+  },
+})
 
 function objectsOf(value: JsonValue | undefined): JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : []

@@ -10,11 +10,16 @@ const verbs = new Set(['get', 'create', 'update', 'patch', 'delete'])
 /** Subresources that work on the whole object; others are small, or are answered by members. */
 const subresources = new Set(['', 'status', 'scale', 'finalize', 'approval', 'resize', 'ephemeralcontainers'])
 
+/** True for requests that the offload thread can answer. */
+export function canOffload({ exchange, request }: Pick<EndpointCall, 'exchange' | 'request'>): boolean {
+  return verbs.has(exchange.info.verb) && subresources.has(request.subresource)
+}
+
 /** True if the body, or the object that must be decoded, is large, or becomes so by its defaults. May read the body. */
 export function shouldOffload(call: EndpointCall): boolean | Promise<boolean> {
-  const { exchange, request } = call
+  const { exchange } = call
   const { verb } = exchange.info
-  if (!verbs.has(verb) || !subresources.has(request.subresource)) return false
+  if (!canOffload(call)) return false
   if (verb === 'get' || (exchange.contentLength <= alwaysLight && !hasDefaults(call))) return isOfLarge(call)
   return isOrGrowsLarge(call)
 }

@@ -151,6 +151,10 @@ export class Exchange {
   private ownAuditId: string | undefined
   /** Awaited before more work for this request, so that other flows are served; undefined: no need to wait. */
   turn: () => Promise<void> | undefined = () => undefined
+  /** Told of the size that admission gave the object. Throws where the request must go on elsewhere: see `needsThread`. */
+  grown: ((size: { readonly values: number; readonly bytes: number }) => void) | undefined
+  /** The object has become too large for this thread; what failed for this reason is answered on another one. */
+  needsThread = false
   /** Gives the place of this request in the process-wide limit to others; the result takes it back. */
   lendPlace: () => () => void = () => () => undefined
   private waits = 0

@@ -120,10 +120,10 @@ function cachingHubOf(link: Link): Pick<Hub, 'cluster'> {
 
 /** Outbound calls are made by the main thread, which bounds them for all threads together. */
 const outbound: Outbound = {
-  post: (request, signal) => {
+  post: async (request, signal, reading) => {
     const job = [...jobs].find(([, life]) => life.signal === signal)?.[0] ?? 0
-    return abortable(
-      new Promise((resolve, reject) => {
+    const answer = await abortable(
+      new Promise<OutboundAnswer>((resolve, reject) => {
         const post = ++lastPost
         posts.set(post, { job, resolve, reject })
         const body = owned(request.body)
@@ -131,6 +131,8 @@ const outbound: Outbound = {
       }),
       signal,
     )
+    await reading?.(answer)
+    return answer
   },
 }
 

@@ -2,6 +2,7 @@
 // so that the offload thread can have them made by the main thread.
 import { EgressError, type Egress } from '../../egress/index.ts'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import { reduceReview } from './reduce-review.ts'
 import type { ServiceReference, ServiceResolver } from './service-resolver.ts'
 
 /** clientConfig of a webhook. */
@@ -19,6 +20,8 @@ export interface OutboundRequest {
   readonly query: string
   readonly body: Uint8Array
   readonly timeoutMs: number
+  /** The answer is an AdmissionReview, which may repeat its request: only its response is kept, within bounds. */
+  readonly isReview?: true
 }
 
 export interface OutboundAnswer {
@@ -26,9 +29,15 @@ export interface OutboundAnswer {
   readonly body: Uint8Array
 }
 
-/** Makes POSTs of JSON. Rejects with EgressError if there was no answer, with signal.reason when aborted. */
+/** Reads an answer while its bytes are charged to the logical cluster. */
+export type Reading = (answer: OutboundAnswer) => Promise<void>
+
+/**
+ * Makes POSTs of JSON. Rejects with EgressError if there was no answer, with signal.reason when aborted, and as `reading`, which
+ * is called before the call ends.
+ */
 export interface Outbound {
-  post(request: OutboundRequest, signal: AbortSignal): Promise<OutboundAnswer>
+  post(request: OutboundRequest, signal: AbortSignal, reading?: Reading): Promise<OutboundAnswer>
 }
 
 /** The URL of a target, as it is also named in errors. */
@@ -43,8 +52,9 @@ export function urlOf({ url, service }: OutboundTarget, query: string): URL {
   return parsed
 }
 
-/** The text of a URL as Go prints it, which keeps the port 443. */
+/** The text of a URL as Go prints it, which keeps the port 443. A stored URL that cannot be parsed is given as it is. */
 export function urlText({ url, service }: OutboundTarget, query: string): string {
+  if (service === undefined && !URL.canParse(url ?? '')) return url ?? ''
   const { pathname, search } = urlOf({ url, service }, query)
   const host =
     service === undefined
@@ -61,12 +71,15 @@ function joined(path: string): string {
 export function createOutbound({
   egress,
   resolveService,
+  turnOf,
 }: {
   egress: Egress
   resolveService: ServiceResolver
+  /** Awaited while an answer is read, so that other logical clusters are served. */
+  turnOf: (cluster: ClusterId) => Promise<void> | undefined
 }): Outbound {
   return {
-    async post({ cluster, target, query, body, timeoutMs }, signal) {
+    async post({ cluster, target, query, body, timeoutMs, isReview = false }, signal, reading) {
       const { service, caBundle } = target
       let url: URL
       try {
@@ -77,11 +90,17 @@ export function createOutbound({
       const endpoint = service === undefined ? {} : await resolveService(cluster, service, signal)
       const trusted = caBundle?.trim() ? { caBundle } : {}
       const headers = { accept: 'application/json, */*', 'content-type': 'application/json', 'user-agent': 'kcp' }
-      return await egress.call({
+      let reduced: Uint8Array | undefined
+      const reduce: Reading = async (answer) =>
+        void (reduced = await reduceReview(answer.body, { turn: () => turnOf(cluster), signal }))
+      const read = isReview ? reduce : reading
+      const answer = await egress.call({
         ...{ cluster, url, method: 'POST', headers, body, timeoutMs, signal },
+        ...(read === undefined ? {} : { reading: read }),
         ...trusted,
         ...endpoint,
       })
+      return { status: answer.status, body: reduced ?? answer.body }
     },
   }
 }

@@ -36,6 +36,8 @@ export interface RequestContext {
   readonly whileWaiting?: <T>(answer: Promise<T>) => Promise<T>
   /** Awaited before more work for the request, so that others are served; undefined: no need to wait. */
   readonly turn?: () => Promise<void> | undefined
+  /** Told of the size that admission gave the object. Throws if the request must go on elsewhere. */
+  readonly grown?: (size: { readonly values: number; readonly bytes: number }) => void
 }
 
 /**

@@ -44,6 +44,10 @@ export interface MemoryGuardOptions {
    * of the heap or of the container, the larger.
    */
   readonly usedShare?: (youngBytes: number) => number
+  /**
+   * Ends the outbound calls of the logical cluster whose unfinished answers hold the most; undefined if that would free little.
+   */
+  readonly endCalls?: () => { readonly cluster: string; readonly bytes: number } | undefined
   /** The memory of which objects in memory are a share, bytes. Default: that of the container; Infinity: they always fit. */
   readonly limitBytes?: number
 }
@@ -63,8 +67,13 @@ export class MemoryGuard implements Disposable {
   /** Watches that were opened in this period of `youngMs`, and in the one before. */
   #opened: readonly [began: number, now: number, before: number] = [-Infinity, 0, 0]
 
-  constructor({ usedShare = usedMemoryShare, limitBytes = containerMemory(), ...options }: MemoryGuardOptions) {
-    this.#options = { ...options, usedShare, limitBytes }
+  constructor({
+    usedShare = usedMemoryShare,
+    limitBytes = containerMemory(),
+    endCalls = () => undefined,
+    ...options
+  }: MemoryGuardOptions) {
+    this.#options = { ...options, usedShare, limitBytes, endCalls }
     const help = 'Logical clusters that are refused lists, watches and large bodies, because memory is short'
     options.metrics.gauge({ name: 'kcp_memory_refused_clusters', help, read: () => this.#refused.size })
     this.#timer = setInterval(() => this.#look(performance.now()), lookMs).unref()
@@ -131,6 +140,13 @@ export class MemoryGuard implements Disposable {
     this.#isCritical = share >= thresholds.unload
     if (share < thresholds.refuse || now - this.#steppedAt < stepMs) return
     this.#steppedAt = now
+    // First: whoever waits for such an answer loses one request, and not what it has stored or watches.
+    const ended = this.#options.endCalls()
+    if (ended !== undefined) {
+      const keys = { usedPercent: Math.round(share * 100), cluster: ended.cluster, bytes: ended.bytes }
+      this.#options.log.warn('memory is short: ended the outbound calls that hold the most', keys)
+      if (share < thresholds.unload) return
+    }
     this.#shed(share)
   }
 

@@ -94,6 +94,8 @@ export class InvalidReview extends Error {}
 
 const maxDepth = 1000
 const maxReviewBytes = 8 * 1024 * 1024
+/** Large answers were reduced to what is used (outbound/reduce-review.ts). */
+const maxReviewValues = 50_000
 
 /** Reads the answer to a review. Throws UndecodableReview and InvalidReview. */
 export function readVerdict(
@@ -121,7 +123,7 @@ export function readVerdict(
 function decode(body: Uint8Array): JsonObject {
   let value: JsonValue
   try {
-    value = parseJson(Buffer.from(body), { maxDepth, maxBytes: maxReviewBytes }).value
+    value = parseJson(Buffer.from(body), { maxDepth, maxBytes: maxReviewBytes, maxValues: maxReviewValues }).value
   } catch (error) {
     throw new UndecodableReview(`couldn't get version/kind; json parse error: ${(error as Error).message}`)
   }

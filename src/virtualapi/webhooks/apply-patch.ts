@@ -1,5 +1,5 @@
 // The JSON patch of a mutating webhook, applied to the object of the request.
-import { parseJsonText } from '../../apimachinery/json/index.ts'
+import { parseJson, parseJsonText, surveyJson } from '../../apimachinery/json/index.ts'
 import { goQuote } from '../../apimachinery/text/index.ts'
 import { isJsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { applyJsonPatch } from '../../apimachinery/patch/index.ts'
@@ -10,6 +10,9 @@ import type { Verdict } from './admission-review.ts'
 import type { Webhook } from './webhook-configurations.ts'
 import { WebhookCallError } from './webhook-errors.ts'
 
+/** Smaller patches are parsed without looking at them before. */
+const lightPatchBytes = 3 * 1024
+
 export interface Patched {
   /** The operations, for the audit line. */
   readonly operations: readonly JsonValue[]
@@ -19,7 +22,7 @@ export interface Patched {
 
 /**
  * Applies the verdict's patch to `object` (the stored form), in place. Undefined without a patch. Rejects with WebhookCallError
- * for an undecodable patch, with InternalError for one that does not apply.
+ * for an undecodable or too large patch, with InternalError for one that does not apply. Rejects as `context.grown`.
  */
 export async function applyVerdict(
   webhook: Webhook,
@@ -28,7 +31,7 @@ export async function applyVerdict(
   object: KubeObject | undefined,
 ): Promise<Patched | undefined> {
   if (patch === undefined) return undefined
-  const operations = decodePatch(webhook, patch)
+  const operations = decodePatch(webhook, patch, shown)
   if (operations.length === 0) return undefined
   if (object === undefined || shown.object === undefined)
     throw internalError(
@@ -40,9 +43,12 @@ export async function applyVerdict(
   return { operations, changed: await takeMutated(shown, patched, object) }
 }
 
-function decodePatch({ name }: Webhook, patch: string): JsonValue[] {
+/** A patch has the limits of a body. */
+function decodePatch({ name }: Webhook, patch: string, { request }: Shown): JsonValue[] {
+  const bytes = Buffer.from(patch)
+  if (bytes.length > lightPatchBytes) request.context.grown?.({ values: surveyJson(bytes).values, bytes: bytes.length })
   try {
-    const value = parseJsonText(patch)
+    const { value } = parseJson(bytes)
     if (Array.isArray(value) && value.every(isJsonObject)) return value
     throw new Error('json: cannot unmarshal the patch: it must be a list of operations')
   } catch (error) {

@@ -36,7 +36,8 @@ export async function callWebhook(
   await context.turn?.()
   const { uid, body } = admissionReview(shown, version)
   const query = `timeout=${timeoutSeconds}s`
-  const request = { cluster: context.cluster.id, target, query, body, timeoutMs: timeoutSeconds * 1000 }
+  const timeoutMs = timeoutSeconds * 1000
+  const request = { cluster: context.cluster.id, target, query, body, timeoutMs, isReview: true } as const
   let verdict: Verdict
   try {
     const posted = outbound.post(request, signal)

@@ -45,6 +45,8 @@ const info = {
   builtIn: false,
 }
 
+const noTurn = (): undefined => undefined
+
 const widgets = customResourceSource('widgets', () => [{ info, openAPIV3Schema: { type: 'object' } }])
 
 describe('a structural schema in OpenAPI v2', () => {
@@ -158,7 +160,7 @@ describe('the OpenAPI v2 document', () => {
     const operation = (name: string): JsonObject => ({
       get: { parameters: [{ $ref: '#/parameters/own' }], responses: { '200': { schema: reference(name) } } },
     })
-    const remote = remoteSwagger(
+    const remote = await remoteSwagger(
       { group: 'shop.test', version: 'v1' },
       {
         parameters: { own: { name: 'own', in: 'query', type: 'string' } },
@@ -173,6 +175,7 @@ describe('the OpenAPI v2 document', () => {
           'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta': { type: 'string' },
         },
       },
+      noTurn,
     )
     expect(remote).to.not.equal(undefined)
     const sources = remote === undefined ? [] : [widgets, remote]
@@ -184,7 +187,22 @@ describe('the OpenAPI v2 document', () => {
     expect(definitions).to.have.property('test.Cart').and.not.equal(undefined)
     expect(definitions).to.not.have.property('test.Other')
     expect(definitions['io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta']).to.have.property('type', 'object')
-    expect(remoteSwagger({ group: 'none.test', version: 'v1' }, { paths })).to.equal(undefined)
+    expect(await remoteSwagger({ group: 'none.test', version: 'v1' }, { paths }, noTurn)).to.equal(undefined)
+  })
+
+  it('leaves out a server whose paths refer to a large parameter so often that they become too large', async () => {
+    const own = { name: 'own', in: 'query', type: 'string', description: 'x'.repeat(20_000) }
+    const paths = (count: number): JsonObject =>
+      Object.fromEntries(
+        Array.from({ length: count }, (_, i) => [
+          `/apis/shop.test/v1/carts/${i}`,
+          { get: { parameters: [{ $ref: '#/parameters/own' }] } },
+        ]),
+      )
+    const gv = { group: 'shop.test', version: 'v1' }
+    const sourceOf = (count: number) => remoteSwagger(gv, { parameters: { own }, paths: paths(count) }, noTurn)
+    expect((await sourceOf(100))?.bytes).to.be.within(2_000_000, 2_100_000)
+    expect(await sourceOf(20_000)).to.equal(undefined)
   })
 
   it('has no properties of a custom resource without a schema', () => {

@@ -1,86 +1,208 @@
 // The part of another API server in the OpenAPI v2 document: the paths of the group version that it serves, and the
-// definitions that they refer to.
+// definitions that they refer to. The other server is a tenant's: what its document becomes is bounded, and read in turns.
+import { createHash } from 'node:crypto'
 import { isJsonObject, type GroupVersion, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
-import { contentHash } from '../discovery-document.ts'
 import { openApiKey } from '../openapi-index.ts'
 import type { SwaggerSource } from './fragment.ts'
 import type { SwaggerParts } from './swagger.ts'
 
-/** Paths or definitions that are encoded before others may run. */
-const encodedAtOnce = 20
+/** Bytes of paths or definitions that are encoded before others may run. */
+const encodedAtOnce = 64 * 1024
+/** Bytes of JSON of a whole source, and of one path or definition in it: encoding one is one step. */
+const [mostBytes, mostBytesOfOne] = [8 * 1024 * 1024, 512 * 1024]
 const definitionPrefix = '#/definitions/'
 const parameterPrefix = '#/parameters/'
 
-/** The source for a group version in the document of the server that serves it; undefined if that has no such paths. */
-export function remoteSwagger(gv: GroupVersion, document: JsonObject): SwaggerSource | undefined {
-  const paths = pathsOf(gv, document)
-  if (Object.keys(paths).length === 0) return undefined
-  const all = membersOf(document['definitions'])
-  const parameters = membersOf(document['parameters'])
-  const inlined = withParameters(paths, parameters) as JsonObject
-  const definitions = referredTo(inlined, all)
+export interface RemoteSwagger extends SwaggerSource {
+  /** About the size of its JSON. */
+  readonly bytes: number
+}
+
+interface Member {
+  readonly name: string
+  readonly value: JsonObject
+  readonly bytes: number
+}
+
+/**
+ * The source for a group version in the document of the server that serves it; undefined if that has no such paths, or if they
+ * become too large. Awaits `turn` between pieces of work.
+ */
+export async function remoteSwagger(
+  gv: GroupVersion,
+  document: JsonObject,
+  turn: () => Promise<void> | undefined,
+): Promise<RemoteSwagger | undefined> {
+  const inlining = new Inlining(membersOf(document['parameters']))
+  const paths: Member[] = []
+  for (const [name, path] of pathsOf(gv, document)) {
+    const value = inlining.inlined(path)
+    if (!inlining.fits) return undefined
+    paths.push({ name, value: value as JsonObject, bytes: inlining.takeBytes() })
+    await turn()
+  }
+  if (paths.length === 0) return undefined
+  const definitions = await referredTo(paths, membersOf(document['definitions']), { inlining, turn })
+  if (definitions === undefined) return undefined
+  const hash = createHash('sha512')
+  for (const { name, value } of [...paths, ...definitions]) {
+    hash.update(JSON.stringify([name, value]))
+    await turn()
+  }
   return {
-    content: `remote ${contentHash(JSON.stringify([inlined, definitions]))}`,
-    parts: (known) => partsOf(inlined, definitions, known),
+    content: `remote ${hash.digest('hex')}`,
+    bytes: inlining.bytes,
+    parts: (known) => partsOf(paths, definitions, known),
   }
 }
 
-function pathsOf(gv: GroupVersion, document: JsonObject): JsonObject {
+function pathsOf(gv: GroupVersion, document: JsonObject): [string, JsonValue][] {
   const root = `/${openApiKey(gv)}`
-  const rows = Object.entries(membersOf(document['paths'])).filter(
+  return Object.entries(membersOf(document['paths'])).filter(
     ([path, value]) => isJsonObject(value) && (path === root || path.startsWith(`${root}/`)),
   )
-  return Object.fromEntries(rows)
 }
 
 const membersOf = (value: JsonValue | undefined): JsonObject => (isJsonObject(value) ? value : {})
 
-/** The other document's parameters in place of references to them: ours may have others of the same name. */
-function withParameters(value: JsonValue, parameters: JsonObject): JsonValue {
-  if (Array.isArray(value)) return value.map((item) => withParameters(item, parameters))
-  if (!isJsonObject(value)) return value
-  const reference = value['$ref']
-  if (typeof reference === 'string' && reference.startsWith(parameterPrefix)) {
-    const name = reference.slice(parameterPrefix.length)
-    return Object.hasOwn(parameters, name) ? (parameters[name] ?? value) : value
+/**
+ * Puts the other document's parameters in place of references to them: ours may have others of the same name. Counts what that
+ * makes, because a small document may refer to a large parameter many times.
+ */
+class Inlining {
+  /** Of everything so far. */
+  bytes = 0
+  readonly #parameters: JsonObject
+  readonly #sizes = new Map<string, number>()
+  #ofOne = 0
+
+  constructor(parameters: JsonObject) {
+    this.#parameters = parameters
   }
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withParameters(item, parameters)]))
+
+  get fits(): boolean {
+    return this.bytes <= mostBytes && this.#ofOne <= mostBytesOfOne
+  }
+
+  /** The bytes since it was called last. */
+  takeBytes(): number {
+    const bytes = this.#ofOne
+    this.#ofOne = 0
+    return bytes
+  }
+
+  /** The value with its parameters. Stops where too much was counted: the result counts for nothing then. */
+  inlined(value: JsonValue): JsonValue {
+    if (!this.fits) return value
+    const reference = isJsonObject(value) ? value['$ref'] : undefined
+    if (typeof reference === 'string' && reference.startsWith(parameterPrefix)) {
+      const name = reference.slice(parameterPrefix.length)
+      const parameter = Object.hasOwn(this.#parameters, name) ? this.#parameters[name] : undefined
+      if (parameter !== undefined) {
+        this.#count(this.#sizeOf(name, parameter))
+        return parameter
+      }
+    }
+    if (Array.isArray(value)) {
+      this.#count(2 + value.length)
+      return value.map((item) => this.inlined(item))
+    }
+    if (!isJsonObject(value)) {
+      this.#count(typeof value === 'string' ? value.length + 2 : 8)
+      return value
+    }
+    this.#count(2)
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => {
+        this.#count(key.length + 4)
+        return [key, this.inlined(item)]
+      }),
+    )
+  }
+
+  /** The same for a definition, which keeps its references. */
+  count(value: JsonObject): void {
+    this.#count(JSON.stringify(value).length)
+  }
+
+  #sizeOf(name: string, parameter: JsonValue): number {
+    const known = this.#sizes.get(name)
+    if (known !== undefined) return known
+    const size = JSON.stringify(parameter).length
+    this.#sizes.set(name, size)
+    return size
+  }
+
+  #count(bytes: number): void {
+    this.bytes += bytes
+    this.#ofOne += bytes
+  }
 }
 
-/** The definitions that the paths refer to, and those that these refer to. */
-function referredTo(paths: JsonObject, all: JsonObject): Record<string, JsonObject> {
-  const found: Record<string, JsonObject> = {}
-  const pending: JsonValue[] = [paths]
+/** The definitions that the paths refer to, and those that these refer to; undefined if they are too large. */
+async function referredTo(
+  paths: readonly Member[],
+  all: JsonObject,
+  { inlining, turn }: { readonly inlining: Inlining; readonly turn: () => Promise<void> | undefined },
+): Promise<Member[] | undefined> {
+  const found: Member[] = []
+  const names = new Set<string>()
+  const pending: JsonObject[] = paths.map(({ value }) => value)
   for (let value = pending.pop(); value !== undefined; value = pending.pop()) {
-    if (Array.isArray(value)) {
-      for (const item of value) pending.push(item)
-      continue
+    for (const name of referencesIn(value)) {
+      const definition = Object.hasOwn(all, name) && !names.has(name) ? all[name] : undefined
+      if (!isJsonObject(definition)) continue
+      names.add(name)
+      inlining.count(definition)
+      if (!inlining.fits) return undefined
+      found.push({ name, value: definition, bytes: inlining.takeBytes() })
+      pending.push(definition)
     }
-    if (!isJsonObject(value)) continue
-    for (const item of Object.values(value)) pending.push(item)
-    const reference = value['$ref']
-    if (typeof reference !== 'string' || !reference.startsWith(definitionPrefix)) continue
-    const name = reference.slice(definitionPrefix.length)
-    const definition = Object.hasOwn(all, name) && !Object.hasOwn(found, name) ? all[name] : undefined
-    if (!isJsonObject(definition)) continue
-    found[name] = definition
-    pending.push(definition)
+    await turn()
   }
   return found
 }
 
-/** Definitions of names that we have already, such as ObjectMeta, stay ours. */
-function* partsOf(
-  paths: JsonObject,
-  definitions: Readonly<Record<string, JsonObject>>,
-  known: ReadonlySet<string>,
-): Generator<SwaggerParts> {
-  for (const slice of slices(Object.entries(paths)))
-    yield { paths: Object.fromEntries(slice) as Record<string, JsonObject>, definitions: {} }
-  const missing = Object.entries(definitions).filter(([name]) => !known.has(name))
-  for (const slice of slices(missing)) yield { paths: {}, definitions: Object.fromEntries(slice) }
+/** Names of the definitions that a value refers to. */
+function referencesIn(root: JsonObject): Set<string> {
+  const names = new Set<string>()
+  // What was inlined in many places is looked through once.
+  const seen = new Set<JsonValue>()
+  const pending: JsonValue[] = [root]
+  for (let value = pending.pop(); value !== undefined; value = pending.pop()) {
+    if (typeof value !== 'object' || value === null || seen.has(value)) continue
+    seen.add(value)
+    for (const item of Array.isArray(value) ? value : Object.values(value)) pending.push(item)
+    const reference = isJsonObject(value) ? value['$ref'] : undefined
+    if (typeof reference === 'string' && reference.startsWith(definitionPrefix))
+      names.add(reference.slice(definitionPrefix.length))
+  }
+  return names
 }
 
-function* slices<T>(items: readonly T[]): Generator<readonly T[]> {
-  for (let from = 0; from < items.length; from += encodedAtOnce) yield items.slice(from, from + encodedAtOnce)
+/** Definitions of names that we have already, such as ObjectMeta, stay ours. */
+function* partsOf(
+  paths: readonly Member[],
+  definitions: readonly Member[],
+  known: ReadonlySet<string>,
+): Generator<SwaggerParts> {
+  for (const slice of slices(paths)) yield { paths: objectOf(slice), definitions: {} }
+  const missing = definitions.filter(({ name }) => !known.has(name))
+  for (const slice of slices(missing)) yield { paths: {}, definitions: objectOf(slice) }
+}
+
+function objectOf(members: readonly Member[]): Record<string, JsonObject> {
+  return Object.fromEntries(members.map(({ name, value }) => [name, value]))
+}
+
+function* slices(members: readonly Member[]): Generator<readonly Member[]> {
+  let [slice, bytes]: [Member[], number] = [[], 0]
+  for (const member of members) {
+    slice.push(member)
+    bytes += member.bytes
+    if (bytes < encodedAtOnce) continue
+    yield slice
+    ;[slice, bytes] = [[], 0]
+  }
+  if (slice.length > 0) yield slice
 }
