@@ -22,6 +22,18 @@ describe('a sample of every input of a tenant', function () {
   })
 })
 
+describe('a sample of every answer of a server of a tenant', function () {
+  this.timeout(300_000)
+
+  it('costs at most n log n', async () => {
+    const found = await runMatrix({ timeMs: 40_000, oneOf: 2, only: /^remote: / })
+    expect(found.unprepared).to.deep.equal([])
+    expect(found.requests).to.be.greaterThan(10)
+    const findings = found.doubled.filter(fails).map(failureText)
+    expect(findings, findings.join('\n')).to.deep.equal([])
+  })
+})
+
 describe('the measuring of what inputs cost, while other programs use all processors', function () {
   this.timeout(300_000)
   const children: ChildProcess[] = []

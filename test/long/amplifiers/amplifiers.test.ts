@@ -1,6 +1,7 @@
 // No input of a tenant costs more than n log n, and no neighbour waits: every list, map and text of every request the server
-// documents, and what decides, selects and defines. KCP_AMPLIFIERS_ONLY: a pattern of titles; KCP_AMPLIFIERS_ONE_OF: only one
-// of so many, evenly, and KCP_AMPLIFIERS_PIECE: which one, from 0; KCP_AMPLIFIERS_DIR: where the tables are written.
+// documents, what decides, selects and defines, and what servers of tenants answer. KCP_AMPLIFIERS_ONLY: a pattern of titles;
+// KCP_AMPLIFIERS_ONE_OF: only one of so many, evenly, and KCP_AMPLIFIERS_PIECE: which one, from 0; KCP_AMPLIFIERS_DIR: where the
+// tables are written.
 import { expect } from 'chai'
 import { fails } from './scenario.ts'
 import { failureText, keepResults, runMatrix } from './run-matrix.ts'

@@ -6,6 +6,7 @@ import { accessScenarios } from './access-scenarios.ts'
 import { crdScenarios } from './crd-scenarios.ts'
 import { generatedScenarios } from './generated-scenarios.ts'
 import { jsonOf, markdownOf, type Found } from './report.ts'
+import { remoteScenarios } from './remote-scenarios.ts'
 import { requestScenarios } from './request-scenarios.ts'
 import { confirmedDoubling, fails, isSuspicious, screen, type Scenario, type Verdict } from './scenario.ts'
 import type { OpenApiDocument } from './schema.ts'
@@ -31,11 +32,12 @@ export async function runMatrix({
   only = /./,
   say = () => undefined,
 }: MatrixOptions): Promise<Found> {
-  await using subject = await startSubject()
+  await using remote = await remoteScenarios()
+  await using subject = await startSubject(remote.args)
   const deadline = performance.now() + timeMs
   const documents = await servedDocuments(subject)
   const generated = generatedScenarios(documents)
-  const byHand = [...accessScenarios, ...crdScenarios, ...requestScenarios]
+  const byHand = [...accessScenarios, ...crdScenarios, ...requestScenarios, ...remote.scenarios]
   const planned = [...byHand, ...generated].filter(({ title }) => only.test(title))
   const chosen = planned.filter((_, i) => i % oneOf === piece)
   const screened: Verdict[] = []
