@@ -62,6 +62,17 @@ describe('a copy of an object in a member', () => {
     expect(await copy({ name: 'two', uid: 'first' }, 'b')).not.to.equal('first')
   })
 
+  it('gets a new uid if an object of another kind has that one', async () => {
+    const metadata = { name: 'owner', uid: 'of another kind' }
+    const { object } = await registry.create(target('configmaps', 'a'), {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata,
+    })
+    const { uid } = object.metadata
+    for (const namespace of ['a', 'b']) expect(await copy({ name: 'alike', uid: uid! }, namespace)).not.to.equal(uid)
+  })
+
   it('gets a new uid if objects name that one as the uid of another owner', async () => {
     await owned('child', { kind: 'ReplicationController', name: 'web', uid: 'taken' })
     expect(await copy({ name: 'thief', uid: 'taken' })).not.to.equal('taken')

@@ -6,15 +6,15 @@ import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
 
 /**
- * True if no object of this kind has the uid of the new object, and no object names it as the uid of another owner. Dependents may
- * be there before a copy that is created again.
+ * True if no object of the logical cluster has the uid of the new object, and no object names it as the uid of another owner. Dependents
+ * may be there before a copy that is created again.
  */
 export function isFreeUid(
   { kind, metadata }: KubeObject,
   { definition, objects }: { readonly definition: ResourceDefinition; readonly objects: ClusterObjects },
 ): boolean {
   const { uid = '', name } = metadata
-  if (uidsOf(objects, definition.storageKey).has(uid)) return false
+  for (const resource of objects.resources()) if (uidsOf(objects, resource).has(uid, objects)) return false
   return objects
     .dependents(uid)
     .every(({ bytes }) =>
@@ -28,52 +28,47 @@ export function isFreeUid(
     )
 }
 
+type Key = Pick<Entry['key'], 'namespace' | 'name'>
+
 /** The uids of all objects of a resource: what changed since the last question is read, not every object. */
 class Uids {
   readonly #resource: string
-  readonly #byName = new Map<string, string>()
-  /** How many objects have the uid; a tenant's own objects never share one. */
-  readonly #counts = new Map<string, number>()
+  /** The object that was last seen with the uid: it may have gone since. Objects never share one. */
+  readonly #lastSeen = new Map<string, Key>()
   #changes = -1
+  #sizeAfterList = 0
 
   constructor(resource: string) {
     this.#resource = resource
   }
 
-  has(uid: string): boolean {
-    return this.#counts.has(uid)
+  has(uid: string, objects: ClusterObjects): boolean {
+    const key = this.#lastSeen.get(uid)
+    if (key === undefined) return false
+    if (objects.get(this.#resource, key.namespace, key.name)?.facts.uid === uid) return true
+    this.#lastSeen.delete(uid)
+    return false
   }
 
   refresh(objects: ClusterObjects): void {
     const changes = objects.changes(this.#resource)
     if (changes === this.#changes) return
-    const changed = this.#changes < 0 ? undefined : objects.changedNames(this.#resource, this.#changes)
-    if (changed === undefined) {
-      this.#byName.clear()
-      this.#counts.clear()
-      for (const entry of objects.list({ resource: this.#resource })) this.#set(entry.key, entry)
-    } else for (const key of changed) this.#set(key, objects.get(this.#resource, key.namespace, key.name))
+    const isFull = this.#lastSeen.size > 2 * this.#sizeAfterList + 1024
+    const changed = this.#changes < 0 || isFull ? undefined : objects.changedNames(this.#resource, this.#changes)
     this.#changes = changes
+    if (changed === undefined) {
+      this.#lastSeen.clear()
+      for (const entry of objects.list({ resource: this.#resource })) this.#see(entry)
+      this.#sizeAfterList = this.#lastSeen.size
+    } else for (const { namespace, name } of changed) this.#see(objects.get(this.#resource, namespace, name))
   }
 
-  #set({ namespace, name }: Pick<Entry['key'], 'namespace' | 'name'>, entry: Entry | undefined): void {
-    const key = `${namespace}/${name}`
-    const [before, after] = [this.#byName.get(key), entry?.facts.uid]
-    if (before === after) return
-    if (before !== undefined) {
-      const left = (this.#counts.get(before) ?? 1) - 1
-      if (left === 0) this.#counts.delete(before)
-      else this.#counts.set(before, left)
-    }
-    if (after === undefined) this.#byName.delete(key)
-    else {
-      this.#byName.set(key, after)
-      this.#counts.set(after, (this.#counts.get(after) ?? 0) + 1)
-    }
+  #see(entry: Entry | undefined): void {
+    if (entry?.facts.uid !== undefined) this.#lastSeen.set(entry.facts.uid, entry.key)
   }
 }
 
-/** By resource; they go with the logical cluster when it is evicted. Only resources that members copy up are in them. */
+/** By resource; they go with the logical cluster when it is evicted. Only logical clusters into which members copy have them. */
 const known = new WeakMap<ClusterObjects, Map<string, Uids>>()
 
 function uidsOf(objects: ClusterObjects, resource: string): Uids {
