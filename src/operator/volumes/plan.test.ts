@@ -49,6 +49,13 @@ describe('the volume of a claim that a member has bound', () => {
     expect(plan({ volume: stored('Bound') })).to.deep.equal([])
   })
 
+  it('stays with its claim if another member has bound a claim to a volume of this name', () => {
+    const metadata = { name: 'a', namespace: 'shop', uid: 'other', annotations: { [memberAnnotation]: 'west' } }
+    const claims = [claim({ metadata }), claim()]
+    expect(plan({ claims, volume: stored('Bound') })).to.deep.equal([])
+    expect(plan({ claims: [claim({ metadata })], volume: stored('Bound') }).map((step) => step.do)).to.include('delete')
+  })
+
   it('goes with the claim', () => {
     const steps = plan({ claims: [], volume: stored('Bound') })
     expect(steps).to.deep.equal([

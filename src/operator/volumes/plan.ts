@@ -39,7 +39,10 @@ export function boundVolumeOf(claim: CachedObject | undefined): string | undefin
 
 /** The steps for the volume of this name. One that its tenant made is left alone. */
 export function planVolume(name: string, { claims, volume, classesOf }: Seen): Step[] {
-  const [claim] = claims.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+  const sorted = claims.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+  // Members choose the names: one that names the volume of another member's claim must not get what is shown of that.
+  const shownFor = referenceOf((volume?.['spec'] as { readonly claimRef?: unknown } | undefined)?.claimRef)
+  const claim = sorted.find(({ metadata: { uid } }) => uid !== undefined && uid === shownFor.uid) ?? sorted[0]
   if (volume !== undefined && volume.metadata.annotations?.[memberAnnotation] === undefined) return []
   if (claim === undefined) return volume === undefined ? [] : removal(volume)
   const wanted = volumeFor(name, claim, classesOf)
@@ -88,7 +91,7 @@ function volumeFor(name: string, claim: CachedObject, classesOf: Seen['classesOf
   }
 }
 
-function referenceOf(reference: unknown): unknown {
+function referenceOf(reference: unknown): { readonly uid: unknown; readonly [field: string]: unknown } {
   const { namespace, name, uid } = (reference ?? {}) as Readonly<Record<string, unknown>>
   return { namespace, name, uid }
 }
