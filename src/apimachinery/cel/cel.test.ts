@@ -16,6 +16,7 @@ import {
   listOf,
   maxCardinality,
   mutationFunctions,
+  JsonRoom,
   mutationJson,
   mutationStructs,
   type ObjectValue,
@@ -181,13 +182,13 @@ describe('mutations in expressions', () => {
     )
     expect(program.outputType).to.deep.equal(structType('Object'))
     const { value } = run(program, { object })
-    expect(mutationJson(value ?? null)).to.deep.equal({ spec: { replicas: 3, list: [{ a: 1.5 }] } })
-    expect((value as ObjectValue).typeErrors()).to.deep.equal([])
+    expect(mutationJson(value ?? null, new JsonRoom(1000))).to.deep.equal({ spec: { replicas: 3, list: [{ a: 1.5 }] } })
+    expect((value as ObjectValue).typeErrors(new JsonRoom(1000))).to.deep.equal([])
   })
 
   it('tells the types that do not repeat the path of fields', () => {
     const { value } = run(compiled('Object{spec: Object.status{}}', extension))
-    expect((value as ObjectValue).typeErrors()).to.deep.equal([
+    expect((value as ObjectValue).typeErrors(new JsonRoom(1000))).to.deep.equal([
       'unexpected type name "Object.status", expected "Object.spec", which matches field name path from root Object type',
     ])
   })
@@ -207,7 +208,7 @@ describe('a program', () => {
   it('may be run by any number of callers', () => {
     const program = compiled('[1, 2, 3].map(x, x + n)', { variables: { n: dynType } })
     const sums = [1, 2, 3].map((n) => run(program, { n }).value)
-    expect(sums.map((list) => mutationJson(list ?? null))).to.deep.equal([
+    expect(sums.map((list) => mutationJson(list ?? null, new JsonRoom(1000)))).to.deep.equal([
       [2, 3, 4],
       [3, 4, 5],
       [4, 5, 6],

@@ -23,7 +23,14 @@ export {
   type Extension,
   kubernetesEnvironment,
 } from './kubernetes/environment.ts'
-export { mutationFunctions, mutationJson, mutationStructs, ObjectValue, PatchValue } from './kubernetes/mutation.ts'
+export {
+  JsonRoom,
+  mutationFunctions,
+  mutationJson,
+  mutationStructs,
+  ObjectValue,
+  PatchValue,
+} from './kubernetes/mutation.ts'
 export { compileExpression, type CompileFailure, type Outcome, perCallLimit, Program } from './kubernetes/program.ts'
 export * from './types/cel-type.ts'
 export * from './types/declared-type.ts'

@@ -2,6 +2,7 @@
 // the object as the policy sees it.
 import {
   itemsOf,
+  JsonRoom,
   mutationJson,
   ObjectValue,
   PatchValue,
@@ -24,34 +25,50 @@ import type { PolicyRun } from './policy-run.ts'
 /** In cost units: of one mutation. */
 const mutationBudget = 10_000_000
 
+/** Bytes of JSON that one mutation may make, and all of a request: several objects, of which one may be stored. */
+const maxJsonBytes = 4 * 1024 * 1024
+export const maxJsonBytesOfRequest = 16 * 1024 * 1024
+
+interface MutationOf {
+  readonly shown: Shown
+  readonly catalog: Catalog
+  /** What mutations of the request may still make. */
+  readonly room: JsonRoom
+}
+
 /** Takes the mutated object into the object of the request, in place. Resolves with whether that changed. */
 type Take = (object: KubeObject) => Promise<boolean>
 
-/** Evaluates a mutation. Throws an Error with the words of kube-apiserver where it fails. */
-export function applyMutation({ type, expression }: Mutation, run: PolicyRun, shown: Shown, catalog: Catalog): Take {
+/** Evaluates a mutation. Rejects with an Error with the words of kube-apiserver where it fails. */
+export async function applyMutation(
+  { type, expression }: Mutation,
+  run: PolicyRun,
+  { shown, catalog, room: ofRequest }: MutationOf,
+): Promise<Take> {
+  const room = new JsonRoom(maxJsonBytes, ofRequest)
   const { compiled } = expression
   if (!(compiled instanceof Program)) throw new Error(compiled.message)
-  const [result] = run.run([expression], mutationBudget).results
+  const [result] = (await run.run([expression], mutationBudget)).results
   if (result?.error !== undefined) throw new Error(result.error)
   const value = result?.value ?? null
   const before = shown.object as unknown as JsonObject
   if (type === 'JSONPatch') {
-    const patched = patchedBy(operationsIn(value), before)
+    const patched = patchedBy(operationsIn(value, room), before)
     return (object) => takeMutated(shown, patched as unknown as KubeObject, object, { isStrict: true })
   }
-  const mutated = mergedWith(configurationIn(value), before, typeOf(shown, catalog))
+  const mutated = mergedWith(configurationIn(value, room), before, typeOf(shown, catalog))
   return (object) => takeMutated(shown, mutated as unknown as KubeObject, object)
 }
 
-function configurationIn(value: Value): JsonObject {
+function configurationIn(value: Value, room: JsonRoom): JsonObject {
   if (!(value instanceof ObjectValue)) throw new Error('unsupported return type from ApplyConfiguration expression')
   requireTypeNames(value)
-  return value.toJson()
+  return value.toJson(room)
 }
 
 /** Throws where the names of nested types are not those of the fields that hold them. */
 function requireTypeNames(value: ObjectValue): void {
-  const errors = value.typeErrors()
+  const errors = value.typeErrors(new JsonRoom(maxJsonBytes))
   if (errors.length > 0) throw new Error(`type mismatch: ${errors.join('\n')}`)
 }
 
@@ -73,19 +90,22 @@ function mergedWith(config: JsonObject, object: JsonObject, type: FieldType): Js
   }
 }
 
-function operationsIn(value: Value): JsonObject[] {
+function operationsIn(value: Value, room: JsonRoom): JsonObject[] {
   if (!(value instanceof CelList)) throw new Error('type mismatch: JSONPatchType.expression should evaluate to array')
-  return itemsOf(value).map(operationOf)
+  // Each operation takes as much at least.
+  room.take(value.size)
+  return itemsOf(value).map((item) => operationOf(item, room))
 }
 
-function operationOf(item: Value): JsonObject {
+function operationOf(item: Value, room: JsonRoom): JsonObject {
   if (!(item instanceof PatchValue))
     throw new Error('type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch')
+  room.take(item.op.length + item.path.length + item.from.length)
   const operation: JsonObject = { op: item.op, path: item.path }
   if (item.from !== '') operation['from'] = item.from
   if (item.value === undefined) return operation
   if (item.value instanceof ObjectValue) requireTypeNames(item.value)
-  putField(operation, 'value', mutationJson(item.value))
+  putField(operation, 'value', mutationJson(item.value, room))
   return operation
 }
 

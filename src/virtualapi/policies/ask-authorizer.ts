@@ -1,6 +1,7 @@
 // Answers the questions of expressions to the authorizer. Expressions need answers at once, while the authorizer may have to
 // load something: an expression that asks a new question is stopped, and runs again once the answer is there.
 import type { AuthorizationAnswer, AuthorizationQuestion, CelAuthorizer } from '../../apimachinery/cel/index.ts'
+import { KeyedMutex } from '../../async/index.ts'
 import type { AdmissionRequest } from '../admission/admission.ts'
 import type { Attributes, Authorizer } from '../authz/index.ts'
 
@@ -22,44 +23,31 @@ class Unanswered extends Error {
 /** The number of questions of one evaluation; its cost budget ends earlier. */
 const maxQuestions = 100
 
-/** Evaluates with an authorizer: at once where nothing is asked. */
-export function withAuthorizer<T>(
-  decides: Decides,
-  request: AdmissionRequest,
-  evaluate: (authorizer: CelAuthorizer) => T,
-): T | Promise<T> {
-  const answers = new Map<string, AuthorizationAnswer>()
-  const attempt = (): T => evaluate(celAuthorizer(request.context.user, answers))
-  try {
-    return attempt()
-  } catch (error) {
-    if (!(error instanceof Unanswered)) throw error
-    return askAndRepeat(decides, request, { answers, attempt, first: error })
-  }
-}
+/** Of each logical cluster, one evaluation is under way at a time: those that give way to others keep their values meanwhile. */
+const evaluating = new KeyedMutex()
 
-interface Asking<T> {
-  readonly answers: Map<string, AuthorizationAnswer>
-  readonly attempt: () => T
-  readonly first: Unanswered
-}
-
-async function askAndRepeat<T>(
+/** Evaluates with an authorizer. */
+export async function withAuthorizer<T>(
   decides: Decides,
   { context, signal }: AdmissionRequest,
-  { answers, attempt, first }: Asking<T>,
+  evaluate: (authorizer: CelAuthorizer) => T | Promise<T>,
 ): Promise<T> {
-  let open = first
-  while (answers.size < maxQuestions) {
-    const { user, question } = open
-    const decision = await decides.authorize(user, attributesOf(question), context.cluster, context.work, signal)
-    answers.set(keyOf(user, question), decision)
-    try {
-      return attempt()
-    } catch (error) {
-      if (!(error instanceof Unanswered)) throw error
-      open = error
+  const answers = new Map<string, AuthorizationAnswer>()
+  const release = await evaluating.take(context.cluster.id, signal)
+  try {
+    while (answers.size <= maxQuestions) {
+      try {
+        return await evaluate(celAuthorizer(context.user, answers))
+      } catch (error) {
+        if (!(error instanceof Unanswered)) throw error
+        const { user, question } = error
+        const decision = await decides.authorize(user, attributesOf(question), context.cluster, context.work, signal)
+        answers.set(keyOf(user, question), decision)
+        await context.turn?.()
+      }
     }
+  } finally {
+    release()
   }
   throw new Error('an admission policy asked the authorizer too often')
 }

@@ -29,10 +29,10 @@ export interface Verdict {
 
 const nothing: Verdict = { denials: [], annotations: [], annotationErrors: [] }
 
-export function evaluatePolicy(policy: CompiledPolicy, values: PolicyValues): Verdict {
+export async function evaluatePolicy(policy: CompiledPolicy, values: PolicyValues): Promise<Verdict> {
   const run = new PolicyRun(policy, values)
   try {
-    return run.conditionsHold() ? verdict(policy, run) : nothing
+    return (await run.conditionsHold()) ? await verdict(policy, run) : nothing
   } catch (error) {
     if (!(error instanceof EvaluationFailure)) throw error
     return policy.failsOpen ? nothing : { ...nothing, denials: [invalid(error.message, 0)] }
@@ -41,10 +41,10 @@ export function evaluatePolicy(policy: CompiledPolicy, values: PolicyValues): Ve
 
 const invalid = (message: string, index: number): Denial => ({ message, reason: 'Invalid', index })
 
-function verdict(policy: CompiledPolicy, run: PolicyRun): Verdict {
+async function verdict(policy: CompiledPolicy, run: PolicyRun): Promise<Verdict> {
   const { validations, messages, annotations, failsOpen } = policy
-  const { results, left } = run.run(validations, validationBudget)
-  const texts = computedMessages(run, messages, left)
+  const { results, left } = await run.run(validations, validationBudget)
+  const texts = await computedMessages(run, messages, left)
   const denials: Denial[] = []
   for (const [index, result] of results.entries()) {
     if (result?.error !== undefined || texts.failure !== undefined) {
@@ -52,7 +52,7 @@ function verdict(policy: CompiledPolicy, run: PolicyRun): Verdict {
       if (!failsOpen) denials.push(invalid(message, index))
     } else if (result?.value !== true) denials.push(denial(policy, index, texts.results[index]))
   }
-  const written = run.run(annotations, validationBudget).results
+  const { results: written } = await run.run(annotations, validationBudget)
   const errors = written.flatMap((result) => result?.error ?? [])
   return {
     denials,
@@ -75,13 +75,13 @@ function denial({ spec }: CompiledPolicy, index: number, computed: Result | unde
   return { message: isUsable ? text : standard, reason, index }
 }
 
-function computedMessages(
+async function computedMessages(
   run: PolicyRun,
   messages: CompiledPolicy['messages'],
   budget: number,
-): { results: Results['results']; failure?: string } {
+): Promise<{ results: Results['results']; failure?: string }> {
   try {
-    return run.run(messages, budget)
+    return await run.run(messages, budget)
   } catch (error) {
     if (error instanceof EvaluationFailure) return { results: [], failure: error.message }
     throw error

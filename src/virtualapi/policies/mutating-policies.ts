@@ -2,15 +2,17 @@
 // object, the plugins run again, and with them the policies that asked for it (reinvocationPolicy IfNeeded).
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject, KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { AdmissionRequest, MutatingAdmission, MutatingRounds } from '../admission/admission.ts'
 import type { ReviewedForm } from '../admission/reviewed-form.ts'
 import { type Shown, shownForMutation } from '../admission/shown.ts'
-import { applyMutation } from './apply-mutation.ts'
+import { JsonRoom } from '../../apimachinery/cel/index.ts'
+import { applyMutation, maxJsonBytesOfRequest } from './apply-mutation.ts'
 import { withAuthorizer } from './ask-authorizer.ts'
 import { collectParams, paramDefinition } from './collect-params.ts'
 import type { CompiledMutatingPolicy } from './compile-mutating-policy.ts'
 import { isExemptFromPolicies } from './exempt-resources.ts'
+import { chargedTo } from './expression-costs.ts'
 import { RequestMatch } from './match-request.ts'
 import { type BoundPolicy, mutatingIndex } from './policy-index.ts'
 import { requestVariables, withAuthorizerVariables } from './policy-input.ts'
@@ -30,9 +32,6 @@ export function mutatingPolicies(parts: PolicyParts): MutatingAdmission {
     },
   }
 }
-
-/** In cost units: what all policies may cost for one request. One mutation may cost a quarter of it. */
-const requestBudget = 40_000_000
 
 /** One policy with one of its bindings and one set of parameters. */
 interface Invocation {
@@ -59,7 +58,7 @@ class PolicyRounds implements MutatingRounds {
   /** Policies that ran and want to run again if the object changes after them. */
   #invoked = new Set<string>()
   readonly #toReinvoke = new Set<string>()
-  #left = requestBudget
+  readonly #room = new JsonRoom(maxJsonBytesOfRequest)
 
   constructor(parts: PolicyParts, policies: readonly BoundPolicy<CompiledMutatingPolicy>[]) {
     this.#parts = parts
@@ -136,10 +135,12 @@ class PolicyRounds implements MutatingRounds {
       try {
         const shown = await shownForMutation(invocation.form, review.request, review.object, review.old)
         const patch = await this.#evaluate(invocation, shown, review, (run) =>
-          applyMutation(mutation, run, shown, this.#parts.catalog),
+          applyMutation(mutation, run, { shown, catalog: this.#parts.catalog, room: this.#room }),
         )
         changed = (await patch(review.object)) || changed
         mutated = true
+        // Showing an object takes as long as the object is large.
+        await review.request.context.turn?.()
       } catch (error) {
         fail(error)
       }
@@ -159,19 +160,14 @@ class PolicyRounds implements MutatingRounds {
     { policy, params }: Invocation,
     shown: Shown,
     { request, namespace }: Review,
-    evaluate: (run: PolicyRun) => T,
+    evaluate: (run: PolicyRun) => Promise<T>,
   ): Promise<T> {
     const variables = requestVariables(shown, namespace)
     return withAuthorizer(this.#parts.authorizer, request, (authorizer) => {
       const shared = withAuthorizerVariables(variables, shown, authorizer)
-      return evaluate(new PolicyRun(policy, { shared, params, charge: this.#charge }))
+      const { context } = request
+      return evaluate(new PolicyRun(policy, { shared, params, spent: chargedTo(context), turn: context.turn }))
     })
-  }
-
-  /** Throws 413 once all policies together cost too much. */
-  readonly #charge = (cost: number): void => {
-    this.#left -= cost
-    if (this.#left < 0) throw requestEntityTooLarge('the admission policies take too long for one request')
   }
 }
 

@@ -1,8 +1,9 @@
 // Runs the expressions of one admission policy for one object and one set of parameters, within kube-apiserver's budgets.
-import { CelError, CelMap, dynamicValue, Program, type Value } from '../../apimachinery/cel/index.ts'
+import { type Activation, CelError, CelMap, dynamicValue, Program, type Value } from '../../apimachinery/cel/index.ts'
 import type { JsonObject } from '../../apimachinery/meta/index.ts'
 import { aggregateText } from '../../apimachinery/field/index.ts'
 import type { Expression, PolicyBase } from './compile-base.ts'
+import type { Spent } from './expression-costs.ts'
 
 /** In cost units: of the match conditions. */
 const conditionBudget = 2_500_000
@@ -11,8 +12,9 @@ const conditionBudget = 2_500_000
 export interface PolicyValues {
   readonly shared: ReadonlyMap<string, Value>
   readonly params: JsonObject | undefined
-  /** Told what each expression cost, in cost units. Throws where the request has had enough. */
-  readonly charge: (cost: number) => void
+  readonly spent: Spent
+  /** Awaited between expressions, so that others are served; undefined: no need to wait. */
+  readonly turn?: (() => Promise<void> | undefined) | undefined
 }
 
 /** The whole policy cannot be evaluated. */
@@ -35,20 +37,22 @@ export interface Results {
 export class PolicyRun {
   readonly #policy: PolicyBase
   readonly #shared: ReadonlyMap<string, Value>
-  readonly #charge: PolicyValues['charge']
+  readonly #spent: Spent
+  readonly #turn: PolicyValues['turn']
 
-  constructor(policy: PolicyBase, { shared, params, charge }: PolicyValues) {
+  constructor(policy: PolicyBase, { shared, params, spent, turn }: PolicyValues) {
     this.#policy = policy
-    this.#charge = charge
+    this.#spent = spent
+    this.#turn = turn
     this.#shared = new Map([...shared, ['params', params === undefined ? null : dynamicValue(params)]])
   }
 
-  /** Whether all match conditions are true. Throws EvaluationFailure where one fails and the policy fails closed. */
-  conditionsHold(): boolean {
+  /** Whether all match conditions are true. Rejects with EvaluationFailure where one fails and the policy fails closed. */
+  async conditionsHold(): Promise<boolean> {
     const { conditions, failsOpen } = this.#policy
     if (conditions.length === 0) return true
     // As upstream, conditions do not see the namespace.
-    const { results } = this.run(conditions, conditionBudget, new Map([['namespaceObject', null]]))
+    const { results } = await this.run(conditions, conditionBudget, new Map([['namespaceObject', null]]))
     if (results.some((result) => result?.value === false)) return false
     const errors = results.flatMap((result) => result?.error ?? [])
     if (errors.length === 0) return true
@@ -56,46 +60,60 @@ export class PolicyRun {
     throw new EvaluationFailure(aggregateText(errors))
   }
 
-  /** Runs expressions that share a budget and the values of variables. Throws EvaluationFailure once they cost too much. */
-  run(
+  /** Runs expressions that share a budget and the values of variables. Rejects with EvaluationFailure once they cost too much. */
+  async run(
     expressions: readonly (Expression | undefined)[],
     budget: number,
     instead: ReadonlyMap<string, Value> = new Map(),
-  ): Results {
+  ): Promise<Results> {
     const base = new Map([...this.#shared, ...instead])
-    const variables = new LazyVariables(this.#policy.variables, (values) => new Map([...base, ['variables', values]]))
+    const spent = this.#spent
+    const variables = new LazyVariables(this.#policy.variables, {
+      activation: (values) => new Map([...base, ['variables', values]]),
+      spent,
+    })
     const activation = new Map([...base, ['variables', variables]])
     let left = budget
-    const results = expressions.map((expression): Result | undefined => {
-      if (expression === undefined) return undefined
-      const { text, compiled } = expression
-      if (!(compiled instanceof Program)) return { error: `compilation error: ${compiled.message}` }
-      const { value, error, cost } = compiled.run(activation)
-      const all = cost + variables.takeCost()
-      this.#charge(all)
-      left -= all
+    const results: (Result | undefined)[] = []
+    for (const expression of expressions) {
+      const outcome = expression && outcomeOf(expression, activation, spent)
+      left -= (outcome?.cost ?? 0) + variables.takeCost()
       if (left < 0) throw new EvaluationFailure(outOfBudget)
-      if (error !== undefined) return { error: `expression '${text}' resulted in error: ${error}` }
-      return value === undefined ? {} : { value }
-    })
+      results.push(outcome?.result)
+      const turn = expression && this.#turn?.()
+      if (turn !== undefined) await turn
+    }
     return { results, left }
   }
+}
+
+function outcomeOf(
+  { text, compiled }: Expression,
+  activation: Activation,
+  spent: Spent,
+): { result: Result; cost: number } {
+  if (!(compiled instanceof Program)) return { result: { error: `compilation error: ${compiled.message}` }, cost: 0 }
+  const { value, error, cost } = compiled.run(activation, { spent })
+  if (error !== undefined) return { result: { error: `expression '${text}' resulted in error: ${error}` }, cost }
+  return { result: value === undefined ? {} : { value }, cost }
 }
 
 /** `variables`: each is computed where an expression first reads it. */
 class LazyVariables extends CelMap {
   readonly #expressions: ReadonlyMap<string, Expression>
-  readonly #activation: ReadonlyMap<string, Value>
+  readonly #activation: Activation
+  readonly #spent: Spent
   readonly #values = new Map<string, Value>()
   #cost = 0
 
   constructor(
     expressions: ReadonlyMap<string, Expression>,
-    activation: (variables: LazyVariables) => ReadonlyMap<string, Value>,
+    { activation, spent }: { activation: (variables: LazyVariables) => Activation; spent: Spent },
   ) {
     super()
     this.#expressions = expressions
     this.#activation = activation(this)
+    this.#spent = spent
   }
 
   override get size(): number {
@@ -127,7 +145,7 @@ class LazyVariables extends CelMap {
   #compute(name: string, { compiled }: Expression): Value {
     if (!(compiled instanceof Program))
       return new CelError(`composited variable "${name}" fails to compile: ${compiled.message}`)
-    const { value, error, cost } = compiled.run(this.#activation)
+    const { value, error, cost } = compiled.run(this.#activation, { spent: this.#spent })
     this.#cost += cost
     return value ?? new CelError(`composited variable "${name}" fails to evaluate: ${error ?? ''}`)
   }

@@ -1,7 +1,6 @@
 // ValidatingAdmissionPolicy as an admission plugin: runs the policies whose bindings match a request.
 import type { JsonObject } from '../../apimachinery/meta/index.ts'
 import type { Value } from '../../apimachinery/cel/index.ts'
-import { requestEntityTooLarge } from '../../apimachinery/status/index.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission/admission.ts'
 import type { FormParts, ReviewedForm } from '../admission/reviewed-form.ts'
 import type { Shown } from '../admission/shown.ts'
@@ -12,6 +11,7 @@ import { collectParams, paramDefinition } from './collect-params.ts'
 import type { CompiledPolicy } from './compile-policy.ts'
 import { type Denial, evaluatePolicy, type Verdict } from './evaluate-policy.ts'
 import { isExemptFromPolicies } from './exempt-resources.ts'
+import { chargedTo } from './expression-costs.ts'
 import { RequestMatch, type ReviewedObjects } from './match-request.ts'
 import { type Binding, type BoundPolicy, validatingIndex } from './policy-index.ts'
 import { requestVariables, withAuthorizerVariables } from './policy-input.ts'
@@ -36,9 +36,6 @@ export function validatingPolicies(parts: PolicyParts): AdmissionPlugin {
   }
 }
 
-/** In cost units: what all policies may cost for one request. One alone may cost a quarter of it. */
-const requestBudget = 40_000_000
-
 interface Refusal extends Denial {
   readonly policy: string
   readonly binding: string | undefined
@@ -55,7 +52,6 @@ class Review {
   readonly #objects: ReviewedObjects
   readonly #match: RequestMatch
   readonly #seen = new Map<ReviewedForm, Promise<Seen>>()
-  #left = requestBudget
 
   constructor(parts: PolicyParts, request: AdmissionRequest, objects: ReviewedObjects) {
     this.#parts = parts
@@ -106,11 +102,13 @@ class Review {
 
   async #evaluate(policy: CompiledPolicy, form: ReviewedForm, params: JsonObject | undefined): Promise<Verdict> {
     const { shown, variables } = await this.#see(form)
+    const { context } = this.#request
     return withAuthorizer(this.#parts.authorizer, this.#request, (authorizer) =>
       evaluatePolicy(policy, {
         shared: withAuthorizerVariables(variables, shown, authorizer),
         params,
-        charge: this.#charge,
+        spent: chargedTo(context),
+        turn: context.turn,
       }),
     )
   }
@@ -132,12 +130,6 @@ class Review {
       old: old && (await form.show(old)),
     }
     return { shown, variables: requestVariables(shown, this.#match.namespace) }
-  }
-
-  /** Throws 413 once all policies together cost too much. */
-  readonly #charge = (cost: number): void => {
-    this.#left -= cost
-    if (this.#left < 0) throw requestEntityTooLarge('the admission policies take too long for one request')
   }
 
   #refusals({ denials, annotationErrors }: Verdict, policy: string, binding: Binding): Refusal[] {

@@ -11,6 +11,7 @@ import {
   type ExpressionFailure,
 } from '../kinds/admission-expressions/index.ts'
 import { withAuthorizer } from '../policies/ask-authorizer.ts'
+import { chargedTo, type Spent } from '../policies/expression-costs.ts'
 import { requestVariables, withAuthorizerVariables } from '../policies/policy-input.ts'
 import type { MatchCondition, Webhook } from './webhook-configurations.ts'
 
@@ -31,9 +32,11 @@ export async function conditionsHold(
 ): Promise<boolean> {
   // As upstream, conditions do not see the namespace.
   const variables = requestVariables(shown, undefined)
+  const { context } = shown.request
   const outcome = await withAuthorizer(authorizer, shown.request, (asked) =>
-    evaluate(webhook.matchConditions, withAuthorizerVariables(variables, shown, asked)),
+    evaluate(webhook.matchConditions, withAuthorizerVariables(variables, shown, asked), chargedTo(context)),
   )
+  await context.turn?.()
   if (typeof outcome === 'boolean') return outcome
   if (webhook.failsOpen) return false
   const { definition, name } = shown.request
@@ -41,7 +44,7 @@ export async function conditionsHold(
 }
 
 /** A condition that is false decides; else the errors are what is wrong. */
-function evaluate(conditions: readonly MatchCondition[], variables: Variables): boolean | string[] {
+function evaluate(conditions: readonly MatchCondition[], variables: Variables, spent: Spent): boolean | string[] {
   const errors: string[] = []
   let budget = costBudget
   for (const condition of conditions) {
@@ -50,7 +53,7 @@ function evaluate(conditions: readonly MatchCondition[], variables: Variables): 
       errors.push(`compilation error: ${program.message}`)
       continue
     }
-    const { value, error, cost } = program.run(variables, { costLimit: budget })
+    const { value, error, cost } = program.run(variables, { costLimit: budget, spent })
     budget = Math.max(0, budget - cost)
     if (value === false) return false
     if (error !== undefined) errors.push(`expression '${condition.expression}' resulted in error: ${error}`)

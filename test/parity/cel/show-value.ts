@@ -11,6 +11,7 @@ import {
   CelTimestamp,
   CelTypeValue,
   CelUint,
+  JsonRoom,
   mutationJson,
   ObjectValue,
   PatchValue,
@@ -40,7 +41,8 @@ export function showValue(value: Value): string {
     const entries = value.keys().map((key) => `${showValue(key)}:${showValue(value.find(key) ?? null)}`)
     return `{${entries.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))).join(',')}}`
   }
-  if (value instanceof ObjectValue) return `${value.typeName}${JSON.stringify(mutationJson(value))}`
+  if (value instanceof ObjectValue)
+    return `${value.typeName}${JSON.stringify(mutationJson(value, new JsonRoom(1_000_000)))}`
   if (value instanceof PatchValue) {
     const texts = [value.op, value.path, value.from].map((text) => JSON.stringify(text)).join(' ')
     return `JSONPatch(${texts}${value.value === undefined ? '' : ` ${showValue(value.value)}`})`

@@ -2,7 +2,7 @@
 import type { CallCost } from '../evaluate/plan.ts'
 import { sizeOf } from '../library/standard.ts'
 import { CelList, CelMap, CelObject, CelOptional, type Value } from '../values/value.ts'
-import { lookAt } from '../values/work.ts'
+import { lookAt, lookAtText, stepsOfEntry } from '../values/work.ts'
 
 const traversal = 0.1
 const regexLength = 0.25
@@ -30,16 +30,19 @@ const matching = (text: number, pattern: number): number =>
 
 // All that a value holds, as a tree. Text counts in bytes here.
 function traverse(value: Value): number {
-  if (typeof value === 'string') return Math.trunc(Buffer.byteLength(value) * traversal)
+  if (typeof value === 'string') {
+    lookAtText(value.length)
+    return Math.trunc(Buffer.byteLength(value) * traversal)
+  }
   if (value instanceof Uint8Array) return Math.trunc(value.length * traversal)
   let total = 0
   if (value instanceof CelList) {
-    lookAt(value.size)
+    lookAt(value.size * (1 + value.depth))
     for (let i = 0; i < value.size; i++) total += traverse(value.at(i))
     return total
   }
   if (!(value instanceof CelMap)) return 1
-  lookAt(value.size)
+  lookAt(value.size * stepsOfEntry)
   for (const key of value.keys()) total += traverse(key) + traverse(value.find(key) ?? null)
   return total
 }

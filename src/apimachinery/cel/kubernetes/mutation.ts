@@ -43,43 +43,93 @@ export class ObjectValue extends CelObject {
     return this.fields.size === 0
   }
 
-  /** The value as JSON. Throws an Error where a value in it has no JSON form. */
-  toJson(): JsonObject {
+  /** The value as JSON. Throws an Error where a value in it has no JSON form, or there is no room. */
+  toJson(room: JsonRoom): JsonObject {
     const out: JsonObject = {}
-    for (const [name, value] of this.fields) putField(out, name, mutationJson(value))
+    room.take(emptyBytes)
+    for (const [name, value] of this.fields) {
+      room.take(name.length + entryBytes)
+      putField(out, name, mutationJson(value, room))
+    }
     return out
   }
 
-  /** What is wrong with the type names, which must repeat the path of fields down from this value. */
-  typeErrors(path = this.typeName): string[] {
-    const errors =
-      this.typeName === path
-        ? []
-        : [
-            `unexpected type name ${JSON.stringify(this.typeName)}, expected ${JSON.stringify(path)}, ` +
-              'which matches field name path from root Object type',
-          ]
-    for (const [name, value] of this.fields) errors.push(...typeErrorsIn(value, `${path}.${name}`))
+  /**
+   * What is wrong with the type names, which must repeat the path of fields down from this value. Throws an Error where there is
+   * no room for as many values.
+   */
+  typeErrors(room: JsonRoom): readonly string[] {
+    const errors: string[] = []
+    addTypeErrors(this, this.typeName, { errors, room })
     return errors
   }
 }
 
-function typeErrorsIn(value: Value, path: string): string[] {
-  if (value instanceof ObjectValue) return value.typeErrors(path)
-  if (value instanceof CelList) return itemsOf(value).flatMap((item) => typeErrorsIn(item, path))
-  if (!(value instanceof CelMap)) return []
-  return value.keys().flatMap((key) => typeErrorsIn(value.find(key) ?? null, path))
+/** The answer must not be much larger than the request. */
+const maxTypeErrors = 100
+
+interface TypeErrors {
+  readonly errors: string[]
+  readonly room: JsonRoom
 }
 
-/** A value of a mutation as JSON. Throws an Error where it has no JSON form. */
-export function mutationJson(value: Value): JsonValue {
-  if (value instanceof ObjectValue) return value.toJson()
-  if (value instanceof CelList) return itemsOf(value).map(mutationJson)
+function addTypeErrors(value: Value, path: string, found: TypeErrors): void {
+  const { errors, room } = found
+  if (errors.length >= maxTypeErrors) return
+  room.take(1)
+  if (value instanceof ObjectValue) {
+    if (value.typeName !== path)
+      errors.push(
+        `unexpected type name ${JSON.stringify(value.typeName)}, expected ${JSON.stringify(path)}, ` +
+          'which matches field name path from root Object type',
+      )
+    for (const [name, field] of value.fields) addTypeErrors(field, `${path}.${name}`, found)
+  } else if (value instanceof CelList) {
+    room.take(value.size)
+    for (const item of itemsOf(value)) addTypeErrors(item, path, found)
+  } else if (value instanceof CelMap)
+    for (const key of value.keys()) addTypeErrors(value.find(key) ?? null, path, found)
+}
+
+/** Bytes of JSON that mutations may make. A value counts at each place where it is: in JSON, it is there as often. */
+export class JsonRoom {
+  #bytes: number
+  readonly #within: JsonRoom | undefined
+
+  /** `within`: a room that this one is a part of. */
+  constructor(bytes: number, within?: JsonRoom) {
+    this.#bytes = bytes
+    this.#within = within
+  }
+
+  /** Throws an Error where there is no room. */
+  take(bytes: number): void {
+    this.#within?.take(bytes)
+    this.#bytes -= bytes
+    if (this.#bytes < 0) throw new Error('the values of mutations are too large')
+  }
+}
+
+/** A list or a map takes more memory than its brackets say; the quotes, the colon and the comma of an entry. */
+const [emptyBytes, entryBytes] = [16, 4]
+
+const isContainer = (value: Value): boolean => value instanceof CelList || value instanceof CelMap
+
+/** A value of a mutation as JSON. Throws an Error where it has no JSON form, or there is no room. */
+export function mutationJson(value: Value, room: JsonRoom): JsonValue {
+  if (value instanceof ObjectValue) return value.toJson(room)
+  room.take(typeof value === 'string' ? value.length + 2 : isContainer(value) ? emptyBytes : 1)
+  if (value instanceof CelList) {
+    // Before it is copied.
+    room.take(value.size)
+    return itemsOf(value).map((item) => mutationJson(item, room))
+  }
   if (value instanceof CelMap) {
     const out: JsonObject = {}
     for (const key of value.keys()) {
       if (typeof key !== 'string') throw new Error('a key of a map in a mutation is no string')
-      putField(out, key, mutationJson(value.find(key) ?? null))
+      room.take(key.length + entryBytes)
+      putField(out, key, mutationJson(value.find(key) ?? null, room))
     }
     return out
   }

@@ -21,7 +21,7 @@ import { SourceErrors } from '../syntax/source.ts'
 import type { CelType } from '../types/cel-type.ts'
 import { type DeclaredType, typeAtPath } from '../types/declared-type.ts'
 import { CelError, type Value } from '../values/value.ts'
-import { beginWork, TooMuchWork } from '../values/work.ts'
+import { countWork, TooMuchWork } from '../values/work.ts'
 import type { Environment } from './environment.ts'
 
 /** The most that one run may cost, as kube-apiserver has it. */
@@ -45,6 +45,17 @@ export interface Outcome {
   readonly cancelled: boolean
   /** In cost units. */
   readonly cost: number
+}
+
+/** Longer errors are cut: they become parts of answers. */
+const maxErrorLength = 10_000
+
+export interface RunOptions extends EvaluationLimits {
+  /**
+   * Told at the end of the run, however it ends, what it cost in cost units, and how many steps beside these it took to look at
+   * values that hold one another. A run within another one is counted with that one.
+   */
+  readonly spent?: (cost: number, steps: number) => void
 }
 
 /** A compiled expression. It never changes: any number of callers may share it. */
@@ -72,14 +83,20 @@ export class Program {
   }
 
   /** Runs the program. The cost limit is that of one call of kube-apiserver by default. */
-  run(variables: Activation, { costLimit = perCallLimit, ...limits }: EvaluationLimits = {}): Outcome {
-    beginWork()
+  run(variables: Activation, { costLimit = perCallLimit, spent, ...limits }: RunOptions = {}): Outcome {
     const evaluation = new Evaluation(variables, { costLimit, ...limits })
+    return countWork(
+      () => this.#outcome(evaluation),
+      (steps) => spent?.(evaluation.cost, steps),
+    )
+  }
+
+  #outcome(evaluation: Evaluation): Outcome {
     try {
       const value = this.#evaluate(evaluation)
       const { cost } = evaluation
       return value instanceof CelError
-        ? { error: value.message, cancelled: false, cost }
+        ? { error: value.message.slice(0, maxErrorLength), cancelled: false, cost }
         : { value, cancelled: false, cost }
     } catch (error) {
       const { cost } = evaluation

@@ -16,7 +16,9 @@ import {
   typeNameOf,
   type Value,
 } from '../values/value.ts'
-import { lookAt, maxTextLength, textTooLong } from '../values/work.ts'
+import { itemsOf } from '../values/collections.ts'
+import { printParts } from '../values/print.ts'
+import { lookAtPrinted, maxTextLength, textTooLong } from '../values/work.ts'
 
 const defaultPrecision = 6
 
@@ -108,6 +110,7 @@ function mismatch(letter: string, typeName: string, node?: Expression): FormatEr
 export function formatText(format: string, args: CelList): Value {
   let out = ''
   const append = (part: string): void => {
+    lookAtPrinted(part.length)
     out += part
     if (out.length > maxTextLength) throw new FormatError(textTooLong.message)
   }
@@ -227,11 +230,11 @@ const isClassOf = (value: Value): boolean =>
   value instanceof CelTypeValue
 
 function formatList(list: CelList): string {
-  lookAt(list.size)
-  return `[${Array.from({ length: list.size }, (_, i) => formatElement(list.at(i))).join(', ')}]`
+  return printParts('[', itemsOf(list).map(formatElement), ']')
 }
 
 function formatElement(value: Value): string {
+  lookAtPrinted(typeof value === 'string' || value instanceof Uint8Array ? value.length : 0)
   if (typeof value === 'string') return goQuote(value)
   if (value instanceof Uint8Array) return `b${goQuote(formatAsText(value))}`
   if (value instanceof CelDouble) {
@@ -251,7 +254,6 @@ function formatElement(value: Value): string {
 }
 
 function formatMap(map: CelMap): string {
-  lookAt(map.size)
   const pairs = map.keys().map((key): [string, string] => {
     const isKey = typeof key === 'string' || typeof key === 'boolean' || isInt(key) || key instanceof CelUint
     if (!isKey)
@@ -259,7 +261,11 @@ function formatMap(map: CelMap): string {
     return [formatElement(key), formatElement(map.find(key) ?? null)]
   })
   pairs.sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
-  return `{${pairs.map(([key, value]) => `${key}:${value}`).join(', ')}}`
+  return printParts(
+    '{',
+    pairs.map(([key, value]) => `${key}:${value}`),
+    '}',
+  )
 }
 
 /** What is wrong with a constant format string and its list of arguments, and at which node. */

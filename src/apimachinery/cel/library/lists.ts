@@ -87,7 +87,7 @@ const extreme = (name: string, replacedAt: number): Implementation =>
 function search(last: boolean): Implementation {
   return (list, item = null) => {
     if (!(list instanceof CelList)) return noSuchOverload
-    lookAt(list.size)
+    lookAt(list.size * (1 + list.depth))
     for (let n = 0; n < list.size; n++) {
       const i = last ? list.size - 1 - n : n
       if (equal(list.at(i), item) === true) return i

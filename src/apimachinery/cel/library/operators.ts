@@ -50,6 +50,7 @@ import {
   noSuchOverload,
   type Value,
 } from '../values/value.ts'
+import { lookAt, maxTextLength, textTooLong } from '../values/work.ts'
 
 type Binary = (a: Value, b: Value) => Value
 
@@ -63,13 +64,30 @@ function without(operator: string, value: Value): CelError {
   return named ? new CelError(`no such overload: ${operator}`) : noSuchOverload
 }
 
+/** Bytes and UTF-16 units of new texts in one step: what a run makes is in memory at once. */
+const madeInOneStep = 8
+
+function addTexts(a: string, b: string): Value {
+  const length = a.length + b.length
+  if (length > maxTextLength) return textTooLong
+  lookAt(Math.ceil(length / madeInOneStep))
+  return a + b
+}
+
+function addBytes(a: Uint8Array, b: Uint8Array): Value {
+  const length = a.length + b.length
+  if (length > maxTextLength) return textTooLong
+  lookAt(Math.ceil(length / madeInOneStep))
+  return Buffer.concat([a, b])
+}
+
 const add: Binary = (a, b) => {
   if (isInt(a)) return isInt(b) ? addInts(a, b) : noSuchOverload
-  if (typeof a === 'string') return typeof b === 'string' ? a + b : noSuchOverload
+  if (typeof a === 'string') return typeof b === 'string' ? addTexts(a, b) : noSuchOverload
   if (a instanceof CelList) return b instanceof CelList ? concatenate(a, b) : noSuchOverload
   if (a instanceof CelDouble) return b instanceof CelDouble ? new CelDouble(a.value + b.value) : noSuchOverload
   if (a instanceof CelUint) return b instanceof CelUint ? addUints(a, b) : noSuchOverload
-  if (a instanceof Uint8Array) return b instanceof Uint8Array ? Buffer.concat([a, b]) : noSuchOverload
+  if (a instanceof Uint8Array) return b instanceof Uint8Array ? addBytes(a, b) : noSuchOverload
   if (a instanceof CelTimestamp) return b instanceof CelDuration ? addToTimestamp(a, b) : noSuchOverload
   if (!(a instanceof CelDuration)) return without('_+_', a)
   if (b instanceof CelTimestamp) return addToTimestamp(b, a)

@@ -33,6 +33,7 @@ import {
   typeNameOf,
   type Value,
 } from '../values/value.ts'
+import { lookAtText } from '../values/work.ts'
 import { operators } from './operators.ts'
 import { matchesPattern } from './patterns.ts'
 
@@ -41,9 +42,21 @@ const paramB = typeParam('B')
 
 /** The number that size() gives; undefined for values without one. */
 export function sizeOf(value: Value): number | undefined {
-  if (typeof value === 'string') return codePointCount(value)
+  if (typeof value === 'string') return sizeOfText(value)
   if (value instanceof CelList || value instanceof CelMap) return value.size
   return value instanceof Uint8Array ? value.length : undefined
+}
+
+/** The long text that was counted last: loops ask for the size of the same one again and again. */
+let counted = { text: '', size: 0 }
+const longText = 1024
+
+function sizeOfText(text: string): number {
+  if (text.length < longText) return codePointCount(text)
+  if (counted.text === text) return counted.size
+  lookAtText(text.length)
+  counted = { text, size: codePointCount(text) }
+  return counted.size
 }
 
 const size: FunctionDeclaration = {

@@ -5,15 +5,16 @@ import { type CelType, dynType, intType, listOf, stringType } from '../types/cel
 import { ArrayList } from '../values/collections.ts'
 import { printValue } from '../values/print.ts'
 import { CelError, type CelInt, CelList, isInt, noSuchOverload, type Value } from '../values/value.ts'
-import { maxTextLength, textTooLong } from '../values/work.ts'
+import { lookAt, maxTextLength, textTooLong } from '../values/work.ts'
 import { formatText } from './format-string.ts'
 
 const outOfRange = (index: CelInt): CelError => new CelError(`index out of range: ${String(index)}`)
 
 function charAt(text: string, index: CelInt): Value {
-  const points = Array.from(text)
-  if (index < 0 || index > points.length) return outOfRange(index)
-  return points[Number(index)] ?? ''
+  if (index < 0) return outOfRange(index)
+  const unit = unitIndex(text, Number(index))
+  if (unit !== undefined) return String.fromCodePoint(text.codePointAt(unit) ?? 0)
+  return Number(index) === codePointCount(text) ? '' : outOfRange(index)
 }
 
 function indexOf(text: string, part: string, offset: CelInt = 0): Value {
@@ -66,9 +67,7 @@ function replacedLength(text: string, from: string, to: string): number {
   const places = from === '' ? text.length + 1 : Math.floor(text.length / from.length)
   const longest = text.length + places * Math.max(to.length - from.length, 0)
   if (longest <= maxTextLength || from === '') return longest
-  let found = 0
-  for (let at = text.indexOf(from); at >= 0; at = text.indexOf(from, at + from.length)) found += 1
-  return text.length + found * (to.length - from.length)
+  return text.length + countOf(text, from) * (to.length - from.length)
 }
 
 function surround(text: string, to: string, limit: number): string {
@@ -80,8 +79,15 @@ function surround(text: string, to: string, limit: number): string {
   return count < limit ? out + to : out
 }
 
+function countOf(text: string, part: string): number {
+  let found = 0
+  for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + part.length)) found += 1
+  return found
+}
+
 function splitText(text: string, separator: string, limit = unlimited): string[] {
   if (limit === 0) return []
+  lookAt(separator === '' ? text.length : countOf(text, separator))
   const parts = separator === '' ? Array.from(text) : text.split(separator)
   if (limit < 0 || parts.length <= limit) return parts
   return [...parts.slice(0, limit - 1), parts.slice(limit - 1).join(separator)]

@@ -12,7 +12,7 @@ import {
   isInt,
   type Value,
 } from './value.ts'
-import { lookAt } from './work.ts'
+import { lookAt, lookAtText } from './work.ts'
 
 export class ArrayList extends CelList {
   readonly items: readonly Value[]
@@ -44,6 +44,7 @@ export class GrowingList extends CelList {
   }
 
   override append(other: CelList): this {
+    lookAt(other.size)
     for (let i = 0; i < other.size; i++) this.#items.push(other.at(i))
     return this
   }
@@ -57,23 +58,23 @@ class ConcatenatedList extends CelList {
   readonly #first: CelList
   readonly #second: CelList
   readonly size: number
+  override readonly depth: number
 
   constructor(first: CelList, second: CelList) {
     super()
     this.#first = first
     this.#second = second
     this.size = first.size + second.size
+    this.depth = 1 + Math.max(first.depth, second.depth)
     if (first.equalTo !== undefined) this.equalTo = (other) => equalTypedLists(this, other)
   }
 
   override at(index: number): Value {
     return index < this.#first.size ? this.#first.at(index) : this.#second.at(index - this.#first.size)
   }
-
-  depth = 0
 }
 
-const maxConcatenations = 64
+const maxConcatenations = 16
 
 /** One list after the other, in constant time while the chain is short. */
 export function concatenate(first: CelList, second: CelList): CelList {
@@ -81,28 +82,29 @@ export function concatenate(first: CelList, second: CelList): CelList {
   if (first.size === 0) return second
   if (second.size === 0) return first
   const both = new ConcatenatedList(first, second)
-  both.depth = 1 + Math.max(depthOf(first), depthOf(second))
   return both.depth < maxConcatenations ? both : new ArrayList(itemsOf(both))
 }
 
-const depthOf = (list: CelList): number => (list instanceof ConcatenatedList ? list.depth : 0)
-
-/** The elements of a list as an array that nobody may change. */
+/** The elements of a list as an array that nobody may change. Counts what it copies. */
 export function itemsOf(list: CelList): readonly Value[] {
   if (list instanceof ArrayList) return list.items
+  lookAt(list.size * (1 + list.depth))
   return Array.from({ length: list.size }, (_, i) => list.at(i))
 }
 
 /** Whether a list has an element. */
 export function contains(list: CelList, value: Value): boolean {
-  lookAt(list.size)
+  lookAt(list.size * (1 + list.depth))
   for (let i = 0; i < list.size; i++) if (equal(list.at(i), value) === true) return true
   return false
 }
 
 // Keys of different types are different keys, but 1, 1u and 1.0 find each other.
 function keyText(key: Value): string | undefined {
-  if (typeof key === 'string') return `s${key}`
+  if (typeof key === 'string') {
+    lookAtText(key.length)
+    return `s${key}`
+  }
   if (isInt(key)) return `i${String(key)}`
   if (key instanceof CelUint) return `u${String(key.value)}`
   if (key instanceof CelDouble) return `d${String(key.value)}`

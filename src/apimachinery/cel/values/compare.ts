@@ -15,7 +15,7 @@ import {
   noSuchOverload,
   type Value,
 } from './value.ts'
-import { lookAt } from './work.ts'
+import { lookAt, lookAtText, stepsOfEntry } from './work.ts'
 
 const notOrdered = new CelError('NaN values cannot be ordered')
 
@@ -75,6 +75,7 @@ function compareDouble(a: number, b: CelNumber): number {
 // Order of UTF-8 bytes is order of code points, which UTF-16 units only give up to the surrogates.
 function compareStrings(a: string, b: string): number {
   if (a === b) return 0
+  lookAt(1)
   const end = Math.min(a.length, b.length)
   for (let i = 0; i < end; i++) {
     const [left, right] = [a.charCodeAt(i), b.charCodeAt(i)]
@@ -88,6 +89,7 @@ const isSurrogate = (unit: number): boolean => (unit & 0xf800) === 0xd800
 
 /** Whether two values are the same. An error where a typed list or map does not know how to tell. */
 export function equal(a: Value, b: Value): boolean | CelError {
+  if (typeof a === 'string') return equalTexts(a, b)
   if (a === b) return true
   if (a === null || b === null) return false
   return equalBeside(a, b)
@@ -95,10 +97,10 @@ export function equal(a: Value, b: Value): boolean | CelError {
 
 /** Equality where null is a value like any other, as the elements of typed lists are compared. */
 export function equalBeside(a: Value, b: Value): boolean | CelError {
+  if (typeof a === 'string') return equalTexts(a, b)
   if (a === b) return true
   if (a instanceof CelError) return a
   switch (typeof a) {
-    case 'string':
     case 'boolean':
       return false
     case 'number':
@@ -108,15 +110,28 @@ export function equalBeside(a: Value, b: Value): boolean | CelError {
   }
   if (a === null) return false
   if (a instanceof CelUint || a instanceof CelDouble) return isNumeric(b) && compareNumbers(a, b) === 0
-  if (a instanceof CelList || a instanceof CelMap) lookAt(a.size)
+  if (a instanceof CelList) lookAt(a.size)
+  else if (a instanceof CelMap) lookAt(a.size * stepsOfEntry)
   if (a instanceof CelList) return a.equalTo === undefined ? equalLists(a, b) : a.equalTo(b)
   if (a instanceof CelMap) return a.equalTo === undefined ? equalMaps(a, b) : a.equalTo(b)
   if (a instanceof CelObject) return a.equalTo(b)
   if (a instanceof CelOptional) return equalOptionals(a, b)
   if (a instanceof CelTypeValue) return b instanceof CelTypeValue && a.name === b.name
-  if (a instanceof Uint8Array) return b instanceof Uint8Array && Buffer.compare(a, b) === 0
+  if (a instanceof Uint8Array) return b instanceof Uint8Array && equalBytes(a, b)
   if (a instanceof CelDuration) return b instanceof CelDuration && a.nanos === b.nanos
   return b instanceof CelTimestamp && a.seconds === b.seconds && a.nanos === b.nanos
+}
+
+function equalTexts(a: string, b: Value): boolean {
+  if (typeof b !== 'string' || a.length !== b.length) return false
+  lookAtText(a.length)
+  return a === b
+}
+
+function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.length !== b.length) return false
+  lookAtText(a.length)
+  return Buffer.compare(a, b) === 0
 }
 
 const isNumeric = (value: Value): value is CelNumber =>
@@ -124,6 +139,7 @@ const isNumeric = (value: Value): value is CelNumber =>
 
 function equalLists(a: CelList, b: Value): boolean {
   if (!(b instanceof CelList) || a.size !== b.size) return false
+  lookAt(a.size * (a.depth + b.depth))
   for (let i = 0; i < a.size; i++) if (equal(a.at(i), b.at(i)) === false) return false
   return true
 }

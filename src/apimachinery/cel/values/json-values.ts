@@ -11,6 +11,7 @@ import { formatCheck, type SchemaNode } from '../../schema/index.ts'
 import { escapeFieldName, unescapeFieldName } from '../types/field-names.ts'
 import { withTypeAndMeta } from '../types/declared-type.ts'
 import { equal, equalBeside, equalTypedLists } from './compare.ts'
+import { itemsOf } from './collections.ts'
 import { parseDuration, parseTimestamp } from './times.ts'
 import {
   CelDouble,
@@ -23,6 +24,7 @@ import {
   noSuchOverload,
   type Value,
 } from './value.ts'
+import { lookAt, lookAtText, stepsOfEntry } from './work.ts'
 
 /** JSON without a schema, as an expression sees it: whole numbers are ints. */
 export function dynamicValue(json: JsonValue): Value {
@@ -272,12 +274,15 @@ class KeyedList extends TypedList {
   }
 
   #indexed(): Map<string, number> {
+    // A schema makes a new list where a value is read again.
+    if (this.#index === undefined) lookAtJson(this.json)
     return (this.#index ??= new Map(this.json.map((item, i) => [this.#keyOf(item) ?? '', i])))
   }
 
   override equalTo(other: Value): boolean | CelError {
     if (!(other instanceof CelList)) return noSuchOverload
     if (this.size !== other.size) return false
+    lookAt(other.size)
     for (let i = 0; i < other.size; i++) {
       const theirs = other.at(i)
       const place = this.#indexed().get(this.#keyOf(jsonOf(theirs)) ?? ' ')
@@ -289,6 +294,7 @@ class KeyedList extends TypedList {
   }
 
   override append(other: CelList): CelList {
+    lookAt(this.size + other.size)
     const merged = [...this.json]
     const places = new Map(this.#indexed())
     for (let i = 0; i < other.size; i++) {
@@ -306,6 +312,7 @@ class SetList extends TypedList {
   #known: Set<string> | undefined
 
   #keyed(): Set<string> {
+    if (this.#known === undefined) lookAtJson(this.json)
     return (this.#known ??= new Set(this.json.map((item) => JSON.stringify(item))))
   }
 
@@ -313,22 +320,35 @@ class SetList extends TypedList {
     if (!(other instanceof CelList)) return noSuchOverload
     if (this.size !== other.size) return false
     const known = this.#keyed()
-    for (let i = 0; i < other.size; i++) if (!known.has(JSON.stringify(jsonOf(other.at(i))))) return false
+    for (let i = 0; i < other.size; i++) if (!known.has(setKey(jsonOf(other.at(i))))) return false
     return true
   }
 
   override append(other: CelList): CelList {
+    lookAt(this.size + other.size)
     const merged = [...this.json]
     const known = new Set(this.#keyed())
     for (let i = 0; i < other.size; i++) {
       const json = jsonOf(other.at(i)) ?? null
-      const text = JSON.stringify(json)
+      const text = setKey(json)
       if (known.has(text)) continue
       known.add(text)
       merged.push(json)
     }
     return new SetList(merged, this.items)
   }
+}
+
+function setKey(json: JsonValue | undefined): string {
+  lookAtJson(json ?? null)
+  return JSON.stringify(json)
+}
+
+/** Counts JSON that is read or written as a whole. */
+function lookAtJson(json: JsonValue | readonly JsonValue[]): void {
+  lookAt(1)
+  if (typeof json === 'string') lookAtText(json.length)
+  else if (typeof json === 'object' && json !== null) for (const value of Object.values(json)) lookAtJson(value)
 }
 
 /** The JSON of a value; undefined for values that JSON has no form for. */
@@ -343,7 +363,8 @@ export function jsonOf(value: Value): JsonValue | undefined {
   )
     return value.json as JsonValue
   if (value instanceof CelList) {
-    const items = Array.from({ length: value.size }, (_, i) => jsonOf(value.at(i)))
+    lookAt(value.size)
+    const items = itemsOf(value).map(jsonOf)
     return items.includes(undefined) ? undefined : (items as JsonValue[])
   }
   return value instanceof CelMap ? jsonOfMap(value) : undefined
@@ -351,6 +372,7 @@ export function jsonOf(value: Value): JsonValue | undefined {
 
 function jsonOfMap(map: CelMap): JsonObject | undefined {
   const out: JsonObject = {}
+  lookAt(map.size * stepsOfEntry)
   for (const key of map.keys()) {
     const json = jsonOf(map.find(key) ?? null)
     if (typeof key !== 'string' || json === undefined) return undefined

@@ -1,4 +1,5 @@
 // Values as Go prints them in messages and conversions.
+import { itemsOf } from './collections.ts'
 import { plainNumber, printDuration, printTimestamp } from './times.ts'
 import {
   CelDouble,
@@ -13,7 +14,7 @@ import {
   CelUint,
   type Value,
 } from './value.ts'
-import { lookAt } from './work.ts'
+import { lookAtPrinted, lookAtText } from './work.ts'
 
 /** A double by Go's %g: shortest digits, an exponent below 1e-4 and from 1e6. */
 export function printDouble(value: number): string {
@@ -26,10 +27,23 @@ export function printDouble(value: number): string {
   return `${mantissa}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`
 }
 
+/** The parts of a list or a map with what surrounds them. Counts the text that this copies. */
+export function printParts(open: string, parts: readonly string[], close: string): string {
+  lookAtPrinted(parts.reduce((sum, part) => sum + part.length, 0))
+  return open + parts.join(', ') + close
+}
+
 /** A value by Go's %v, as runtime errors show it. */
 export function printValue(value: Value): string {
   if (value === null) return 'null'
-  if (value instanceof Uint8Array) return `[${Array.from(value).join(' ')}]`
+  if (typeof value === 'string') {
+    lookAtText(value.length)
+    return value
+  }
+  if (value instanceof Uint8Array) {
+    lookAtPrinted(value.length * 4)
+    return `[${Array.from(value).join(' ')}]`
+  }
   if (value instanceof CelUint) return String(value.value)
   if (value instanceof CelDouble) return printDouble(value.value)
   if (value instanceof CelTimestamp) return printTimestamp(value)
@@ -38,14 +52,18 @@ export function printValue(value: Value): string {
   if (value instanceof CelOptional)
     return value.value === undefined ? 'optional.none()' : `optional(${printValue(value.value)})`
   if (value instanceof CelError) return value.message
-  if (value instanceof CelList || value instanceof CelMap) lookAt(value.size)
-  if (value instanceof CelList)
-    return `[${Array.from({ length: value.size }, (_, i) => printValue(value.at(i))).join(', ')}]`
+  if (value instanceof CelList) return printParts('[', itemsOf(value).map(printElement), ']')
   if (value instanceof CelMap)
-    return `{${value
-      .keys()
-      .map((key) => `${printValue(key)}: ${printValue(value.find(key) ?? null)}`)
-      .join(', ')}}`
+    return printParts(
+      '{',
+      value.keys().map((key) => `${printElement(key)}: ${printElement(value.find(key) ?? null)}`),
+      '}',
+    )
   if (value instanceof CelObject) return value.typeName
   return String(value)
+}
+
+function printElement(value: Value): string {
+  lookAtPrinted(0)
+  return printValue(value)
 }

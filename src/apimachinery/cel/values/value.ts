@@ -67,6 +67,8 @@ export class CelOptional {
 
 export abstract class CelList {
   abstract readonly size: number
+  /** Through how many other lists an element is looked up. */
+  readonly depth: number = 0
   /** The element at an index within the list. */
   abstract at(index: number): Value
   /** Whether another list is the same, where the list has a rule of its own. */
