@@ -172,7 +172,10 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   }
   const plainEgress = createEgress({ observe, ...options.egress })
   const egress = tracer === undefined ? plainEgress : tracedEgress(plainEgress, tracer)
-  const memoryGuard = new MemoryGuard({ hub, exempt: root?.id, log, metrics, endCalls: () => egress.shed() })
+  const fairness = new Fairness({ memoryBytes: containerMemory(), ...limits })
+  const watchUnits = (cluster: ClusterId): number => fairness.watchesOf(cluster)
+  const endCalls = () => egress.shed()
+  const memoryGuard = new MemoryGuard({ hub, exempt: root?.id, log, metrics, endCalls, watchUnits })
   const resolveService = createServiceResolver({ hub, connectToPod })
   const turnOf = (cluster: ClusterId): Promise<void> | undefined => loopShare.turn(cluster)
   const outbound = createOutbound({ egress, resolveService, turnOf })
@@ -210,7 +213,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     catalog,
     authenticator,
     authorizer,
-    fairness: new Fairness({ memoryBytes: containerMemory(), ...limits }),
+    fairness,
     loopShare,
     passMonitor: new PassMonitor({ log, metrics }),
     memoryGuard,

@@ -66,7 +66,6 @@ function valueCountErrors(operator: LabelOperator, values: readonly string[]): S
 /** The requirement as a function of an object's labels. */
 export function compileRequirement({ key, operator, values }: LabelRequirement): (labels: Labels) => boolean {
   const [only = ''] = values
-  const set = new Set(values)
   switch (operator) {
     case '=':
     case '==':
@@ -74,10 +73,13 @@ export function compileRequirement({ key, operator, values }: LabelRequirement):
     case '!=':
       return (labels) => labels[key] !== only
     case 'in':
+    case 'notin': {
+      const set = new Set(values)
       // `typeof` excludes properties of Object.prototype such as `constructor`.
-      return (labels) => set.has(labels[key] as string) && typeof labels[key] === 'string'
-    case 'notin':
-      return (labels) => !set.has(labels[key] as string)
+      return operator === 'in'
+        ? (labels) => set.has(labels[key] as string) && typeof labels[key] === 'string'
+        : (labels) => !set.has(labels[key] as string)
+    }
     case 'exists':
       return (labels) => typeof labels[key] === 'string'
     case '!':
@@ -91,6 +93,32 @@ export function compileRequirement({ key, operator, values }: LabelRequirement):
         return value !== undefined && (operator === 'gt' ? value > bound : value < bound)
       }
     }
+  }
+}
+
+/**
+ * Whether a requirement with few values holds. Slower than a compiled one, and takes no memory: a selector may have thousands of
+ * requirements.
+ */
+export function holds(requirement: LabelRequirement, labels: Labels): boolean {
+  const { key, operator, values } = requirement
+  const value = labels[key]
+  switch (operator) {
+    case '=':
+    case '==':
+      return value === values[0]
+    case '!=':
+      return value !== values[0]
+    case 'in':
+      return typeof value === 'string' && values.includes(value)
+    case 'notin':
+      return !values.includes(value as string)
+    case 'exists':
+      return typeof value === 'string'
+    case '!':
+      return typeof value !== 'string'
+    default:
+      return compileRequirement(requirement)(labels)
   }
 }
 

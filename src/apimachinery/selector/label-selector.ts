@@ -4,6 +4,7 @@ import { goQuote } from '../text/index.ts'
 import { badRequest, type StatusCause } from '../status/index.ts'
 import {
   compileRequirement,
+  holds,
   requirementError,
   requirementText,
   type LabelRequirement,
@@ -48,14 +49,15 @@ export const nothing: LabelSelector = {
 export function selectorOf(requirements: readonly LabelRequirement[]): LabelSelector {
   if (requirements.length === 0) return everything
   const ordered = [...requirements].sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
-  const tests = ordered.map(compileRequirement)
+  const tests = ordered.map(testOf(ordered.length <= maxCompiled))
   const [first] = tests
   const matches =
-    tests.length === 1 && first !== undefined
+    tests.length === 1 && typeof first === 'function'
       ? (labels: Labels | undefined) => first(labels ?? noLabels)
       : (labels: Labels | undefined) => {
           const present = labels ?? noLabels
-          for (const test of tests) if (!test(present)) return false
+          for (const test of tests)
+            if (!(typeof test === 'function' ? test(present) : holds(test, present))) return false
           return true
         }
   return {
@@ -65,6 +67,17 @@ export function selectorOf(requirements: readonly LabelRequirement[]): LabelSele
     toString: () => ordered.map(requirementText).join(','),
   }
 }
+
+/** Requirements of a selector that are all compiled; of a larger one, only those with many values are. */
+const maxCompiled = 32
+const fewValues = 8
+
+type Test = ReturnType<typeof compileRequirement> | LabelRequirement
+
+const testOf =
+  (compilesAll: boolean) =>
+  (requirement: LabelRequirement): Test =>
+    compilesAll || requirement.values.length > fewValues ? compileRequirement(requirement) : requirement
 
 const operatorOf: Readonly<Record<string, LabelRequirement['operator']>> = {
   In: 'in',

@@ -166,3 +166,30 @@ describe('field selector', () => {
     }).to.throw('"spec.x" is not a known field selector: only "metadata.name", "metadata.namespace"')
   })
 })
+
+describe('a selector with many requirements', () => {
+  const many = Array.from({ length: 100 }, (_, i) => `!absent-${i}`).join(',')
+  for (const [requirement, labels, isMatch] of [
+    ['a=b', { a: 'b' }, true],
+    ['a=b', { a: 'c' }, false],
+    ['a!=b', {}, true],
+    ['a!=b', { a: 'b' }, false],
+    ['a in (b,c)', { a: 'c' }, true],
+    ['a in (b,c)', {}, false],
+    ['constructor in (b,c)', {}, false],
+    ['a in (b,c,d,e,f,g,h,i,j)', { a: 'j' }, true],
+    ['a in (b,c,d,e,f,g,h,i,j)', { a: 'k' }, false],
+    ['a notin (b,c)', { a: 'c' }, false],
+    ['a notin (b,c)', {}, true],
+    ['a', { a: '' }, true],
+    ['toString', {}, false],
+    ['!a', { a: '' }, false],
+    ['a>1', { a: '2' }, true],
+    ['a<1', { a: '2' }, false],
+  ] as const)
+    it(`matches as one with few: ${requirement} and ${JSON.stringify(labels)}`, () => {
+      expect(parseLabelSelector(requirement).matches(labels)).to.equal(isMatch)
+      expect(parseLabelSelector(`${many},${requirement}`).matches(labels)).to.equal(isMatch)
+      expect(parseLabelSelector(`${many},${requirement}`).matches({ ...labels, 'absent-7': '' })).to.equal(false)
+    })
+})

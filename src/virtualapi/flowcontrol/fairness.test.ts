@@ -102,6 +102,25 @@ describe('Fairness', () => {
     leave()
     fairness.enter('globex', 'request')
   })
+
+  it('counts a watch with a long selector by the memory that it takes, and equal ones of a logical cluster once', () => {
+    const fairness = new Fairness({ watches: 100, allWatches: 250 })
+    const long = (n: number): string => Array.from({ length: 6000 }, (_, i) => `k${i * 10 + n}=v`).join(',')
+    const first = fairness.enterWatch('acme', long(1))
+    const units = fairness.watchesOf('acme') - 1
+    expect(units).to.be.within(40, 98)
+    expect(() => fairness.enterWatch('acme', long(2))).to.throw('too many watches')
+    expect(fairness.watchesOf('acme')).to.equal(units + 1)
+    const equal = fairness.enterWatch('acme', long(1))
+    expect(fairness.watchesOf('acme')).to.equal(units + 2)
+    first()
+    first()
+    expect(fairness.watchesOf('acme')).to.equal(units + 1)
+    fairness.enterWatch('bob', long(1))
+    equal()
+    expect(fairness.watchesOf('acme')).to.equal(0)
+    fairness.enterWatch('acme', long(2))
+  })
 })
 
 function thrownBy(run: () => unknown): unknown {

@@ -2,6 +2,7 @@
 // cluster without requests.
 import { tooManyRequests, type StatusError } from '../../apimachinery/status/index.ts'
 import { networkOf } from '../../listening/index.ts'
+import { unitsOfSelector } from './selector-units.ts'
 
 export interface FairnessLimits {
   /** Concurrent requests of one logical cluster, without watches. Default 200. */
@@ -20,7 +21,7 @@ export interface FairnessLimits {
   readonly allRequests?: number
   /** Requests that wait for a webhook and do not count among those of all logical clusters meanwhile. Default 10,000. */
   readonly allLent?: number
-  /** Open watches of all logical clusters, each some 20 KiB of memory. Default 50,000. */
+  /** Open watches of all logical clusters, each some 20 KiB of memory; one with long selectors counts for several. Default 50,000. */
   readonly allWatches?: number
   /** Concurrent requests without credentials from one address. Default 20. */
   readonly anonymousRequests?: number
@@ -39,6 +40,16 @@ const MiB = 1024 * 1024
 /** Concurrent requests of one logical cluster, unless the limits say otherwise. */
 export const requestsOfCluster = 200
 
+interface Bound {
+  readonly kind: 'request' | 'watch' | 'anonymous'
+  /** Of the flow, and of all. */
+  readonly limit: number
+  readonly most: number
+  readonly what: string
+  /** What it counts for. Default 1. */
+  readonly units?: number
+}
+
 interface Large {
   taken: number
   readonly waiting: (() => void)[]
@@ -48,6 +59,8 @@ export class Fairness {
   private readonly limits: Required<Omit<FairnessLimits, 'memoryBytes'>>
   private readonly requests = new Map<string, number>()
   private readonly watches = new Map<string, number>()
+  /** Of open watches, by flow and text: equal selectors of a flow are charged once. */
+  private readonly selectors = new Map<string, { open: number; readonly release: () => void }>()
   private readonly anonymous = new Map<string, number>()
   private readonly large = new Map<string, Large>()
   private waitingLarge = 0
@@ -161,7 +174,34 @@ export class Fairness {
       : this.count(this.watches, flow, { kind, limit: watches, most: allWatches, what: tooManyOf('watches') })
   }
 
-  /** The open watches of a logical cluster, with other requests that have no deadline. */
+  /** The same for a watch with long selectors, which counts for several, unless an open watch of the flow has equal ones. */
+  enterWatch(flow: string, selector: string): () => void {
+    const { watches: limit, allWatches: most } = this.limits
+    const bound = { kind: 'watch', limit, most, what: tooManyOf('watches') } as const
+    const key = `${flow} ${selector}`
+    const leave = this.count(this.watches, flow, bound)
+    let shared = this.selectors.get(key)
+    try {
+      shared ??= { open: 0, release: this.count(this.watches, flow, { ...bound, units: unitsOfSelector(selector) }) }
+    } catch (error) {
+      leave()
+      throw error
+    }
+    const of = shared
+    this.selectors.set(key, of)
+    of.open++
+    let isOpen = true
+    return () => {
+      if (!isOpen) return
+      isOpen = false
+      leave()
+      if (--of.open > 0) return
+      this.selectors.delete(key)
+      of.release()
+    }
+  }
+
+  /** The open watches of a logical cluster, with other requests that have no deadline; each counts for as many as its memory. */
   watchesOf(flow: string): number {
     return this.watches.get(flow) ?? 0
   }
@@ -190,23 +230,20 @@ export class Fairness {
     return this.count(this.anonymous, networkOf(address), { kind: 'anonymous', limit, most, what })
   }
 
-  private count(
-    counts: Map<string, number>,
-    flow: string,
-    { kind, limit, most, what }: { kind: 'request' | 'watch' | 'anonymous'; limit: number; most: number; what: string },
-  ): () => void {
+  private count(counts: Map<string, number>, flow: string, { kind, limit, most, what, units = 1 }: Bound): () => void {
     const current = counts.get(flow) ?? 0
-    if (current >= limit || this.all[kind] >= most) throw tooManyRequests(`${what}, please try again later`)
-    counts.set(flow, current + 1)
-    this.all[kind]++
+    if (current + units > limit || this.all[kind] + units > most)
+      throw tooManyRequests(`${what}, please try again later`)
+    counts.set(flow, current + units)
+    this.all[kind] += units
     let released = false
     return () => {
       if (released) return
       released = true
-      const now = (counts.get(flow) ?? 1) - 1
+      const now = (counts.get(flow) ?? units) - units
       if (now === 0) counts.delete(flow)
       else counts.set(flow, now)
-      this.all[kind]--
+      this.all[kind] -= units
     }
   }
 }

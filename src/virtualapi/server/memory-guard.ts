@@ -4,6 +4,7 @@ import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import { tooManyRequests, type StatusError } from '../../apimachinery/status/index.ts'
 import type { ClusterLoad, Hub } from '../../store/hub/index.ts'
+import { watchBytes } from '../flowcontrol/selector-units.ts'
 import { containerMemory, youngGenerationLimit, type Logger, type Metrics } from '../../telemetry/index.ts'
 
 /** Shares of the memory that the process may have. */
@@ -25,8 +26,7 @@ const youngMs = 2000
 /** Time for a step to have an effect before the next one, milliseconds. */
 const stepMs = 1000
 const retryAfterSeconds = 10
-/** What an open watch and an object take besides bytes of objects. */
-const watchBytes = 20 * 1024
+/** What an object takes besides its bytes. */
 const objectBytes = 450
 /** Smaller ones are never shed: it would not help. */
 const minLoad = 4 * 1024 * 1024
@@ -39,6 +39,8 @@ export interface MemoryGuardOptions {
   readonly exempt: ClusterId | undefined
   readonly log: Logger
   readonly metrics: Metrics
+  /** For how many the open watches of a logical cluster count: long selectors take memory, too. Default: their number. */
+  readonly watchUnits?: (cluster: ClusterId) => number
   /**
    * The share of its memory that the process uses, from 0 to 1; `youngBytes` are known to be in use among young objects. Default:
    * of the heap or of the container, the larger.
@@ -71,9 +73,10 @@ export class MemoryGuard implements Disposable {
     usedShare = usedMemoryShare,
     limitBytes = containerMemory(),
     endCalls = () => undefined,
+    watchUnits = () => 0,
     ...options
   }: MemoryGuardOptions) {
-    this.#options = { ...options, usedShare, limitBytes, endCalls }
+    this.#options = { ...options, usedShare, limitBytes, endCalls, watchUnits }
     const help = 'Logical clusters that are refused lists, watches and large bodies, because memory is short'
     options.metrics.gauge({ name: 'kcp_memory_refused_clusters', help, read: () => this.#refused.size })
     this.#timer = setInterval(() => this.#look(performance.now()), lookMs).unref()
@@ -113,15 +116,17 @@ export class MemoryGuard implements Disposable {
 
   /**
    * The same before a watch is opened by a logical cluster that has `open` of them: while memory is short, those that are open
-   * stay, and who has many may not open more. Not asked, the largest would be refused while another one fills the memory.
+   * stay, and who has many may not open more. Not asked, the largest would be refused while another one fills the memory. `units`:
+   * for how many the new one counts.
    */
-  requireMemoryForWatch(cluster: ClusterId, open: number): void {
+  requireMemoryForWatch(cluster: ClusterId, open: number, units = 1): void {
     if (cluster === this.#options.exempt) return
-    if (++this.#watchesSinceLook >= lookWatches) this.#look(performance.now())
+    this.#watchesSinceLook += units
+    if (this.#watchesSinceLook >= lookWatches) this.#look(performance.now())
     this.requireMemory(cluster)
     if (this.#isCritical || (this.#isShort && open >= fewWatches))
       throw tooManyRequests('the server is short of memory for more watches, please try again later', retryAfterSeconds)
-    this.#opened = [this.#opened[0], this.#opened[1] + 1, this.#opened[2]]
+    this.#opened = [this.#opened[0], this.#opened[1] + units, this.#opened[2]]
   }
 
   [Symbol.dispose](): void {
@@ -152,11 +157,12 @@ export class MemoryGuard implements Disposable {
 
   /** Unloads what is idle, and refuses the largest that is not refused yet; close to the limit it unloads the largest. */
   #shed(share: number): void {
-    const { hub, exempt, log } = this.#options
+    const { hub, exempt, log, watchUnits } = this.#options
     const loads = [...hub.loads()].filter(({ cluster }) => cluster !== exempt)
     for (const { cluster, watches } of loads) if (watches === 0) hub.release(cluster)
+    const ofWatches = ({ cluster, watches }: ClusterLoad): number => Math.max(watches, watchUnits(cluster)) * watchBytes
     const heavy = loads
-      .map((load) => ({ ...load, total: load.bytes + load.objects * objectBytes + load.watches * watchBytes }))
+      .map((load) => ({ ...load, total: load.bytes + load.objects * objectBytes + ofWatches(load) }))
       .filter(({ total }) => total >= minLoad)
       .sort((a, b) => b.total - a.total)
     const refused = heavy.find(({ cluster }) => !this.#refused.has(cluster))

@@ -13,6 +13,7 @@ import { isPurge } from '../endpoints/purge.ts'
 import { parseRequest } from '../request/parse-request.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import type { Exchange } from '../exchange/exchange.ts'
+import { longSelector, unitsOfSelector } from '../flowcontrol/selector-units.ts'
 import { RequestAudit } from '../audit/index.ts'
 import { flowHeaders } from './flow-headers.ts'
 import { impersonated, impersonationForbidden, wantedIdentity } from './impersonate.ts'
@@ -181,13 +182,16 @@ function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerParts)
     if (memoryGuard.mustStayUnloaded(cluster.id)) exchange.cluster = undefined
   } else if (cluster !== undefined) {
     memoryGuard.requireRoom(cluster.id)
-    if (info.verb === 'watch') memoryGuard.requireMemoryForWatch(cluster.id, fairness.watchesOf(flow))
-    else if (takesMemory(exchange)) memoryGuard.requireMemory(cluster.id)
+    if (info.verb === 'watch') {
+      const selector = longSelector(info.query)
+      const units = selector === undefined ? 1 : 1 + unitsOfSelector(selector)
+      memoryGuard.requireMemoryForWatch(cluster.id, fairness.watchesOf(flow), units)
+    } else if (takesMemory(exchange)) memoryGuard.requireMemory(cluster.id)
   }
   exchange.cleanups.push(
     exchange.user === anonymous
       ? fairness.enterAnonymous(exchange.request.peerAddress?.() ?? '')
-      : fairness.enter(flow, isLongRunning(info) ? 'watch' : 'request'),
+      : enter(exchange, flow, fairness),
   )
   if (!isLongRunning(info) && exchange.user !== anonymous) exchange.lendPlace = () => fairness.lendPlace()
   if (exchange.contentLength <= largeBodyBytes) return undefined
@@ -196,6 +200,12 @@ function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerParts)
     // It may have waited for seconds.
     if (cluster !== undefined && exchange.user !== anonymous) memoryGuard.requireMemory(cluster.id)
   })
+}
+
+function enter({ info }: Exchange, flow: string, fairness: ServerParts['fairness']): () => void {
+  if (!isLongRunning(info)) return fairness.enter(flow, 'request')
+  const selector = info.verb === 'watch' ? longSelector(info.query) : undefined
+  return selector === undefined ? fairness.enter(flow, 'watch') : fairness.enterWatch(flow, selector)
 }
 
 /** True for what may take much memory, besides watches: lists and large bodies. */
