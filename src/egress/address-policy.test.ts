@@ -56,6 +56,58 @@ describe('the addresses that tenants may have called', () => {
     expect(opened.refusal('::ffff:10.96.0.1')).to.equal('an address in a range denied by --egress-deny')
     expect(opened.refusal('127.0.0.1')).to.equal('a loopback address')
   })
+  for (const { title, address, allow = [], deny = [], why } of [
+    { title: 'a denied range of 6to4', address: '2002:808:808::1', deny: ['2002::/16'], why: 'denied' },
+    { title: 'a denied range of NAT64', address: '64:ff9b::808:808', deny: ['64:ff9b::/96'], why: 'denied' },
+    { title: 'a denied part of it', address: '64:ff9b::8.8.8.8', deny: ['64:ff9b::808:800/120'], why: 'denied' },
+    { title: 'a denied range of mapped addresses', address: '::ffff:8.8.8.8', deny: ['::ffff:0:0/96'], why: 'denied' },
+    { title: 'the same without its form', address: '8.8.8.8', deny: ['::ffff:8.8.8.0/120'], why: 'denied' },
+    { title: 'a denied range of ISATAP', address: '2600::5efe:8.8.8.8', deny: ['2600::/16'], why: 'denied' },
+    {
+      title: 'what is allowed and denied',
+      address: '2002:808:808::1',
+      allow: ['2002::/16'],
+      deny: ['2002::/16'],
+      why: 'denied',
+    },
+    {
+      title: 'a denied address in an allowed form',
+      address: '2002:808:808::1',
+      allow: ['2002::/16'],
+      deny: ['8.8.8.8'],
+      why: 'denied',
+    },
+    { title: 'a private address in an allowed form', address: '2002:a00:1::1', allow: ['2002::/16'], why: 'private' },
+    {
+      title: 'the metadata in an allowed NAT64',
+      address: '64:ff9b::a9fe:a9fe',
+      allow: ['64:ff9b::/96'],
+      why: 'metadata',
+    },
+    ...['64:ff9b:1::a00:1', '64:ff9b:1:a00:0:100::', '64:ff9b:1:a:0:1::', '64:ff9b:1::a:0:100:0'].map((one) => ({
+      ...{ title: 'a private address in an allowed NAT64 for local use', address: one },
+      ...{ allow: ['64:ff9b:1::/48'], why: 'private' },
+    })),
+    {
+      title: 'a private address in an allowed Teredo',
+      address: '2001:0:808:808::f5ff:fffe',
+      allow: ['2001::/32'],
+      why: 'private',
+    },
+    { title: 'an allowed private address in 6to4', address: '2002:a00:1::1', allow: ['10.0.0.0/8'] },
+    {
+      title: 'a public address in an allowed NAT64 for local use',
+      address: '64:ff9b:1::808:808',
+      allow: ['64:ff9b:1::/48'],
+    },
+    { title: 'the same in a shorter prefix', address: '64:ff9b:1:808:8:800::', allow: ['64:ff9b:1::/48'] },
+    { title: 'a public address in an allowed Teredo', address: '2001:0:808:808::f7f7:f7f7', allow: ['2001::/32'] },
+  ] as { title: string; address: string; allow?: string[]; deny?: string[]; why?: string }[])
+    it(`${why === undefined ? 'include' : 'do not include'} ${title}: ${address}`, () => {
+      const refusal = createAddressPolicy({ allow, deny }).refusal(address)
+      if (why === undefined) expect(refusal).to.equal(undefined)
+      else expect(refusal).to.contain(why)
+    })
   it('are told by CIDRs only', () => {
     for (const text of ['10.0.0.0/33', 'example.com', '10.0.0.0/8/8', '::/129', ''])
       expect(() => createAddressPolicy({ allow: [text] }), text).to.throw(TypeError)

@@ -2,7 +2,7 @@
 // metadata service is denied unless the operator of the installation allows it.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { embeddedIpv4 } from './embedded-ipv4.ts'
+import { embeddedIpv4, mappedIpv4 } from './embedded-ipv4.ts'
 
 export interface AddressPolicyOptions {
   /** CIDRs that may be called although they are denied by default. */
@@ -23,7 +23,7 @@ const denied: readonly (readonly [why: string, cidrs: readonly string[]])[] = [
   ['a link-local address', ['169.254.0.0/16', 'fe80::/10']],
   ['a multicast address', ['224.0.0.0/4', 'ff00::/8']],
   ['a private address', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7', 'fec0::/10']],
-  // Translators and tunnels whose embedded IPv4 address cannot be told from the IPv6 one.
+  // Translators and tunnels: where they are allowed, the embedded IPv4 address is judged all the same.
   ['a translated address', ['64:ff9b:1::/48', '2001::/32']],
   ['a reserved address', ['192.0.0.0/24', '198.18.0.0/15', '240.0.0.0/4', '100::/64', '2001:db8::/32']],
 ]
@@ -44,12 +44,9 @@ export function createAddressPolicy({ allow = [], deny = [] }: AddressPolicyOpti
   return {
     refusal(address) {
       if (!isIPv4(address) && !isIPv6(address)) return 'not an IP address'
-      const [inner] = embeddedIpv4(address)
-      // `::` and `::1` have the form of embedded addresses and are listed themselves.
-      if (inner === undefined || /^(::1?|[0:]*:[01])$/.test(address)) return judge(address)
-      return embeddedIpv4(address)
-        .map(judge)
-        .find((why) => why !== undefined)
+      // Both count: a range of 6to4 or NAT64 may be denied as such. `::` and `::1` only have the form of embedded addresses.
+      const inner = /^(::1?|[0:]*:[01])$/.test(address) ? [] : embeddedIpv4(address)
+      return [address, ...inner].map(judge).find((why) => why !== undefined)
     },
   }
 }
@@ -62,13 +59,20 @@ export function isCidr(text: string): boolean {
   return length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= bits)
 }
 
+/** How many bits of an IPv4-mapped address come before the IPv4 address. */
+const mappedBits = 96
+
 function blockList(cidrs: readonly string[]): BlockList {
   const list = new BlockList()
   for (const cidr of cidrs) {
     if (!isCidr(cidr)) throw new TypeError(`"${cidr}" is not a CIDR such as 10.0.0.0/8`)
     const [address = '', length] = cidr.split('/')
     const family = familyOf(address)
-    list.addSubnet(address, length === undefined ? (family === 'ipv4' ? 32 : 128) : Number(length), family)
+    const bits = length === undefined ? (family === 'ipv4' ? 32 : 128) : Number(length)
+    list.addSubnet(address, bits, family)
+    // An IPv4-mapped range means the IPv4 addresses themselves.
+    const mapped = bits >= mappedBits ? mappedIpv4(address) : undefined
+    if (mapped !== undefined) list.addSubnet(mapped, bits - mappedBits, 'ipv4')
   }
   return list
 }

@@ -2,8 +2,9 @@
 import { isIPv6 } from 'node:net'
 
 /**
- * The IPv4 addresses that an IPv6 address stands for: IPv4-mapped, IPv4-compatible and IPv4-translated (RFC 4291, 7915), NAT64
- * (RFC 6052), 6to4 (RFC 3056), ISATAP (RFC 5214). Empty for any other address.
+ * The IPv4 addresses that an IPv6 address may stand for: IPv4-mapped, IPv4-compatible and IPv4-translated (RFC 4291, 7915), NAT64
+ * (RFC 6052; with prefixes of all lengths in the range for local use, RFC 8215), 6to4 (RFC 3056), ISATAP (RFC 5214), Teredo (RFC 4380).
+ * Empty for any other address.
  */
 export function embeddedIpv4(address: string): string[] {
   const words = wordsOf(address)
@@ -17,7 +18,35 @@ export function embeddedIpv4(address: string): string[] {
   const isIsatap = (w4 & 0xfdff) === 0 && w5 === 0x5efe
   if (isMapped || isTranslated || isNat64 || isIsatap) found.push(dotted(w6, w7))
   if (w0 === 0x2002) found.push(dotted(w1, w2))
+  if (w0 === 0x64 && w1 === 0xff9b && w2 === 1) found.push(...localNat64(words))
+  // The address of the client has all bits inverted.
+  if (w0 === 0x2001 && w1 === 0) found.push(dotted(w6 ^ 0xffff, w7 ^ 0xffff))
   return found
+}
+
+/** The IPv4 address in an IPv4-mapped one; undefined if it is none. */
+export function mappedIpv4(address: string): string | undefined {
+  const words = wordsOf(address)
+  const isMapped = words?.slice(0, 5).every((word) => word === 0) === true && words[5] === 0xffff
+  return isMapped ? dotted(words[6] ?? 0, words[7] ?? 0) : undefined
+}
+
+/** By the length of the prefix in bits: which bytes are the IPv4 address, and how many bytes after it are zero (RFC 6052, 2.2). */
+const nat64Forms: readonly { readonly bytes: readonly number[]; readonly zeroFrom: number }[] = [
+  { bytes: [6, 7, 9, 10], zeroFrom: 11 },
+  { bytes: [7, 9, 10, 11], zeroFrom: 12 },
+  { bytes: [9, 10, 11, 12], zeroFrom: 13 },
+  { bytes: [12, 13, 14, 15], zeroFrom: 16 },
+]
+
+/** In all forms that the address fits. No translator delivers to 0.0.0.0/8, so what reads like that has another form. */
+function localNat64(words: readonly number[]): string[] {
+  const all = words.flatMap((word) => [word >> 8, word & 0xff])
+  return nat64Forms
+    .filter(({ zeroFrom }) => all.slice(zeroFrom).every((byte) => byte === 0))
+    .map(({ bytes }) => bytes.map((index) => all[index] ?? 0))
+    .filter(([first]) => first !== 0)
+    .map((bytes) => bytes.join('.'))
 }
 
 function dotted(high: number, low: number): string {

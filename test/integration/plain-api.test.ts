@@ -44,9 +44,9 @@ describe('a logical cluster without members', () => {
   })
   after(() => stack.disposeAsync())
 
-  const createRequest = async (name: string, usages: string[]): Promise<string> => {
+  const createRequest = async (name: string, usages: string[], more: object = {}): Promise<string> => {
     const { request, key } = await newRequest()
-    const spec = { request: base64(request), signerName: 'kubernetes.io/kube-apiserver-client', usages }
+    const spec = { request: base64(request), signerName: 'kubernetes.io/kube-apiserver-client', usages, ...more }
     const body = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest', metadata: { name }, spec }
     const created = await acme.http.request('POST', acme.base + requests, { body })
     expect(created.status, created.text).to.equal(201)
@@ -80,6 +80,27 @@ describe('a logical cluster without members', () => {
     })
     for (const base of [bob.base, '/clusters/root', '/clusters/*'])
       expect((await robot.request('GET', `${base}/api/v1/namespaces`)).status, base).to.equal(401)
+  })
+
+  it('signs certificates that live at most a year, as kube-controller-manager does, whatever a request asks for', async () => {
+    const year = 365 * 24 * 3600
+    for (const [asked, seconds] of [
+      [600, 600],
+      [3600, 3600],
+      [year, year],
+      [year + 1, year],
+      [2 ** 31 - 1, year],
+    ] as const) {
+      const name = `lives-${asked}`
+      await createRequest(name, ['client auth'], { expirationSeconds: asked })
+      const text = await waitFor(async () => (at(await statusOf(name), 'certificate') as string) || undefined, {
+        what: 'a certificate',
+        deadlineMs: 20_000,
+      })
+      const { notAfter } = new x509.X509Certificate(Buffer.from(text, 'base64').toString())
+      const left = (notAfter.getTime() - Date.now()) / 1000
+      expect(left, name).to.be.within(seconds - 300, seconds + 5)
+    }
   })
 
   it('says why it does not sign a request for other usages', async () => {

@@ -10,8 +10,10 @@ import { visitChanged } from '../visits/visit-changed.ts'
 import { usageError } from './usage-error.ts'
 
 const signer = 'kubernetes.io/kube-apiserver-client'
-/** kube-controller-manager's --cluster-signing-duration. */
-const defaultSeconds = 365 * 24 * 60 * 60
+/** kube-controller-manager's --cluster-signing-duration: how long a certificate lives at most, and by default. */
+const maxSeconds = 365 * 24 * 60 * 60
+/** As kube-controller-manager's. */
+const minSeconds = 10 * 60
 
 interface Condition {
   readonly type: string
@@ -57,11 +59,11 @@ async function sign(
   const options = { subresource: 'status', signal } as const
   await client.update(certificateSigningRequests, { ...request, status }, options).catch(tolerate('NotFound'))
 
-  function signed({ request: encoded, expirationSeconds: seconds = defaultSeconds }: typeof spec): Promise<string> {
+  function signed({ request: encoded, expirationSeconds = maxSeconds }: typeof spec): Promise<string> {
     return signClientRequest({
       request: Buffer.from(encoded, 'base64').toString('latin1'),
       clusterId: cluster,
-      seconds,
+      seconds: Math.min(Math.max(expirationSeconds, minSeconds), maxSeconds),
     })
   }
 }
