@@ -30,11 +30,12 @@ export function isLocalAnnotation(annotation: string): boolean {
 }
 
 /**
- * True for an annotation that is copied into a member that allows these prefixes besides the default ones. Names without a prefix
- * are private to users: Kubernetes requires one of automated components.
+ * True for an annotation that is copied into a member that allows these prefixes besides the default ones, never for one of ours. Names
+ * without a prefix are private to users: Kubernetes requires one of automated components.
  */
 export function isAnnotationForMembers(name: string, prefixes: readonly string[] = []): boolean {
   if (!name.includes('/')) return true
+  if (name.startsWith(ownAnnotationPrefix) || name.startsWith(memberStatusAnnotationPrefix)) return false
   return [...defaultAnnotationPrefixes, ...prefixes].some((prefix) => name.startsWith(prefix))
 }
 

@@ -129,6 +129,11 @@ export const templateChangesAnnotation = 'kcp.dev/changes'
 export const namespaceAnnotation = 'kcp.dev/namespace'
 /** On pod templates and pods: the beginning of the names of annotations that their volumes read, and no controller of a member. */
 export const keptAnnotationPrefix = 'kcp.dev/annotation-'
+/**
+ * On templates of claims and Jobs, and so on the claims and Jobs that a member makes of them: the tenant's annotations that are not for
+ * members, as JSON. Upstream they are annotations again.
+ */
+export const withheldAnnotation = 'kcp.dev/withheld'
 /** Upstream nobody writes them: there they would say that an object of a tenant is a copy. */
 const downstreamAnnotations: ReadonlySet<string> = new Set([
   locatorAnnotation,
@@ -137,6 +142,7 @@ const downstreamAnnotations: ReadonlySet<string> = new Set([
   sourceAnnotation,
   templateChangesAnnotation,
   namespaceAnnotation,
+  withheldAnnotation,
 ])
 /** The field manager of everything a syncer applies, and `managed-by` of the EndpointSlices it creates. */
 export const syncerFieldManager = 'kcp-syncer'
@@ -325,7 +331,10 @@ export function tryLocator(object: KubeObject): Locator | undefined {
 }
 
 /** The JSON object in an annotation; empty if the annotation is absent or invalid. */
-export function parseAnnotation(object: KubeObject, annotation: string): Record<string, unknown> {
+export function parseAnnotation(
+  object: { readonly metadata: { readonly annotations?: Readonly<Record<string, string>> } },
+  annotation: string,
+): Record<string, unknown> {
   const text = object.metadata.annotations?.[annotation]
   if (text === undefined) return {}
   try {

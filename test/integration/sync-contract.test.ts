@@ -35,6 +35,7 @@ const rows: Readonly<Record<string, { readonly field: Field; readonly name?: str
   sourceAnnotation: { field: 'annotations' },
   templateChangesAnnotation: { field: 'annotations' },
   namespaceAnnotation: { field: 'annotations' },
+  withheldAnnotation: { field: 'annotations' },
   keptAnnotationPrefix: { field: 'annotations', name: `${contract.keptAnnotationPrefix}x` },
   managedLabel: { field: 'labels' },
   servingLabel: { field: 'labels' },

@@ -1,6 +1,12 @@
 // Copies for a member of objects that belong to workloads: claims, budgets, autoscalers, Ingresses, network policies.
 import { isDeepStrictEqual } from 'node:util'
-import { cloneJson, isJsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
+import {
+  cloneJson,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  type KubeObject,
+} from '../../apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import {
@@ -12,6 +18,7 @@ import {
   systemNamespace,
 } from '../../crds/index.ts'
 import { copyMetadata, type OwnerCluster } from './down.ts'
+import { withholdOfClaim } from './embedded.ts'
 
 /** The API server gives each namespace this label with its name. */
 const namespaceNameLabel = 'kubernetes.io/metadata.name'
@@ -27,8 +34,8 @@ export function specDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster):
 /** A claim without the name of a volume: upstream it names the volume that the member has bound, or one of anybody. */
 export function claimDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster): KubeObject {
   const copy = specDown(object, owner)
-  const { volumeName: _, ...spec } = copy['spec'] as Record<string, unknown>
-  return { ...copy, spec }
+  withholdOfClaim(copy['spec'] as JsonObject)
+  return copy
 }
 
 /** A label of an upstream namespace as its namespace in a member carries it. */

@@ -103,6 +103,98 @@ describe('pod templates on the way down', () => {
       expect(spec.volumes?.[0]?.projected?.sources?.[0]?.serviceAccountToken?.audience).to.equal(context.audience)
     }
   })
+  it('have no token for the member, whatever the name of a volume is and whoever mounts it', () => {
+    for (const name of [apiAccessVolume, `${apiAccessVolume}-2`, 'kube-api-access-abcde', 'x'])
+      for (const automount of [undefined, true, false])
+        for (const mounts of [[], [{ name, mountPath: accountDirectory }], [{ name, mountPath: '/elsewhere' }]])
+          for (const audience of [undefined, 'https://kubernetes.default.svc', context.audience]) {
+            const what = JSON.stringify({ name, automount, mounts, audience })
+            const source = { serviceAccountToken: { path: 'token', ...(audience && { audience }) } }
+            const template: PodTemplate = {
+              spec: {
+                ...(automount !== undefined && { automountServiceAccountToken: automount }),
+                initContainers: [{ name: 'i', image: 'i', volumeMounts: mounts }],
+                containers: [{ name: 'c', image: 'i', volumeMounts: mounts }],
+                volumes: [
+                  { name, projected: { sources: [source, source] } },
+                  { name: 'y', emptyDir: {} },
+                ],
+              },
+            }
+            const down = podTemplateDown(template, context)
+            const volumes = down.spec.volumes ?? []
+            const tokens = volumes.flatMap(({ projected }) =>
+              (projected?.sources ?? []).flatMap((one) => (one.serviceAccountToken ? [one.serviceAccountToken] : [])),
+            )
+            expect(tokens.length, what).to.be.greaterThan(1)
+            for (const one of tokens) expect(one.audience, what).to.equal(context.audience)
+            expect(new Set(volumes.map((one) => one.name)).size, what).to.equal(volumes.length)
+            expect(podTemplateUp(down), what).to.deep.equal(template)
+          }
+  })
+  it('have no credentials of sources that are not known, such as certificates of a signer of the member', () => {
+    const sources = [
+      { podCertificate: { signerName: 'kubernetes.io/kube-apiserver-client-pod', keyType: 'ED25519' } },
+      { somethingNew: { path: 'x' } },
+      { configMap: { name: 'settings' } },
+    ]
+    const template: PodTemplate = {
+      spec: { containers: containers(), volumes: [{ name: 'v', projected: { sources } }] },
+    }
+    const down = podTemplateDown(template, context)
+    expect(down.spec.volumes?.[0]?.projected?.sources).to.deep.equal([{}, {}, { configMap: { name: 'settings' } }])
+    expect(podTemplateUp(down)).to.deep.equal(template)
+  })
+  it('have claims that name no volume of the member, and no annotations that its controllers act on', () => {
+    const claim = {
+      metadata: {
+        labels: { app: 'web' },
+        annotations: {
+          'pv.kubernetes.io/bind-completed': 'yes',
+          'pv.kubernetes.io/bound-by-controller': 'yes',
+          team: 'blue',
+        },
+        finalizers: ['a.example/b'],
+      },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        volumeName: 'disk-of-an-admin',
+        dataSourceRef: { kind: 'PersistentVolumeClaim', name: 'x', namespace: 'kube-system' },
+      },
+    }
+    const template: PodTemplate = {
+      spec: {
+        containers: containers(),
+        volumes: [
+          { name: 'v', emptyDir: {} },
+          { name: 'data', ephemeral: { volumeClaimTemplate: claim } },
+        ],
+      },
+    }
+    const down = podTemplateDown(template, context)
+    expect(down.spec.volumes?.[1]?.['ephemeral']).to.deep.equal({
+      volumeClaimTemplate: {
+        metadata: { labels: { app: 'web' }, annotations: { team: 'blue' } },
+        spec: { accessModes: ['ReadWriteOnce'] },
+      },
+    })
+    expect(podTemplateUp(down)).to.deep.equal(template)
+    // The member's admission may put a volume before those of the tenant.
+    const added = {
+      ...down,
+      spec: { ...down.spec, volumes: [{ name: 'of-the-member' }, ...(down.spec.volumes ?? [])] },
+    }
+    expect(podTemplateUp(added).spec.volumes?.find(({ name }) => name === 'data')).to.deep.equal(
+      template.spec.volumes?.[1],
+    )
+  })
+  it('have no finalizers and owners, which the member would give to pods', () => {
+    const metadata = { name: 'x', finalizers: ['a.example/b'], ownerReferences: [], labels: { app: 'a' } }
+    const template = { metadata, spec: { containers: containers() } }
+    const down = podTemplateDown(template, context)
+    expect(down.metadata).to.have.all.keys('name', 'labels', 'annotations')
+    expect(podTemplateUp(down)).to.deep.equal(template)
+  })
   it('trust the CA of their own API server where they mount it', () => {
     const volumes = [
       { name: 'a', configMap: { name: 'kube-root-ca.crt' } },
@@ -215,6 +307,28 @@ const volume = fc.oneof(
     }),
   }),
 )
+const claimVolume = fc.record({
+  name: fc.constantFrom('v6', apiAccessVolume),
+  ephemeral: fc.record({
+    volumeClaimTemplate: fc.record(
+      {
+        metadata: fc.record(
+          {
+            annotations: fc.dictionary(fc.constantFrom('pv.kubernetes.io/x', 'team', 'checksum/x'), fc.constant('v')),
+            labels: fc.constant({ app: 'a' }),
+            finalizers: fc.constant(['x/y']),
+          },
+          { requiredKeys: [] },
+        ),
+        spec: fc.record(
+          { accessModes: fc.constant(['ReadWriteOnce']), volumeName: fc.constant('disk') },
+          { requiredKeys: ['accessModes'] },
+        ),
+      },
+      { requiredKeys: ['spec'] },
+    ),
+  }),
+})
 const rootCaVolume = fc.oneof(
   fc.record({
     name: fc.constant('v5'),
@@ -248,7 +362,15 @@ const containersOf = (names: string[]) =>
 const stringMap = fc.dictionary(fc.constantFrom('app', 'tier', 'x/y', 'checksum/config'), fc.constantFrom('', 'v'))
 const templates = fc.record(
   {
-    metadata: fc.record({ labels: stringMap, annotations: stringMap }, { requiredKeys: [] }),
+    metadata: fc.record(
+      {
+        labels: stringMap,
+        annotations: stringMap,
+        finalizers: fc.constant(['x/y']),
+        creationTimestamp: fc.constant(null),
+      },
+      { requiredKeys: [] },
+    ),
     spec: fc.record(
       {
         automountServiceAccountToken: fc.boolean(),
@@ -261,7 +383,7 @@ const templates = fc.record(
           { searches: fc.constant(['corp.example']), options: fc.constantFrom([], [{ name: 'ndots', value: '2' }]) },
           { requiredKeys: [] },
         ),
-        volumes: fc.uniqueArray(fc.oneof(volume, rootCaVolume), { selector: (one) => one.name }),
+        volumes: fc.uniqueArray(fc.oneof(volume, rootCaVolume, claimVolume), { selector: (one) => one.name }),
         preemptionPolicy: fc.constantFrom('Never', 'PreemptLowerPriority'),
         initContainers: containersOf(['i1', 'i2']),
         containers: containersOf(['c1', 'c2']),
@@ -270,7 +392,7 @@ const templates = fc.record(
     ),
   },
   { requiredKeys: ['spec'] },
-) as fc.Arbitrary<PodTemplate>
+) as unknown as fc.Arbitrary<PodTemplate>
 
 describe('pod templates down and up again', () => {
   it('are unchanged', () => {

@@ -1,7 +1,7 @@
 // Changes pod templates for a member, and undoes the changes in templates and pods of the member. The changes are recorded in
 // an annotation of the template, which the member's ReplicaSets and pods have too, so undoing needs only the object.
 import { parseJsonText } from '../../apimachinery/json/index.ts'
-import { cloneJson, type ClusterId, type ObjectMeta } from '../../apimachinery/meta/index.ts'
+import { cloneJson, type ClusterId, type JsonObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import {
   canonicalJson,
   contentHash,
@@ -14,6 +14,7 @@ import {
   servingLabel,
   templateChangesAnnotation,
 } from '../../crds/index.ts'
+import { embeddedIn, giveBackAll, withhold, type EmbeddedPath, type Withheld } from './embedded.ts'
 import { confineAffinity } from './pod-affinity.ts'
 import type { ContainerSpec, PodSpec, PodTemplate, VolumeSpec } from './pod-types.ts'
 
@@ -41,6 +42,7 @@ export interface PodContext {
   readonly priorityClass?: string | null
 }
 
+/** The name of our volume with the token, unless the tenant has a volume of this name. */
 export const apiAccessVolume = 'kcp-api-access'
 /** ConfigMap in every namespace of a tenant in a member: `ca.crt` of the logical cluster, and the upstream `namespace`. */
 export const rootCaConfigMap = 'kcp-root-ca'
@@ -66,6 +68,8 @@ interface Changes {
   automount: boolean | null
   /** Containers that got the volume mount. */
   mounts?: string[]
+  /** The name of our volume, if it is not apiAccessVolume. */
+  access?: string
   /** Containers that got the environment variables. */
   env?: string[]
   /** Containers that had no env. */
@@ -80,8 +84,14 @@ interface Changes {
   fields?: ReplacedField[]
   /** Downward API volumes ask for an annotation instead of metadata.namespace. */
   volumes?: true
-  /** Projected tokens that got our audience: the indexes of volume and source, and the tenant's audience or null. */
+  /** Projected tokens that got our audience: volume, index of the source, and the tenant's audience or null. */
   tokens?: { volume: string; source: number; audience: string | null }[]
+  /** Projected sources, by volume and index, of which a member gets nothing. */
+  sources?: { volume: string; source: number; content: JsonObject }[]
+  /** What a member does not get of the claims in volumes. */
+  embedded?: { path: EmbeddedPath; withheld: Withheld }[]
+  /** Metadata of the template, other than labels and annotations. */
+  metadata?: JsonObject
   /** Volumes with the CA of the tenant's API server: the index of the projected source, or null. */
   rootCa?: { volume: string; source: number | null }[]
   /** The tenant's priority fields that the member does not get. */
@@ -91,7 +101,7 @@ interface Changes {
   /** The tenant's affinity, if terms of it name or select namespaces. */
   affinity?: unknown
   /** The tenant's annotations that are not for members. */
-  annotations?: Record<string, string>
+  annotations?: Readonly<Record<string, string>>
   /** The template had no labels, no annotations, or no metadata. */
   noLabels?: true
   noAnnotations?: true
@@ -104,7 +114,9 @@ export function podTemplateDown(template: PodTemplate, context: PodContext): Pod
   const spec = out.spec
   const changes: Changes = { hash: contentHash(template), automount: spec.automountServiceAccountToken ?? null }
   spec.automountServiceAccountToken = false
+  removeSources(spec, changes)
   setTokenAudience(spec, context, changes)
+  withholdOfVolumes(spec, context, changes)
   replaceRootCa(spec, changes)
   replacePriority(spec, context, changes)
   if (context.hostnameIsShort && spec.setHostnameAsFQDN) {
@@ -121,7 +133,7 @@ export function podTemplateDown(template: PodTemplate, context: PodContext): Pod
   const metadata = (out.metadata ??= {})
   if (metadata.labels === undefined) changes.noLabels = true
   if (metadata.annotations === undefined) changes.noAnnotations = true
-  removeAnnotations(metadata, context, changes)
+  withholdMetadata(metadata, context, changes)
   metadata.labels = { ...metadata.labels, [managedLabel]: 'true', [servingLabel]: 'true' }
   metadata.annotations = {
     ...metadata.annotations,
@@ -145,6 +157,7 @@ export function podTemplateUp<T extends PodTemplate>(template: T): T {
   delete metadata.annotations?.[templateChangesAnnotation]
   if (changes.volumes) delete metadata.annotations?.[namespaceAnnotation]
   restoreAnnotations(metadata, spec, changes)
+  Object.assign(metadata, changes.metadata)
   if (changes.noLabels && isEmpty(metadata.labels)) delete metadata.labels
   if (changes.noAnnotations && isEmpty(metadata.annotations)) delete metadata.annotations
   if (changes.noMetadata && isEmpty(metadata)) delete out.metadata
@@ -155,6 +168,8 @@ export function podTemplateUp<T extends PodTemplate>(template: T): T {
   restoreFields(spec, changes)
   if (changes.volumes) restoreDownwardVolumes(spec)
   restoreTokenAudience(spec, changes)
+  restoreSources(spec, changes)
+  giveBackAll(spec, changes.embedded ?? [])
   restoreRootCa(spec, changes)
   Object.assign(spec, changes.priority)
   if (changes.fqdn) spec.setHostnameAsFQDN = true
@@ -179,28 +194,38 @@ function containersOf(spec: PodSpec): ContainerSpec[] {
 
 function addApiAccess(spec: PodSpec, { audience }: PodContext, changes: Changes): void {
   const mounts: string[] = []
+  const volume = accessVolumeName(spec)
   for (const container of containersOf(spec)) {
     if (container.volumeMounts?.some(({ mountPath }) => mountPath === accountDirectory)) continue
     if (container.volumeMounts === undefined) (changes.noMounts ??= []).push(container.name)
     container.volumeMounts = [
       ...(container.volumeMounts ?? []),
-      { name: apiAccessVolume, mountPath: accountDirectory, readOnly: true },
+      { name: volume, mountPath: accountDirectory, readOnly: true },
     ]
     mounts.push(container.name)
   }
   if (mounts.length === 0) return
   changes.mounts = mounts
+  if (volume !== apiAccessVolume) changes.access = volume
   if (spec.volumes === undefined) changes.noVolumes = true
-  spec.volumes = [...(spec.volumes ?? []), apiAccess(audience)]
+  spec.volumes = [...(spec.volumes ?? []), apiAccess(volume, audience)]
 }
 
-function apiAccess(audience: string): VolumeSpec {
+/** A name that the tenant has not taken. */
+function accessVolumeName({ volumes = [] }: PodSpec): string {
+  const taken = new Set(volumes.map(({ name }) => name))
+  let name = apiAccessVolume
+  for (let count = 2; taken.has(name); count++) name = `${apiAccessVolume}-${count}`
+  return name
+}
+
+function apiAccess(name: string, audience: string): VolumeSpec {
   const items = [
     { key: 'ca.crt', path: 'ca.crt' },
     { key: 'namespace', path: 'namespace' },
   ]
   return {
-    name: apiAccessVolume,
+    name,
     projected: {
       defaultMode: 0o644,
       sources: [
@@ -213,12 +238,13 @@ function apiAccess(audience: string): VolumeSpec {
 
 function removeApiAccess(spec: PodSpec, changes: Changes): void {
   if (changes.mounts === undefined) return
+  const { access = apiAccessVolume } = changes
   for (const container of containersOf(spec)) {
     if (!changes.mounts.includes(container.name)) continue
-    container.volumeMounts = container.volumeMounts?.filter(({ name }) => name !== apiAccessVolume) ?? []
+    container.volumeMounts = container.volumeMounts?.filter(({ name }) => name !== access) ?? []
     if (container.volumeMounts.length === 0 && changes.noMounts?.includes(container.name)) delete container.volumeMounts
   }
-  spec.volumes = spec.volumes?.filter(({ name }) => name !== apiAccessVolume) ?? []
+  spec.volumes = spec.volumes?.filter(({ name }) => name !== access) ?? []
   if (spec.volumes.length === 0 && changes.noVolumes) delete spec.volumes
 }
 
@@ -344,14 +370,45 @@ function restoreAnnotations(metadata: ObjectMeta, spec: PodSpec, { annotations }
   metadata.annotations = { ...Object.fromEntries(others), ...annotations }
 }
 
-/** A token that the member's API server accepts would let a tenant's pod act in the member itself: all get our audience. */
+/**
+ * A token that the member's API server accepts would let a tenant's pod act in the member itself: all get our audience, whatever the name
+ * of their volume is. Our own volume is added later.
+ */
 function setTokenAudience(spec: PodSpec, { audience }: PodContext, changes: Changes): void {
   for (const { name, projected } of spec.volumes ?? [])
     for (const [source, { serviceAccountToken: token }] of (projected?.sources ?? []).entries()) {
-      if (token === undefined || token.audience === audience || name === apiAccessVolume) continue
+      if (!token || token.audience === audience) continue
       ;(changes.tokens ??= []).push({ volume: name, source, audience: token.audience ?? null })
       token.audience = audience
     }
+}
+
+/** The sources of projected volumes that mean the same in a member. A certificate, for one, may be valid for the member's own API. */
+const knownSources: ReadonlySet<string> = new Set(['configMap', 'downwardAPI', 'secret', 'serviceAccountToken'])
+
+function removeSources(spec: PodSpec, changes: Changes): void {
+  for (const { name, projected } of spec.volumes ?? [])
+    for (const [source, content] of (projected?.sources ?? []).entries()) {
+      const others = Object.entries(content).filter(([kind]) => !knownSources.has(kind))
+      if (others.length === 0) continue
+      ;(changes.sources ??= []).push({ volume: name, source, content: Object.fromEntries(others) as JsonObject })
+      for (const [kind] of others) Reflect.deleteProperty(content, kind)
+    }
+}
+
+function restoreSources(spec: PodSpec, { sources = [] }: Changes): void {
+  for (const { volume, source, content } of sources) {
+    const present = spec.volumes?.find(({ name }) => name === volume)?.projected?.sources?.[source]
+    if (present !== undefined) Object.assign(present, content)
+  }
+}
+
+/** The claims that the member makes for volumes of the pod. */
+function withholdOfVolumes(spec: PodSpec, { annotationPrefixes }: PodContext, changes: Changes): void {
+  for (const one of embeddedIn(spec)) {
+    const withheld = withhold(one, annotationPrefixes)
+    if (withheld !== undefined) (changes.embedded ??= []).push({ path: one.path, withheld })
+  }
 }
 
 function restoreTokenAudience(spec: PodSpec, { tokens = [] }: Changes): void {
@@ -408,13 +465,10 @@ function replacePriority(spec: PodSpec, { priorityClass }: PodContext, changes: 
   if (mapped !== undefined) spec.priorityClassName = mapped
 }
 
-function removeAnnotations(metadata: ObjectMeta, { annotationPrefixes }: PodContext, changes: Changes): void {
-  const removed = Object.entries(metadata.annotations ?? {}).filter(
-    ([name]) => !isAnnotationForMembers(name, annotationPrefixes),
-  )
-  if (removed.length === 0) return
-  changes.annotations = Object.fromEntries(removed)
-  for (const [name] of removed) Reflect.deleteProperty(metadata.annotations ?? {}, name)
+function withholdMetadata(metadata: ObjectMeta, { annotationPrefixes }: PodContext, changes: Changes): void {
+  const withheld = withhold({ kind: 'Pod', object: { metadata: metadata as JsonObject } }, annotationPrefixes)
+  if (withheld?.annotations !== undefined) changes.annotations = withheld.annotations
+  if (withheld?.metadata !== undefined) changes.metadata = withheld.metadata
 }
 
 /** Only pods that use cluster DNS. With hostNetwork the source address is the node's, which does not tell the tenant. */

@@ -13,10 +13,12 @@ import {
   isLocalAnnotation,
   managedLabel,
   memberAnnotation,
+  parseAnnotation,
   reachableAnnotation,
   servingLabel,
   sourceClusterLabel,
   syncerFieldManager,
+  withheldAnnotation,
 } from '../../crds/index.ts'
 import { managedByLabel } from './slice-labels.ts'
 import { removeDerivedSelectors } from './label-keys.ts'
@@ -26,7 +28,7 @@ import type { PodSpec, PodTemplate } from './pod-types.ts'
 /** Label with the hash of a pod template, on ReplicaSets and pods. */
 export const templateHashLabel = 'pod-template-hash'
 
-/** Labels and annotations without those of syncers. */
+/** Labels and annotations without those of syncers, and with the annotations of a template that its member did not get. */
 export function metadataUp({
   labels = {},
   annotations = {},
@@ -34,7 +36,12 @@ export function metadataUp({
   const keptLabels = Object.entries(labels).filter(
     ([label]) => label !== managedLabel && label !== servingLabel && label !== memberAnnotation,
   )
-  const keptAnnotations = Object.entries(annotations).filter(([annotation]) => !isLocalAnnotation(annotation))
+  const withheld = Object.entries(parseAnnotation({ metadata: { annotations } }, withheldAnnotation)).filter(
+    (one): one is [string, string] => typeof one[1] === 'string',
+  )
+  const keptAnnotations = [...Object.entries(annotations), ...withheld].filter(
+    ([annotation]) => !isLocalAnnotation(annotation),
+  )
   return { labels: Object.fromEntries(keptLabels), annotations: Object.fromEntries(keptAnnotations) }
 }
 

@@ -110,6 +110,90 @@ describe('workloads on their way into a member', () => {
     expect(stays.metadata.annotations?.['kcp.dev/source']).to.not.equal(leaves.metadata.annotations?.['kcp.dev/source'])
     expect(stays).to.have.nested.property('spec.jobTemplate.metadata.labels').deep.equal({ 'kcp.dev/managed': 'true' })
   })
+  const hostile = { 'pv.kubernetes.io/bind-completed': 'yes', 'iam.example/role': 'admin', 'kcp.dev/locator': '{}' }
+  const kept = { team: 'blue', 'checksum/config': '1' }
+  const withheld = JSON.stringify(Object.fromEntries(Object.entries(hostile).sort(([a], [b]) => (a < b ? -1 : 1))))
+  const hostileMetadata = {
+    ...{ name: 'data', namespace: 'kube-system', generateName: 'x-', uid: 'chosen', labels: { app: 'web' } },
+    ...{ finalizers: ['a.example/b'], ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'x', uid: 'x' }] },
+    annotations: { ...hostile, ...kept },
+  }
+  const filtered = {
+    name: 'data',
+    labels: { app: 'web', 'kcp.dev/managed': 'true' },
+    annotations: { ...kept, 'kcp.dev/withheld': withheld },
+  }
+  const statefulSet = (): KubeObject =>
+    object('apps/v1', 'StatefulSet', {
+      template: { spec: { containers } },
+      volumeClaimTemplates: [
+        {
+          apiVersion: 'v1',
+          kind: 'PersistentVolumeClaim',
+          metadata: hostileMetadata,
+          spec: { accessModes: ['ReadWriteOnce'], volumeName: 'disk-of-an-admin' },
+          status: { phase: 'Bound' },
+        },
+      ],
+    })
+  it('the claims of a StatefulSet name no volume, and have no annotations that controllers of the member act on', () => {
+    expect(specOf(down(statefulSet()))['volumeClaimTemplates']).to.deep.equal([
+      {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: filtered,
+        spec: { accessModes: ['ReadWriteOnce'] },
+      },
+    ])
+  })
+  it('the Jobs of a CronJob and their claims neither', () => {
+    const claim = { metadata: hostileMetadata, spec: { volumeName: 'disk-of-an-admin' } }
+    const volumes = [{ name: 'v', ephemeral: { volumeClaimTemplate: claim } }]
+    const template = { metadata: hostileMetadata, spec: { containers, volumes } }
+    const cronJob = object('batch/v1', 'CronJob', { jobTemplate: { metadata: hostileMetadata, spec: { template } } })
+    const { jobTemplate } = specOf(down(cronJob)) as { jobTemplate: KubeObject }
+    expect(jobTemplate.metadata).to.deep.equal(filtered)
+    const pod = (specOf(jobTemplate) as { template: KubeObject }).template
+    expect(pod.metadata).to.have.all.keys('name', 'labels', 'annotations')
+    expect(pod.metadata.annotations).to.have.all.keys('team', 'checksum/config', 'kcp.dev/changes')
+    expect((pod['spec'] as { volumes: { name: string }[] }).volumes.find(({ name }) => name === 'v')).to.deep.equal({
+      name: 'v',
+      ephemeral: {
+        volumeClaimTemplate: { metadata: { name: 'data', labels: { app: 'web' }, annotations: kept }, spec: {} },
+      },
+    })
+  })
+  it('what a member makes of such a template has the annotations of its tenant upstream, and none of ours', () => {
+    const made = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { ...filtered, uid: 'u' }, spec: {} }
+    const up = madeUp(made, { namespace: 'shop', member: 'east', owner: undefined })
+    const { 'kcp.dev/locator': _, ...others } = hostile
+    expect(up.metadata.annotations).to.deep.equal({ ...kept, ...others, 'kcp.dev/member': 'east' })
+    expect(up.metadata.labels).to.deep.equal({ app: 'web' })
+  })
+  it('an embedded object in a field that is not known passes the filter of metadata', () => {
+    const copy = down(
+      object('apps/v1', 'Deployment', {
+        template: { spec: { containers } },
+        newTemplate: { metadata: hostileMetadata },
+      }),
+    )
+    expect(specOf(copy)['newTemplate']).to.deep.equal({ metadata: filtered })
+  })
+  it('the claim templates of a copy of an earlier release stay, because they cannot be changed', () => {
+    const [before, fresh] = [down(statefulSet()), down(statefulSet())]
+    const [template] = specOf(before)['volumeClaimTemplates'] as [{ metadata: object; spec: object }]
+    Object.assign(template, {
+      metadata: { ...hostileMetadata, creationTimestamp: null },
+      spec: { ...template.spec, volumeName: 'disk', volumeMode: 'Filesystem' },
+    })
+    const again = specOf(down(statefulSet(), { copy: before }))['volumeClaimTemplates'] as KubeObject[]
+    expect(again[0]?.metadata).to.deep.equal(hostileMetadata)
+    expect(again[0]?.['spec']).to.deep.equal({ accessModes: ['ReadWriteOnce'], volumeName: 'disk' })
+    expect(specOf(down(statefulSet(), { copy: fresh }))).to.deep.equal(specOf(fresh))
+    // A deleted StatefulSet of this name.
+    const other = { ...before, metadata: { ...before.metadata, annotations: {} } }
+    expect(specOf(down(statefulSet(), { copy: other }))).to.deep.equal(specOf(fresh))
+  })
   for (const { title, now, paused } of [
     { title: 'that stays rolls out', now: {}, paused: false },
     { title: 'that another copy is about to replace is paused', now: { decided: { paused: true } }, paused: true },

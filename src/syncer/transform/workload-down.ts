@@ -1,7 +1,7 @@
 // A workload for a member: its template is changed for the member, and what the member's API server or controllers decide is
 // left to them.
 import { parseJsonText } from '../../apimachinery/json/index.ts'
-import { cloneJson, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
+import { cloneJson, type JsonObject, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import {
   canonicalJson,
@@ -10,11 +10,14 @@ import {
   sourceOf,
   templateChangesAnnotation,
   templateOf,
+  tryLocator,
+  withheldAnnotation,
   withTemplate,
   workloadKindOfObject,
   type PlacedCopy,
 } from '../../crds/index.ts'
 import { copyMetadata, type OwnerCluster } from './down.ts'
+import { embeddedIn, withhold, withholdOfClaim } from './embedded.ts'
 import { removeDerivedSelectors } from './label-keys.ts'
 import { podTemplateDown, sourceHash, type PodContext } from './pod-template.ts'
 import type { PodSpec, PodTemplate } from './pod-types.ts'
@@ -50,8 +53,7 @@ export function workloadDown(
   const spec = copy['spec'] as Record<string, unknown> | undefined
   if (spec === undefined) return copy
   if (kind === 'Job') removeGenerated(spec)
-  if (kind === 'CronJob') markJobs(spec, isLeaving)
-  if (kind === 'StatefulSet') markClaims(spec)
+  if (kind === 'CronJob' && isLeaving) spec['suspend'] = true
   if (kind === 'Pod') removeDerivedSelectors(spec, object.metadata.labels)
   if (isLeaving || decided?.paused) pauseRollout(kind, spec)
   const replicas = (current?.['spec'] as { replicas?: number } | undefined)?.replicas
@@ -60,6 +62,8 @@ export function workloadDown(
   if (isScaled && isUnchanged && replicas !== undefined) spec['replicas'] = replicas
   if (decided?.replicas !== undefined) spec['replicas'] = decided.replicas
   if (decided?.start !== undefined) limitOrdinals(object, spec, { ...decided, start: decided.start })
+  filterTemplates(copy, context)
+  keepClaimTemplates(copy, current)
   const template = templateOf(copy) as PodTemplate | undefined
   if (template === undefined) return copy
   const hostnameIsShort = !fitsHostname(copy, template.spec)
@@ -160,13 +164,6 @@ function removeGenerated(spec: Record<string, unknown>): void {
   for (const label of [...jobLabels, ...jobNameLabels]) Reflect.deleteProperty(metadata?.labels ?? {}, label)
 }
 
-/** Jobs that the member makes carry our label; while the copy leaves, no more are made. */
-function markJobs(spec: Record<string, unknown>, isLeaving: boolean): void {
-  if (isLeaving) spec['suspend'] = true
-  const template = spec['jobTemplate'] as { metadata?: ObjectMeta } | undefined
-  if (template) template.metadata = withLabel(template.metadata)
-}
-
 /** Pods that another copy is about to replace are not replaced here before, and no new ones begin to take requests. */
 function pauseRollout(kind: string, spec: Record<string, unknown>): void {
   if (kind === 'Deployment') spec['paused'] = true
@@ -190,15 +187,53 @@ function limitOrdinals(
   }
 }
 
-/** Claims that the member makes carry our label. */
-function markClaims(spec: Record<string, unknown>): void {
-  const claims = spec['volumeClaimTemplates']
-  for (const claim of Array.isArray(claims) ? (claims as { metadata?: ObjectMeta; status?: unknown }[]) : []) {
-    claim.metadata = withLabel(claim.metadata)
-    delete claim.status
+/**
+ * What the member makes of templates carries our label, and passes the filters of an object of its kind. The pod template of the workload
+ * is filtered with more knowledge afterwards.
+ */
+function filterTemplates(copy: KubeObject, context: PodContext): void {
+  if (copy.kind === 'Pod') return
+  const main = templateOf(copy)
+  for (const { kind, object: template } of embeddedIn(copy['spec'])) {
+    if (template === main) continue
+    if (kind === 'Pod') {
+      Object.assign(template, podTemplateDown(template as unknown as PodTemplate, context))
+      continue
+    }
+    const annotations = withhold({ kind, object: template }, context.annotationPrefixes)?.annotations
+    const { metadata } = template as { metadata?: ObjectMeta }
+    template['metadata'] = {
+      ...metadata,
+      labels: { ...metadata?.labels, [managedLabel]: 'true' },
+      ...(annotations && {
+        annotations: { ...metadata?.annotations, [withheldAnnotation]: canonicalJson(annotations) },
+      }),
+    } as unknown as JsonObject
+    if (kind === 'PersistentVolumeClaim') delete template['status']
   }
 }
 
-function withLabel(metadata: ObjectMeta = {}): ObjectMeta {
-  return { ...metadata, labels: { ...metadata.labels, [managedLabel]: 'true' } }
+/**
+ * The claim templates of a copy cannot be changed: what an earlier release, or a member with other prefixes of annotations, let pass or
+ * withheld stays so, and the copy can still be written.
+ */
+function keepClaimTemplates(copy: KubeObject, current: DeepReadonly<KubeObject> | undefined): void {
+  if (current === undefined || copy.kind !== 'StatefulSet') return
+  if (tryLocator(current as KubeObject)?.uid !== tryLocator(copy)?.uid) return
+  const known = claimTemplates(current)
+  for (const [index, template] of claimTemplates(copy).entries()) {
+    const live = known[index]
+    if (live?.metadata?.name !== template.metadata?.name) continue
+    const set = Object.entries(live?.metadata ?? {}).filter(([, value]) => value !== null)
+    template.metadata = cloneJson(Object.fromEntries(set)) as ObjectMeta
+    const spec = cloneJson(live?.spec ?? {}) as JsonObject
+    Object.assign((template.spec ??= {}), withholdOfClaim(spec))
+  }
+}
+
+function claimTemplates(workload: DeepReadonly<KubeObject>): { metadata?: ObjectMeta; spec?: JsonObject }[] {
+  const { volumeClaimTemplates } = (workload['spec'] ?? {}) as { volumeClaimTemplates?: unknown }
+  return Array.isArray(volumeClaimTemplates)
+    ? (volumeClaimTemplates as { metadata?: ObjectMeta; spec?: JsonObject }[])
+    : []
 }
