@@ -196,14 +196,15 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   const catalog = new ClusterCatalog({ hasMembers: () => (lazy.members?.fleet.all().length ?? 0) > 0 })
   const conversions = new Conversions({ outbound, turnOf })
   const mayRunPods = ({ labels }: LogicalCluster): boolean => lazy.members?.mayRunPods(labels) ?? true
-  const offload = new OffloadThread({ hasRoot: root !== undefined, outbound, mayRunPods })
+  const fleet = () => lazy.members?.fleet
+  const offload = new OffloadThread({ hasRoot: root !== undefined, outbound, mayRunPods, fleet })
   const parts: ServerParts = {
     hub,
     directory,
     registry: createRegistry({
       authorizer,
       hasRoot: root !== undefined,
-      fleet: () => lazy.members?.fleet,
+      fleet,
       mayRunPods,
       catalog,
       outbound,

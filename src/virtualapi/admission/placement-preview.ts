@@ -28,7 +28,8 @@ export function placementPreview(fleet: () => Fleet | undefined): AdmissionPlugi
   return {
     name: 'PlacementPreview',
     validate(request, object, old) {
-      if (!request.context.dryRun || object === undefined || !isTenantsWrite(request)) return
+      if (!request.context.dryRun || object === undefined || request.subresource !== '' || !isTenantsWrite(request))
+        return
       const subject = subjectOf(request, object, old)
       const known = subject && fleet()
       if (subject === undefined || known === undefined || known.all().length === 0) return

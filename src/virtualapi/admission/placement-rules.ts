@@ -14,11 +14,10 @@ export interface Fleet {
 
 export const placementsKey = 'placements.kcp.dev'
 
-/** True for a write by a tenant of an object itself: not of a subresource, not in the logical cluster of the admins. */
-export function isTenantsWrite({ operation, subresource, context }: AdmissionRequest): boolean {
+/** True for a write by a tenant, of an object or by a subresource, and not in the logical cluster of the admins. */
+export function isTenantsWrite({ operation, context }: AdmissionRequest): boolean {
   return (
     (operation === 'CREATE' || operation === 'UPDATE') &&
-    subresource === '' &&
     context.user.realm.kind !== 'installation' &&
     context.cluster.name !== rootClusterName
   )

@@ -3,14 +3,24 @@ import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import { allocationFor } from '../kinds/index.ts'
 import { ledgerFor } from '../quota/index.ts'
-import { owned, type Read, type ReadResult, type ToldEntry, type Write, type WriteResult } from './protocol.ts'
+import {
+  owned,
+  type FleetRead,
+  type Read,
+  type ReadResult,
+  type ToldEntry,
+  type Write,
+  type WriteResult,
+} from './protocol.ts'
 import { keyText } from './remote-objects.ts'
+
+type ObjectRead = Exclude<Read, FleetRead>
 
 const lives = new WeakMap<ClusterObjects, number>()
 let lastLife = 0
 
 /** Reads from memory; `objects` is undefined if the request has ended. Never throws. */
-export function readFor(objects: ClusterObjects | undefined, read: Read): ReadResult {
+export function readFor(objects: ClusterObjects | undefined, read: ObjectRead): ReadResult {
   if (objects === undefined) return { is: 'failure', code: undefined, message: 'nobody waits for it' }
   try {
     return { is: 'answer', answer: answerTo(objects, read) }
@@ -20,7 +30,7 @@ export function readFor(objects: ClusterObjects | undefined, read: Read): ReadRe
   }
 }
 
-function answerTo(objects: ClusterObjects, read: Read): unknown {
+function answerTo(objects: ClusterObjects, read: ObjectRead): unknown {
   switch (read.do) {
     case 'get': {
       const entry = objects.get(read.resource, read.namespace, read.name)

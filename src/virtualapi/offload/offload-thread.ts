@@ -1,6 +1,7 @@
 // Runs offloaded requests on worker threads: one, and a second one while a logical cluster waits for another's long request.
 import { requestEntityTooLarge, serviceUnavailable, StatusError, timedOut } from '../../apimachinery/status/index.ts'
 import { containerMemory, currentContext, inSpan, processTracer } from '../../telemetry/index.ts'
+import type { Fleet } from '../admission/placement-rules.ts'
 import type { ReadableForm } from '../codec/answers.ts'
 import type { Offload, OffloadableCall } from '../endpoints/parts.ts'
 import type { BytesAnswer, Exchange } from '../exchange/exchange.ts'
@@ -9,7 +10,8 @@ import { findThread } from './find-thread.ts'
 import type { Job } from './job.ts'
 import { JobQueue } from './job-queue.ts'
 import { owned, type JobResult, type OffloadedRequest } from './protocol.ts'
-import { WorkerThread, type Loss } from './worker-thread.ts'
+import { tellFleet } from './told-fleet.ts'
+import { WorkerThread, type Loss, type WorkerThreadOptions } from './worker-thread.ts'
 
 const maxThreads = 2
 /** A job that has waited so long for those of other logical clusters starts the second thread, milliseconds. */
@@ -31,6 +33,8 @@ export interface OffloadThreadOptions {
   readonly outbound: Outbound
   /** Whether a member may run pods of a logical cluster. */
   readonly mayRunPods: (cluster: OffloadedRequest['cluster']) => boolean
+  /** The members and the rules of admins about them, for admission; absent where there are none. */
+  readonly fleet?: () => Fleet | undefined
   /** A thread without jobs ends after this time, milliseconds. Default one minute. */
   readonly idleMs?: number
   /** How long a request may compute at once before its thread is ended, milliseconds. Default 15 s. */
@@ -47,7 +51,8 @@ type JobRequest = Pick<Job, 'flow' | 'bytes' | 'objects'> & { readonly exchange:
  * or needs too much memory, ends its thread: it alone fails, and the others run again on a new one.
  */
 export class OffloadThread implements Offload, AsyncDisposable {
-  readonly #options: Required<Omit<OffloadThreadOptions, 'memoryBytes'>> & { readonly maxHeapMb: number }
+  readonly #options: Required<Omit<OffloadThreadOptions, 'memoryBytes' | 'fleet'>> &
+    Pick<WorkerThreadOptions, 'fleet'> & { readonly maxHeapMb: number }
   readonly #queue = new JobQueue()
   readonly #threads = new Set<WorkerThread>()
   #lastJob = 0
@@ -58,12 +63,14 @@ export class OffloadThread implements Offload, AsyncDisposable {
     hasRoot,
     outbound,
     mayRunPods,
+    fleet,
     idleMs = defaultIdleMs,
     maxComputeMs = defaultMaxComputeMs,
     memoryBytes = containerMemory(),
   }: OffloadThreadOptions) {
     const maxHeapMb = Math.min(defaultMaxHeapMb, Math.floor((memoryBytes * heapShare) / (1024 * 1024)))
-    this.#options = { hasRoot, outbound, mayRunPods, idleMs, maxComputeMs, maxHeapMb }
+    const told = fleet && tellFleet(fleet)
+    this.#options = { hasRoot, outbound, mayRunPods, fleet: told, idleMs, maxComputeMs, maxHeapMb }
   }
 
   /**

@@ -13,6 +13,7 @@ import type { Allocation, AllocationRequest } from '../kinds/index.ts'
 import type { Decision, QuotaCharge } from '../quota/index.ts'
 import type { BytesAnswer } from '../exchange/exchange.ts'
 import type { OutboundAnswer, OutboundRequest } from '../outbound/outbound.ts'
+import type { ToldFleet } from './told-fleet.ts'
 
 /** A request that was authenticated and authorized on the main thread. */
 export interface OffloadedRequest {
@@ -47,6 +48,12 @@ export type WriteResult =
   | { readonly is: 'store error'; readonly code: StoreErrorCode; readonly message: string }
   | { readonly is: 'failure'; readonly message: string }
 
+/** Asks for the members and the rules about them, unless they are as in this version. They belong to no logical cluster. */
+export interface FleetRead {
+  readonly do: 'fleet'
+  readonly known: number
+}
+
 /** A read in one logical cluster. The worker blocks until it is answered, which is from memory. */
 export type Read =
   | {
@@ -66,6 +73,7 @@ export type Read =
   | { readonly do: 'changes'; readonly resource: string }
   | { readonly do: 'changedNames'; readonly resource: string; readonly since: number }
   | { readonly do: 'life' }
+  | FleetRead
   | {
       readonly do: 'allocate'
       readonly request: AllocationRequest
@@ -94,6 +102,7 @@ export interface ReadAnswers {
   changedNames: ReturnType<ClusterObjects['changedNames']>
   /** Differs after the logical cluster was evicted and loaded again, when `changes` starts again. */
   life: number
+  fleet: ToldFleet | undefined
   allocate: string | number | undefined
   charge: Decision
   release: undefined
@@ -152,6 +161,8 @@ export type FromWorker =
 export interface WorkerSettings {
   /** LogicalClusters live in our own logical cluster `root`. */
   readonly hasRoot: boolean
+  /** There may be members. */
+  readonly hasFleet: boolean
   /** Counts answers to reads; the worker waits on it with Atomics.wait. */
   readonly answered: Int32Array<SharedArrayBuffer>
   /** Receives the answers to reads. */

@@ -11,10 +11,12 @@ import {
   type FromWorker,
   type JobResult,
   type PostResult,
+  type ReadResult,
   type ToWorker,
   type WorkerSettings,
   type WriteResult,
 } from './protocol.ts'
+import type { ToldFleet } from './told-fleet.ts'
 
 /** The watchdog looks so many times in the time that a job may compute. */
 const looksPerDeadline = 30
@@ -33,6 +35,8 @@ export interface Loss {
 export interface WorkerThreadOptions {
   readonly hasRoot: boolean
   readonly outbound: Outbound
+  /** Tells what tellFleet tells; absent where there are no members. */
+  readonly fleet?: ((known: number) => ToldFleet | undefined) | undefined
   /** The most that a thread may use for objects, MiB. */
   readonly maxHeapMb: number
   /** How long a job may compute at once, milliseconds. Waiting for a write or a call does not count. */
@@ -65,6 +69,7 @@ export class WorkerThread {
     const { port1, port2 } = new MessageChannel()
     const settings: WorkerSettings = {
       hasRoot: options.hasRoot,
+      hasFleet: options.fleet !== undefined,
       answered: this.#answered,
       answers: port2,
       progress: this.#progress,
@@ -146,7 +151,7 @@ export class WorkerThread {
     if (this.#hasEnded) return
     switch (message.is) {
       case 'read': {
-        this.#answers.postMessage(readFor(this.#objectsOf(message.cluster), message.read))
+        this.#answers.postMessage(this.#read(message))
         Atomics.add(this.#answered, 0, 1)
         Atomics.notify(this.#answered, 0)
         return
@@ -173,6 +178,11 @@ export class WorkerThread {
         if (job !== undefined) this.#options.onDone(job, message.outcome)
       }
     }
+  }
+
+  #read({ cluster, read }: Extract<FromWorker, { is: 'read' }>): ReadResult {
+    if (read.do === 'fleet') return { is: 'answer', answer: this.#options.fleet?.(read.known) }
+    return readFor(this.#objectsOf(cluster), read)
   }
 
   /** Makes an outbound call of a job. The job computes nothing meanwhile, so others may take its place. */

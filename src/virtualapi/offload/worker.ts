@@ -29,6 +29,7 @@ import {
   type JobResult,
   type PostResult,
   type Read,
+  type ReadAnswers,
   type ReadResult,
   type Told,
   type ToWorker,
@@ -36,6 +37,7 @@ import {
   type Write,
   type WriteResult,
 } from './protocol.ts'
+import { hearFleet } from './told-fleet.ts'
 import { createKnownEntries, RemoteObjects, type Link } from './remote-objects.ts'
 
 /** Added to the nice value: the main thread gets about three times the share of a contended processor. */
@@ -48,7 +50,7 @@ const port = parentPort
 if (!port) throw new Error('this file runs as a worker thread')
 // Tenants' objects have maps with any keys.
 makeProtoAPlainKey()
-const { hasRoot, answered, answers, progress } = workerData as WorkerSettings
+const { hasRoot, hasFleet, answered, answers, progress } = workerData as WorkerSettings
 try {
   // On Linux, pid 0 means the calling thread only.
   if (process.platform === 'linux') setPriority(0, Math.min(maxNiceness, getPriority(0) + niceness))
@@ -149,7 +151,11 @@ const conversions = new Conversions({ outbound })
 /** Logical clusters of requests, whose pods no member may run. */
 const withoutMembers = new WeakSet<LogicalCluster>()
 const mayRunPods = (cluster: LogicalCluster): boolean => !withoutMembers.has(cluster)
-const registry = createRegistry({ authorizer, hasRoot, catalog, outbound, conversions, mayRunPods })
+const fleet = hearFleet((version) => read('' as ClusterId, { do: 'fleet', known: version }) as ReadAnswers['fleet'])
+const registry = createRegistry({
+  ...{ authorizer, hasRoot, catalog, outbound, conversions, mayRunPods },
+  ...(hasFleet && { fleet }),
+})
 
 /** The parts that the endpoints use on this thread; the others exist on the main thread only. */
 function partsOf(job: number, now: number): ObjectParts {
