@@ -64,6 +64,12 @@ const registerApiService: PolicyRule = {
   verbs: ['create', 'patch'],
 }
 
+/**
+ * The chart makes these Secrets without content. Our processes create none: whoever may create a Secret can make one with a token of
+ * any ServiceAccount of its namespace.
+ */
+const ownSecrets = ['kcp-keys', 'kcp-serving-certificates', 'kcp-replica-authority', 'kcp-metrics-client']
+
 /** Where the direct listener is reached, told from process to process. */
 const publishAddress: PolicyRule = {
   apiGroups: [''],
@@ -97,11 +103,11 @@ function rolesOf(name: string, everywhere: PolicyRule[], here: PolicyRule[]): Ku
 
 /** Files of config/rbac by name. */
 export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
-  // Kubeconfigs of members are Secrets in our namespace.
+  // Kubeconfigs of members are Secrets in our namespace, of any names: admins make them.
   'operator.yaml': rolesOf('kcp-operator', operator, [
     leaderElection,
     // It renews the tokens in them, and deletes those of members that leave.
-    { apiGroups: [''], resources: ['secrets'], verbs: ['create', ...read, 'patch', 'delete'] },
+    { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'patch', 'delete'] },
     { ...publishAddress, verbs: read },
   ]),
   // Secrets of LogicalCluster.spec.kubeconfigs, in any namespace that a spec names. Whoever holds it everywhere can read every
@@ -160,7 +166,8 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
     ...rolesOf('kcp-apiserver', apiserver, [
       // Deleted by the replica that it belongs to, or by others once it has expired.
       { ...leaderElection, verbs: [...leaderElection.verbs, 'delete'] },
-      { apiGroups: [''], resources: ['secrets'], verbs: ['create', 'update', ...read] },
+      { apiGroups: [''], resources: ['secrets'], verbs: ['get'] },
+      { apiGroups: [''], resources: ['secrets'], resourceNames: ownSecrets, verbs: ['update'] },
       publishAddress,
     ]),
     {

@@ -71,23 +71,49 @@ export async function installationKeys(
   { keepsServing = true }: { readonly keepsServing?: boolean } = {},
 ): Promise<InstallationKeys> {
   await ensureNamespace(client, signal)
-  const ref = { namespace: installationNamespace, name: keysName }
-  const kept = (await client.tryGet<Secret>(secrets, ref, { signal })) ?? (await createKeys(client, signal))
-  const data = kept.data ?? {}
+  const data = await keysData(client, signal)
   const store = hostServingCertificates(client, { namespace: installationNamespace, signal })
   const pki = createPki(pkiFromSecret(data), keepsServing ? { store } : {})
   return { pki, ...sealKeysOf(data, `${installationNamespace}/${keysName}`) }
 }
 
-async function createKeys(client: KubeClient, signal: AbortSignal): Promise<Secret> {
-  const data = { ...pkiToSecret(await createPkiMaterial()), [sealMember]: newSealKey() }
-  const metadata = { name: keysName, namespace: installationNamespace }
-  try {
-    return await client.create<Secret>(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data }, { signal })
-  } catch (error) {
-    if (!isStatusError(error, 'AlreadyExists')) throw error
-    return client.get<Secret>(secrets, { namespace: installationNamespace, name: keysName }, { signal })
+/**
+ * The content of the Secret. The chart and config/default have it without content, because in the host no process of ours may create
+ * Secrets: whoever may create one can make a token of any ServiceAccount of the namespace.
+ */
+async function keysData(client: KubeClient, signal: AbortSignal): Promise<Record<string, string>> {
+  const ref = { namespace: installationNamespace, name: keysName }
+  for (;;) {
+    const kept = await client.tryGet<Secret>(secrets, ref, { signal })
+    if (kept?.data !== undefined && Object.keys(kept.data).length > 0) return kept.data
+    try {
+      return await fillKeys(client, kept, signal)
+    } catch (error) {
+      const lostRace = isStatusError(error, 'AlreadyExists') || isStatusError(error, 'Conflict')
+      if (!lostRace && !isStatusError(error, 'Forbidden')) throw error
+      if (!lostRace && kept === undefined)
+        throw new ExitError(
+          `there is no Secret "${installationNamespace}/${keysName}", and this process may not create it: install the chart, or apply config/default`,
+          { cause: error },
+        )
+      // The operator may not change the Secret: kcp apiserver does.
+      if (!lostRace) await sleep(askAgainMs, signal)
+    }
   }
+}
+
+async function fillKeys(
+  client: KubeClient,
+  empty: Secret | undefined,
+  signal: AbortSignal,
+): Promise<Record<string, string>> {
+  const data = { ...pkiToSecret(await createPkiMaterial()), [sealMember]: newSealKey() }
+  if (empty !== undefined) await client.update<Secret>(secrets, { ...empty, data }, { signal })
+  else {
+    const metadata = { name: keysName, namespace: installationNamespace }
+    await client.create<Secret>(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data }, { signal })
+  }
+  return data
 }
 
 async function ensureNamespace(client: KubeClient, signal: AbortSignal): Promise<void> {

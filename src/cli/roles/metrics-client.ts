@@ -50,7 +50,13 @@ export function metricsClientRenewal({ client, name, pki, tellExpiry, signal }: 
         'tls.key': encoded(pair.key),
       }
       const metadata = kept?.metadata ?? { name, namespace: installationNamespace }
-      const object: Secret = { apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/tls', metadata, data }
+      const object: Secret = {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        type: kept?.type ?? 'kubernetes.io/tls',
+        metadata,
+        data,
+      }
       await (kept === undefined
         ? client.create(secrets, object, { signal })
         : client.update(secrets, object, { signal }))
