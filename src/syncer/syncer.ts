@@ -16,6 +16,7 @@ import {
   isPlaceable,
   managedLabel,
   parseDownstreamNamespace,
+  tenantZone,
   type MemberExports,
   type SuspendedDeletions,
   type SyncFailureReport,
@@ -26,7 +27,6 @@ import { DeletionGuard } from './deletion-guard.ts'
 import { visitLeftover, visitNamespace } from './visit-namespace.ts'
 import { visitObject } from './down-object.ts'
 import { reportMissingClass } from './missing-class.ts'
-import { tenantZone } from './member-dns/corefile.ts'
 import { startExportedApis, type ExportedApis } from './exported-apis.ts'
 import { EventBudget } from './event-budget.ts'
 import { visitClaimOwner } from './claims-with-data.ts'

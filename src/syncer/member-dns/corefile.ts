@@ -2,7 +2,9 @@
 //
 // Relative names get the search domain `ID.kcp` of the logical cluster. A view allows it to pods of this logical cluster only,
 // a rewrite maps `web.shop.ID.kcp` to Service `web` in the member's namespace `ID-shop`, and names that do not exist are
-// answered NXDOMAIN, which musl needs to try the next search domain. Absolute names do not contain the logical cluster: a
+// answered NXDOMAIN, which musl needs to try the next search domain. The zone in which Services are looked up has a name that no object of
+// Kubernetes can contain: the target of an ExternalName in that zone would be resolved without a view, whoever asks. All other targets
+// are asked of this nameserver like any name, by the same pod. Absolute names do not contain the logical cluster: a
 // template takes it from the namespace of the asking pod. A template cannot answer NXDOMAIN for a missing Service, so an
 // absolute name that does not exist has a CNAME without an address.
 //
@@ -17,12 +19,13 @@ import {
   memberParts,
   shortenings,
   systemNamespace,
+  tenantZone,
   type Shortening,
 } from '../../crds/index.ts'
 import type { SyncerAddress } from './nameserver-objects.ts'
 
-/** The top-level domain of names with an id. Never forwarded. */
-export const tenantZone = 'kcp'
+/** Where Services are looked up. The answers have tenantZone instead. */
+const servicesZone = `_${tenantZone}`
 
 export interface CorefileOptions {
   readonly apiAddress: SyncerAddress
@@ -43,6 +46,10 @@ const id = '[a-z][a-z2-7]{9}'
 const portLabels = '((?:_[^.]+[.]_[^.]+[.])?)'
 /** This nameserver, which is the DNS of every logical cluster. */
 const ownService = `${memberParts.nameserver}.${systemNamespace}.svc.${tenantZone}.`
+/** The last rewrite before Services are looked up. It is undone in all names of the answer, such as targets of SRV records. */
+const intoServices = `rewrite stop {
+        name suffix .${tenantZone}. .${servicesZone}. answer auto
+    }`
 const label = '[^.]+'
 const zonePattern = clusterSetZone.replaceAll('.', '[.]')
 
@@ -55,11 +62,12 @@ export function corefile({
   kubernetes = '',
   ready = ':8181',
 }: CorefileOptions): string {
-  const services = `kubernetes ${tenantZone} {
+  const services = `kubernetes ${servicesZone} {
         pods verified
         ttl 5
         ${kubernetes}
     }`
+  const ownApi = apiTemplate(apiAddress, `^kubernetes[.]${id}-default[.]svc[.]${servicesZone}[.]$`, servicesZone)
   return `# Relative names of a pod's own logical cluster: NAME.NAMESPACE.ID.${tenantZone} and its longer forms.
 ${tenantZone}:${port} {
     metadata
@@ -67,23 +75,24 @@ ${tenantZone}:${port} {
         expr metadata('kubernetes/client-namespace') != '' && name() endsWith ('.' + split(metadata('kubernetes/client-namespace'), '-')[0] + '.${tenantZone}.')
     }
     errors
-    ${apiTemplate(apiAddress, `^kubernetes[.]${id}-default[.]svc[.]${tenantZone}[.]$`, tenantZone)}
-    rewrite stop {
+    ${ownApi}
+    rewrite continue {
         name regex ^${portLabels}kube-dns[.]kube-system(?:[.]svc(?:[.]cluster[.]local)?)?[.]${id}[.]${tenantZone}[.]$ {1}${ownService} answer auto
     }
     ${clusterSetNames(memberName)
       .map(([match, target]) => relativeName(match, target))
       .join('\n    ')}
     ${shortenings.map(relativeLongName).join('\n    ')}
-    rewrite stop {
+    rewrite continue {
         name regex ^(.+)[.](${label})[.]svc[.]cluster[.]local[.](${id})[.]${tenantZone}[.]$ {1}.{3}-{2}.svc.${tenantZone}. answer auto
     }
-    rewrite stop {
+    rewrite continue {
         name regex ^(.+)[.](${label})[.]svc[.](${id})[.]${tenantZone}[.]$ {1}.{3}-{2}.svc.${tenantZone}. answer auto
     }
-    rewrite stop {
+    rewrite continue {
         name regex ^(.+)[.](${label})[.](${id})[.]${tenantZone}[.]$ {1}.{3}-{2}.svc.${tenantZone}. answer auto
     }
+    ${intoServices}
     ${services}
 }
 
@@ -94,6 +103,7 @@ ${tenantZone}:${port} {
     view inside {
         expr metadata('kubernetes/client-namespace') != '' && name() matches ('[.]' + split(metadata('kubernetes/client-namespace'), '-')[0] + '-[^.]+[.]svc[.]${tenantZone}[.]$|^${portLabels}${ownService.replaceAll('.', '[.]')}$')
     }
+    ${intoServices}
     ${services}
 }
 ${tenantZone}:${port} {
@@ -109,9 +119,11 @@ cluster.local:${port} {
     view hosts {
         expr metadata('kubernetes/client-namespace') != '' && name() matches ('[.]' + split(metadata('kubernetes/client-namespace'), '-')[0] + '-[^.]+[.]svc[.]cluster[.]local[.]$')
     }
-    rewrite stop {
+    ${ownApi}
+    rewrite continue {
         name regex ^(.+)[.]svc[.]cluster[.]local[.]$ {1}.svc.${tenantZone}. answer auto
     }
+    ${intoServices}
     ${services}
 }
 
@@ -160,7 +172,7 @@ in-addr.arpa:${port} ip6.arpa:${port} {
 /** Namespaces that are too long for members have shortened names there, in each rule those of one length. */
 function relativeLongName({ begin, omitted, end, mark }: Shortening): string {
   const namespace = `([^.]{${begin}})[^.]{${omitted}}([^.]{${end}})`
-  return `rewrite stop {
+  return `rewrite continue {
         name regex ^(.+)[.]${namespace}(?:[.]svc(?:[.]cluster[.]local)?)?[.](${id})[.]${tenantZone}[.]$ {1}.{4}-{2}${mark}{3}.svc.${tenantZone}. answer auto
     }`
 }
@@ -203,7 +215,7 @@ function relativeName(match: string, target: string): string {
   const numbered = target.replaceAll(/\{(\w+)\}/g, (_, name: string) => `{${names.indexOf(name) + 1}}`)
   const [namespace, cluster] = [names.length + 1, names.length + 2]
   const groups = match.replaceAll(/\(\?P<\w+>/g, '(')
-  return `rewrite stop {
+  return `rewrite continue {
         name regex ^${groups}[.](${label})[.]svc[.]${zonePattern}[.](${id})[.]${tenantZone}[.]$ ${numbered}.{${cluster}}-{${namespace}}.svc.${tenantZone}. answer auto
     }`
 }

@@ -19,6 +19,7 @@ import {
   gatewayTargetAnnotation,
   readyEndpointsAnnotation,
 } from '../../crds/index.ts'
+import { externalNameDown } from './external-name.ts'
 import { managedByLabel, serviceNameLabel } from './slice-labels.ts'
 
 /** The logical cluster of an object. */
@@ -68,11 +69,13 @@ export function serviceDown(
 ): KubeObject {
   const spec = cloneJson(object['spec'] ?? {}) as Record<string, unknown> & {
     clusterIP?: string
+    externalName?: string
     selector?: Record<string, string>
   }
   const headless = spec.clusterIP === 'None'
   for (const field of [...serverSetServiceFields, ...serviceAddressFields]) Reflect.deleteProperty(spec, field)
   if (headless) spec.clusterIP = 'None'
+  if (spec.externalName) spec.externalName = externalNameDown(spec.externalName, owner.clusterId)
   keepFixed(spec, current?.['spec'] ?? {})
   if (spec.selector && Object.keys(spec.selector).length > 0 && !isForNames(object))
     spec.selector = { ...spec.selector, [servingLabel]: 'true' }

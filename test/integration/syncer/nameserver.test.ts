@@ -18,6 +18,46 @@ const bob = clusterIdOf('bob')
 const addresses = { acme: '127.0.11.1', bob: '127.0.11.2', stranger: '127.0.11.3' }
 type Asker = keyof typeof addresses
 
+const aliases = {
+  'to-own': `web.${acme}-shop.svc.cluster.local`,
+  'to-own-other': `cache.${acme}-other.svc.cluster.local.`,
+  'to-own-absolute': 'web.shop.svc.cluster.local',
+  'to-own-zone': `db.${acme}-shop.svc.kcp`,
+  'to-api': `kubernetes.${acme}-default.svc.cluster.local`,
+  'to-world': 'example.com',
+  'to-bob': `web.${bob}-shop.svc.kcp`,
+  'to-bob-dot': `web.${bob}-shop.svc.kcp.`,
+  'to-bob-view': `web.shop.${bob}.kcp`,
+  'to-bob-local': `web.${bob}-shop.svc.cluster.local`,
+  'to-bob-zone': `web.${bob}-shop.svc`,
+  'to-member': 'kubernetes.default.svc.kcp',
+  'to-member-local': 'kubernetes.default.svc.cluster.local',
+  'to-chain': `to-bob.${acme}-shop.svc.kcp`,
+  'to-chain-local': `to-bob.${acme}-shop.svc.cluster.local`,
+  'to-chain-of-three': `to-chain-local.${acme}-shop.svc.kcp`,
+  'to-world-chain': 'alias.example.com',
+} as const
+
+const aliasRows: readonly [keyof typeof aliases, string][] = [
+  ['to-own', 'acme/shop/web'],
+  ['to-own-other', 'acme/other/cache'],
+  ['to-own-absolute', 'acme/shop/web'],
+  ['to-own-zone', 'acme/shop/db'],
+  ['to-api', '10.1.2.3'],
+  ['to-world', '192.0.2.1'],
+  ['to-bob', ''],
+  ['to-bob-dot', ''],
+  ['to-bob-view', ''],
+  ['to-bob-local', ''],
+  ['to-bob-zone', ''],
+  ['to-member', ''],
+  ['to-member-local', '10.1.2.3'],
+  ['to-chain', ''],
+  ['to-chain-local', ''],
+  ['to-chain-of-three', ''],
+  ['to-world-chain', ''],
+]
+
 /** Of 52 to 63 characters. */
 const longNamespaces = Array.from({ length: 12 }, (_, index) => `b${'-long'.repeat(20).slice(0, 50 + index)}z`)
 const ownNamespace: KubeObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kcp-system' } }
@@ -53,6 +93,7 @@ describe('the nameserver of a member', function () {
     await fill(client, acme, 'monitoring-prod', undefined, ['grafana'])
     for (const namespace of longNamespaces) await fill(client, acme, namespace, undefined, ['far'])
     await fillExported(client)
+    await fillAliases(client)
     await client.create(gvrs.namespaces, ownNamespace, { signal })
     const ports = [
       { name: 'dns', port: 53, protocol: 'UDP' },
@@ -79,7 +120,7 @@ describe('the nameserver of a member', function () {
       ready: '',
     })
     // The member's own nameserver: it knows one name, and resolves every address to a name of bob.
-    const world = `.:${forwardPort} {\n template IN A example.com {\n match ^example[.]com[.]$\n answer "{{ .Name }} 60 IN A 192.0.2.1"\n fallthrough\n }\n template IN PTR in-addr.arpa {\n answer "{{ .Name }} 60 IN PTR web.${bob}-shop.svc.cluster.local."\n }\n template ANY ANY {\n rcode NXDOMAIN\n }\n}\n`
+    const world = `.:${forwardPort} {\n template IN A example.com {\n match ^example[.]com[.]$\n answer "{{ .Name }} 60 IN A 192.0.2.1"\n fallthrough\n }\n template IN ANY alias.example.com {\n answer "{{ .Name }} 60 IN CNAME web.${bob}-shop.svc.kcp."\n }\n template IN PTR in-addr.arpa {\n answer "{{ .Name }} 60 IN PTR web.${bob}-shop.svc.cluster.local."\n }\n template ANY ANY {\n rcode NXDOMAIN\n }\n}\n`
     writeFileSync(join(dir, 'Corefile'), config + world)
     const { coredns } = await ensurePrograms(['coredns'])
     stack.use(
@@ -176,6 +217,19 @@ describe('the nameserver of a member', function () {
     clusterIPs['acme/shop/clusterset--web'] = (plain['spec'] as { clusterIP: string }).clusterIP
   }
 
+  /** Services of type ExternalName, as they are in the member: the syncer lets fewer pass. */
+  async function fillAliases(client: KubeClient): Promise<void> {
+    for (const [name, externalName] of Object.entries(aliases))
+      await client.create(
+        gvrs.services,
+        {
+          ...{ apiVersion: 'v1', kind: 'Service', metadata: { name, namespace: `${acme}-shop` } },
+          spec: { type: 'ExternalName', externalName },
+        },
+        { signal },
+      )
+  }
+
   const rows: [Asker, string, string][] = [
     ['acme', 'web.shop.svc.cluster.local', 'acme/shop/web'],
     ['bob', 'web.shop.svc.cluster.local', 'bob/shop/web'],
@@ -220,6 +274,9 @@ describe('the nameserver of a member', function () {
       ['acme', `far.${namespace}.${acme}.kcp`, `acme/${namespace}/far`],
       ['bob', `far.${namespace}.svc.cluster.local`, ''],
     ]),
+    ['acme', `web.${acme}-shop.svc._kcp`, 'ENOTFOUND'],
+    ['acme', `web.${bob}-shop.svc._kcp`, 'ENOTFOUND'],
+    ['acme', `WEB.${bob.toUpperCase()}-shop.SVC.Kcp`, 'ENOTFOUND'],
     // What charts call the DNS of their cluster.
     ['acme', 'kube-dns.kube-system.svc.cluster.local', 'nameserver'],
     ['bob', 'kube-dns.kube-system.svc.cluster.local', 'nameserver'],
@@ -262,6 +319,17 @@ describe('the nameserver of a member', function () {
         await resolver.reverse(address).catch((error: unknown) => (error as NodeJS.ErrnoException).code),
         address,
       ).to.equal('ENOTFOUND')
+  })
+
+  it('leads no ExternalName to a Service of another tenant or of the member, also through others', async () => {
+    for (const [alias, expected] of aliasRows)
+      for (const name of [
+        `${alias}.shop.svc.cluster.local`,
+        `${alias}.shop.${acme}.kcp`,
+        `${alias}.${acme}-shop.svc.cluster.local`,
+        `${alias}.${acme}-shop.svc.kcp`,
+      ])
+        expect(await ask('acme', name), name).to.equal(expected)
   })
 
   for (const [from, name, expected] of rows) {

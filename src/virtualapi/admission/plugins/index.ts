@@ -3,6 +3,7 @@ import type { AdmissionPlugin } from '../admission.ts'
 import { claimResize } from './claim-resize.ts'
 import { defaultIngressClass, defaultStorageClass } from './default-classes.ts'
 import { defaultTolerations } from './default-tolerations.ts'
+import { externalNames } from './external-names.ts'
 import { formerAccounts } from './former-accounts.ts'
 import { ingressClassWarning } from './ingress-class-warning.ts'
 import { installationFields } from './installation-fields.ts'
@@ -39,6 +40,7 @@ export function standardPlugins({
     podSecurity(mayRunPods),
     namespacePodSecurity,
     nodeAndPriority(mayRunPods),
+    externalNames,
     podPriority,
     defaultTolerations,
     defaultStorageClass,
