@@ -135,7 +135,7 @@ describe('a token of one of our processes in the host', function () {
         kind,
         metadata: { name: 'r', ...(kind === 'Role' && { namespace: 'a' }) },
         rules: [rule],
-      } as unknown as KubeObject,
+      },
       {
         ...{
           apiVersion: 'v1',
@@ -144,7 +144,7 @@ describe('a token of one of our processes in the host', function () {
         },
         roleRef: { kind, name: 'r' },
         subjects: [{ kind: 'ServiceAccount', name: 'one', namespace: 'a' }],
-      } as unknown as KubeObject,
+      },
     ]
     for (const { group = '', resource, verb, becomes = false, admin = false } of [
       { resource: 'secrets', verb: 'create', becomes: true },

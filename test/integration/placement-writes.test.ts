@@ -1,9 +1,10 @@
 // Every way to write the annotation that names members: of each kind that it means something on, by each verb and each subresource that
 // carries metadata, small and so large that the offload thread writes it, and by a mutating policy that runs after the request.
 import { expect } from 'chai'
+import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
 import resources from '../../src/virtualapi/resources/generated/resources.json' with { type: 'json' }
-import { clustersAnnotation, workloadKinds } from '../../src/crds/index.ts'
-import { waitFor } from '../support/index.ts'
+import { clustersAnnotation, isPlaceable, workloadKinds } from '../../src/crds/index.ts'
+import { isLongRun, waitFor } from '../support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 import type { RawResponse } from './raw-client.ts'
 
@@ -46,7 +47,7 @@ interface Row {
 
 const rows: readonly Row[] = [
   ...workloadKinds.map(({ gvr, apiVersion, kind }) => ({
-    resource: gvr.resource as string,
+    resource: gvr.resource,
     group: gvr.group,
     apiVersion,
     kind,
@@ -59,7 +60,7 @@ const rows: readonly Row[] = [
     ...{ kind, apiVersion },
     path: `${base}${kind === 'Namespace' ? '' : '/namespaces/default'}/${resource}`,
     subresources: (info?.subresources ?? [])
-      .map(({ name, verbs }) => ({ name, verbs: verbs as string[] }))
+      .map(({ name, verbs }) => ({ name, verbs: verbs }))
       .filter(({ verbs }) => verbs.includes('update') || verbs.includes('patch')),
   }
 })
@@ -86,7 +87,10 @@ describe('a forbidden member in the annotation of a tenant', function () {
   const stored = async (row: Row, name: string): Promise<string | undefined> => {
     const { status, json } = await send('GET', `${row.path}/${name}`, undefined)
     if (status === 404) return undefined
-    return (json() as { metadata: { annotations?: Record<string, string> } }).metadata.annotations?.[clustersAnnotation]
+    const object = json() as unknown as KubeObject
+    // On a pod that was bound before it was placed, it means nothing.
+    const means = row.kind === 'Namespace' || isPlaceable(object)
+    return means ? object.metadata.annotations?.[clustersAnnotation] : undefined
   }
 
   before(async () => {
@@ -115,7 +119,9 @@ describe('a forbidden member in the annotation of a tenant', function () {
   }
 
   for (const isLarge of [false, true])
-    for (const row of rows)
+    for (const row of isLarge && !isLongRun
+      ? rows.filter(({ kind }) => ['Deployment', 'Namespace'].includes(kind))
+      : rows)
       it(`is refused on ${isLarge ? 'large' : 'small'} objects of kind ${row.kind}, by every verb and subresource`, async () => {
         const wrong: string[] = []
         const statuses: number[] = []

@@ -225,8 +225,8 @@ function keepClaimTemplates(copy: KubeObject, current: DeepReadonly<KubeObject> 
     const live = known[index]
     if (live?.metadata?.name !== template.metadata?.name) continue
     const set = Object.entries(live?.metadata ?? {}).filter(([, value]) => value !== null)
-    template.metadata = cloneJson(Object.fromEntries(set)) as ObjectMeta
-    const spec = cloneJson(live?.spec ?? {}) as JsonObject
+    template.metadata = structuredClone(Object.fromEntries(set))
+    const spec: JsonObject = structuredClone(live?.spec ?? {})
     Object.assign((template.spec ??= {}), withholdOfClaim(spec))
   }
 }
