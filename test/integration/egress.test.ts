@@ -158,6 +158,56 @@ describe('an outbound call', () => {
     const all = await Promise.all([1, 2, 3, 4, 5].map(() => failure(call())))
     expect(all).to.deep.equal(new Array<string>(5).fill('answered with 200'))
   })
+  it('ends where memory is short, if its logical cluster holds the most of unfinished answers', async () => {
+    handle = (request, response) => response.write(Buffer.alloc(request.url === '/large' ? 6_000_000 : 5_000_000))
+    await using one = createEgress({ allow: ['127.0.0.0/8'] })
+    const ask = (cluster: string, path: string) =>
+      failure(call({ cluster, url: new URL(`https://127.0.0.1:${port}${path}`), timeoutMs: 20_000 }), one)
+    const ended: string[] = []
+    const small = ask('small', '/small').then((why) => ended.push(`small: ${why}`))
+    const large = ask('large', '/large').then((why) => ended.push(`large: ${why}`))
+    let shed = one.shed()
+    // Until both answers are there as far as they were sent, the other one may hold more.
+    for (const end = performance.now() + 10_000; shed === undefined && performance.now() < end; shed = one.shed())
+      await new Promise((resolve) => setTimeout(resolve, 200))
+    expect(shed?.bytes).to.be.greaterThan(4 * 1024 * 1024)
+    await Promise.race([small, large])
+    expect(ended).to.deep.equal([`${shed?.cluster}: the answers of this logical cluster take too much memory`])
+  })
+  it('reads only the oldest answer further if all of a logical cluster hold too much, and all of them in the end', async () => {
+    const mib = 1024 * 1024
+    handle = (_, response) => response.end(Buffer.alloc(3 * mib))
+    const bounds = { perDestination: 20, perCluster: 20, answerBytesPerCluster: 4 * mib }
+    await using one = createEgress({ allow: ['127.0.0.0/8'], bounds })
+    let [reading, most, read] = [0, 0, 0]
+    const counted = (): Promise<string> =>
+      failure(
+        call({
+          timeoutMs: 30_000,
+          async reading() {
+            most = Math.max(most, ++reading)
+            await new Promise((resolve) => setTimeout(resolve, 5))
+            reading--
+            read++
+          },
+        }),
+        one,
+      )
+    const all = await Promise.all(Array.from({ length: 15 }, counted))
+    expect(all).to.deep.equal(new Array<string>(15).fill('answered with 200'))
+    expect([most, read]).to.deep.equal([1, 15])
+  })
+  it('ends if the server sends interim answers without an end', async () => {
+    handle = (_, response) => {
+      const { socket } = response
+      const send = (): void => {
+        if (socket?.destroyed === false)
+          socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(100), () => setImmediate(send))
+      }
+      send()
+    }
+    expect(await failure(call())).to.equal('net/http: too many 1xx informational responses')
+  })
   it('ends with the signal of its caller', async () => {
     handle = () => undefined
     const gone = new AbortController()

@@ -1,17 +1,22 @@
 // A Transport to a server that is not trusted: every answer has a bound of size and time, which counts while it arrives, is JSON
 // where JSON is expected, and no redirect.
 import { requestEntityTooLarge, serviceUnavailable } from '../../apimachinery/status/index.ts'
-import { childSignal } from '../../async/index.ts'
+import { abortable, childSignal } from '../../async/index.ts'
+import { AnswerAccount, type HeldAnswer } from './answer-account.ts'
 import { answerBoundOf, maxErrorBytes, type AnswerBound } from './answer-bounds.ts'
 import type { Transport, TransportRequest, TransportResponse } from './transport.ts'
+
+/** Of all unfinished answers of one server. */
+const maxHeldBytes = 48 * 1024 * 1024
 
 /** The same transport, with bounds by the kind of request. Rejects with ServiceUnavailable, or 413 where an answer is too large. */
 export function boundedTransport(
   transport: Transport,
   { boundOf = answerBoundOf }: { readonly boundOf?: typeof answerBoundOf } = {},
 ): Transport {
+  const account = new AnswerAccount({ maxBytes: maxHeldBytes })
   return {
-    request: (request) => bounded(transport, request, boundOf(request)),
+    request: (request) => bounded(transport, request, { bound: boundOf(request), account }),
     // What was upgraded is passed on with back pressure; who reads a refusal bounds it.
     upgrade: (request) => transport.upgrade(request),
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
@@ -21,14 +26,17 @@ export function boundedTransport(
 async function bounded(
   transport: Transport,
   request: TransportRequest,
-  bound: AnswerBound,
+  { bound, account }: { readonly bound: AnswerBound; readonly account: AnswerAccount },
 ): Promise<TransportResponse> {
   const life = childSignal(request.signal)
   const late = (): void =>
     life.abort(serviceUnavailable(`${asked(request)} was not answered as a whole within ${bound.withinMs / 1000} s`))
   const timer = bound.withinMs === Infinity ? undefined : setTimeout(late, bound.withinMs)
+  // What is passed on is not held, whatever its size.
+  const held = bound.maxBytes === Infinity ? undefined : account.begin()
   const over = (reason?: Error): void => {
     clearTimeout(timer)
+    held?.[Symbol.dispose]()
     if (reason !== undefined) life.abort(reason)
     life[Symbol.dispose]()
   }
@@ -37,7 +45,7 @@ async function bounded(
     const maxBytes = response.status >= 300 ? maxErrorBytes : bound.maxBytes
     const why = refusalOf(response, { request, bound, maxBytes })
     if (why !== undefined) throw why
-    return { ...response, body: countedBody(response.body, { over, maxBytes, request }) }
+    return { ...response, body: countedBody(response.body, { over, held, maxBytes, request, signal: life.signal }) }
   } catch (error) {
     over(error as Error)
     throw error
@@ -62,6 +70,8 @@ function refusalOf(
 interface Counting {
   /** Ends the request if there is a reason; called once it is over. */
   readonly over: (reason?: Error) => void
+  readonly held: HeldAnswer | undefined
+  readonly signal: AbortSignal
   readonly maxBytes: number
   readonly request: TransportRequest
 }
@@ -84,13 +94,15 @@ function countedBody(body: AsyncIterable<Uint8Array>, counting: Counting): Async
 
 async function* countedChunks(
   body: AsyncIterable<Uint8Array>,
-  { over, maxBytes, request }: Counting,
+  { over, held, signal, maxBytes, request }: Counting,
 ): AsyncGenerator<Uint8Array, undefined> {
   let size = 0
   try {
     for await (const chunk of body) {
       size += chunk.length
       if (size > maxBytes) throw tooLarge(request, maxBytes)
+      const waiting = held?.hold(chunk.length)
+      if (waiting !== undefined) await abortable(waiting, signal)
       yield chunk
     }
   } finally {

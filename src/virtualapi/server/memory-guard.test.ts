@@ -17,7 +17,13 @@ const small = load('small', { bytes: MiB, watches: 1 })
 const idle = load('idle', { bytes: 20 * MiB })
 
 describe('MemoryGuard', () => {
-  function guardAt(share: number | (() => number), { limitBytes = Infinity }: { limitBytes?: number } = {}) {
+  function guardAt(
+    share: number | (() => number),
+    {
+      limitBytes = Infinity,
+      endCalls = () => undefined,
+    }: { limitBytes?: number; endCalls?: () => { cluster: string; bytes: number } | undefined } = {},
+  ) {
     const done: string[] = []
     const hub = {
       loaded: () => undefined,
@@ -32,6 +38,7 @@ describe('MemoryGuard', () => {
       log: silentLogger,
       metrics,
       limitBytes,
+      endCalls,
       usedShare: () => (typeof share === 'number' ? share : share()),
     })
     const isRefused = ({ cluster }: { cluster: ClusterId }): boolean => {
@@ -59,6 +66,15 @@ describe('MemoryGuard', () => {
     using _ = guard
     expect([root, large, middle, small, idle].map(isRefused)).to.deep.equal([false, false, false, false, false])
     expect(done).to.deep.equal([])
+  })
+
+  it('ends outbound calls first, and does no more while that frees memory', () => {
+    const held = [{ cluster: 'large', bytes: 30 * MiB }]
+    const { guard, done, isRefused } = guardAt(0.81, { endCalls: () => held.pop() })
+    using _ = guard
+    expect([large, middle].map(isRefused)).to.deep.equal([false, false])
+    expect(done).to.deep.equal([])
+    expect(held).to.deep.equal([])
   })
 
   it('refuses the largest first, and unloads idle logical clusters', () => {
