@@ -274,7 +274,7 @@ describe('the answers of servers of tenants', function () {
 
   it('of a conversion with an object of too many values are refused', async () => {
     const by = await withConversion()
-    const spec = Object.fromEntries(many(100_001, (i) => [`f${i}`, 1]))
+    const spec = Object.fromEntries(many(25_001, (i) => [`f${i}`, 1]))
     server.answerWith(
       reviewing(({ request }) => ({
         result: { status: 'Success' },
@@ -283,7 +283,7 @@ describe('the answers of servers of tenants', function () {
     )
     const { status, text } = await send(by, 'GET', `${things('v2')}/a`)
     expect(status).to.equal(500)
-    expect(text).to.contain('limit is 100000 values')
+    expect(text).to.contain('limit is 25000 values')
   })
 
   describe('in discovery', () => {

@@ -10,6 +10,9 @@ import { statusError, type StatusError } from '../../apimachinery/status/index.t
 import { sizeWithin } from '../resources/object-size.ts'
 import { annotationCauses, labelCauses } from '../resources/object-meta.ts'
 
+/** Small objects are converted on the main thread, whatever they become: with more values, others would wait for one of them. */
+const maxGrown = 25_000
+
 /** The error of a conversion that failed: kube-apiserver answers it without a reason. */
 export function conversionFailure(message: string, cause?: unknown): StatusError {
   return statusError(500, '', message, { cause })
@@ -36,7 +39,7 @@ export function takeConverted(original: JsonObject, converted: JsonValue, apiVer
   if (kind !== given) throw conversionFailure(`${at}: invalid kind (expected ${kind}, received ${given})`)
   const another = differenceOf(original, converted)
   if (another !== undefined) throw conversionFailure(`${webhook} returned invalid object: ${another}`)
-  const size = sizeWithin(converted, original)
+  const size = sizeWithin(converted, original, { maxGrown })
   if (typeof size === 'string') throw conversionFailure(`${webhook} returned invalid object: it is too large: ${size}`)
   const metadata = restoredMeta(original, converted)
   if (typeof metadata === 'string') throw conversionFailure(`${webhook} returned invalid metadata: ${metadata}`)

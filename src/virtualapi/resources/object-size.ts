@@ -13,11 +13,17 @@ const aroundBytes = 2
 
 /**
  * The size of an object, or a text that says which limit of a body it exceeds. `before` may exceed it already, by its defaults or
- * by what was stored long ago.
+ * by what was stored long ago. `maxGrown`: the most values that it may have if it has more than twice those of `before`.
  */
-export function sizeWithin(object: object, before: object): ObjectSize | string {
+export function sizeWithin(
+  object: object,
+  before: object,
+  { maxGrown = Infinity }: { readonly maxGrown?: number } = {},
+): ObjectSize | string {
   const size = sizeOf(object)
   if (size === undefined) return `limit is ${defaultMaxJsonDepth} levels`
+  if (size.values > maxGrown && size.values > 2 * (sizeOf(before)?.values ?? 0))
+    return `limit is ${maxGrown} values, or twice those that it had`
   if (size.values <= defaultMaxJsonValues && size.bytes <= defaultMaxJsonBytes) return size
   const { values, bytes } = sizeOf(before) ?? { values: 0, bytes: 0 }
   if (size.values > Math.max(defaultMaxJsonValues, values)) return `limit is ${defaultMaxJsonValues} values`

@@ -146,7 +146,7 @@ const openApi: Readonly<Record<string, Documents>> = {
   'a definition of n levels': (n, group) => ({
     '/openapi/v2': {
       paths: { [`/apis/${group}/v1/r`]: operation([], { $ref: '#/definitions/D' }) },
-      definitions: { D: many(Math.min(n, 3000), (i) => i).reduce<Json>((inner) => ({ properties: { a: inner } }), {}) },
+      definitions: { D: many(Math.min(n, 1000), (i) => i).reduce<Json>((inner) => ({ properties: { a: inner } }), {}) },
     },
   }),
 }
