@@ -9,6 +9,7 @@ import { statusError } from '../../apimachinery/status/index.ts'
 import { PendingConnections } from '../../listening/index.ts'
 import { statusAnswer } from '../codec/answers.ts'
 import type { Push } from '../exchange/exchange.ts'
+import { ConnectionTurns, maxStreams } from './connection-turns.ts'
 import type { ServerParts } from './parts.ts'
 import { withProtocolToken } from './protocol-token.ts'
 import { incomingOf, rawRequest, rawStream, serve, type Serving } from './serve.ts'
@@ -50,7 +51,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   const { host, port, certificate, key, signal, peerCa, firstRequestMs = 60_000 } = options
   const pending = new PendingConnections({ ...pendingBounds, maxMs: firstRequestMs })
   const pushes = new Set<Push>()
-  const shared = { parts, signal, pending, pushes }
+  const shared = { parts, signal, pending, pushes, turns: new ConnectionTurns() }
   const serving: Serving = { ...shared, requests: { inFlight: 0 }, isForPeers: peerCa !== undefined }
   const app = fastify({
     logger: false,
@@ -75,7 +76,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
       maxHeaderListPairs: peerCa === undefined ? 1024 : 4096,
       settings: {
         // Other processes send the requests of all their clients over one connection.
-        maxConcurrentStreams: peerCa === undefined ? 1000 : maxPeerStreams,
+        maxConcurrentStreams: peerCa === undefined ? maxStreams.unknown : maxPeerStreams,
         maxHeaderListSize: maxReadHeaderBytes,
         // nghttp2 ends a session over a request with more than nine frames of headers; clients in Go fill the frames.
         maxFrameSize: maxHeaderBytes,

@@ -4,6 +4,7 @@ import type { ServerHttp2Stream } from 'node:http2'
 import type { DetailedPeerCertificate } from 'node:tls'
 import type { PendingConnections } from '../../listening/index.ts'
 import { headerOf, type IncomingRequest, type Push, type PushAnswer } from '../exchange/exchange.ts'
+import type { ConnectionTurns } from './connection-turns.ts'
 import { handle, type Handled } from './handle.ts'
 import { forward } from './forward.ts'
 import { hopClient } from './hop-headers.ts'
@@ -25,6 +26,7 @@ export interface Serving {
   readonly signal: AbortSignal
   /** Connections of clients that nobody knows yet. */
   readonly pending: PendingConnections
+  readonly turns: ConnectionTurns
   /** The clients are other processes of ours, whose certificates the listener has verified. */
   readonly isForPeers: boolean
   /** Requests that are being answered, watches not counted; the listener waits for them when the server stops. */
@@ -51,7 +53,7 @@ export function rawStream(stream: ServerHttp2Stream, rawHeaders: readonly string
 
 /** Answers a request. Never rejects. */
 export async function serve(request: RawRequest, response: RawResponse, serving: Serving): Promise<void> {
-  const { parts, signal, pending } = serving
+  const { parts, signal, pending, turns } = serving
   const life = new AbortController()
   // The response does not tell: an HTTP/2 stream is "finished" also when the client has disconnected.
   let sent = false
@@ -64,7 +66,13 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
   serving.requests.inFlight++
   try {
     if (serving.isForPeers) pending.settle(request.socket)
-    else pending.renew(request.socket)
+    else {
+      pending.renew(request.socket)
+      const turn = turns.turn(request.connection)
+      if (turn !== undefined) await turn
+      // Streams that were reset meanwhile cost nothing more.
+      if (life.signal.aborted) return
+    }
     const incoming = incomingOf(request, life.signal, serving)
     const { answer, finish } = await handle({ ...incoming, stopping: signal }, parts)
     if (answer.kind === 'forward') {
@@ -85,6 +93,7 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
       trace?.answered(clientClosedRequest)
       return
     }
+    turns.answered(request.connection, answer.status)
     if (answer.kind === 'push') {
       pushTo(response, { answer, finish }, request, serving)
       // A watch is long-lived, so it must not retain the request.
@@ -155,9 +164,9 @@ function peerCertificateOf({ socket, connection }: RawRequest): DetailedPeerCert
 export function incomingOf(
   request: RawRequest,
   signal: AbortSignal,
-  { isForPeers, pending }: Pick<Serving, 'isForPeers' | 'pending'>,
+  { isForPeers, pending, turns }: Pick<Serving, 'isForPeers' | 'pending' | 'turns'>,
 ): IncomingRequest {
-  const { method, url, rawHeaders, isOpen = false, socket } = request
+  const { method, url, rawHeaders, isOpen = false, socket, connection } = request
   const client = isForPeers ? hopClient(rawHeaders) : undefined
   let body: Promise<Uint8Array> | undefined
   return {
@@ -168,6 +177,7 @@ export function incomingOf(
     peerAddress: () => (client === undefined ? socket.remoteAddress : client.address),
     isForwarded: isForPeers,
     known: () => {
+      if (!isForPeers) turns.known(connection)
       if (pending.size === 0 || pending.find(socket) === undefined) return
       pending.settle(socket)
       pending.trust(socket.remoteAddress ?? '')

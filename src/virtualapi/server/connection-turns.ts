@@ -1,0 +1,65 @@
+// Turns of connections: the requests that come on one at the same time are begun in turns with those of others, before anybody knows
+// whose they are. Connections that go on after many refusals take no more requests.
+import type { ServerHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
+import { EventLoopShare } from '../flowcontrol/event-loop-share.ts'
+
+/** Refusals of a connection in this time, milliseconds, after which it is told to go away: clients that wait as they are asked to stay below. */
+const [maxRefusals, refusalsMs] = [500, 10_000]
+/** Streams of a connection whose client is not known yet, and of others: as many as those of a kube-apiserver (Go's default). */
+export const maxStreams = { unknown: 100, known: 250 }
+const tooManyRequestsCode = 429
+
+interface Connection {
+  readonly flow: string
+  isKnown: boolean
+  refusals: number
+  refusedSince: number
+}
+
+type AnyConnection = object | ServerHttp2Session | Socket
+
+export class ConnectionTurns {
+  readonly #share = new EventLoopShare()
+  readonly #connections = new WeakMap<object, Connection>()
+  #next = 0
+
+  /** Resolves when a request of the connection may begin; undefined: at once. */
+  turn(connection: AnyConnection): Promise<void> | undefined {
+    return this.#share.turn(this.#of(connection).flow)
+  }
+
+  /** The client is known: it may have more requests at the same time. */
+  known(connection: AnyConnection): void {
+    const of = this.#of(connection)
+    if (of.isKnown) return
+    of.isKnown = true
+    if (isSession(connection) && !connection.closed) connection.settings({ maxConcurrentStreams: maxStreams.known })
+  }
+
+  /** Called with the status of each answer. What is under way on a connection that goes on too long stays, its watches too. */
+  answered(connection: AnyConnection, status: number): void {
+    if (status !== tooManyRequestsCode) return
+    const of = this.#of(connection)
+    const now = performance.now()
+    if (now - of.refusedSince > refusalsMs) {
+      of.refusedSince = now
+      of.refusals = 0
+    }
+    if (++of.refusals === maxRefusals && isSession(connection) && !connection.closed) connection.close()
+  }
+
+  #of(connection: AnyConnection): Connection {
+    let of = this.#connections.get(connection)
+    if (of === undefined) {
+      of = { flow: String(this.#next++), isKnown: false, refusals: 0, refusedSince: -Infinity }
+      this.#connections.set(connection, of)
+    }
+    return of
+  }
+}
+
+/** True for a connection of HTTP/2. */
+function isSession(connection: AnyConnection): connection is ServerHttp2Session {
+  return 'settings' in connection && 'goaway' in connection
+}
