@@ -20,6 +20,14 @@ describe('a sample of every input of a tenant', function () {
     const findings = found.doubled.filter(fails).map(failureText)
     expect(findings, findings.join('\n')).to.deep.equal([])
   })
+
+  it('ends no process through what expressions make of small values, and through selectors of watches', async () => {
+    const found = await runMatrix({ timeMs: 40_000, only: /^expressions: |^selector of a watch: / })
+    expect(found.unprepared).to.deep.equal([])
+    expect(found.screened.length).to.be.greaterThan(8)
+    const died = [...found.screened, ...found.doubled].filter(({ points }) => points.some(({ hasDied }) => hasDied))
+    expect(died.map(failureText)).to.deep.equal([])
+  })
 })
 
 describe('a sample of every answer of a server of a tenant', function () {

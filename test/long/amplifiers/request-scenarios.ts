@@ -48,6 +48,13 @@ const addresses: readonly Scenario[] = [
 ]
 
 const selectors: readonly Scenario[] = [
+  oneStep('selector of a watch: n absent labels', (n) =>
+    get('watch', `${selector(many(n, (i) => `!l${i}`).join(','))}&watch=1&timeoutSeconds=1`),
+  ),
+  oneStep('selector of a watch: n fields', (n) => {
+    const fields = encodeURIComponent(many(n, (i) => `metadata.name!=x${i}`).join(','))
+    return get('watch', `${maps}?fieldSelector=${fields}&watch=1&timeoutSeconds=1`)
+  }),
   oneStep(
     'selector: n terms for 300 objects',
     (n) => get('list', selector(many(n, (i) => `l${i % 64}!=x${i}`).join(','))),

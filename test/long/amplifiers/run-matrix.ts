@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { accessScenarios } from './access-scenarios.ts'
 import { crdScenarios } from './crd-scenarios.ts'
+import { expressionScenarios } from './expression-scenarios.ts'
 import { generatedScenarios } from './generated-scenarios.ts'
 import { jsonOf, markdownOf, type Found } from './report.ts'
 import { remoteScenarios } from './remote-scenarios.ts'
@@ -37,7 +38,8 @@ export async function runMatrix({
   const deadline = performance.now() + timeMs
   const documents = await servedDocuments(subject)
   const generated = generatedScenarios(documents)
-  const byHand = [...accessScenarios, ...crdScenarios, ...requestScenarios, ...remote.scenarios]
+  const written = [...accessScenarios, ...crdScenarios, ...expressionScenarios, ...requestScenarios]
+  const byHand = [...written, ...remote.scenarios]
   const planned = [...byHand, ...generated].filter(({ title }) => only.test(title))
   const chosen = planned.filter((_, i) => i % oneOf === piece)
   const screened: Verdict[] = []
