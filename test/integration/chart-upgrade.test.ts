@@ -1,6 +1,8 @@
 // The chart on a real API server without nodes: what an upgrade does with the Secrets of our processes, and what their tokens may do.
 import { expect } from 'chai'
 import { join } from 'node:path'
+import { installationKeys } from '../../src/cli/roles/host-installation.ts'
+import { createClient, httpTransport, loadKubeconfig } from '../../src/client/index.ts'
 import { ensurePrograms, kubectl, repositoryRoot, runCommand, startCluster, type Cluster } from '../support/index.ts'
 
 const namespace = 'kcp-system'
@@ -63,12 +65,32 @@ describe('the chart in a host', function () {
     for (const name of names) expect((await secret(name)).data).to.deep.equal({ key: 'eA==' })
   })
 
-  it('gives the token of kcp-apiserver no way to become kcp-operator', async () => {
-    const { stdout } = await host.kubectl(['create', 'token', 'kcp-apiserver', '-n', namespace])
-    const config = ['config', 'set-credentials', 'stolen', `--token=${stdout.trim()}`]
-    const file = await host.kubeconfigFor({ commonName: 'unused' })
-    await kubectl(file, config)
+  /** A kubeconfig with a token of one of our processes. */
+  const tokenOf = async (account: string): Promise<string> => {
+    const { stdout } = await host.kubectl(['create', 'token', account, '-n', namespace])
+    const file = await host.kubeconfigFor({ commonName: `unused-${account}` })
+    await kubectl(file, ['config', 'set-credentials', 'stolen', `--token=${stdout.trim()}`])
     await kubectl(file, ['config', 'set-context', '--current', '--user=stolen'])
+    return file
+  }
+
+  it('lets kcp-apiserver fill the Secret of the keys, for which kcp-operator waits', async () => {
+    const signal = AbortSignal.timeout(60_000)
+    const patch = ['patch', 'secret', 'kcp-keys', '-n', namespace, '--type=merge', '-p', '{"data":null}']
+    await host.kubectl(patch)
+    const keysFor = async (account: string): Promise<Uint8Array> => {
+      const kubeconfig = await loadKubeconfig({ file: await tokenOf(account) }, { trusted: true })
+      const transport = stack.use(httpTransport(kubeconfig))
+      return (await installationKeys(createClient(transport), signal)).sealKey
+    }
+    // The operator may make its own Secrets where kubeconfigs are switched on, and still waits.
+    const waiting = keysFor('kcp-operator')
+    const keys = await keysFor('kcp-apiserver')
+    expect(Buffer.from(await waiting).equals(keys)).to.equal(true)
+  })
+
+  it('gives the token of kcp-apiserver no way to become kcp-operator', async () => {
+    const file = await tokenOf('kcp-apiserver')
     const token = {
       ...{ apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/service-account-token' },
       metadata: { name: 'forged', namespace, annotations: { 'kubernetes.io/service-account.name': 'kcp-operator' } },

@@ -440,6 +440,39 @@ describe('standard admission plugins', () => {
       expect(object['spec']).to.have.property('clusterIP', '10.96.7.7')
     })
 
+    it('lead to no name of the nameservers of members, by create, update and change of the type', async () => {
+      const alias = (name: string, externalName: string, type = 'ExternalName'): KubeObject =>
+        named('Service', name, { spec: { type, externalName, ...(type === 'ClusterIP' && { ports: [{ port: 80 }] }) } })
+      const refused = ['web.abcdefghij-shop.svc.kcp', 'web.abcdefghij-shop.svc.kcp.', 'web.shop.abcdefghij.kcp', 'kcp']
+      for (const [index, externalName] of refused.entries())
+        for (const type of ['ExternalName', 'ClusterIP']) {
+          const { message } = await refusal(
+            registry.create(target('services'), alias(`to-${index}`, externalName, type)),
+          )
+          expect(message).to.contain(`spec.externalName "${externalName}" is not allowed`)
+        }
+      for (const [index, externalName] of ['kcp.example.com', 'notkcp', 'web.shop.svc.cluster.local'].entries())
+        await registry.create(target('services'), alias(`free-${index}`, externalName))
+      const change = (externalName: string) => ({
+        subresource: '',
+        change: (current: KubeObject | undefined): KubeObject => ({
+          ...(current ?? named('Service', 'free-0')),
+          spec: { ...(current?.['spec'] as object), externalName },
+        }),
+      })
+      await refusal(registry.update(target('services'), 'free-0', change('web.abcdefghij-shop.svc.kcp')))
+      // What is stored stays; our own processes may write it.
+      const ours = target('services', { user: installation })
+      await registry.create(ours, alias('kept', 'web.abcdefghij-shop.svc.kcp'))
+      await registry.update(target('services'), 'kept', {
+        subresource: '',
+        change: (current) => ({
+          ...(current ?? named('Service', 'kept')),
+          metadata: { ...current?.metadata, labels: { touched: 'yes' } },
+        }),
+      })
+    })
+
     it('keep address and node port when the manifest is PUT again', async () => {
       const { object: before } = await registry.create(target('services'), service('again', { type: 'NodePort' }))
       const { object: after } = await registry.update(target('services'), 'again', {
