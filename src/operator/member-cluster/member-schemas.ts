@@ -1,5 +1,5 @@
 // Which fields of workloads a member does not know: its OpenAPI documents are compared with ours when we connect to it and
-// when its version changes, once for each pair of documents.
+// when its version changes. A member chooses its documents and their hashes, so nothing that they say counts for another member.
 import { LRUCache } from 'lru-cache'
 import type { KubeClient } from '../../client/index.ts'
 import { isJsonObject } from '../../apimachinery/meta/index.ts'
@@ -23,13 +23,13 @@ export interface MemberSchemasOptions {
   readonly changed: (name: string) => void
 }
 
-/** Pairs of documents whose difference is remembered: members of one version share it. */
-const maxPairs = 200
+/** Our documents that are kept for the next member. */
+const maxOwnDocuments = 8
 
 export class MemberSchemas {
   readonly #options: MemberSchemasOptions
   readonly #known = new Map<string, Known>()
-  readonly #differences = new LRUCache<string, UnsupportedFields[]>({ max: maxPairs })
+  readonly #own = new LRUCache<string, OpenApiDocument>({ max: maxOwnDocuments })
 
   constructor(options: MemberSchemasOptions) {
     this.#options = options
@@ -67,14 +67,10 @@ export class MemberSchemas {
     for (const [path, kinds] of kindsByDocument) {
       const [left, right] = [own?.get(path), other?.get(path)]
       if (left === undefined || hashOf(left) === hashOf(right)) continue
-      const pair = `${left}|${right ?? ''}`
-      let fields = this.#differences.get(pair)
-      if (fields === undefined) {
-        const documents = { ours: await this.#read(ours, left), theirs: right ? await this.#read(theirs, right) : {} }
-        fields = kinds.flatMap((kind) => fieldsOf(documents, kind))
-        this.#differences.set(pair, fields)
-      }
-      found.push(...fields)
+      const known = this.#own.get(left) ?? (await this.#read(ours, left))
+      this.#own.set(left, known)
+      const documents = { ours: known, theirs: right === undefined ? {} : await this.#read(theirs, right) }
+      found.push(...kinds.flatMap((kind) => fieldsOf(documents, kind)))
     }
     return found
   }

@@ -8,7 +8,7 @@ import {
 } from '../../../apimachinery/pod-security/index.ts'
 import { forbidden } from '../../../apimachinery/status/index.ts'
 import { defaultPodSecurity } from '../../../crds/index.ts'
-import type { LogicalCluster } from '../../clusters/index.ts'
+import type { RequestContext } from '../../resources/resource-definition.ts'
 import type { AdmissionPlugin } from '../admission.ts'
 import { podIn } from './pod-template.ts'
 
@@ -16,7 +16,7 @@ import { podIn } from './pod-template.ts'
 const podSubresources = ['', 'ephemeralcontainers', 'resize']
 
 /** Whether a member may run pods of a logical cluster. */
-export type MayRunPods = (cluster: LogicalCluster) => boolean
+export type MayRunPods = (cluster: RequestContext['cluster']) => boolean
 
 /**
  * Refuses with 403 pods and templates beyond the level, where a member could run them; elsewhere it warns, because without members a
