@@ -2,18 +2,13 @@
 import type { KubeObject, OwnerReference } from '../apimachinery/meta/index.ts'
 import { conflict, serviceUnavailable } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
-import { memberAnnotation, placedOn, replicasOf } from '../crds/index.ts'
+import { memberAnnotation } from '../crds/index.ts'
 import { memberOfClaim } from '../placement/index.ts'
+import { copyHere, ordinalsIn } from './entitlement.ts'
 import { asOrdinalClaim, claimReferences, type Reference } from './references.ts'
 import { gvrs } from './resources/resources.ts'
-import {
-  downstreamNamespaceOf,
-  downstreamObject,
-  upstreamObject,
-  type SyncContext,
-  type Visit,
-} from './sync-context.ts'
-import { ownerUpstream } from './up-owner.ts'
+import { upstreamObject, type SyncContext, type Visit } from './sync-context.ts'
+import { originUpstream } from './up-owner.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 
@@ -49,14 +44,6 @@ export async function claimsOfOrdinals(
   return known
     .filter(({ metadata }) => metadata.annotations?.[memberAnnotation] === undefined)
     .map(({ metadata: { name = '' } }) => ({ resource: 'persistentvolumeclaims', name }))
-}
-
-/** The ordinals of a StatefulSet; `member`: those that this member is to have. */
-function ordinalsIn(set: CachedObject, member = ''): { readonly start: number; readonly end: number } {
-  const { ordinals } = (set['spec'] ?? {}) as { ordinals?: { start?: number } }
-  const decided = placedOn(set as KubeObject)[member]
-  const start = decided?.start ?? ordinals?.start ?? 0
-  return { start, end: start + (decided?.replicas ?? replicasOf(set)) }
 }
 
 /** Rejects if a claim that is used is not in our cache yet, or has its data in another member. Asks the server: caches may lag. */
@@ -119,12 +106,11 @@ export async function refuseOtherVolume(
  */
 export async function visitClaimOwner(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
   const { cluster, namespace, name } = visit
-  const memberNamespace = downstreamNamespaceOf(context, visit)
-  const claim = upstreamObject(context, 'persistentvolumeclaims', visit)
-  const copy = memberNamespace && downstreamObject(context, 'persistentvolumeclaims', memberNamespace, name)
-  if (claim === undefined || !copy || asOrdinalClaim(name) === undefined) return
+  const here = copyHere(context, 'persistentvolumeclaims', visit)
+  if (here === undefined || asOrdinalClaim(name) === undefined) return
+  const { object: claim, copy } = here
   const { ownerReferences: owners = [], resourceVersion } = claim.metadata
-  const owner = ownerUpstream(context, visit, copy)?.reference
+  const owner = originUpstream(context, visit, copy)?.owner.reference
   const former = controllerOf(claim)
   if (former?.uid === owner?.uid) return
   // The owner in the member is not upstream yet.

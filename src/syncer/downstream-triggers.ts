@@ -8,8 +8,10 @@ import {
   memberParts,
   parseDownstreamNamespace,
   systemNamespace,
+  workloadKindOf,
   workloadKindOfObject,
   workloadKinds,
+  type WorkloadResource,
 } from '../crds/index.ts'
 import { ingressBackends, scaleTargetOf } from './references.ts'
 import type { ResourceName } from './resources/resources.ts'
@@ -18,15 +20,14 @@ import { syncedKindOf } from './synced-kinds.ts'
 import { rootCaConfigMap } from './transform/pod-template.ts'
 import { managedByLabel, serviceNameLabel } from './transform/slice-labels.ts'
 import type { ObjectChange, TriggerContext } from './trigger-context.ts'
-import { isRemote } from './up-endpoint-slices.ts'
+import { isRemote, podAddresses, remoteNameOf } from './up-endpoint-slices.ts'
 import { madeKindOf, madeKinds } from './up-made.ts'
-import { podOnNodeChanged } from './up-nodes.ts'
 import { workloadOwnerOf } from './workload-owner.ts'
 
 /** Asks for the visits that a change in the member causes. */
 export function downstreamChanged(context: TriggerContext, resource: ResourceName, change: ObjectChange): void {
   const object = change.after ?? change.before
-  if (object === undefined) return
+  if (object === undefined || !isName(object.metadata.name)) return
   const downstream = resource === 'namespaces' ? (object.metadata.name ?? '') : (object.metadata.namespace ?? '')
   if (downstream === systemNamespace) {
     if (resource === 'endpointslices') gatewayChanged(context, object)
@@ -44,6 +45,7 @@ export function downstreamChanged(context: TriggerContext, resource: ResourceNam
     if (name !== undefined) context.enqueue({ kind, cluster, namespace, name })
   }
   const locator = locatorOf(object)
+  if (isWorkloadResource(resource)) ownerChanged(context, { cluster, namespace }, resource, change)
   switch (resource) {
     case 'namespaces':
       visit('namespace', namespace)
@@ -51,11 +53,13 @@ export function downstreamChanged(context: TriggerContext, resource: ResourceNam
       return
     case 'pods':
       visit('pod', object.metadata.name)
-      podOnNodeChanged(context, cluster, change)
+      if (podAddresses(change.before).join() !== podAddresses(change.after).join())
+        for (const { metadata } of context.slicesWith(downstream, object.metadata.name ?? ''))
+          visit('slice', metadata.name)
       return
     case 'endpointslices':
       visit('services', object.metadata.labels?.[serviceNameLabel])
-      if (isRemote(object)) visit('remoteSlice', locator?.name)
+      if (isRemote(object)) visit('remoteSlice', remoteNameOf(object))
       else if (object.metadata.labels?.[managedByLabel] !== undefined) visit('slice', object.metadata.name)
       return
     case 'replicasets':
@@ -75,17 +79,40 @@ export function downstreamChanged(context: TriggerContext, resource: ResourceNam
   }
   if (locator === undefined && madeKindOf(resource) !== undefined) visit(`made:${resource}`, object.metadata.name)
   if (locator === undefined || syncedKindOf(resource) === undefined) return
-  visit(resource, locator.name)
+  visit(resource, object.metadata.name)
   if (isWorkloadResource(resource) && change.after === undefined) visit('namespace', namespace)
+}
+
+/** Whether it can be a part of a key: a member may answer with any text. */
+function isName(name: string | undefined): boolean {
+  return name !== undefined && /^[\w.:-]{1,253}$/.test(name)
+}
+
+/** What a controller in the member makes may have been seen before the controller. */
+function ownerChanged(
+  context: TriggerContext,
+  where: { readonly cluster: string; readonly namespace: string },
+  resource: WorkloadResource,
+  { before, after }: ObjectChange,
+): void {
+  if (after === undefined || before?.metadata.uid === after.metadata.uid) return
+  const { namespace = '', name = '' } = after.metadata
+  const row = workloadKindOf(resource)
+  const owner = { kind: row?.kind ?? '', name }
+  if (row?.history) context.enqueue({ kind: 'history', ...where, name })
+  for (const { metadata } of context.controlledBy('pods', namespace, owner))
+    context.enqueue({ kind: 'pod', ...where, name: metadata.name ?? '' })
+  for (const made of ['jobs', 'controllerrevisions'] as const)
+    for (const { metadata } of context.controlledBy(made, namespace, owner))
+      context.enqueue({ kind: `made:${made}`, ...where, name: metadata.name ?? '' })
 }
 
 /** The slices of other members have the addresses of the gateway here. */
 function gatewayChanged(context: TriggerContext, slice: DeepReadonly<KubeObject>): void {
   if (context.gateway === undefined || slice.metadata.labels?.[serviceNameLabel] !== memberParts.gateway) return
   for (const remote of context.caches.endpointslices.store.list()) {
-    const [name, found] = [locatorOf(remote)?.name, upstreamNamespaceOf(context, remote.metadata.namespace ?? '')]
-    if (isRemote(remote) && name !== undefined && found !== undefined)
-      context.enqueue({ kind: 'remoteSlice', ...found, name })
+    const found = isRemote(remote) ? upstreamNamespaceOf(context, remote.metadata.namespace ?? '') : undefined
+    if (found !== undefined) context.enqueue({ kind: 'remoteSlice', ...found, name: remoteNameOf(remote) })
   }
 }
 
@@ -103,7 +130,7 @@ function scalerChanged(
 /** Asks for the visit of an Event of the member. */
 export function eventChanged(context: TriggerContext, { key, after }: ObjectChange): void {
   const { namespace: downstream = '', name } = parseKey(key)
-  const found = after === undefined ? undefined : upstreamNamespaceOf(context, downstream)
+  const found = after === undefined || !isName(name) ? undefined : upstreamNamespaceOf(context, downstream)
   if (found !== undefined) context.enqueue({ kind: 'event', cluster: found.cluster, namespace: found.namespace, name })
 }
 
@@ -131,7 +158,7 @@ export function visitAllIn(context: TriggerContext, cluster: string, namespace: 
       kind: isRemote(slice) ? 'remoteSlice' : 'slice',
       cluster,
       namespace,
-      name: (isRemote(slice) ? locatorOf(slice)?.name : slice.metadata.name) ?? '',
+      name: isRemote(slice) ? remoteNameOf(slice) : (slice.metadata.name ?? ''),
     })
   }
 }

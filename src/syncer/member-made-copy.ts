@@ -10,6 +10,9 @@ import { downstreamNamespaceOf, downstreamObject, isOurs, type SyncContext, type
 
 type CachedObject = DeepReadonly<KubeObject>
 
+/** What members may choose as the uid of an object upstream. */
+const uidForm = /^[\w-]{1,64}$/
+
 /** How objects of a kind are deleted. */
 export interface Deletion {
   readonly gracePeriodSeconds?: Int64
@@ -88,7 +91,8 @@ export async function createCopy(
   const client = context.upstream.client(cluster)
   let created: KubeObject
   try {
-    const options = { headers: { [keepUidHeader]: 'true' }, signal }
+    const isUid = uidForm.test(live.metadata.uid ?? '')
+    const options = { ...(isUid && { headers: { [keepUidHeader]: 'true' } }), signal }
     created = await client.create<KubeObject>(gvrs[resource], object, options)
   } catch (error) {
     // Our cache is behind: the event of the existing object causes the next visit.

@@ -18,12 +18,12 @@ import {
   type StatusRule,
 } from '../crds/index.ts'
 import { conditionsWithSynced, statusChange } from '../placement/index.ts'
+import { isCount } from './count.ts'
+import { copyHere, speaksFor } from './entitlement.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import {
-  downstreamObject,
   downstreamNamespaceOf,
   isPostponed,
-  locatorOf,
   upstreamObject,
   visitKindOf,
   type SyncContext,
@@ -68,7 +68,7 @@ export async function reportError(
 ): Promise<void> {
   const object = upstreamObject(context, resource, ref)
   if (object === undefined) return
-  const before = parseAnnotation(object as KubeObject, memberStatusAnnotation(context.member.name))
+  const before = parseAnnotation(object, memberStatusAnnotation(context.member.name))
   const written = await writeMemberStatus(context, resource, ref, { ...before, error }, signal)
   if (written === undefined) return
   if (rule !== undefined) await writeStatus(context, resource, rule, ref, written, signal)
@@ -133,15 +133,14 @@ export async function visitStatus(
   const namespace = downstreamNamespaceOf(context, ref)
   const object = upstreamObject(context, resource, ref)
   if (namespace === undefined || object === undefined) return
-  const copy = downstreamObject(context, resource, namespace, ref.name)
-  const ours = copy !== undefined && locatorOf(copy)?.uid === object.metadata.uid
+  const copy = speaksFor(context, ref, object) ? copyHere(context, resource, ref)?.copy : undefined
   const annotation = memberStatusAnnotation(context.member.name)
   // Others may say what is in the status: of an autoscaler whose workload is divided, the operator does.
   const error = context.failures.messageOf({ resource, ...ref })
-  if (!ours && error === undefined && object.metadata.annotations?.[annotation] === undefined) return
-  const before = parseAnnotation(object as KubeObject, annotation) as MemberStatus
+  if (copy === undefined && error === undefined && object.metadata.annotations?.[annotation] === undefined) return
+  const before = parseAnnotation(object, annotation) as MemberStatus
   const hides = rule.joinsAddresses === true && !context.view(ref.cluster, ref.namespace).serves
-  const seen = ours
+  const seen = copy
     ? { ...memberStatusOf(rule, { object, copy, before }), ...(hides && { hidesAddresses: true }) }
     : undefined
   const report = error === undefined ? seen : { ...(seen ?? before), error }
@@ -212,9 +211,10 @@ function memberStatusOf(rule: StatusRule, { object, copy, before }: Reporting): 
   const caughtUp = !rule.observes || (status.observedGeneration ?? 0) >= (copy.metadata.generation ?? 0)
   const observed = caughtUp ? copy.metadata.annotations?.[sourceAnnotation] : before.observed
   const fields = [...rule.summed, ...rule.taken, ...(rule.joinsAddresses ? ['loadBalancer'] : [])]
+  const summed = new Set(rule.summed)
   const values = fields
     .map((field) => [field, status[field]] as const)
-    .filter(([, value]) => value !== undefined && value !== 0)
+    .filter(([field, value]) => (summed.has(field) ? isCount(value) : value !== undefined) && value !== 0)
   const conditions = isPaused(object) ? status.conditions : withoutOurPause(status.conditions, before)
   return {
     ...(observed !== undefined && { observed }),

@@ -48,16 +48,6 @@ export interface MemberLoss {
   onReturn(listener: () => void): () => void
 }
 
-/** The nodes of a member and the pods on them, as a syncer keeps them. */
-export interface MemberNodes {
-  /** In the form that tenants see. */
-  readonly informer: Informer<NodeUp>
-  /** The pods of a logical cluster on a node. */
-  podsOn(clusterId: ClusterId, node: string): Iterable<DeepReadonly<KubeObject>>
-  /** All pods of logical clusters on a node. */
-  allPodsOn(node: string): Iterable<DeepReadonly<KubeObject>>
-}
-
 /** What a visit is about. Names in a key are upstream names unless it says otherwise. */
 export type VisitKind =
   /** An object that is copied into members; but a pod is visited as `pod`. */
@@ -144,15 +134,18 @@ export interface SyncContext {
   upstreamIn(resource: ResourceName, cluster: string, namespace: string): Iterable<DeepReadonly<KubeObject>>
   /** The upstream ReplicaSet of a Deployment's ReplicaSet in this member, by its name there. */
   historyReportedAs(cluster: string, namespace: string, name: string): DeepReadonly<KubeObject> | undefined
-  readonly nodes: MemberNodes
+  /** The nodes of the member, in the form that tenants see. */
+  readonly nodes: Informer<NodeUp>
   /** Objects of a namespace in the member, by its name there. */
   downstreamIn(resource: ResourceName, namespace: string): Iterable<DeepReadonly<KubeObject>>
   /** Objects of a namespace in the member that this object there controls. */
   controlledBy(
-    resource: 'pods' | 'replicasets' | 'jobs',
+    resource: 'pods' | 'replicasets' | 'jobs' | 'controllerrevisions',
     namespace: string,
     owner: { readonly kind: string; readonly name: string },
   ): Iterable<DeepReadonly<KubeObject>>
+  /** EndpointSlices of a namespace in the member that name this pod. */
+  slicesWith(namespace: string, pod: string): Iterable<DeepReadonly<KubeObject>>
   /** An Event of a namespace in the member. */
   memberEvent(namespace: string, name: string): DeepReadonly<MemberEvent> | undefined
   podContext(cluster: string, clusterId: ClusterId, namespace: string): Omit<PodContext, 'accountAutomount'>

@@ -52,11 +52,11 @@ import { syncedKindOf, type SyncedKind } from './synced-kinds.ts'
 import { aboutStatus, aboutVisit, tellingFailures } from './tell-failure.ts'
 import type { TriggerContext } from './trigger-context.ts'
 import { listen } from './triggers.ts'
-import { reportEndpoints, visitRemoteSlice, visitSlice } from './up-endpoint-slices.ts'
+import { podsIn, reportEndpoints, visitRemoteSlice, visitSlice } from './up-endpoint-slices.ts'
 import { events, onlyOurs, visitEvent } from './up-events.ts'
 import { reportedName, visitHistory } from './up-history.ts'
 import { madeKindOf, passOnDeletionOfMade, visitMade, type MadeKind } from './up-made.ts'
-import { cachedNode, nodeGroupsOf, nodesGvr, visitNode } from './up-nodes.ts'
+import { cachedNode, nodesGvr, visitNode } from './up-nodes.ts'
 import { passOnDeletionOfPod, visitPod } from './up-pods.ts'
 import { visitSpec } from './up-spec.ts'
 import { forEachResource, inMember, type Upstream } from './upstream.ts'
@@ -190,10 +190,14 @@ async function run(
     const name = reportedName(replicaSet, member.name)
     return name === undefined ? [] : [`${namespaceKeyOf(key)}|${name}`]
   })
+  const slicesOf = new ObjectIndex(caches.endpointslices, (key, slice) =>
+    podsIn(slice).map((name) => `${namespaceKeyOf(key)}/${name}`),
+  )
   const controlled = {
     pods: byController(caches.pods),
     replicasets: byController(caches.replicasets),
     jobs: byController(caches.jobs),
+    controllerrevisions: byController(caches.controllerrevisions),
   }
   const views = new Views(
     member,
@@ -215,7 +219,6 @@ async function run(
   await using nodeInformer = createInformer<NodeUp>({
     ...{ client: downstream, gvr: nodesGvr, transform: cachedNode, backoff, log, signal },
   })
-  const onNodes = new ObjectIndex(caches.pods, (_key, pod) => nodeGroupsOf(pod))
   let exported: ExportedApis | undefined
   const gateway = member.serviceNetwork === 'Gateway' ? gatewayPorts(caches) : undefined
   const context: TriggerContext = {
@@ -232,11 +235,7 @@ async function run(
     eventBudget: new EventBudget(),
     views,
     events: eventInformer,
-    nodes: {
-      informer: nodeInformer,
-      podsOn: (clusterId, node) => onNodes.of(`${clusterId} ${node}`),
-      allPodsOn: (node) => onNodes.of(node),
-    },
+    nodes: nodeInformer,
     memberEvent: (namespace, name) => eventInformer.store.get(keyFor({ namespace, name })),
     view: (cluster, namespace) => views.of(cluster, namespace),
     namespacesOf: (cluster) => views.namespacesOf(cluster),
@@ -244,6 +243,7 @@ async function run(
     upstreamIn,
     historyReportedAs: (cluster, namespace, name) => first(reported.of(`${cluster}|${namespace}|${name}`)),
     downstreamIn: (resource, namespace) => down[resource].of(namespace),
+    slicesWith: (namespace, pod) => slicesOf.of(`${namespace}/${pod}`),
     controlledBy: (resource, namespace, { kind, name }) => controlled[resource].of(`${namespace}|${kind}/${name}`),
     podContext: (_cluster: string, id: ClusterId, namespace: string) => ({
       namespace,
@@ -281,6 +281,7 @@ async function run(
   } finally {
     end()
     reported[Symbol.dispose]()
+    slicesOf[Symbol.dispose]()
     for (const index of [...Object.values(down), ...Object.values(controlled)]) index[Symbol.dispose]()
   }
 }

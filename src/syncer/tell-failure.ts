@@ -4,6 +4,7 @@ import { isStatusError } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import { workloadKindOfObject } from '../crds/index.ts'
 import { isDeletionHeld } from './deletion-guard.ts'
+import { mayTellOf, workloadOfLive } from './entitlement.ts'
 import { reportError } from './member-status.ts'
 import type { ResourceName } from './resources/resources.ts'
 import {
@@ -18,7 +19,6 @@ import {
 import type { FailureSubject } from './sync-failures.ts'
 import { syncedKindOf } from './synced-kinds.ts'
 import { serviceNameLabel } from './transform/slice-labels.ts'
-import { workloadOfLive } from './up-owner.ts'
 import { warnOf } from './warning-event.ts'
 
 /** What a step is about. */
@@ -115,7 +115,8 @@ async function tellFailure(
   // Of a lost member, its workloads are told once; of suspended deletions, the admin.
   if (signal.aborted || isDeletionHeld(error) || member.loss?.isLost() === true) return
   const subject = find()
-  if (subject === undefined) return
+  // What a member refuses of what it does not have, it may not tell anybody.
+  if (subject === undefined || (known === undefined && !mayTellOf(context, subject))) return
   const id = context.upstream.ids.idOf(subject.cluster)
   const said = isStatusError(error) ? error.message : 'kcp failed; its log says more'
   // The tenant knows namespaces by their own names.

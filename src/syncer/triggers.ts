@@ -17,7 +17,7 @@ export function listen(context: TriggerContext): () => void {
     ends.push(context.caches[resource].onChange((change) => downstreamChanged(context, resource, change)))
   }
   ends.push(context.upstream.priorityClasses.onChange(({ key }) => priorityChanged(context, clusterInKey(key))))
-  ends.push(context.nodes.informer.onChange((change) => nodeChanged(context, change)))
+  ends.push(context.nodes.onChange((change) => nodeChanged(context, change)))
   ends.push(context.upstream.nodes.onChange((change) => shownNodeChanged(context, change)))
   ends.push(context.events.onChange((change) => eventChanged(context, change)))
   ends.push(context.upstream.ids.onKnown((cluster) => clusterKnown(context, cluster)))

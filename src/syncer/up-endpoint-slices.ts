@@ -1,5 +1,6 @@
 // EndpointSlices: those that this member created are copied upstream; those of other members whose pods can be reached are
 // copied into this member. Each Service gets a report of the ready endpoints this member knows: moves wait for it.
+import { isIP } from 'node:net'
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { serviceUnavailable, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
@@ -18,9 +19,11 @@ import {
   systemNamespace,
   type StatusRule,
 } from '../crds/index.ts'
+import { countOf } from './count.ts'
 import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { isEndingNamespace } from './ending.ts'
+import { copyHere, isShownFrom, speaksFor } from './entitlement.ts'
 import { writeMemberStatus, writeStatus, writeSynced } from './member-status.ts'
 import { ingressBackends } from './references.ts'
 import { gvrs } from './resources/resources.ts'
@@ -62,6 +65,10 @@ export async function visitSlice(context: SyncContext, visit: Visit, signal: Abo
     await removeCopy(context, visit, copy, signal)
     return
   }
+  if (copy !== undefined) await confirmPodsGone(context, visit, copy, signal)
+  const believed = withBelievedEndpoints(context, visit, live, service)
+  // What has had endpoints stays: the next ones may come soon.
+  if (copy === undefined && (isEmptySlice(believed) || hasTooMany(context, visit, serviceName))) return
   const reference = {
     apiVersion: 'v1',
     kind: 'Service',
@@ -71,13 +78,13 @@ export async function visitSlice(context: SyncContext, visit: Visit, signal: Abo
     blockOwnerDeletion: true,
   }
   const { member } = context
-  const desired = endpointSliceUp(live, {
+  const desired = endpointSliceUp(believed, {
     name: copy?.metadata.name ?? freeName(context, visit),
     namespace,
     member: member.name,
     reachable: reachabilityOf(member.serviceNetwork),
     service: reference,
-    hostnameOf: (pod) => hostnameOf(context, memberNamespace, pod, exportedNameOf(service)),
+    hostnameOf: (pod) => hostnameOf(context, visit, pod, exportedNameOf(service)),
   })
   if (copy === undefined) await client.create(gvrs.endpointslices, desired, { signal })
   else if (!isSubset(copy, desired)) {
@@ -87,18 +94,102 @@ export async function visitSlice(context: SyncContext, visit: Visit, signal: Abo
   }
 }
 
+interface MemberEndpoint {
+  readonly addresses?: readonly string[]
+  readonly hostname?: string
+  readonly targetRef?: { readonly kind?: string; readonly name?: string; readonly uid?: string }
+}
+
+/** Names of the pods that a slice names. */
+export function podsIn(slice: CachedObject): string[] {
+  if (isRemote(slice)) return []
+  const endpoints = (slice['endpoints'] ?? []) as readonly MemberEndpoint[]
+  return endpoints.flatMap(({ targetRef }) => (targetRef?.kind === 'Pod' && targetRef.name ? [targetRef.name] : []))
+}
+
+/** With the labels of the Service, and the endpoints that are pods which the member has, by what is upstream, and which the Service selects there. */
+function withBelievedEndpoints(
+  context: SyncContext,
+  visit: Visit,
+  slice: CachedObject,
+  service: CachedObject,
+): CachedObject {
+  const endpoints = (slice['endpoints'] ?? []) as readonly MemberEndpoint[]
+  const believed = endpoints.filter((endpoint) => isBelieved(context, visit, endpoint, service))
+  const { labels: own = {}, annotations = {} } = slice.metadata
+  const kept = Object.entries(own).filter(([label]) => label === headlessLabel || label === serviceNameLabel)
+  const labels = { ...service.metadata.labels, ...Object.fromEntries(kept) }
+  const times = Object.entries(annotations).filter(([name]) => name.startsWith(ownPrefix))
+  const metadata = { ...slice.metadata, labels, annotations: Object.fromEntries(times) }
+  return { ...slice, metadata, endpoints: believed }
+}
+
+/** Besides the labels of the Service, a slice has this one. */
+const headlessLabel = 'service.kubernetes.io/headless'
+/** Of the annotations of the controller of EndpointSlices. */
+const ownPrefix = 'endpoints.kubernetes.io/'
+
+function isBelieved(
+  context: SyncContext,
+  { cluster, namespace }: Visit,
+  { addresses = [], hostname, targetRef: { kind, name = '', uid } = {} }: MemberEndpoint,
+  service: CachedObject,
+): boolean {
+  const pod = kind === 'Pod' ? upstreamObject(context, 'pods', { cluster, namespace, name }) : undefined
+  if (pod === undefined || !isShownFrom(context, pod, uid) || !isSelected(service, pod)) return false
+  if (hostname !== undefined && hostname !== (pod['spec'] as { hostname?: string } | undefined)?.hostname) return false
+  const memberNamespace = downstreamNamespaceOf(context, { cluster, namespace }) ?? ''
+  const live = downstreamObject(context, 'pods', memberNamespace, name)
+  const own = live?.metadata.uid === uid ? podAddresses(live) : []
+  return addresses.every((address) => own.includes(address))
+}
+
+/** Whether the Service selects the pod by what upstream says of both. */
+function isSelected(service: CachedObject, { metadata: { labels = {} } }: CachedObject): boolean {
+  const { selector = {} } = (service['spec'] ?? {}) as { selector?: Readonly<Record<string, string>> }
+  const wanted = Object.entries(selector)
+  return wanted.length > 0 && wanted.every(([label, value]) => labels[label] === value)
+}
+
+/** The addresses of a pod. */
+export function podAddresses(pod: CachedObject | undefined): readonly string[] {
+  const { podIP, podIPs } = (pod?.['status'] ?? {}) as { podIP?: string; podIPs?: readonly { readonly ip?: string }[] }
+  const all = [podIP, ...(podIPs ?? []).map(({ ip }) => ip)]
+  return all.filter((address) => address !== undefined)
+}
+
+function isEmptySlice(slice: CachedObject): boolean {
+  return ((slice['endpoints'] ?? []) as readonly unknown[]).length === 0
+}
+
+/** More slices of one Service than the endpoints of a member need. */
+const maxSlices = 200
+
+function hasTooMany(context: SyncContext, { cluster, namespace }: Visit, service: string): boolean {
+  let found = 0
+  for (const { metadata } of context.upstreamIn('endpointslices', cluster, namespace))
+    if (
+      metadata.annotations?.[memberAnnotation] === context.member.name &&
+      metadata.labels?.[serviceNameLabel] === service &&
+      ++found >= maxSlices
+    )
+      return true
+  return false
+}
+
 /**
  * The hostname of a pod in an exported Service. The member gives hostnames only in slices of the Service that the pod names as its
  * subdomain, which is the exported one.
  */
 function hostnameOf(
   context: SyncContext,
-  memberNamespace: string,
+  { cluster, namespace }: Visit,
   pod: string,
   exported: string | undefined,
 ): string | undefined {
   if (exported === undefined) return undefined
-  const { hostname, subdomain } = (downstreamObject(context, 'pods', memberNamespace, pod)?.['spec'] ?? {}) as {
+  const { hostname, subdomain } = (upstreamObject(context, 'pods', { cluster, namespace, name: pod })?.['spec'] ??
+    {}) as {
     hostname?: string
     subdomain?: string
   }
@@ -127,6 +218,21 @@ async function confirmServiceGone(
 ): Promise<void> {
   const service = name && (await context.guard.findUnlisted(context, { ...visit, kind: 'services', name }, signal))
   if (service) throw serviceUnavailable(`services "${name}" is there, but was not in the list of all logical clusters`)
+}
+
+/** The same for the pods of the copy: without them, their endpoints would not be believed. */
+async function confirmPodsGone(
+  context: SyncContext,
+  { cluster, namespace }: Visit,
+  copy: CachedObject,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const { targetRef: { name = '' } = {} } of (copy['endpoints'] ?? []) as readonly MemberEndpoint[]) {
+    const visit: Visit = { kind: 'pod', cluster, namespace, name }
+    if (name === '' || upstreamObject(context, 'pods', visit) !== undefined) continue
+    if ((await context.guard.findUnlisted(context, visit, signal)) !== undefined)
+      throw serviceUnavailable(`pods "${name}" is there, but was not in the list of all logical clusters`)
+  }
 }
 
 /** Members choose names of slices independently: if a name is taken, the copy has the member's id as a suffix. */
@@ -166,7 +272,7 @@ export async function visitRemoteSlice(context: SyncContext, visit: Visit, signa
   const clusterId = context.upstream.ids.idOf(cluster)
   if (memberNamespace === undefined || clusterId === undefined) return
   const source = upstreamObject(context, 'endpointslices', visit)
-  const here = `kcp-${name}`
+  const here = `${remotePrefix}${name}`
   const current = downstreamObject(context, 'endpointslices', memberNamespace, here)
   if (source === undefined || !wantsRemote(context, visit, source)) {
     if (current !== undefined && isRemote(current) && locatorOf(current)?.name === name) {
@@ -277,17 +383,22 @@ export async function reportEndpoints(
   signal: AbortSignal,
 ): Promise<void> {
   const memberNamespace = downstreamNamespaceOf(context, visit)
-  if (memberNamespace === undefined || upstreamObject(context, 'services', visit) === undefined) return
+  const service = upstreamObject(context, 'services', visit)
+  if (memberNamespace === undefined || service === undefined) return
   const ofService = [...context.downstreamIn('endpointslices', memberNamespace)].filter(
     ({ metadata }) => metadata.labels?.[serviceNameLabel] === visit.name,
   )
-  const endpoints = countEndpoints(ofService, context.member.name)
-  const copy = downstreamObject(context, 'services', memberNamespace, visit.name)
-  const { type, loadBalancer } = addressesOf(copy)
-  const addresses = clusterSetAddresses(copy)
-  const isExternal = loadBalancer !== undefined || hasIngress(context, memberNamespace, visit.name)
+  const endpoints = countEndpoints(
+    ofService.filter((slice) => isKnownSlice(context, visit, slice)),
+    context.member.name,
+  )
+  const copy = copyHere(context, 'services', visit)?.copy
   const view = context.view(visit.cluster, visit.namespace)
-  // A Service without any workload of its namespace here may still forward to pods of other members.
+  const { type } = addressesOf(service)
+  // A member with nothing of the Service must not bring the clients of the Service to itself.
+  const loadBalancer = speaksFor(context, visit, service) ? addressesOf(copy).loadBalancer : undefined
+  const addresses = clusterSetAddresses(copy)
+  const isExternal = loadBalancer !== undefined || hasIngress(context, visit, memberNamespace)
   const hides = type === 'LoadBalancer' && view.present && !view.serves
   const report = wanted
     ? {
@@ -304,6 +415,22 @@ export async function reportEndpoints(
   if (hasSynced(written)) await writeSynced(context, 'services', visit, written, signal)
 }
 
+/** Whether the slice of another member is one that this syncer has copied: others could name any member. */
+function isKnownSlice(context: SyncContext, { cluster, namespace }: Visit, slice: CachedObject): boolean {
+  if (!isRemote(slice)) return true
+  const source = upstreamObject(context, 'endpointslices', { cluster, namespace, name: remoteNameOf(slice) })
+  const from = source?.metadata.annotations?.[memberAnnotation]
+  return from !== undefined && from === slice.metadata.labels?.[memberAnnotation]
+}
+
+/** Before the name of the slice of another member. */
+const remotePrefix = 'kcp-'
+
+/** The upstream name of the slice of another member. */
+export function remoteNameOf({ metadata: { name = '' } }: CachedObject): string {
+  return name.startsWith(remotePrefix) ? name.slice(remotePrefix.length) : name
+}
+
 /** Whether condition Synced is there, which this member's report may have ended. */
 function hasSynced(service: CachedObject): boolean {
   const { conditions = [] } = (service['status'] ?? {}) as { conditions?: readonly { readonly type: string }[] }
@@ -314,7 +441,7 @@ function hasSynced(service: CachedObject): boolean {
 function clusterSetAddresses(copy: CachedObject | undefined): readonly string[] {
   if (copy === undefined || exportedNameOf(copy) === undefined) return []
   const { clusterIPs = [] } = (copy['spec'] ?? {}) as { clusterIPs?: readonly string[] }
-  return clusterIPs.filter((address) => address !== 'None')
+  return clusterIPs.filter((address) => isIP(address) !== 0).slice(0, 2)
 }
 
 /**
@@ -340,7 +467,7 @@ export function countEndpoints(slices: readonly CachedObject[], local: string): 
 function endpointsBehind(slice: CachedObject): number {
   const ready = readyEndpointsOf(slice)
   const behind = slice.metadata.annotations?.[readyEndpointsAnnotation]
-  return ready === 0 || behind === undefined ? ready : Number(behind)
+  return ready === 0 || behind === undefined ? ready : countOf(Number(behind))
 }
 
 /** The addresses of the gateway in this member, of one family. */
@@ -362,9 +489,13 @@ function gatewayAddresses(context: SyncContext, family: unknown): string[] {
 }
 
 /** Whether an Ingress of the member that has addresses uses the Service as a backend. */
-function hasIngress(context: SyncContext, memberNamespace: string, service: string): boolean {
-  for (const ingress of context.downstreamIn('ingresses', memberNamespace))
-    if (addressesOf(ingress).loadBalancer !== undefined && ingressBackends(ingress).includes(service)) return true
+function hasIngress(context: SyncContext, { cluster, namespace, name }: Visit, memberNamespace: string): boolean {
+  for (const ingress of context.downstreamIn('ingresses', memberNamespace)) {
+    if (addressesOf(ingress).loadBalancer === undefined) continue
+    const here = copyHere(context, 'ingresses', { cluster, namespace, name: ingress.metadata.name ?? '' })
+    const isTheirs = here !== undefined && speaksFor(context, { cluster, namespace }, here.object)
+    if (isTheirs && ingressBackends(here.object).includes(name)) return true
+  }
   return false
 }
 

@@ -4,8 +4,16 @@ import { cloneJson, type KubeObject } from '../apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import type { ReconcileResult } from '../reconcile/index.ts'
+import { memberAnnotation } from '../crds/index.ts'
+import { copyHere, isShownFrom, setOfClaim, speaksFor, workloadOfLive } from './entitlement.ts'
 import type { ResourceName } from './resources/resources.ts'
-import { downstreamNamespaceOf, upstreamObject, type SyncContext, type Visit } from './sync-context.ts'
+import {
+  downstreamNamespaceOf,
+  downstreamObject,
+  upstreamObject,
+  type SyncContext,
+  type Visit,
+} from './sync-context.ts'
 import { eventUp, type MemberEvent } from './transform/event-up.ts'
 
 export const events = { group: '', version: 'v1', resource: 'events' } as const
@@ -32,37 +40,66 @@ const resourceOfKind: Readonly<Record<string, ResourceName>> = {
   PodDisruptionBudget: 'poddisruptionbudgets',
 }
 
-/** Shows one Event upstream, unless its logical cluster has used up its budget. */
+/** Shows one Event upstream, unless its logical cluster has used up its budget, or it is about something that the member does not have. */
 export async function visitEvent(
   context: SyncContext,
   visit: Visit,
   signal: AbortSignal,
 ): Promise<ReconcileResult | undefined> {
-  const { cluster, namespace, name } = visit
+  const { cluster, name } = visit
   const memberNamespace = downstreamNamespaceOf(context, visit)
   const live = memberNamespace === undefined ? undefined : context.memberEvent(memberNamespace, name)
   const id = context.upstream.ids.idOf(cluster)
-  if (live === undefined || id === undefined) return undefined
+  if (live === undefined || id === undefined || memberNamespace === undefined) return undefined
   const ageMs = context.clock.now() - lastSeenMs(live)
   const resource = resourceOfKind[live.involvedObject?.kind ?? '']
   if (resource === undefined || ageMs > maxAgeMs) return undefined
-  const about = objectOf(context, resource, { cluster, namespace, name: live.involvedObject?.name ?? '' })
-  if (about === undefined) return ageMs > maxWaitMs ? undefined : { requeueAfterSeconds: waitSeconds }
+  const { name: of = '', uid } = (live.involvedObject ?? {}) as { readonly name?: string; readonly uid?: string }
+  const about = objectOf(context, resource, { ...visit, name: of }, uid)
+  if (about === undefined) {
+    const isComing = ageMs <= maxWaitMs && mayCome(context, resource, { ...visit, name: of }, memberNamespace)
+    return isComing ? { requeueAfterSeconds: waitSeconds } : undefined
+  }
   if (!context.eventBudget.take(cluster, context.clock.now())) return undefined
-  const { name: aboutName = '', uid = '' } = about.metadata
-  await write(context, visit, eventUp(live, { namespace, clusterId: id, name: aboutName, uid }), signal)
+  await write(context, visit, eventUp(live, { member: context.member.name, clusterId: id, about }), signal)
   return undefined
 }
 
-/** The upstream object for one of the member. ReplicaSets of one template have another name in each member. */
+type UpstreamRef = Pick<Visit, 'cluster' | 'namespace' | 'name'>
+
+/**
+ * The upstream object for one of the member, if the member has that one, with this uid. ReplicaSets of one template have another name in
+ * each member.
+ */
 function objectOf(
   context: SyncContext,
   resource: ResourceName,
-  ref: Pick<Visit, 'cluster' | 'namespace' | 'name'>,
+  ref: UpstreamRef,
+  uid: string | undefined,
 ): DeepReadonly<KubeObject> | undefined {
-  const reported =
-    resource === 'replicasets' ? context.historyReportedAs(ref.cluster, ref.namespace, ref.name) : undefined
-  return reported ?? upstreamObject(context, resource, ref)
+  const here = copyHere(context, resource, ref)
+  if (here !== undefined) {
+    const isSame = here.copy.metadata.uid === uid
+    return isSame && speaksFor(context, ref, here.object) ? here.object : undefined
+  }
+  if (resource === 'replicasets') {
+    const memberNamespace = downstreamNamespaceOf(context, ref)
+    const live = memberNamespace && downstreamObject(context, resource, memberNamespace, ref.name)
+    const workload = live && live.metadata.uid === uid ? workloadOfLive(context, ref, live) : undefined
+    const reported = workload && context.historyReportedAs(ref.cluster, ref.namespace, ref.name)
+    return reported?.metadata.ownerReferences?.some((owner) => owner.uid === workload?.metadata.uid)
+      ? reported
+      : undefined
+  }
+  const made = upstreamObject(context, resource, ref)
+  return made !== undefined && isShownFrom(context, made, uid) ? made : undefined
+}
+
+/** Whether the object is in the member and its workload too, so that it may still appear upstream. */
+function mayCome(context: SyncContext, resource: ResourceName, ref: UpstreamRef, memberNamespace: string): boolean {
+  const live = downstreamObject(context, resource, memberNamespace, ref.name)
+  if (live === undefined) return context.view(ref.cluster, ref.namespace).present
+  return workloadOfLive(context, ref, live) !== undefined || setOfClaim(context, ref, ref.name) !== undefined
 }
 
 function lastSeenMs(event: DeepReadonly<MemberEvent>): number {
@@ -72,8 +109,12 @@ function lastSeenMs(event: DeepReadonly<MemberEvent>): number {
   return Number.isNaN(at) ? 0 : at
 }
 
+function uidOf(event: KubeObject | undefined): string | undefined {
+  return (event?.['involvedObject'] as { readonly uid?: string } | undefined)?.uid
+}
+
 async function write(
-  { upstream }: SyncContext,
+  { upstream, member }: SyncContext,
   { cluster, namespace, name }: Visit,
   event: KubeObject,
   signal: AbortSignal,
@@ -85,6 +126,10 @@ async function write(
     // The namespace is being deleted.
     if (isStatusError(error, 'Forbidden') || isStatusError(error, 'NotFound')) return
     if (!isStatusError(error, 'AlreadyExists')) throw error
+    // Members choose names: an Event of another member, or of the tenant, stays as it is.
+    const known = await client.tryGet<KubeObject>(events, { namespace, name }, { signal })
+    const isSame = uidOf(known) === uidOf(event) && known?.metadata.annotations?.[memberAnnotation] === member.name
+    if (!isSame) return
     const { metadata: _metadata, ...content } = event
     await client
       .patch(events, { namespace, name }, 'merge', cloneJson(content), { signal })

@@ -16,13 +16,15 @@ import {
   workloadKinds,
   type WorkloadKind,
 } from '../crds/index.ts'
+import { countOf } from './count.ts'
+import { controllerHere, copyHere } from './entitlement.ts'
+import type { WrittenTemplate } from './former-templates.ts'
 import { gvrs } from './resources/resources.ts'
 import { revisionAnnotations } from './revision-annotations.ts'
 import { downstreamNamespaceOf, isPostponed, upstreamObject, type SyncContext, type Visit } from './sync-context.ts'
-import { sourceHash } from './transform/pod-template.ts'
 import type { PodTemplate } from './transform/pod-types.ts'
-import { metadataUp, replicaSetTemplateUp, withoutHash } from './transform/up.ts'
-import { ownerName } from './workload-owner.ts'
+import { withoutHash } from './transform/up.ts'
+import { claimedHash, writtenTemplate } from './written-template.ts'
 
 /** Tenants can write any number into the annotation. Larger ones are ignored: adding one to them might not be exact. */
 const maxRevision = 2 ** 40
@@ -54,24 +56,60 @@ export async function visitHistory(context: SyncContext, visit: Visit, signal: A
   const found = workloadWithHistory(context, visit)
   if (memberNamespace === undefined || found === undefined) return
   const { kind, history, workload } = found
-  const owner = { kind: kind.kind, name: visit.name }
-  const live = [...context.controlledBy('replicasets', memberNamespace, owner)].filter(
-    (one) => ownerName(one, kind) === visit.name,
-  )
+  const live = replicaSetsOf(context, visit, kind)
   const known = upstreamHistory(context, visit, workload)
   const present = unchangingHash(templateOf(workload))
-  for (const replicaSet of live) {
-    const hash = sourceHash((replicaSet['spec'] as { template: PodTemplate }).template)
-    if (hash === undefined) continue
+  const shown: CachedObject[] = []
+  for (const [hash, replicaSet] of newestByHash(live, history)) {
     const copy = known.get(hash)?.[0]
+    const written = copy ?? writtenTemplate(context, visit, workload, hash)
+    if (written === undefined) continue
+    shown.push(replicaSet)
     if (copy === undefined) {
       const revision = hash === present ? highestRevision(known.values(), history) + 1 : undefined
-      await createCopy(context, visit, { ...found, replicaSet, hash, present, revision }, signal)
+      const origin = { ...found, replicaSet, written: written as WrittenTemplate, hash, revision }
+      await createCopy(context, visit, origin, signal)
     } else await updateCopy(context, visit, copy, memberStatusOf(replicaSet), signal)
   }
-  await removeOldReports(context, visit, known, live, signal)
-  if (live.length > 0) await annotateRevisions(context, visit, { kind, history, workload, known, present }, signal)
+  await removeOldReports(context, visit, known, shown, signal)
+  if (shown.length > 0) await annotateRevisions(context, visit, { kind, history, workload, known, present }, signal)
   await settleRevisions(context, visit, { kind, history, workload, known, present }, signal)
+}
+
+/** More of one workload than any member has: each visit looks at all of them. */
+const maxReplicaSets = 1000
+
+/** The ReplicaSets that the member made of its copy of the workload. */
+function replicaSetsOf(context: SyncContext, visit: Visit, { kind, gvr }: WorkloadKind): CachedObject[] {
+  const copy = copyHere(context, gvr.resource, visit)?.copy
+  const { namespace = '', uid } = copy?.metadata ?? {}
+  if (copy === undefined) return []
+  const found: CachedObject[] = []
+  for (const one of context.controlledBy('replicasets', namespace, { kind, name: visit.name })) {
+    if (found.length === maxReplicaSets) break
+    if (controllerHere(context, visit, one)?.metadata.uid === uid) found.push(one)
+  }
+  return found
+}
+
+/**
+ * One for each template, by the hash that it names, and always the same one. There are more if what kcp adds to the template has changed,
+ * or if somebody forged one: the newest counts.
+ */
+function newestByHash(live: readonly CachedObject[], { revisionAnnotation }: History): Map<string, CachedObject> {
+  const found = new Map<string, CachedObject>()
+  const rankOf = (one: CachedObject): readonly [number, string] => [
+    revisionIn(one, revisionAnnotation),
+    one.metadata.name ?? '',
+  ]
+  for (const replicaSet of live) {
+    const hash = claimedHash((replicaSet['spec'] as { template?: unknown } | undefined)?.template)
+    if (hash === undefined) continue
+    const known = found.get(hash)
+    const [[revision, name], [before, other]] = [rankOf(replicaSet), known ? rankOf(known) : [-1, '']]
+    if (revision > before || (revision === before && name < other)) found.set(hash, replicaSet)
+  }
+  return found
 }
 
 interface WorkloadWithHistory {
@@ -112,56 +150,60 @@ export function upstreamHistory(
 
 /** The name that the ReplicaSet has in a member, as that member reported; undefined if it did not. */
 export function reportedName(replicaSet: CachedObject, member: string): string | undefined {
-  const { name } = parseAnnotation(replicaSet as KubeObject, memberStatusAnnotation(member))
+  const { name } = parseAnnotation(replicaSet, memberStatusAnnotation(member))
   return typeof name === 'string' ? name : undefined
 }
 
 function memberStatusOf(replicaSet: CachedObject): ReplicaSetMemberStatus {
-  const { replicas = 0 } = (replicaSet['spec'] ?? {}) as { replicas?: number }
-  const status = (replicaSet['status'] ?? {}) as Partial<ReplicaSetMemberStatus>
+  const { replicas } = (replicaSet['spec'] ?? {}) as { replicas?: unknown }
+  const status = (replicaSet['status'] ?? {}) as Partial<Record<keyof ReplicaSetMemberStatus, unknown>>
   return {
     name: replicaSet.metadata.name ?? '',
-    desired: replicas,
-    replicas: status.replicas ?? 0,
-    readyReplicas: status.readyReplicas ?? 0,
-    availableReplicas: status.availableReplicas ?? 0,
-    fullyLabeledReplicas: status.fullyLabeledReplicas ?? 0,
+    desired: countOf(replicas),
+    replicas: countOf(status.replicas),
+    readyReplicas: countOf(status.readyReplicas),
+    availableReplicas: countOf(status.availableReplicas),
+    fullyLabeledReplicas: countOf(status.fullyLabeledReplicas),
   }
 }
 
-interface Origin extends WorkloadWithHistory {
+interface NewRevision extends WorkloadWithHistory {
   readonly replicaSet: CachedObject
+  /** What its tenant wrote: the template as the member has it is not shown. */
+  readonly written: WrittenTemplate
   readonly hash: string
-  readonly present: string
   readonly revision: number | undefined
 }
 
 async function createCopy(
   context: SyncContext,
   visit: Visit,
-  { kind, history, workload, replicaSet, hash, present, revision }: Origin,
+  { kind, history, workload, replicaSet, written, hash, revision }: NewRevision,
   signal: AbortSignal,
 ): Promise<void> {
   const { cluster, namespace } = visit
   const { templateHashLabel } = history
-  const templateHash = replicaSet.metadata.labels?.[templateHashLabel] ?? hash.slice(0, 10)
-  const own = templateOf(workload) as PodTemplate | undefined
+  const name = replicaSet.metadata.name ?? ''
+  // The name ends with the hash by which the member tells its templates apart.
+  const templateHash = name.slice(visit.name.length + 1)
   const selector = valueAt(workload, kind.paths.selector) as Selector | undefined
-  // The tenant's own text, as long as it is the present template: `kubectl rollout undo` restores exactly that.
-  const template = hash === present && own !== undefined ? withoutHash(own) : replicaSetTemplateUp(replicaSet)
-  const { labels, annotations } = metadataUp(replicaSet.metadata)
+  // `kubectl rollout undo` restores exactly that.
+  const template = withoutHash(written.template as PodTemplate)
+  const former = { ...workload, metadata: { ...workload.metadata, annotations: written.annotations } }
+  const recorded = revisionAnnotations(former, {}, { isPresent: true })
+  const wishes = revisionAnnotations(workload, presentOnly(recorded), { isPresent: false })
   const report = memberStatusOf(replicaSet)
   const withHash = { ...template.metadata?.labels, [templateHashLabel]: templateHash }
   const object: KubeObject = {
     apiVersion: 'apps/v1',
     kind: 'ReplicaSet',
     metadata: {
-      name: replicaSet.metadata.name ?? '',
+      name,
       namespace,
-      labels: { ...labels, [templateHashLabel]: templateHash },
+      labels: withHash,
       annotations: {
-        ...annotations,
-        ...presentOnly(revisionAnnotations(workload, {}, { isPresent: hash === present })),
+        ...countsOf(replicaSet.metadata.annotations),
+        ...presentOnly({ ...recorded, ...wishes }),
         [templateAnnotation]: hash,
         [memberStatusAnnotation(context.member.name)]: canonicalJson(report),
         ...(revision !== undefined && { [history.revisionAnnotation]: String(revision) }),
@@ -185,6 +227,14 @@ async function createCopy(
   }
   // AlreadyExists: our cache is behind; the event of the existing one causes the next visit.
   await context.upstream.client(cluster).create(gvrs.replicasets, object, { signal }).catch(tolerate('AlreadyExists'))
+}
+
+/** The replicas for which the member's controller has made the ReplicaSet. */
+function countsOf(annotations: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const names = ['deployment.kubernetes.io/desired-replicas', 'deployment.kubernetes.io/max-replicas']
+  return Object.fromEntries(
+    Object.entries(annotations).filter(([name, value]) => names.includes(name) && /^\d+$/.test(value)),
+  )
 }
 
 /** Writes what the member reports now; while its pods come and go, the last of many reports. */

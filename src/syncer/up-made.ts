@@ -3,9 +3,11 @@
 // deletion upstream is passed on.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
-import { memberAnnotation, placedOnAnnotation } from '../crds/index.ts'
+import { memberAnnotation, placedOnAnnotation, templateOf } from '../crds/index.ts'
+import { isCount } from './count.ts'
+import { isShownFrom, setOfClaim } from './entitlement.ts'
 import { isSubset } from './is-subset.ts'
-import { copyStatus, createCopy, deleteLive, memberUid, passOnDeletion, removeCopy } from './member-made-copy.ts'
+import { copyStatus, createCopy, deleteLive, passOnDeletion, removeCopy } from './member-made-copy.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import {
   downstreamNamespaceOf,
@@ -16,22 +18,30 @@ import {
   type SyncContext,
   type Visit,
 } from './sync-context.ts'
+import type { PodTemplate } from './transform/pod-types.ts'
 import { madeUp } from './transform/up.ts'
-import { ownerUpstream } from './up-owner.ts'
+import { jobLabels, jobNameLabels } from './transform/workload-down.ts'
+import { originUpstream, type Origin } from './up-owner.ts'
+import { claimedHash, templateOfRevision, writtenTemplate } from './written-template.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 
 export interface MadeKind {
   readonly resource: ResourceName
-  /** The object has an owner upstream, without which it is not copied. */
-  readonly isOwned: boolean
   readonly hasStatus: boolean
+  /** The object as it is upstream, where there is a `copy` or not; undefined if the member may not show it. */
+  readonly up: (context: SyncContext, visit: Visit, made: Made) => KubeObject | undefined
+}
+
+interface Made {
+  readonly live: CachedObject
+  readonly copy: CachedObject | undefined
 }
 
 export const madeKinds: readonly MadeKind[] = [
-  { resource: 'jobs', isOwned: true, hasStatus: true },
-  { resource: 'controllerrevisions', isOwned: true, hasStatus: false },
-  { resource: 'persistentvolumeclaims', isOwned: false, hasStatus: true },
+  { resource: 'jobs', hasStatus: true, up: jobUp },
+  { resource: 'controllerrevisions', hasStatus: false, up: revisionUp },
+  { resource: 'persistentvolumeclaims', hasStatus: true, up: claimUp },
 ]
 
 const byResource = new Map(madeKinds.map((kind) => [kind.resource, kind]))
@@ -62,7 +72,7 @@ export async function visitMade(
   const copy = upstreamObject(context, resource, visit)
   const isTheirs = live !== undefined && locatorOf(live) === undefined && isOurs(context, memberNamespace)
   if (copy !== undefined && copy.metadata.annotations?.[memberAnnotation] !== context.member.name) return
-  if (!isTheirs || (copy !== undefined && memberUid(copy) !== live.metadata.uid)) {
+  if (!isTheirs || (copy !== undefined && !isShownFrom(context, copy, live.metadata.uid))) {
     if (copy !== undefined && isMade(copy)) await removeCopy(context, resource, visit, { copy, deletion }, signal)
     return
   }
@@ -89,39 +99,103 @@ export async function passOnDeletionOfMade(
 
 async function createMade(
   context: SyncContext,
-  { resource, isOwned }: MadeKind,
+  { resource, up }: MadeKind,
   visit: Visit,
   live: CachedObject,
   signal: AbortSignal,
 ): Promise<void> {
-  const owner = ownerUpstream(context, visit, live)
-  if (owner === undefined && isOwned) return
-  const object = madeUp(live, { namespace: visit.namespace, member: context.member.name, owner })
-  await createCopy(context, resource, visit, { live, object }, signal)
+  const object = up(context, visit, { live, copy: undefined })
+  if (object !== undefined) await createCopy(context, resource, visit, { live, object }, signal)
 }
 
 async function updateMade(
   context: SyncContext,
-  { resource, hasStatus }: MadeKind,
+  { resource, hasStatus, up }: MadeKind,
   visit: Visit,
   live: CachedObject,
   copy: CachedObject,
   signal: AbortSignal,
 ): Promise<void> {
   const { cluster, namespace, name } = visit
-  const client = context.upstream.client(cluster)
-  const owner = ownerUpstream(context, visit, live)
-  const {
-    metadata: _metadata,
-    status: _status,
-    ...content
-  } = madeUp(live, {
-    namespace,
-    member: context.member.name,
-    owner,
-  })
+  const object = up(context, visit, { live, copy })
+  if (object === undefined) return
+  const { metadata: _metadata, status: _status, ...content } = object
   const { uid } = copy.metadata
+  const client = context.upstream.client(cluster)
   if (!isSubset(copy, content))
     await client.patch(gvrs[resource], { namespace, name }, 'merge', { ...content, metadata: { uid } }, { signal })
   if (hasStatus) await copyStatus(context, resource, visit, { live, copy }, signal)
+}
+
+/** A Job of a CronJob, with the template that the tenant wrote. Once it is upstream, its template stays. */
+function jobUp(context: SyncContext, visit: Visit, { live, copy }: Made): KubeObject | undefined {
+  const origin = originUpstream(context, visit, live)
+  const claimed = (live['spec'] as { template?: PodTemplate } | undefined)?.template
+  if (claimed === undefined || (origin === undefined && copy === undefined)) return undefined
+  const job = madeUp(live, { namespace: visit.namespace, member: context.member.name, owner: origin?.owner })
+  const spec = job['spec'] as Record<string, unknown>
+  const known = (copy?.['spec'] as { template?: unknown } | undefined)?.template
+  const written = known ?? (origin && writtenTemplate(context, visit, origin.workload, claimedHash(claimed))?.template)
+  if (written === undefined) return undefined
+  spec['template'] = known === undefined ? withJobLabels(written as PodTemplate, claimed) : written
+  return job
+}
+
+/** The labels by which a Job finds its pods are those of the member: the Job keeps its uid. */
+function withJobLabels(written: PodTemplate, { metadata }: PodTemplate): PodTemplate {
+  const names = [...jobLabels, ...jobNameLabels]
+  const own = names.flatMap((name) => {
+    const value = metadata?.labels?.[name]
+    return value === undefined ? [] : [[name, value] as const]
+  })
+  const labels = { ...written.metadata?.labels, ...Object.fromEntries(own) }
+  return { ...written, metadata: { ...written.metadata, labels } }
+}
+
+/**
+ * A revision of a StatefulSet or DaemonSet. `kubectl rollout undo` runs its template again, in whichever members: so it is one that the
+ * tenant wrote, and once it is upstream, it stays.
+ */
+function revisionUp(context: SyncContext, visit: Visit, { live, copy }: Made): KubeObject | undefined {
+  const origin = originUpstream(context, visit, live)
+  const revision = madeUp(live, { namespace: visit.namespace, member: context.member.name, owner: origin?.owner })
+  if (!isCount(revision['revision'])) return undefined
+  if (copy !== undefined) return { ...revision, data: copy['data'] }
+  if (origin === undefined) return undefined
+  const written = writtenTemplate(context, visit, origin.workload, claimedHash(templateOfRevision(live)))
+  if (written === undefined) return undefined
+  const template = written.template as PodTemplate
+  const [own, annotations] = [live.metadata.labels ?? {}, origin.workload.metadata.annotations ?? {}]
+  const hashes = Object.entries(own).filter(([name]) => revisionLabels.has(name))
+  const kept = Object.entries(revision.metadata.annotations ?? {}).filter(
+    ([name, value]) => name === memberAnnotation || annotations[name] === value || written.annotations[name] === value,
+  )
+  return {
+    ...revision,
+    metadata: {
+      ...revision.metadata,
+      labels: { ...template.metadata?.labels, ...Object.fromEntries(hashes) },
+      annotations: Object.fromEntries(kept),
+    },
+    data: { spec: { template: { ...template, $patch: 'replace' } } },
+  }
+}
+
+const revisionLabels: ReadonlySet<string> = new Set(['controller.kubernetes.io/hash', 'controller-revision-hash'])
+
+/** A claim of a template of a StatefulSet, or of a volume that lives with its pod. Others would say where a workload has its data. */
+function claimUp(context: SyncContext, visit: Visit, { live, copy }: Made): KubeObject | undefined {
+  const owner = originUpstream(context, visit, live)
+  const isExpected =
+    copy !== undefined || setOfClaim(context, visit, visit.name) !== undefined || isOfPod(owner, visit.name)
+  if (!isExpected) return undefined
+  return madeUp(live, { namespace: visit.namespace, member: context.member.name, owner: owner?.owner })
+}
+
+/** Whether the pod that owns a claim has an ephemeral volume for which Kubernetes makes a claim of this name. */
+function isOfPod(origin: Origin | undefined, claim: string): boolean {
+  if (origin?.found.kind !== 'Pod') return false
+  const { spec } = (templateOf(origin.workload) ?? {}) as { spec?: PodTemplate['spec'] }
+  const { name = '' } = origin.found.metadata
+  return (spec?.volumes ?? []).some((volume) => volume['ephemeral'] !== undefined && `${name}-${volume.name}` === claim)
 }

@@ -1,12 +1,14 @@
-// Nodes: each logical cluster shows those nodes of the member that run pods of it, and no others. Tenants cannot change them.
+// Nodes: each logical cluster shows those nodes of the member that run pods of it which it shows, and no others. Tenants cannot change
+// them.
 import { tolerate } from '../apimachinery/status/index.ts'
-import { cloneJson, type ClusterId, type KubeObject } from '../apimachinery/meta/index.ts'
-import { keyFor, parseKey, type DeepReadonly, type KubeClient } from '../client/index.ts'
-import { canonicalJson, memberAnnotation, parseDownstreamNamespace } from '../crds/index.ts'
+import { cloneJson, type KubeObject } from '../apimachinery/meta/index.ts'
+import { clusterInKey, keyFor, parseKey, type DeepReadonly, type KubeClient } from '../client/index.ts'
+import { canonicalJson, memberAnnotation } from '../crds/index.ts'
 import { isSubset } from './is-subset.ts'
 import type { SyncContext, Visit } from './sync-context.ts'
 import { nodeUp, type NodeUp } from './transform/node-up.ts'
 import type { ObjectChange, TriggerContext } from './trigger-context.ts'
+import { nodeNameOf, onNode } from './upstream.ts'
 
 export const nodesGvr = { group: '', version: 'v1', resource: 'nodes' } as const
 
@@ -17,17 +19,6 @@ export function cachedNode(node: NodeUp): NodeUp {
   return { ...up, metadata: { ...up.metadata, ...(uid && { uid }), ...(resourceVersion && { resourceVersion }) } }
 }
 
-/** Groups of a pod in the member: its node, and its node within its logical cluster. */
-export function nodeGroupsOf(pod: DeepReadonly<KubeObject>): string[] {
-  const node = nodeNameOf(pod)
-  const id = parseDownstreamNamespace(pod.metadata.namespace ?? '')?.clusterId
-  return node === undefined || id === undefined ? [] : [node, `${id} ${node}`]
-}
-
-function nodeNameOf(pod: DeepReadonly<KubeObject> | undefined): string | undefined {
-  return (pod?.['spec'] as { readonly nodeName?: string } | undefined)?.nodeName || undefined
-}
-
 /** Makes the node upstream match the member's, or deletes it when no pod of the logical cluster runs there any more. */
 export async function visitNode(context: SyncContext, { cluster, name }: Visit, signal: AbortSignal): Promise<void> {
   const { member, upstream, nodes } = context
@@ -35,9 +26,7 @@ export async function visitNode(context: SyncContext, { cluster, name }: Visit, 
   const shown = upstream.nodes.store.get(keyFor({ cluster, name }))
   // A node that the tenant made, or of another member whose node has the same name.
   if (shown !== undefined && shown.metadata.annotations?.[memberAnnotation] !== member.name) return
-  const clusterId = upstream.ids.idOf(cluster)
-  if (clusterId === undefined) return
-  const live = isUsed(context, clusterId, name) ? nodes.informer.store.get(keyFor({ name })) : undefined
+  const live = isUsed(context, cluster, name) ? nodes.store.get(keyFor({ name })) : undefined
   const client = upstream.client(cluster)
   if (live === undefined) {
     const { uid } = shown?.metadata ?? {}
@@ -99,42 +88,39 @@ async function updateNode(
   await client.patch(nodesGvr, { name }, 'merge', patch, { subresource: 'status', signal })
 }
 
-function isUsed({ nodes }: SyncContext, clusterId: ClusterId, name: string): boolean {
-  for (const _ of nodes.podsOn(clusterId, name)) return true
+function isUsed({ upstream, member }: SyncContext, cluster: string, name: string): boolean {
+  for (const _ of upstream.podsByNode.of(onNode(cluster, member.name, name))) return true
   return false
 }
 
-/** A pod in the member was bound, or has gone: its node may have to appear or disappear. */
+/** A pod upstream was bound, or has gone: its node may have to appear or disappear. */
 export function podOnNodeChanged(context: TriggerContext, cluster: string, { before, after }: ObjectChange): void {
-  const [was, is] = [nodeNameOf(before), nodeNameOf(after)]
+  const [was, is] = [nodeOf(context, before), nodeOf(context, after)]
   if (was === is) return
-  const clusterId = context.upstream.ids.idOf(cluster)
   for (const name of [was, is]) {
-    if (name === undefined || clusterId === undefined) continue
+    if (name === undefined) continue
     const isShown = context.upstream.nodes.store.get(keyFor({ cluster, name })) !== undefined
-    if (isShown !== isUsed(context, clusterId, name)) context.enqueue(visitOf(cluster, name))
+    if (isShown !== isUsed(context, cluster, name)) context.enqueue(visitOf(cluster, name))
   }
+}
+
+/** The node of the member on which a pod upstream runs. */
+function nodeOf({ member }: SyncContext, pod: ObjectChange['after']): string | undefined {
+  return pod?.metadata.annotations?.[memberAnnotation] === member.name ? nodeNameOf(pod) : undefined
 }
 
 /** A node of the member has changed: so do those that logical clusters show. */
 export function nodeChanged(context: TriggerContext, { key }: Pick<ObjectChange, 'key'>): void {
   const { name } = parseKey(key)
-  const ids = new Set(
-    [...context.nodes.allPodsOn(name)].map((pod) => parseDownstreamNamespace(pod.metadata.namespace ?? '')?.clusterId),
-  )
-  for (const id of ids) {
-    const cluster = id && context.upstream.ids.nameOf(id)
-    if (cluster) context.enqueue(visitOf(cluster, name))
-  }
+  const pods = context.upstream.podsByNode.keysOf(onNode('', context.member.name, name))
+  for (const cluster of new Set([...pods].map(clusterInKey))) context.enqueue(visitOf(cluster, name))
 }
 
 /** A node upstream has changed or gone: it may be one that this member is to show. */
 export function shownNodeChanged(context: TriggerContext, { key, before, after }: ObjectChange): void {
   const { cluster = '', name } = parseKey(key)
-  const clusterId = context.upstream.ids.idOf(cluster)
   const owner = (after ?? before)?.metadata.annotations?.[memberAnnotation]
-  if (owner === context.member.name || (clusterId !== undefined && isUsed(context, clusterId, name)))
-    context.enqueue(visitOf(cluster, name))
+  if (owner === context.member.name || isUsed(context, cluster, name)) context.enqueue(visitOf(cluster, name))
 }
 
 function visitOf(cluster: string, name: string): Visit {

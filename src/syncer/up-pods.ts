@@ -10,16 +10,10 @@ import {
   servingLabel,
   type ShrinkingShare,
 } from '../crds/index.ts'
-import {
-  copyStatus,
-  createCopy,
-  deleteLive,
-  memberUid,
-  passOnDeletion,
-  removeCopy,
-  type Deletion,
-} from './member-made-copy.ts'
+import { copyStatus, createCopy, deleteLive, passOnDeletion, removeCopy, type Deletion } from './member-made-copy.ts'
 import { wouldBeReplaced } from './ending.ts'
+import { copyHere, hasOrdinal, isShownFrom, workloadOfLive } from './entitlement.ts'
+import { podRecord } from './pod-record.ts'
 import { gvrs } from './resources/resources.ts'
 import {
   downstreamObject,
@@ -32,7 +26,7 @@ import {
 } from './sync-context.ts'
 import { takesRequests, withdrawnPods } from './takes-requests.ts'
 import { podUp } from './transform/up.ts'
-import { ownerUpstream, workloadOfLive } from './up-owner.ts'
+import { originUpstream } from './up-owner.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 interface Bound {
@@ -45,12 +39,13 @@ export async function visitPod(context: SyncContext, visit: Visit, signal: Abort
   if (memberNamespace === undefined) return
   const live = downstreamObject(context, 'pods', memberNamespace, visit.name)
   const known = upstreamObject(context, 'pods', visit)
-  const copy = known && live && isCopyOf(live, known) ? await adopt(context, visit, live, known, signal) : known
+  const copy = known && live && isNew(context, visit, known) ? await adopt(context, visit, live, known, signal) : known
   if (live === undefined || !isOurs(context, memberNamespace)) {
     await removePod(context, visit, copy, signal)
     return
   }
-  if (copy !== undefined && memberUid(copy) !== live.metadata.uid) {
+  // Of another pod of this member, of another member, or the tenant's own.
+  if (copy !== undefined && !isShownFrom(context, copy, live.metadata.uid)) {
     await removePod(context, visit, copy, signal)
     return
   }
@@ -75,9 +70,11 @@ export async function visitPod(context: SyncContext, visit: Visit, signal: Abort
     await markTerminating(context, visit, live, copy, signal)
 }
 
-/** True for a pod that its tenant made, as long as it does not say which pod of the member it is. */
-function isCopyOf(live: CachedObject, pod: CachedObject): boolean {
-  return locatorOf(live)?.uid === pod.metadata.uid && pod.metadata.annotations?.[memberUidAnnotation] === undefined
+/** True for a pod that its tenant made and that is placed here, as long as it does not say which pod of the member it is. */
+function isNew(context: SyncContext, visit: Visit, pod: CachedObject): boolean {
+  const { [memberUidAnnotation]: uid, [memberAnnotation]: member } = pod.metadata.annotations ?? {}
+  if (uid !== undefined || (member !== undefined && member !== context.member.name)) return false
+  return copyHere(context, 'pods', visit) !== undefined
 }
 
 /** Writes on a tenant's pod which pod of the member it is: from now on it ends with that pod. */
@@ -196,14 +193,19 @@ async function createPod(
 ): Promise<void> {
   // Copied once it is bound, because then only its status changes; or once it is known to be unschedulable.
   if ((live['spec'] as Bound | undefined)?.nodeName === undefined && !isUnschedulable(live)) return
-  const owner = workload === undefined ? undefined : ownerUpstream(context, visit, live)
-  if (owner === undefined) {
+  const origin = workload && originUpstream(context, visit, live)
+  if (origin === undefined) {
     // The ReplicaSet is created first, so that garbage collection never finds a pod with an absent owner.
     if (workload?.kind === 'Deployment')
       context.enqueue({ ...visit, kind: 'history', name: workload.metadata.name ?? '' })
     return
   }
-  const object = podUp(live, { namespace: visit.namespace, member: context.member.name, owner })
+  const ordinal = Number(visit.name.slice(visit.name.lastIndexOf('-') + 1))
+  if (origin.found.kind === 'StatefulSet' && !hasOrdinal(context, origin.workload, ordinal)) return
+  const object = podUp(live, {
+    ...{ namespace: visit.namespace, member: context.member.name, owner: origin.owner },
+    record: podRecord(context, visit, live, origin),
+  })
   const created = await createCopy(context, 'pods', visit, { live, object }, signal)
   if (created !== undefined) await updatePod(context, visit, live, created, signal)
 }

@@ -5,14 +5,9 @@ import { contentHash, placedOn, sourceAnnotation } from '../crds/index.ts'
 import { isScaled } from './scaled.ts'
 import type { SyncedKind } from './synced-kinds.ts'
 import { gvrs } from './resources/resources.ts'
-import {
-  downstreamNamespaceOf,
-  downstreamObject,
-  locatorOf,
-  upstreamObject,
-  type SyncContext,
-  type Visit,
-} from './sync-context.ts'
+import { copyHere } from './entitlement.ts'
+import { scaleTargetOf } from './references.ts'
+import type { SyncContext, Visit } from './sync-context.ts'
 
 /** Copies them upstream, where they differ. */
 export async function visitSpec(
@@ -21,11 +16,9 @@ export async function visitSpec(
   visit: Visit,
   signal: AbortSignal,
 ): Promise<void> {
-  const memberNamespace = downstreamNamespaceOf(context, visit)
-  const object = upstreamObject(context, kind.resource, visit)
-  if (memberNamespace === undefined || object === undefined) return
-  const copy = downstreamObject(context, kind.resource, memberNamespace, visit.name)
-  if (copy === undefined || locatorOf(copy)?.uid !== object.metadata.uid) return
+  const here = copyHere(context, kind.resource, visit)
+  if (here === undefined) return
+  const { object, copy } = here
   const fields = decidedFields(context, kind, { object, copy }, visit)
   const [is, was] = [copy, object].map((one) => (one['spec'] ?? {}) as Record<string, unknown>)
   const changed = fields.filter((field) => is?.[field] !== undefined && is[field] !== was?.[field])
@@ -48,5 +41,23 @@ function decidedFields(
   if (kind.workload?.paths.replicas === undefined || !isScaled(context, object, visit)) return []
   // The number in one member is not that of all. A change by the tenant goes down first.
   if (placedOn(object as KubeObject)[context.member.name]?.replicas !== undefined) return []
-  return copy.metadata.annotations?.[sourceAnnotation] === contentHash(object['spec']) ? ['replicas'] : []
+  if (copy.metadata.annotations?.[sourceAnnotation] !== contentHash(object['spec'])) return []
+  return isWithinBounds(context, object, copy, visit) ? ['replicas'] : []
+}
+
+/** Whether an autoscaler of the tenant allows the number of replicas that the copy has. */
+function isWithinBounds(
+  context: SyncContext,
+  { kind }: DeepReadonly<KubeObject>,
+  copy: DeepReadonly<KubeObject>,
+  { cluster, namespace, name }: Visit,
+): boolean {
+  const { replicas } = (copy['spec'] ?? {}) as { replicas?: unknown }
+  if (typeof replicas !== 'number') return false
+  for (const autoscaler of context.upstreamIn('horizontalpodautoscalers', cluster, namespace)) {
+    const { minReplicas = 1, maxReplicas = 0 } = (autoscaler['spec'] ?? {}) as Partial<Record<string, number>>
+    if (scaleTargetOf(autoscaler) === `${kind}/${name}` && minReplicas <= replicas && replicas <= maxReplicas)
+      return true
+  }
+  return false
 }

@@ -6,6 +6,7 @@ import {
   isPlaceable,
   isWorkloadResource,
   memberAnnotation,
+  memberUidAnnotation,
   placedOn,
   placedOnAnnotation,
   templateOf,
@@ -14,6 +15,7 @@ import {
   type WorkloadKind,
   type WorkloadResource,
 } from '../crds/index.ts'
+import { ordinalsIn } from './entitlement.ts'
 import { namedMembers } from './named-members.ts'
 import { isClaimIn, type ContentChange } from './namespace-view.ts'
 import type { ResourceName } from './resources/resources.ts'
@@ -33,6 +35,7 @@ import type { ObjectChange, TriggerContext } from './trigger-context.ts'
 import { isLost, isRemote } from './up-endpoint-slices.ts'
 import { reportedName } from './up-history.ts'
 import { madeKindOf } from './up-made.ts'
+import { podOnNodeChanged } from './up-nodes.ts'
 import type { ContentResource } from './views.ts'
 import { workloadOwnerOf } from './workload-owner.ts'
 
@@ -43,6 +46,7 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
   if (object === undefined) return
   if (change.isUnlisted && isWorkloadResource(resource)) context.guard.vanished()
   const visit = (kind: VisitKind, of = name): void => context.enqueue({ kind, cluster, namespace, name: of })
+  if (resource === 'pods') shownPodChanged(context, { cluster, namespace }, change)
   if (isWorkloadResource(resource) && isPlaceable(object)) {
     if (isConcerned(context, resource, { cluster, namespace, name }, change))
       workloadChanged(context, resource, { cluster, namespace }, change)
@@ -92,8 +96,9 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
           visit(from === context.member.name ? 'slice' : 'remoteSlice', slice.metadata.name)
         }
       }
-      // Slices of the member that were seen before their Service, or while a list lacked it, have no copy yet.
-      if (change.before === undefined)
+      // Slices of the member that were seen before their Service, or while a list lacked it, have no copy yet; nor have those of pods
+      // that the Service did not select.
+      if (selectorOf(change.before) !== selectorOf(change.after))
         for (const { metadata } of slicesInMember(context, { cluster, namespace }, name)) visit('slice', metadata.name)
       break
     case 'ingresses':
@@ -152,6 +157,28 @@ function ownerConcerns(
   const { resource } = kind.gvr
   const workload = upstreamObject(context, resource, { ...where, name })
   return isConcerned(context, resource, { ...where, name }, { before: undefined, after: workload })
+}
+
+/** A pod of this member is shown now, or otherwise: with it its endpoints and its node may be. */
+function shownPodChanged(context: TriggerContext, { cluster, namespace }: Where, change: ObjectChange): void {
+  const facts = (pod: ObjectChange['after']): string => {
+    const { uid, labels, annotations = {} } = pod?.metadata ?? {}
+    const { hostname } = (pod?.['spec'] ?? {}) as { hostname?: string }
+    return annotations[memberAnnotation] === context.member.name
+      ? JSON.stringify([annotations[memberUidAnnotation] ?? uid, labels, hostname])
+      : ''
+  }
+  podOnNodeChanged(context, cluster, change)
+  const { before, after } = change
+  if (facts(before) === facts(after)) return
+  const memberNamespace = downstreamNamespaceOf(context, { cluster, namespace })
+  if (memberNamespace === undefined) return
+  for (const { metadata } of context.slicesWith(memberNamespace, (after ?? before)?.metadata.name ?? ''))
+    context.enqueue({ kind: 'slice', cluster, namespace, name: metadata.name ?? '' })
+}
+
+function selectorOf(service: ObjectChange['after']): string | undefined {
+  return service && JSON.stringify((service['spec'] as { selector?: object } | undefined)?.selector ?? {})
 }
 
 /** The slices that the member made for a Service. */
@@ -225,8 +252,10 @@ function workloadChanged(
   if (row?.history) context.enqueue({ ...visit, kind: 'history' })
   const decided = (object: ObjectChange['after']): string => {
     const copy = object && placedOn(object as KubeObject)[context.member.name]
-    const { state, replicas, ending, shrinking } = copy ?? {}
-    return `${state} ${replicas} ${ending?.ordinal} ${shrinking?.to}`
+    const { state, replicas, start, ending, shrinking } = copy ?? {}
+    // Pods and claims of other ordinals are not shown.
+    const ordinals = resource === 'statefulsets' && object ? ordinalsIn(object, context.member.name) : undefined
+    return `${state} ${replicas} ${start} ${ending?.ordinal} ${shrinking?.to} ${ordinals?.start} ${ordinals?.end}`
   }
   if (sharesOf(before) !== sharesOf(after))
     for (const { metadata } of context.upstreamIn('poddisruptionbudgets', cluster, namespace))
@@ -235,9 +264,27 @@ function workloadChanged(
   const kind = row?.kind ?? ''
   for (const pod of podsOf(context, { cluster, namespace }, { kind, name }))
     context.enqueue({ kind: 'pod', cluster, namespace, name: pod })
+  visitMadeOf(context, { cluster, namespace }, { kind, name })
   for (const scaler of context.upstreamIn('horizontalpodautoscalers', cluster, namespace))
     if (scaleTargetOf(scaler) === `${kind}/${name}`)
       context.enqueue({ kind: 'horizontalpodautoscalers', cluster, namespace, name: scaler.metadata.name ?? '' })
+}
+
+/** What the member made of a workload before the member had it, or the ordinal, is shown now. */
+function visitMadeOf(
+  context: TriggerContext,
+  where: Where,
+  owner: { readonly kind: string; readonly name: string },
+): void {
+  const memberNamespace = downstreamNamespaceOf(context, where)
+  if (memberNamespace === undefined) return
+  for (const made of ['jobs', 'controllerrevisions'] as const)
+    for (const { metadata } of context.controlledBy(made, memberNamespace, owner))
+      context.enqueue({ kind: `made:${made}`, ...where, name: metadata.name ?? '' })
+  if (owner.kind !== 'StatefulSet') return
+  for (const { metadata } of context.downstreamIn('persistentvolumeclaims', memberNamespace))
+    if (asOrdinalClaim(metadata.name ?? '')?.reference.endsWith(`-${owner.name}-*`))
+      context.enqueue({ kind: 'made:persistentvolumeclaims', ...where, name: metadata.name ?? '' })
 }
 
 /** The parts of a divided workload, as text; the same for all that are not divided. */

@@ -1,8 +1,17 @@
 // The logical clusters as the syncers of one process see them: informers over all logical clusters, shared by all members.
 import type { ClusterId, KubeObject } from '../apimachinery/meta/index.ts'
 import type { PodSecurityLevel } from '../apimachinery/pod-security/index.ts'
-import { namespaceKeyOf, ObjectIndex, type Informer, type KubeClient, type SharedInformers } from '../client/index.ts'
+import {
+  clusterInKey,
+  namespaceKeyOf,
+  ObjectIndex,
+  type DeepReadonly,
+  type Informer,
+  type KubeClient,
+  type SharedInformers,
+} from '../client/index.ts'
 import { memberAnnotation, volumeAnnotation, workloadKinds } from '../crds/index.ts'
+import { FormerTemplates } from './former-templates.ts'
 import { namedMembers } from './named-members.ts'
 import { asOrdinalClaim } from './references.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
@@ -50,8 +59,12 @@ export interface Upstream {
   readonly claimsOfOrdinals: ObjectIndex
   /** ReplicaSets by `CLUSTER|NAMESPACE|UID` of their owners. */
   readonly replicaSetsByOwner: ObjectIndex
+  /** Pods that members made or run, by onNode of their logical cluster and of all together. */
+  readonly podsByNode: ObjectIndex
   /** The objects whose deletion was seen. */
   readonly tombstones: Tombstones
+  /** What tenants wrote before what they want now. */
+  readonly formerTemplates: FormerTemplates
   client(cluster: string): KubeClient
   /** Resolves when every informer has its first list. */
   synced(signal: AbortSignal): Promise<void>
@@ -86,7 +99,14 @@ export function createUpstream({ informers: shared, client, ids }: UpstreamOptio
     replicaSetsByOwner: new ObjectIndex(informers.replicasets, (key, { metadata: { ownerReferences = [] } }) =>
       ownerReferences.map(({ uid }) => `${namespaceKeyOf(key)}|${uid}`),
     ),
+    podsByNode: new ObjectIndex(informers.pods, (key, pod) => {
+      const [member, node] = [pod.metadata.annotations?.[memberAnnotation], nodeNameOf(pod)]
+      return member === undefined || node === undefined
+        ? []
+        : [onNode(clusterInKey(key), member, node), onNode('', member, node)]
+    }),
     tombstones: new Tombstones(informers),
+    formerTemplates: new FormerTemplates(withFormerTemplates.map((resource) => informers[resource])),
     client,
     async synced(signal) {
       await Promise.all(
@@ -94,6 +114,19 @@ export function createUpstream({ informers: shared, client, ids }: UpstreamOptio
       )
     },
   }
+}
+
+/** Members make objects of their templates that are shown upstream. */
+const withFormerTemplates = ['deployments', 'statefulsets', 'daemonsets', 'cronjobs'] as const
+
+/** The node of a pod; undefined while it has none. */
+export function nodeNameOf(pod: DeepReadonly<KubeObject> | undefined): string | undefined {
+  return (pod?.['spec'] as { readonly nodeName?: string } | undefined)?.nodeName || undefined
+}
+
+/** The group of the pods of a logical cluster, or of all if it is empty, that run on a node of a member. */
+export function onNode(cluster: string, member: string, node: string): string {
+  return `${cluster} ${member}/${node}`
 }
 
 /** The group of the objects of a namespace, given as `CLUSTER|NAMESPACE`, that a member has to do with. */

@@ -46,7 +46,11 @@ export async function visitCustomObject(
   const { resource, group } = api.gvr
   const subject = { resource: `${resource}.${group}`, cluster, namespace, name }
   const object = api.objects.store.get(keyFor(visit))
-  const about = { step: `${subject.resource} ${keyFor(visit)}`, subject: () => subject, ...(object && { object }) }
+  const about = {
+    step: `${subject.resource} ${keyFor(visit)}`,
+    subject: () => subject,
+    ...(object && checks.isOffered && { object }),
+  }
   await tellingFailures(context, about, () => syncCustomObject(context, api, visit, checks, signal), signal)
 }
 

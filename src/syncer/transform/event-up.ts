@@ -1,6 +1,7 @@
 // An Event of a member as the tenant's own cluster would have written it.
-import { cloneJson, type ClusterId, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { isJsonNumber, isJsonObject, type ClusterId, type KubeObject } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
+import { memberAnnotation } from '../../crds/index.ts'
 
 interface ObjectReference {
   readonly kind?: string
@@ -18,22 +19,58 @@ export interface MemberEvent extends KubeObject {
   readonly series?: { readonly lastObservedTime?: string }
 }
 
-/** `name` and `uid`: of the upstream object. Names of namespaces in the message are those of the tenant. */
+/** Members choose their words: what is kept of them has a bound, as that of Events in the API of Events. */
+const maxMessageLength = 1024
+const maxTextLength = 128
+const shownFields = [
+  ...['type', 'reason', 'action', 'reportingComponent', 'reportingInstance', 'source', 'series'],
+  ...['count', 'firstTimestamp', 'lastTimestamp', 'eventTime'],
+] as const
+
+/** `about`: the upstream object. Names of namespaces in the message are those of the tenant. */
 export function eventUp(
   event: DeepReadonly<MemberEvent>,
-  { namespace, clusterId, name, uid }: { namespace: string; clusterId: ClusterId; name: string; uid: string },
+  { member, clusterId, about }: { member: string; clusterId: ClusterId; about: DeepReadonly<KubeObject> },
 ): KubeObject {
-  const { metadata, involvedObject, related, message, ...content } = cloneJson(event) as MemberEvent
+  const { name = '', namespace = '', uid = '' } = about.metadata
+  const { involvedObject, related, message } = event
+  const content = shownFields.flatMap((field) =>
+    event[field] === undefined ? [] : [[field, bounded(event[field])] as const],
+  )
+  const { fieldPath } = involvedObject ?? {}
   return {
-    ...content,
-    metadata: { ...(metadata.name && { name: metadata.name }), namespace },
-    involvedObject: { ...referenceUp(involvedObject, namespace), name, uid },
-    ...(related && { related: referenceUp(related, namespace) }),
-    ...(message !== undefined && { message: message.replaceAll(`${clusterId}-`, '') }),
+    apiVersion: 'v1',
+    kind: 'Event',
+    ...Object.fromEntries(content),
+    metadata: {
+      ...(event.metadata.name && { name: event.metadata.name }),
+      namespace,
+      annotations: { [memberAnnotation]: member },
+    },
+    involvedObject: {
+      ...{ apiVersion: about.apiVersion, kind: about.kind, namespace, name, uid },
+      ...(typeof fieldPath === 'string' && { fieldPath: fieldPath.slice(0, maxMessageLength) }),
+    },
+    ...(related && { related: relatedUp(related, namespace) }),
+    ...(typeof message === 'string' && { message: message.replaceAll(`${clusterId}-`, '').slice(0, maxMessageLength) }),
   }
 }
 
-function referenceUp(reference: ObjectReference = {}, namespace: string): ObjectReference {
-  const { resourceVersion: _, uid: _uid, ...rest } = reference
-  return { ...rest, ...(reference.namespace !== undefined && { namespace }) }
+function relatedUp({ apiVersion, kind, namespace, name }: ObjectReference, upstream: string): ObjectReference {
+  const reference = { apiVersion, kind, ...(namespace !== undefined && { namespace: upstream }), name }
+  return bounded(reference) as ObjectReference
+}
+
+/** Texts in a value, cut; of what is below its fields, nothing. */
+function bounded(value: unknown): unknown {
+  if (!isJsonObject(value) || isJsonNumber(value)) return boundedLeaf(value)
+  const parts = Object.entries(value).map(([field, part]) => [field, boundedLeaf(part)] as const)
+  return Object.fromEntries(parts.filter(([, part]) => part !== undefined).slice(0, maxParts))
+}
+/** More than the largest of these values has. */
+const maxParts = 8
+
+function boundedLeaf(value: unknown): unknown {
+  if (typeof value === 'string') return value.slice(0, maxTextLength)
+  return isJsonNumber(value) || typeof value === 'boolean' ? value : undefined
 }

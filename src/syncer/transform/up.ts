@@ -52,28 +52,42 @@ export interface OwnerUp {
   readonly labels: Readonly<Record<string, string>>
 }
 
+/** What upstream says of a pod that a controller of a member made. */
+export interface PodRecord {
+  /** The labels that the pod has by the template that its tenant wrote, and by its controller. Services select pods by them. */
+  readonly labels: Readonly<Record<string, string>>
+  /** The names under which clients may find it. */
+  readonly hostname: string | undefined
+  readonly subdomain: string | undefined
+}
+
 /** A member's pod as its tenant sees it, with the member's uid and status. */
 export function podUp(
   pod: DeepReadonly<KubeObject>,
-  { namespace, member, owner }: { namespace: string; member: string; owner: OwnerUp | undefined },
+  { namespace, member, owner, record }: { namespace: string; member: string; owner: OwnerUp; record: PodRecord },
 ): KubeObject {
   const restored = podTemplateUp(cloneJson(pod) as KubeObject & PodTemplate)
-  const { labels, annotations } = metadataUp(restored.metadata)
-  removeDerivedSelectors(restored.spec, labels)
+  const { labels: own, annotations } = metadataUp(restored.metadata)
+  removeDerivedSelectors(restored.spec, own)
   // The server adds them with a subresource only.
   delete restored.spec['ephemeralContainers']
+  const { hostname, subdomain } = record
+  delete restored.spec.hostname
+  delete restored.spec.subdomain
+  Object.assign(restored.spec, { ...(hostname && { hostname }), ...(subdomain && { subdomain }) })
+  const labels = { ...record.labels }
   relabel(labels, owner)
   const { name, uid, generateName, creationTimestamp } = pod.metadata
   const metadata: ObjectMeta = {
     ...(name && { name }),
     namespace,
-    labels: { ...labels },
+    labels,
     annotations: { ...annotations, [memberAnnotation]: member },
+    ownerReferences: [owner.reference],
   }
   if (uid) metadata.uid = uid
   if (generateName) metadata.generateName = generateName
   if (creationTimestamp) metadata.creationTimestamp = creationTimestamp
-  if (owner) metadata.ownerReferences = [owner.reference]
   const spec: PodSpec = restored.spec
   return {
     apiVersion: 'v1',
@@ -119,12 +133,6 @@ function withTemplatesUp(object: KubeObject): KubeObject {
     if (isJsonObject(holder) && isJsonObject(holder['template']) && isJsonObject(holder['template']['spec']))
       holder['template'] = podTemplateUp(holder['template'] as unknown as PodTemplate) as unknown as JsonValue
   return object
-}
-
-/** The template of a member's ReplicaSet as the tenant wrote it, without the pod-template-hash. */
-export function replicaSetTemplateUp(replicaSet: DeepReadonly<KubeObject>): PodTemplate {
-  const spec = cloneJson(replicaSet['spec']) as { template: PodTemplate }
-  return withoutHash(podTemplateUp(spec.template))
 }
 
 /** A template without pod-template-hash, which differs between members. */

@@ -35,7 +35,7 @@ export interface CopyNow {
 
 /** Labels by which a Job finds its pods: they carry its uid, so every API server generates its own. */
 export const jobLabels = ['controller-uid', 'batch.kubernetes.io/controller-uid'] as const
-const jobNameLabels = ['job-name', 'batch.kubernetes.io/job-name'] as const
+export const jobNameLabels = ['job-name', 'batch.kubernetes.io/job-name'] as const
 
 /** A workload for a member. */
 export function workloadDown(

@@ -150,7 +150,7 @@ describe('a syncer and the rules of single kinds', function () {
   })
 
   it('shows the Jobs that a CronJob makes, and deletes those that are deleted upstream', async () => {
-    const template = { spec: { containers, restartPolicy: 'Never' } }
+    const template = { metadata: { labels }, spec: { containers, restartPolicy: 'Never' } }
     const spec = { schedule: '* * * * *', suspend: true, jobTemplate: { spec: { template } } }
     const cronJob = await create('cronjobs', object('batch/v1', 'CronJob', 'tick', spec))
     const lastScheduleTime = '2026-01-01T00:00:00Z'
