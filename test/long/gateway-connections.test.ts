@@ -23,9 +23,10 @@ import {
 } from '../integration/gateway/played-members.ts'
 
 const connections = 100_000
-/** Of those who use the gateway meanwhile, on a machine that others use, too. */
-const maxP99Ms = 500
-const maxGrowthBytes = 150 * 1024 * 1024
+/** Of those who use the gateway meanwhile: who opens connections takes processors of the same machine. */
+const maxP99Ms = 1000
+/** Half of what a pod of the gateway may have. */
+const maxGrowthBytes = 256 * 1024 * 1024
 
 describe('a gateway under connections that ask for nothing', function () {
   this.timeout(1_800_000)
