@@ -143,6 +143,14 @@ describe('admission of placement', () => {
     expect(await refusal(annotated)).to.equal(`namespaces "other" is forbidden: ${why}`)
   })
 
+  it('refuses it by every subresource, too', async () => {
+    await registry.create(target('deployments').target, deployment('parts', 'west'))
+    for (const subresource of ['status', 'scale', 'anything']) {
+      const moved = registry.update(target('deployments').target, 'parts', { ...retarget('east'), subresource })
+      expect(await refusal(moved), subresource).to.contain('does not allow member cluster "east"')
+    }
+  })
+
   it('refuses by rules for the namespace and for the logical cluster alone', async () => {
     const clusters = ['east']
     rules = [
