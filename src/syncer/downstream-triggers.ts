@@ -54,8 +54,10 @@ export function downstreamChanged(context: TriggerContext, resource: ResourceNam
     case 'pods':
       visit('pod', object.metadata.name)
       if (podAddresses(change.before).join() !== podAddresses(change.after).join())
-        for (const { metadata } of context.slicesWith(downstream, object.metadata.name ?? ''))
+        for (const { metadata } of context.slicesWith(downstream, object.metadata.name ?? '')) {
           visit('slice', metadata.name)
+          visit('services', metadata.labels?.[serviceNameLabel])
+        }
       return
     case 'endpointslices':
       visit('services', object.metadata.labels?.[serviceNameLabel])

@@ -388,10 +388,10 @@ export async function reportEndpoints(
   const ofService = [...context.downstreamIn('endpointslices', memberNamespace)].filter(
     ({ metadata }) => metadata.labels?.[serviceNameLabel] === visit.name,
   )
-  const endpoints = countEndpoints(
-    ofService.filter((slice) => isKnownSlice(context, visit, slice)),
-    context.member.name,
-  )
+  const believed = ofService
+    .filter((slice) => isKnownSlice(context, visit, slice))
+    .map((slice) => (isRemote(slice) ? slice : withBelievedEndpoints(context, visit, slice, service)))
+  const endpoints = countEndpoints(believed, context.member.name)
   const copy = copyHere(context, 'services', visit)?.copy
   const view = context.view(visit.cluster, visit.namespace)
   const { type } = addressesOf(service)

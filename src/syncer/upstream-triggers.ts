@@ -173,8 +173,10 @@ function shownPodChanged(context: TriggerContext, { cluster, namespace }: Where,
   if (facts(before) === facts(after)) return
   const memberNamespace = downstreamNamespaceOf(context, { cluster, namespace })
   if (memberNamespace === undefined) return
-  for (const { metadata } of context.slicesWith(memberNamespace, (after ?? before)?.metadata.name ?? ''))
+  for (const { metadata } of context.slicesWith(memberNamespace, (after ?? before)?.metadata.name ?? '')) {
     context.enqueue({ kind: 'slice', cluster, namespace, name: metadata.name ?? '' })
+    context.enqueue({ kind: 'services', cluster, namespace, name: metadata.labels?.[serviceNameLabel] ?? '' })
+  }
 }
 
 function selectorOf(service: ObjectChange['after']): string | undefined {
