@@ -571,6 +571,16 @@ export async function untilSeen(
   }
 }
 
+/** Of an autoscaler: its controller in an honest member looks at it again and again, and tells what it finds. */
+function forgedInScaler({ annotations = {} }: KubeObject['metadata'], content: object): object {
+  const { spec, status } = content as { readonly spec?: unknown; readonly status?: unknown }
+  return {
+    spec,
+    isForged: /66|forged/.test(JSON.stringify(status ?? {})),
+    isReported: annotations['status.kcp.dev/evil'] !== undefined,
+  }
+}
+
 /** What is in a namespace upstream, without what changes all the time. */
 export async function contentOf(
   up: KubeClient,
@@ -584,7 +594,8 @@ export async function contentOf(
       // Honest members go on to tell of what happens there.
       if (resource === 'events' && !JSON.stringify(content).includes(mark)) continue
       const { resourceVersion: _, managedFields: _fields, ...kept } = metadata
-      found[`${resource} ${metadata.name}`] = { metadata: kept, ...content }
+      found[`${resource} ${metadata.name}`] =
+        resource === 'horizontalpodautoscalers' ? forgedInScaler(kept, content) : { metadata: kept, ...content }
     }
   }
   return found
