@@ -264,13 +264,13 @@ describe('connections between two gateways', () => {
   it('pass while and after others open, hold, half close and reset connections in all orders', async function () {
     this.timeout(90_000)
     const before = process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
-    let isOver = false
-    const attack = { port: west.server.port, count: 3000, parallel: 40, isOver: () => isOver }
+    const attackEnds = new AbortController()
+    const attack = { port: west.server.port, count: 3000, parallel: 40, isOver: () => attackEnds.signal.aborted }
     const attacked = openHostileConnections({ ...attack, seed: 20_261_126 })
     const answers: boolean[] = []
-    void attacked.finally(() => (isOver = true))
+    void attacked.finally(() => attackEnds.abort())
     do answers.push(await passes())
-    while (!isOver)
+    while (!attackEnds.signal.aborted)
     expect(answers.filter((isThere) => !isThere).length, `of ${answers.length}`).to.equal(0)
     const { open } = await attacked
     // Nothing of them stays: neither those that half closed, nor those that wait.
