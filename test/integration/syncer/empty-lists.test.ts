@@ -11,6 +11,7 @@ import { silentLogger } from '../../../src/telemetry/index.ts'
 import { startCluster, waitFor } from '../../support/index.ts'
 import { Mistake } from './mistake.ts'
 import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
+import { simulateKubelet } from './played-member.ts'
 
 const namespace = 'shop'
 const signal = new AbortController().signal
@@ -24,6 +25,8 @@ describe('the endpoints of a Service', function () {
   const slices = new Mistake('endpointslices')
   let up: KubeClient
   let member: KubeClient
+  /** In the member. */
+  let pod: KubeObject | undefined
   const until = <T>(what: string, attempt: () => Promise<T> | T): Promise<unknown> =>
     waitFor(async () => (await attempt()) || undefined, { what, deadlineMs: 30_000 })
   const sliceUpstream = (): Promise<KubeObject | undefined> =>
@@ -34,7 +37,12 @@ describe('the endpoints of a Service', function () {
     const life = new AbortController()
     const flags = { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] }
     up = await clientOf(stack.use(await startCluster({ name: 'up', flags })).kubeconfig, stack)
-    member = await clientOf(stack.use(await startCluster({ name: 'east', flags })).kubeconfig, stack)
+    // Endpoints are believed only with the addresses of pods of a workload that the member has.
+    const controllers = '--controllers=deployment-controller,replicaset-controller,serviceaccount-controller'
+    const ofMember = { 'kube-controller-manager': [controllers] }
+    const east = await startCluster({ name: 'east', controllerManager: true, flags: ofMember })
+    member = await clientOf(stack.use(east).kubeconfig, stack)
+    simulateKubelet(member, { subnet: '10.1.2', signal: life.signal })
     stack.defer(() => life.abort())
     const options = { allClusters: true, log: silentLogger, signal: life.signal }
     const client = services.of(up)
@@ -57,6 +65,12 @@ describe('the endpoints of a Service', function () {
       }),
     )
     await until('the Service', () => member.tryGet(gvrs.services, { namespace: down, name: 'web' }, { signal }))
+    await until('its pod upstream', async () => {
+      const [shown] = (await up.list(gvrs.pods, { namespace, signal })).items
+      const { name = '' } = shown?.metadata ?? {}
+      pod = shown && (await member.tryGet(gvrs.pods, { namespace: down, name }, { signal }))
+      return (pod?.['status'] as { podIP?: string } | undefined)?.podIP !== undefined
+    })
     await member.create(gvrs.endpointslices, slice(down), { signal })
     await until('its endpoints', sliceUpstream)
   })
@@ -104,12 +118,13 @@ describe('the endpoints of a Service', function () {
       'kubernetes.io/service-name': 'web',
       'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io',
     }
+    const targetRef = { kind: 'Pod', name: pod?.metadata.name, namespace: within, uid: pod?.metadata.uid }
     return {
       apiVersion: 'discovery.k8s.io/v1',
       kind: 'EndpointSlice',
       metadata: { name, namespace: within, labels },
       addressType: 'IPv4',
-      endpoints: [{ addresses: ['10.1.2.3'], conditions: { ready: true } }],
+      endpoints: [{ addresses: ['10.1.2.1'], conditions: { ready: true }, targetRef }],
       ports: [{ name: '', port: 80, protocol: 'TCP' }],
     }
   }
