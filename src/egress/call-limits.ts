@@ -1,5 +1,6 @@
 // How many calls one logical cluster may have open at once, and how many bytes of answers they may hold. What hangs waits in the
 // queue of its own destination: neither other logical clusters nor other destinations of the same one wait for it.
+import { abortable, AnswerAccount, type HeldAnswer } from '../async/index.ts'
 import { EgressError } from './egress-error.ts'
 
 export interface CallBounds {
@@ -42,17 +43,13 @@ interface Waiting extends Caller {
 
 interface OpenCall {
   readonly life: AbortController
-  held: number
-  /** Reads further; undefined: it does not wait. */
-  resume: (() => void) | undefined
+  readonly answer: HeldAnswer
 }
 
 interface Account {
   running: number
   bytes: number
-  /** Bytes of unfinished answers. */
-  held: number
-  /** In the order in which they started. */
+  readonly answers: AnswerAccount
   readonly open: Set<OpenCall>
   readonly destinations: Map<string, number>
   readonly waiting: Set<Waiting>
@@ -86,12 +83,13 @@ export class CallLimits {
   shed(minBytes: number): { readonly cluster: string; readonly bytes: number } | undefined {
     let most: { readonly cluster: string; readonly account: Account } | undefined
     for (const [cluster, account] of this.#accounts)
-      if (account.held >= minBytes && account.held > (most?.account.held ?? 0)) most = { cluster, account }
+      if (account.answers.held >= minBytes && account.answers.held > (most?.account.answers.held ?? 0))
+        most = { cluster, account }
     if (most === undefined) return undefined
     const { cluster, account } = most
-    const bytes = account.held
+    const bytes = account.answers.held
     const why = new EgressError('the answers of this logical cluster take too much memory')
-    for (const { life, held } of [...account.open]) if (held > 0) life.abort(why)
+    for (const { life, answer } of [...account.open]) if (answer.bytes > 0) life.abort(why)
     return { cluster, bytes }
   }
 
@@ -104,60 +102,35 @@ export class CallLimits {
     const account = this.#accountOf(caller.cluster)
     if (!this.#mayStart(account, caller)) await this.#wait(account, caller, signal)
     else this.#count(account, caller, 1)
-    const call: OpenCall = { life: new AbortController(), held: 0, resume: undefined }
+    const call: OpenCall = { life: new AbortController(), answer: account.answers.begin() }
     account.open.add(call)
     return {
       ended: call.life.signal,
-      hold: (bytes) => this.#hold(account, call, bytes, signal),
+      hold: (bytes) => this.#hold(call, bytes, signal),
       [Symbol.dispose]: () => {
         if (!account.open.delete(call)) return
-        this.#held -= call.held
-        account.held -= call.held
+        this.#held -= call.answer.bytes
         this.#count(account, caller, -1)
         this.#startWaiting(account)
-        this.#resume(account)
+        call.answer[Symbol.dispose]()
         if (account.running === 0 && account.waiting.size === 0) this.#accounts.delete(caller.cluster)
       },
     }
   }
 
-  #hold(account: Account, call: OpenCall, bytes: number, signal: AbortSignal): Promise<void> | undefined {
-    call.held += bytes
-    account.held += bytes
+  #hold({ life, answer }: OpenCall, bytes: number, signal: AbortSignal): Promise<void> | undefined {
     this.#held += bytes
+    const waiting = answer.hold(bytes)
     if (this.#held > this.#bounds.answerBytes) this.shed(1)
-    call.life.signal.throwIfAborted()
-    return this.#mayRead(account, call) ? undefined : this.#untilResumed(call, signal)
-  }
-
-  /** The oldest that holds something always goes on, so that some call always ends. */
-  #mayRead({ held, open }: Account, call: OpenCall): boolean {
-    if (held <= this.#bounds.answerBytesPerCluster) return true
-    for (const one of open) if (one.held > 0) return one === call
-    return true
-  }
-
-  #untilResumed(call: OpenCall, signal: AbortSignal): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<undefined>()
-    const end = AbortSignal.any([signal, call.life.signal])
-    const abort = (): void => reject(end.reason as Error)
-    end.addEventListener('abort', abort, { once: true })
-    call.resume = () => resolve(undefined)
-    return promise.finally(() => {
-      call.resume = undefined
-      end.removeEventListener('abort', abort)
-    })
-  }
-
-  #resume(account: Account): void {
-    for (const call of account.open) if (call.resume !== undefined && this.#mayRead(account, call)) call.resume()
+    life.signal.throwIfAborted()
+    return waiting && abortable(waiting, AbortSignal.any([signal, life.signal]))
   }
 
   #accountOf(cluster: string): Account {
     const known = this.#accounts.get(cluster)
     if (known !== undefined) return known
     const account: Account = {
-      ...{ running: 0, bytes: 0, held: 0 },
+      ...{ running: 0, bytes: 0, answers: new AnswerAccount({ maxBytes: this.#bounds.answerBytesPerCluster }) },
       ...{ open: new Set(), destinations: new Map(), waiting: new Set() },
     }
     this.#accounts.set(cluster, account)

@@ -13,7 +13,7 @@ import {
   type TLSSocket,
 } from 'node:tls'
 import { LRUCache } from 'lru-cache'
-import { abortable, childSignal, KeyedMutex } from '../async/index.ts'
+import { abortable, childSignal, endAfterInterim, KeyedMutex } from '../async/index.ts'
 import { createAddressPolicy, type AddressPolicy, type AddressPolicyOptions } from './address-policy.ts'
 import { CallLimits, type CallBounds, type EnteredCall } from './call-limits.ts'
 import { EgressError, egressError } from './egress-error.ts'
@@ -96,8 +96,6 @@ export interface Egress extends AsyncDisposable {
 const defaultMaxAnswerBytes = 8 * 1024 * 1024
 /** What a chunk of an answer takes besides its bytes: a server may send bytes one by one. */
 const chunkBytes = 128
-/** Interim answers (103 Early Hints and the like) before the real one; a server that sends more is not waited for. */
-const maxInterim = 8
 /** Less is not worth ending calls for. */
 const minShedBytes = 4 * 1024 * 1024
 /** Idle connections kept, over all logical clusters. */
@@ -417,10 +415,7 @@ async function exchange(
 
 function responseOf(sent: ClientRequest, body: Uint8Array | undefined): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    let interim = 0
-    sent.on('information', () => {
-      if (++interim > maxInterim) sent.destroy(new EgressError('net/http: too many 1xx informational responses'))
-    })
+    endAfterInterim(sent, () => new EgressError('net/http: too many 1xx informational responses'))
     sent.once('response', resolve)
     sent.on('error', reject)
     // An answer that switches protocols would leave us with a connection that nobody ends.

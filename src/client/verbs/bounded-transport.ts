@@ -1,8 +1,7 @@
 // A Transport to a server that is not trusted: every answer has a bound of size and time, which counts while it arrives, is JSON
 // where JSON is expected, and no redirect.
 import { requestEntityTooLarge, serviceUnavailable } from '../../apimachinery/status/index.ts'
-import { abortable, childSignal } from '../../async/index.ts'
-import { AnswerAccount, type HeldAnswer } from './answer-account.ts'
+import { abortable, AnswerAccount, childSignal, endWhenGivenUp, type HeldAnswer } from '../../async/index.ts'
 import { answerBoundOf, maxErrorBytes, type AnswerBound } from './answer-bounds.ts'
 import type { Transport, TransportRequest, TransportResponse } from './transport.ts'
 
@@ -45,7 +44,9 @@ async function bounded(
     const maxBytes = response.status >= 300 ? maxErrorBytes : bound.maxBytes
     const why = refusalOf(response, { request, bound, maxBytes })
     if (why !== undefined) throw why
-    return { ...response, body: countedBody(response.body, { over, held, maxBytes, request, signal: life.signal }) }
+    const counting = { over, held, maxBytes, request, signal: life.signal }
+    const giveUp = (): void => over(new Error('nobody reads the answer'))
+    return { ...response, body: endWhenGivenUp(() => countedChunks(response.body, counting), giveUp) }
   } catch (error) {
     over(error as Error)
     throw error
@@ -74,22 +75,6 @@ interface Counting {
   readonly signal: AbortSignal
   readonly maxBytes: number
   readonly request: TransportRequest
-}
-
-/** A body that is given up ends its request, even if nothing of it was read. */
-function countedBody(body: AsyncIterable<Uint8Array>, counting: Counting): AsyncIterable<Uint8Array> {
-  return {
-    [Symbol.asyncIterator]() {
-      const chunks = countedChunks(body, counting)
-      return {
-        next: () => chunks.next(),
-        return: () => {
-          counting.over(new Error('nobody reads the answer'))
-          return chunks.return(undefined)
-        },
-      }
-    },
-  }
 }
 
 async function* countedChunks(

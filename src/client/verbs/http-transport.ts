@@ -5,7 +5,7 @@ import https from 'node:https'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { serviceUnavailable } from '../../apimachinery/status/index.ts'
-import { abortable } from '../../async/index.ts'
+import { abortable, endAfterInterim } from '../../async/index.ts'
 import { processTracer } from '../../telemetry/index.ts'
 import type { Endpoint, EndpointSource } from '../kubeconfig/endpoint.ts'
 import { openTunnel } from './proxy-tunnel.ts'
@@ -32,7 +32,7 @@ export interface HttpTransportOptions {
 /** A request that is aborted after this time without an answer suggests a dead connection or server. */
 const longWaitMs = 8000
 
-const maxInterim = 8
+const tooManyInterim = (): Error => new Error('too many interim answers (1xx)')
 
 type CreateConnection = https.Agent['createConnection']
 
@@ -129,7 +129,7 @@ class HttpTransport implements Transport {
         request.signal.removeEventListener('abort', abort)
       }
       sent.setTimeout(this.#options.answerTimeoutMs, () => sent.destroy(new Error('no answer in time')))
-      endEndlessInterim(sent)
+      endAfterInterim(sent, tooManyInterim)
       sent.on('upgrade', (response, socket, head) => {
         settled()
         const end = (): void => void socket.destroy(abortError(request.signal))
@@ -259,7 +259,7 @@ class HttpTransport implements Transport {
       closeIdle(link.agent)
       sent.destroy(new Error('no answer in time'))
     }, this.#options.answerTimeoutMs)
-    endEndlessInterim(sent)
+    endAfterInterim(sent, tooManyInterim)
     sent.on('socket', (socket) => endUnconnected(socket, sent, this.#options.connectTimeoutMs))
     let answered = false
     sent.on('response', (response) => {
@@ -332,14 +332,6 @@ function sameConnection(a: Endpoint, b: Endpoint): boolean {
 /** Idle connections look like dead ones: after one was dead, the others are not used again. */
 function closeIdle(agent: http.Agent): void {
   for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
-}
-
-/** Ends a request whose server sends more than a few interim answers (103 Early Hints and the like) before the real one. */
-function endEndlessInterim(sent: http.ClientRequest): void {
-  let interim = 0
-  sent.on('information', () => {
-    if (++interim > maxInterim) sent.destroy(new Error('too many interim answers (1xx)'))
-  })
 }
 
 /** Limits the time for a new connection, TLS handshake included. */

@@ -3,6 +3,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
+import { endAfterInterim, endWhenGivenUp } from '../../async/index.ts'
 import type { TransportResponse } from '../../client/index.ts'
 
 export interface ProxiedRequest {
@@ -29,9 +30,6 @@ const dropped = new Set([
 const droppedPrefixes = ['impersonate-', 'x-remote-', ':', 'x-forwarded-']
 /** Of WebSocket and SPDY; browsers put their bearer token into the subprotocols. */
 const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
-
-/** Interim answers (103 Early Hints and the like) before the real one; a server that sends more is not waited for. */
-const maxInterim = 8
 
 /**
  * The headers of a pod's or a server's answer that clients may see. The answer has the origin of this server, which all tenants
@@ -125,10 +123,7 @@ export async function proxyOver(
       end()
       reject(signal.aborted ? (signal.reason as Error) : error)
     })
-    let interim = 0
-    sent.on('information', () => {
-      if (++interim > maxInterim) sent.destroy(new Error('net/http: too many 1xx informational responses'))
-    })
+    endAfterInterim(sent, () => new Error('net/http: too many 1xx informational responses'))
     sent.on('response', (response) => resolve({ answered: answerOf(response, end) }))
     sent.on('upgrade', (response, upgraded, head) => {
       resolve({ upgraded: { headers: response.rawHeaders, socket: upgraded, head } })
@@ -145,23 +140,7 @@ function answerOf(response: IncomingMessage, end: () => void): TransportResponse
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(response.headers))
     if (!dropped.has(name) && value !== undefined) headers[name] = [value].flat().join(', ')
-  return { status: response.statusCode ?? 502, headers, body: bodyOf(response, end) }
-}
-
-/** A body that is given up ends the connection, even if nothing of it was read. */
-function bodyOf(response: IncomingMessage, end: () => void): AsyncIterable<Uint8Array> {
-  return {
-    [Symbol.asyncIterator]() {
-      const chunks = chunksOf(response, end)
-      return {
-        next: () => chunks.next(),
-        return: () => {
-          end()
-          return chunks.return(undefined)
-        },
-      }
-    },
-  }
+  return { status: response.statusCode ?? 502, headers, body: endWhenGivenUp(() => chunksOf(response, end), end) }
 }
 
 async function* chunksOf(response: IncomingMessage, end: () => void): AsyncGenerator<Uint8Array, undefined> {

@@ -1,8 +1,10 @@
-// How many bytes of unfinished answers of one server are held at once. Above the limit only the oldest answer is read further: the
+// How many bytes of unfinished answers of one server, or to one logical cluster, are held at once. Above the limit only the oldest answer is read further: the
 // others wait in their sockets, where they cost the server that sends them.
 
 /** One answer that is being read. Disposing of it ends it. */
 export interface HeldAnswer extends Disposable {
+  /** Those that are charged. */
+  readonly bytes: number
   /** Charges bytes. Resolves when more may be read, undefined: at once. The answer may be disposed of meanwhile. */
   hold(bytes: number): Promise<void> | undefined
 }
@@ -23,10 +25,18 @@ export class AnswerAccount {
     this.#maxBytes = maxBytes
   }
 
+  /** Bytes of all unfinished answers. */
+  get held(): number {
+    return this.#held
+  }
+
   begin(): HeldAnswer {
     const reading: Reading = { bytes: 0, resume: undefined }
     this.#readings.add(reading)
     return {
+      get bytes() {
+        return reading.bytes
+      },
       hold: (bytes) => {
         reading.bytes += bytes
         this.#held += bytes
