@@ -1,9 +1,6 @@
 // Whether the gateway takes connections of its peers: it opens one to itself from time to time, as they do.
-import { connect as connectTcp } from 'node:net'
-import { connect as connectTls } from 'node:tls'
 import type { Identity } from './identity.ts'
-import { secureLeg } from './leg.ts'
-import { gatewayProtocol } from './wire.ts'
+import { dialSecurely } from './peer-dialer.ts'
 
 export interface AcceptCheckOptions {
   /** Undefined: it does not listen yet. */
@@ -52,16 +49,8 @@ export class AcceptCheck implements Disposable {
 /** Whether a server at this port of ours completes a handshake. It needs no request: that would need a peer. */
 function isTaken(port: number, { context }: Identity): Promise<boolean> {
   return new Promise((resolve) => {
-    const raw = connectTcp({ host: '127.0.0.1', port })
-    const secure = connectTls({
-      socket: raw,
-      secureContext: context,
-      ALPNProtocols: [gatewayProtocol],
-      // Any certificate will do: the question is whether there is an answer.
-      rejectUnauthorized: false,
-      checkServerIdentity: () => undefined,
-    })
-    const leg = secureLeg(secure, raw)
+    // Any certificate will do: the question is whether there is an answer.
+    const { raw, secure, leg } = dialSecurely({ host: '127.0.0.1', port, context })
     const settle = (isOpen: boolean): void => {
       clearTimeout(timer)
       leg.reset()

@@ -1,6 +1,6 @@
 // Opens connections to Services of other members through their gateways.
-import { connect as connectTcp } from 'node:net'
-import { connect as connectTls, type SecureContext } from 'node:tls'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls, type SecureContext, type TLSSocket } from 'node:tls'
 import { secureLeg, type Leg } from './leg.ts'
 import type { Peer } from './peers.ts'
 import { readLine } from './read-line.ts'
@@ -54,25 +54,8 @@ export class PeerDialer {
     if (context === undefined) throw new Error('this gateway has no identity yet')
     const { host, port } = address
     const sessionKey = `${member} ${host} ${port}`
-    const raw = connectTcp({
-      host,
-      port,
-      noDelay: true,
-      keepAlive: true,
-      keepAliveInitialDelay: keepAliveMs,
-      allowHalfOpen: true,
-    })
     const known = this.#sessions.get(sessionKey)
-    const secure = connectTls({
-      socket: raw,
-      secureContext: context,
-      ALPNProtocols: [gatewayProtocol],
-      // Certificates are compared below: no authority is trusted.
-      rejectUnauthorized: false,
-      checkServerIdentity: () => undefined,
-      ...(known && { session: known.ticket }),
-    })
-    const leg = secureLeg(secure, raw)
+    const { raw, secure, leg } = dialSecurely({ host, port, context, ...(known && { session: known.ticket }) })
     return new Promise((resolve, reject) => {
       let isSettled = false
       const fail = (error: Error): void => {
@@ -112,4 +95,33 @@ export class PeerDialer {
       })
     })
   }
+}
+
+interface Dialed {
+  readonly host: string
+  readonly port: number
+  readonly context: SecureContext
+  /** The ticket of an earlier connection. */
+  readonly session?: Buffer
+}
+
+/** Begins a connection to a gateway. The caller compares certificates: no authority is trusted. */
+export function dialSecurely({ host, port, context, session }: Dialed): { raw: Socket; secure: TLSSocket; leg: Leg } {
+  const raw = connectTcp({
+    host,
+    port,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: keepAliveMs,
+    allowHalfOpen: true,
+  })
+  const secure = connectTls({
+    socket: raw,
+    secureContext: context,
+    ALPNProtocols: [gatewayProtocol],
+    rejectUnauthorized: false,
+    checkServerIdentity: () => undefined,
+    ...(session && { session }),
+  })
+  return { raw, secure, leg: secureLeg(secure, raw) }
 }
