@@ -2,6 +2,7 @@
 // difference of a few percent shows only so.   KCP_BENCH_OTHER=DIR node bench/main.ts --only builds
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { kcpProgram } from '../test/support/index.ts'
 import { load, openEndpoint, type LoadRequest } from './load.ts'
 import { startKcpUnderTest } from './kcp-under-test.ts'
 import type { Measurement, Numbers } from './measurement.ts'
@@ -28,12 +29,13 @@ export const builds: Measurement = {
   name: 'builds',
   describes: 'GET, LIST of 500, create and sync, by turns with the build of the checkout that KCP_BENCH_OTHER names',
   async run(context) {
-    const programs = { this: undefined, other: otherProgram() }
+    const programs = { this: kcpProgram, other: otherProgram() }
     return { ...(await compareRequests(programs, context.say)), ...(await compareSync(programs, context)) }
   },
 }
 
-type Programs = Readonly<Record<Name, string | undefined>>
+/** `bin/kcp` of both. */
+type Programs = Readonly<Record<Name, string>>
 
 function otherProgram(): string {
   const dir = process.env['KCP_BENCH_OTHER'] ?? ''
@@ -47,8 +49,7 @@ async function compareRequests(programs: Programs, say: (line: string) => void):
   await using stack = new AsyncDisposableStack()
   const contenders = []
   for (const name of names) {
-    const program = programs[name]
-    const kcp = stack.use(await startKcpUnderTest(program === undefined ? {} : { program }))
+    const kcp = stack.use(await startKcpUnderTest({ program: programs[name] }))
     const endpoint = stack.use(openEndpoint(await kcp.tenantKubeconfig('bench'), { connections: clients }))
     for (const namespace of ['listed', 'writes'])
       await endpoint.json('POST', '/api/v1/namespaces', JSON.stringify({ metadata: { name: namespace } }))
@@ -77,7 +78,6 @@ async function compareRequests(programs: Programs, say: (line: string) => void):
 }
 
 async function compareSync(programs: Programs, context: Parameters<Measurement['run']>[0]): Promise<Numbers> {
-  const both = names.map((name) => ({ name, program: programs[name] }))
   const values: Record<string, Values> = {}
   const add = (name: Name, measured: Numbers): void => {
     for (const [key, value] of Object.entries(measured)) (values[key] ??= { this: [], other: [] })[name].push(value)
@@ -92,16 +92,11 @@ async function compareSync(programs: Programs, context: Parameters<Measurement['
         add(name, await benches[name].oneByOne(deploymentsPerRound))
     for (const name of names) add(name, await benches[name].manyMaps())
   }
-  const [ours, other] = both
-  if (ours === undefined || other === undefined) return {}
-  await withMember({ ...context, name: 'thismember' }, (first) =>
-    withMember(
-      { ...context, name: 'othermember', ...(other.program === undefined ? {} : { program: other.program }) },
-      async (second) => {
-        await rounds({ this: first, other: second })
-        return {}
-      },
-    ),
+  await withMember({ ...context, name: 'thismember', program: programs.this }, (ours) =>
+    withMember({ ...context, name: 'othermember', program: programs.other }, async (other) => {
+      await rounds({ this: ours, other })
+      return {}
+    }),
   )
   return Object.assign({}, ...Object.entries(values).map(([key, both]) => compared(key, both))) as Numbers
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { GroupVersionResource, KubeObject } from '../src/apimachinery/meta/index.ts'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '../src/client/index.ts'
-import { runKcp, startCluster, waitFor } from '../test/support/index.ts'
+import { kcpProgram, runKcp, startCluster, waitFor } from '../test/support/index.ts'
 import { startKwok } from '../test/upstream/workload-controllers.ts'
 import { inParallel } from './in-parallel.ts'
 import { startKcpUnderTest } from './kcp-under-test.ts'
@@ -60,7 +60,7 @@ type ContextOfMeasurement = Parameters<Measurement['run']>[0]
 
 /** Starts kcp and a member that has joined it, and measures. */
 export async function withMember(
-  { signal, say, name = 'benchmember', program }: Context,
+  { signal, say, name = 'benchmember', program = kcpProgram }: Context,
   measure: (bench: Bench) => Promise<Numbers>,
 ): Promise<Numbers> {
   await using stack = new AsyncDisposableStack()
@@ -71,7 +71,7 @@ export async function withMember(
   const member = stack.use(await startCluster({ name, controllerManager: true, scheduler: true, flags, signal }))
   stack.use(await startKwok({ kubeconfig: member.kubeconfig, label: name, dir, nodes }))
   const root = join(dir, 'kcp')
-  const kcp = stack.use(await startKcpUnderTest({ dir: root, ...(program === undefined ? {} : { program }) }))
+  const kcp = stack.use(await startKcpUnderTest({ dir: root, program }))
   const file = await kcp.tenantKubeconfig('acme')
   await runKcp(['member', 'join', 'east', '--kubeconfig', member.kubeconfig, '--root-dir', join(root, 'root')])
   const up = await clientOf(file, stack)
