@@ -2,6 +2,7 @@
 // copied into this member. Each Service gets a report of the ready endpoints this member knows: moves wait for it.
 import { isIP } from 'node:net'
 import type { KubeObject } from '../apimachinery/meta/index.ts'
+import { serviceSelects } from '../apimachinery/selector/index.ts'
 import { serviceUnavailable, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import {
@@ -136,19 +137,14 @@ function isBelieved(
   service: CachedObject,
 ): boolean {
   const pod = kind === 'Pod' ? upstreamObject(context, 'pods', { cluster, namespace, name }) : undefined
-  if (pod === undefined || !isShownFrom(context, pod, uid) || !isSelected(service, pod)) return false
+  if (pod === undefined || !isShownFrom(context, pod, uid)) return false
+  // By what upstream says of both.
+  if (!serviceSelects(service, pod.metadata.labels)) return false
   if (hostname !== undefined && hostname !== (pod['spec'] as { hostname?: string } | undefined)?.hostname) return false
   const memberNamespace = downstreamNamespaceOf(context, { cluster, namespace }) ?? ''
   const live = downstreamObject(context, 'pods', memberNamespace, name)
   const own = live?.metadata.uid === uid ? podAddresses(live) : []
   return addresses.every((address) => own.includes(address))
-}
-
-/** Whether the Service selects the pod by what upstream says of both. */
-function isSelected(service: CachedObject, { metadata: { labels = {} } }: CachedObject): boolean {
-  const { selector = {} } = (service['spec'] ?? {}) as { selector?: Readonly<Record<string, string>> }
-  const wanted = Object.entries(selector)
-  return wanted.length > 0 && wanted.every(([label, value]) => labels[label] === value)
 }
 
 /** The addresses of a pod. */

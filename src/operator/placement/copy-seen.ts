@@ -1,4 +1,5 @@
 // What the move engine must know about one copy of a workload, from what members report about workload and Services.
+import { serviceSelects } from '../../apimachinery/selector/index.ts'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import {
@@ -106,8 +107,5 @@ function isExternal(service: CachedObject, member: string): boolean {
 /** Whether a Service leads to the pods of the workload. */
 export function selects(service: CachedObject, workload: CachedObject): boolean {
   const template = templateOf(workload) as { metadata?: { labels?: Record<string, string> } } | undefined
-  const labels = template?.metadata?.labels ?? {}
-  const { selector = {} } = (service['spec'] ?? {}) as { selector?: Record<string, string> }
-  const wanted = Object.entries(selector)
-  return wanted.length > 0 && wanted.every(([label, value]) => labels[label] === value)
+  return serviceSelects(service, template?.metadata?.labels)
 }

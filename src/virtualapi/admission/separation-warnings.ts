@@ -1,6 +1,7 @@
 // Warns a tenant whose target takes workloads away from others of their namespace: between members whose pod networks are not
 // connected, a Service reaches only pods in the same member. Only writes that change a target look for others.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { serviceSelects } from '../../apimachinery/selector/index.ts'
 import {
   areJoined,
   clustersAnnotation,
@@ -148,10 +149,8 @@ function servicesOf(
   const names: string[] = []
   for (const { key, size, bytes } of context.objects.list({ resource: 'services', namespace })) {
     if (!context.work.trySpendBytes(size)) return names
-    const { selector } = (decodeObject(bytes)['spec'] ?? {}) as { selector?: Readonly<Record<string, string>> }
-    const entries = Object.entries(selector ?? {})
-    if (entries.length > 0 && pods.some((labels) => entries.every(([label, value]) => labels[label] === value)))
-      names.push(key.name)
+    const service = decodeObject(bytes)
+    if (pods.some((labels) => serviceSelects(service, labels))) names.push(key.name)
   }
   return names
 }
