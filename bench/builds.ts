@@ -2,7 +2,7 @@
 // difference of a few percent shows only so.   KCP_BENCH_OTHER=DIR node bench/main.ts --only builds
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { kcpProgram } from '../test/support/index.ts'
+import { kcpProgram } from '#test/support/index.ts'
 import { load, openEndpoint, type LoadRequest } from './load.ts'
 import { startKcpUnderTest } from './kcp-under-test.ts'
 import type { Measurement, Numbers } from './measurement.ts'

@@ -1,5 +1,5 @@
 // Starts kcp and a real kube-apiserver with etcd for one measurement.
-import { startCluster } from '../test/support/index.ts'
+import { startCluster } from '#test/support/index.ts'
 import { startKcpUnderTest, type KcpUnderTest } from './kcp-under-test.ts'
 import { withChildren } from './process-usage.ts'
 

@@ -1,6 +1,6 @@
 // What it costs that a request reaches another replica of `kcp apiserver` than the one that owns the logical cluster.
 import { setTimeout as delay } from 'node:timers/promises'
-import { startReplicas } from '../test/integration/replicas.ts'
+import { startReplicas } from '#test/integration/replicas.ts'
 import { openEndpoint, type Endpoint } from './load.ts'
 import type { Measurement } from './measurement.ts'
 import { median, quantile, rounded } from './statistics.ts'

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, kubectl, runKcp, startCluster, startKcp, waitFor, type Cluster } from '../test/support/index.ts'
+import { freePort, kubectl, runKcp, startCluster, startKcp, waitFor, type Cluster } from '#test/support/index.ts'
 import { withChildren } from './process-usage.ts'
 
 /** Who works for a request. */

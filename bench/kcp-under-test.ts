@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, kcpProgram, kubectl, runKcp, startKcp } from '../test/support/index.ts'
+import { freePort, kcpProgram, kubectl, runKcp, startKcp } from '#test/support/index.ts'
 
 export interface KcpUnderTest extends AsyncDisposable {
   readonly pid: number

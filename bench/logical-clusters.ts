@@ -1,5 +1,5 @@
 // Measures logical clusters: creating one, keeping thousands, deleting them.
-import { sleep } from '../src/async/index.ts'
+import { sleep } from '#async/index.ts'
 import { inParallel } from './in-parallel.ts'
 import { startKcpUnderTest } from './kcp-under-test.ts'
 import { openEndpoint, type Endpoint } from './load.ts'

@@ -8,11 +8,11 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { setPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { KubeObject } from '../src/apimachinery/meta/index.ts'
-import { createClient, httpTransport, loadKubeconfig, type KubeClient, type Kubeconfig } from '../src/client/index.ts'
-import { clusterAddresses } from '../test/support/address-plan.ts'
-import { CertificateAuthority, newSigningKey } from '../test/support/certificates.ts'
-import { apiserverArgs, etcdArgs } from '../test/support/control-plane-args.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { createClient, httpTransport, loadKubeconfig, type KubeClient, type Kubeconfig } from '#client/index.ts'
+import { clusterAddresses } from '#test/support/address-plan.ts'
+import { CertificateAuthority, newSigningKey } from '#test/support/certificates.ts'
+import { apiserverArgs, etcdArgs } from '#test/support/control-plane-args.ts'
 import {
   acquireRun,
   ensurePrograms,
@@ -21,8 +21,8 @@ import {
   waitFor,
   writeKubeconfig,
   type ManagedProcess,
-} from '../test/support/index.ts'
-import { kwokNode, kwokStages } from '../test/upstream/workload-controllers.ts'
+} from '#test/support/index.ts'
+import { kwokNode, kwokStages } from '#test/upstream/workload-controllers.ts'
 import { cpuSeconds, residentMiB } from './process-usage.ts'
 
 export interface FleetMember {

@@ -4,14 +4,9 @@ import { randomUUID } from 'node:crypto'
 import { memoryUsage } from 'node:process'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import {
-  cloneJson,
-  groupResourceText,
-  type GroupVersionResource,
-  type KubeObject,
-} from '../src/apimachinery/meta/index.ts'
-import { ObjectIndex, namespaceKeyOf, type Informer, type SharedInformers } from '../src/client/index.ts'
-import { CacheStore } from '../src/client/informer/store.ts'
+import { cloneJson, groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
+import { ObjectIndex, namespaceKeyOf, type Informer, type SharedInformers } from '#client/index.ts'
+import { CacheStore } from '#client/informer/store.ts'
 import {
   hasCopy,
   logicalClusters,
@@ -23,12 +18,12 @@ import {
   syncerFinalizer,
   type MemberCluster,
   type PlacedOn,
-} from '../src/crds/index.ts'
-import { enqueueChanges } from '../src/operator/placement/enqueue.ts'
-import { observe } from '../src/operator/placement/observe.ts'
-import { PlacementInputs } from '../src/operator/placement/placement-inputs.ts'
-import { plan } from '../src/operator/placement/plan.ts'
-import { parseWorkloadKey } from '../src/operator/placement/workload-key.ts'
+} from '#crds/index.ts'
+import { enqueueChanges } from '#operator/placement/enqueue.ts'
+import { observe } from '#operator/placement/observe.ts'
+import { PlacementInputs } from '#operator/placement/placement-inputs.ts'
+import { plan } from '#operator/placement/plan.ts'
+import { parseWorkloadKey } from '#operator/placement/workload-key.ts'
 import type { Measurement, Numbers } from './measurement.ts'
 import { quantile, rounded } from './statistics.ts'
 

@@ -2,7 +2,7 @@
 import { median, rounded } from './statistics.ts'
 import { startKcpUnderTest } from './kcp-under-test.ts'
 import { residentMiB, withChildren } from './process-usage.ts'
-import { sleep } from '../src/async/index.ts'
+import { sleep } from '#async/index.ts'
 import type { Measurement } from './measurement.ts'
 
 const rounds = 3

@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { clusterIdOf, type ClusterId, type Revision } from '../src/apimachinery/meta/index.ts'
-import { createHub, type BaseLayer } from '../src/store/hub/index.ts'
-import { openSqliteStore } from '../src/store/sqlite/index.ts'
-import { readFacts, stampRevision } from '../src/virtualapi/resources/object-bytes.ts'
+import { clusterIdOf, type ClusterId, type Revision } from '#apimachinery/meta/index.ts'
+import { createHub, type BaseLayer } from '#store/hub/index.ts'
+import { openSqliteStore } from '#store/sqlite/index.ts'
+import { readFacts, stampRevision } from '#virtualapi/resources/object-bytes.ts'
 
 const seconds = Number(process.argv[2] ?? 3)
 const { signal } = new AbortController()

@@ -3,8 +3,8 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { httpTransport, loadKubeconfig, type Transport } from '../src/client/index.ts'
-import { createLogicalCluster, idOf, installWithoutHost } from '../test/e2e/installation.ts'
+import { httpTransport, loadKubeconfig, type Transport } from '#client/index.ts'
+import { createLogicalCluster, idOf, installWithoutHost } from '#test/e2e/installation.ts'
 import {
   cacheDir,
   ensurePrograms,
@@ -13,7 +13,7 @@ import {
   startCluster,
   waitFor,
   writeImageArchive,
-} from '../test/support/index.ts'
+} from '#test/support/index.ts'
 import { withChildren } from './process-usage.ts'
 
 export interface Way {

@@ -1,6 +1,6 @@
 // A Deployment of one small pod.
-import type { KubeObject } from '../src/apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../src/client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 
 export function webDeployment(namespace: string, name: string): KubeObject {
   const labels = { app: name }

@@ -1,12 +1,12 @@
 // What the admin of the installation sees of the Deployments of all logical clusters, and of the members.
-import { groupResourceText, type GroupVersionResource, type KubeObject } from '../src/apimachinery/meta/index.ts'
+import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import {
   createInformer,
   withoutManagedFields,
   type DeepReadonly,
   type Informer,
   type KubeClient,
-} from '../src/client/index.ts'
+} from '#client/index.ts'
 import {
   finalizingMembers,
   memberClusters,
@@ -14,8 +14,8 @@ import {
   placedOn,
   placedOnAnnotation,
   type MemberCluster,
-} from '../src/crds/index.ts'
-import { silentLogger } from '../src/telemetry/index.ts'
+} from '#crds/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
 import { isAvailable } from './web-deployment.ts'
 
 const deployments = { group: 'apps', version: 'v1', resource: 'deployments' } as const

@@ -2,7 +2,7 @@
 // clusters-up`, `make clusters-down` and `make clusters-list`.
 
 import { Command } from 'commander'
-import { withFileLock } from '../test/support/file-lock.ts'
+import { withFileLock } from '#test/support/file-lock.ts'
 import {
   clusterPrograms,
   ensurePrograms,
@@ -10,11 +10,11 @@ import {
   newRun,
   startCluster,
   type Cluster,
-} from '../test/support/index.ts'
-import { isAbandoned, readRecords, runsLock, type RunRecord } from '../test/support/run-record.ts'
-import { chooseProvider } from '../test/support/kind/engine.ts'
-import { programPath } from '../test/support/programs.ts'
-import { endRun } from '../test/support/run.ts'
+} from '#test/support/index.ts'
+import { isAbandoned, readRecords, runsLock, type RunRecord } from '#test/support/run-record.ts'
+import { chooseProvider } from '#test/support/kind/engine.ts'
+import { programPath } from '#test/support/programs.ts'
+import { endRun } from '#test/support/run.ts'
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const progress = (line: string): void => void process.stderr.write(`${line}\n`)

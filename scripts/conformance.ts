@@ -3,12 +3,12 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { ensureSystemPackages, repositoryRoot } from '../test/support/index.ts'
-import { addPassing, isSkipped, readLists, type RoundName } from '../test/upstream/lists.ts'
-import { hasEnded, KeptResults } from '../test/upstream/kept-results.ts'
-import type { UpstreamResult } from '../test/upstream/report.ts'
-import { resultsPage } from '../test/upstream/results-page.ts'
-import { runRound, type Round } from '../test/upstream/round.ts'
+import { ensureSystemPackages, repositoryRoot } from '#test/support/index.ts'
+import { addPassing, isSkipped, readLists, type RoundName } from '#test/upstream/lists.ts'
+import { hasEnded, KeptResults } from '#test/upstream/kept-results.ts'
+import type { UpstreamResult } from '#test/upstream/report.ts'
+import { resultsPage } from '#test/upstream/results-page.ts'
+import { runRound, type Round } from '#test/upstream/round.ts'
 
 const help = `usage: node scripts/conformance.ts [--round NAME]... [--only TEXT]... [--update] [--clusters N]
                                     [--processes N] [--minutes N] [--piece N]

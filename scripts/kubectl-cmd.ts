@@ -2,13 +2,13 @@
 // [--help]
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { startInstance } from '../test/integration/kcp-instance.ts'
-import { repositoryRoot, startCluster } from '../test/support/index.ts'
-import { kubeconfigWithoutPath } from '../test/upstream/kubeconfig-without-path.ts'
-import { addPassing, isSkipped, readLists } from '../test/upstream/lists.ts'
-import { startWorkloadControllers } from '../test/upstream/workload-controllers.ts'
-import { prepare } from '../test/upstream/kubectl-cmd/prepare.ts'
-import { runFunction, type FunctionResult } from '../test/upstream/kubectl-cmd/run-functions.ts'
+import { startInstance } from '#test/integration/kcp-instance.ts'
+import { repositoryRoot, startCluster } from '#test/support/index.ts'
+import { kubeconfigWithoutPath } from '#test/upstream/kubeconfig-without-path.ts'
+import { addPassing, isSkipped, readLists } from '#test/upstream/lists.ts'
+import { startWorkloadControllers } from '#test/upstream/workload-controllers.ts'
+import { prepare } from '#test/upstream/kubectl-cmd/prepare.ts'
+import { runFunction, type FunctionResult } from '#test/upstream/kubectl-cmd/run-functions.ts'
 
 const help = `usage: node scripts/kubectl-cmd.ts [--only TEXT]... [--update] [--clusters N] [--real] [--seconds N]
 

@@ -1,5 +1,5 @@
 // Prints the path of the pinned kubectl, after building it from its Go module if needed.   node scripts/kubectl.ts
-import { ensurePrograms } from '../test/support/index.ts'
+import { ensurePrograms } from '#test/support/index.ts'
 
 if (process.argv.includes('--help'))
   console.log('usage: node scripts/kubectl.ts\nPrints the path of kubectl, built when missing.')

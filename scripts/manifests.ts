@@ -3,7 +3,7 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import { kcpCrds, storageCrds } from '../src/crds/index.ts'
+import { kcpCrds, storageCrds } from '#crds/index.ts'
 import { baseFiles } from './kustomize/base-files.ts'
 import { rbacManifests } from './rbac-rules.ts'
 

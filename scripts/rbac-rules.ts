@@ -1,5 +1,5 @@
 // The permissions of our processes in a host. Each verb is listed separately, and only those in use.
-import type { KubeObject } from '../src/apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 
 interface PolicyRule {
   apiGroups: string[]

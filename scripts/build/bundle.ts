@@ -36,9 +36,9 @@ function lateImports(found: Set<string>): Plugin {
     name: 'late-imports',
     setup(builder) {
       const entry = (builder.initialOptions.entryPoints as string[])[0] ?? ''
-      builder.onResolve({ filter: /^\./ }, ({ kind, path, resolveDir }) => {
+      builder.onResolve({ filter: /^[.#]/ }, ({ kind, path, resolveDir }) => {
         if (kind !== 'dynamic-import') return undefined
-        const file = join(resolveDir, path)
+        const file = path.startsWith('#') ? join(source, path.slice(1)) : join(resolveDir, path)
         found.add(relative(source, file))
         return { path: `./${compiledName(relative(dirname(entry), file))}`, external: true }
       })

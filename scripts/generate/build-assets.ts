@@ -10,11 +10,11 @@ import { enumTexts, withEnumTexts } from './enum-texts.ts'
 import { kubernetesModuleDir, root } from './kubernetes-module.ts'
 import { writeSwagger } from './openapi-v2.ts'
 import { servedGroupVersions } from './resource-table.ts'
-import { isJsonObject, type JsonObject } from '../../src/apimachinery/meta/index.ts'
-import { commonTextsFile, type CommonTexts } from '../../src/virtualapi/discovery/common-descriptions.ts'
-import { withEnums } from '../../src/virtualapi/discovery/openapi-definitions.ts'
-import { readGenerated } from '../../src/virtualapi/resources/generated-facts.ts'
-import { kubernetesVersion } from '../../src/virtualapi/discovery/version-info.ts'
+import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
+import { commonTextsFile, type CommonTexts } from '#virtualapi/discovery/common-descriptions.ts'
+import { withEnums } from '#virtualapi/discovery/openapi-definitions.ts'
+import { readGenerated } from '#virtualapi/resources/generated-facts.ts'
+import { kubernetesVersion } from '#virtualapi/discovery/version-info.ts'
 
 const out = join(root, 'dist/openapi/v3')
 

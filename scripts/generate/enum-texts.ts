@@ -2,7 +2,7 @@
 // ones, in Kubernetes' generated Go code, append them to the description of the field.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isJsonObject, type JsonObject } from '../../src/apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
 
 const file = 'pkg/generated/openapi/zz_generated.openapi.go'
 /** Matches the start of a property, and its description, as the Go generator writes them. */

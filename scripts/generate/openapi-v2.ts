@@ -3,16 +3,16 @@ import { readFileSync, cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../src/apimachinery/meta/index.ts'
-import { kubernetesVersion } from '../../src/virtualapi/discovery/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { kubernetesVersion } from '#virtualapi/discovery/index.ts'
 import {
   encodeSwagger,
   swaggerFiles,
   swaggerHead,
   type BuiltSwaggerIndex,
-} from '../../src/virtualapi/discovery/openapi-v2/index.ts'
-import { withEnums } from '../../src/virtualapi/discovery/openapi-definitions.ts'
-import { readGenerated } from '../../src/virtualapi/resources/generated-facts.ts'
+} from '#virtualapi/discovery/openapi-v2/index.ts'
+import { withEnums } from '#virtualapi/discovery/openapi-definitions.ts'
+import { readGenerated } from '#virtualapi/resources/generated-facts.ts'
 import { enumTexts, withEnumTexts } from './enum-texts.ts'
 import { servedGroupVersions } from './resource-table.ts'
 

@@ -2,7 +2,7 @@
 // SchemaNode.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { JsonObject, JsonValue } from '../../src/apimachinery/meta/index.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
 import { servedGroupVersions } from './resource-table.ts'
 
 /** References are `{"$ref": name}`; names lack the common prefix `io.k8s.`. */

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { PassThrough, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { writeTar, type TarEntry } from '../../test/support/tar.ts'
+import { writeTar, type TarEntry } from '#test/support/tar.ts'
 
 export interface OciImage {
   readonly architecture: string

@@ -1,7 +1,7 @@
 // Our program as the image has it: the build, its packages, and the few system files that Node looks for.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { TarEntry } from '../../test/support/tar.ts'
+import type { TarEntry } from '#test/support/tar.ts'
 
 interface LockFile {
   readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly optional?: boolean }>>

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Platform } from './platform.ts'
-import type { TarEntry } from '../../test/support/tar.ts'
+import type { TarEntry } from '#test/support/tar.ts'
 
 /** What Node's official binary is linked against, by Debian package. */
 const debianPackages = ['libc6', 'libstdc++6', 'libgcc-s1']

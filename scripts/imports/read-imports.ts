@@ -9,14 +9,19 @@ export interface Import {
   readonly to: string
 }
 
-/** Every relative import of the TypeScript files below `src`. */
+/** Every import of our own files by the TypeScript files below `src`: by a relative path, or by name (`#FOLDER/FILE`). */
 export function readImports(src: string): readonly Import[] {
   return globSync('**/*.ts', { cwd: src })
     .sort()
     .flatMap((from) =>
       ts
         .preProcessFile(readFileSync(join(src, from), 'utf8'), true, true)
-        .importedFiles.filter(({ fileName }) => fileName.startsWith('.'))
-        .map(({ fileName }) => ({ from, to: relative(src, resolve(src, dirname(from), fileName)) })),
+        .importedFiles.filter(({ fileName }) => /^[.#]/.test(fileName))
+        .map(({ fileName }) => ({ from, to: targetOf(src, from, fileName) })),
     )
+}
+
+function targetOf(src: string, from: string, specifier: string): string {
+  if (specifier.startsWith('#')) return specifier.slice(1)
+  return relative(src, resolve(src, dirname(from), specifier))
 }

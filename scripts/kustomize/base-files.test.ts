@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { baseFolders, differences, withoutHelm } from './base-files.ts'
 
 const object = (kind: string, name: string, rest: object = {}): KubeObject => ({

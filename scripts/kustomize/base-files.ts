@@ -1,5 +1,5 @@
 // The files of the kustomize base, made of what the chart renders with its default values.
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 
 /** A folder of the base: its objects by file, and the other folders that belong to it. */
 export interface BaseFolder {

@@ -1,7 +1,7 @@
 // The program: flags in, exit codes out. Everything else is wired by a role.
 import { Command } from 'commander'
-import { makeProtoAPlainKey } from '../apimachinery/meta/index.ts'
-import { programVersion } from '../telemetry/index.ts'
+import { makeProtoAPlainKey } from '#apimachinery/meta/index.ts'
+import { programVersion } from '#telemetry/index.ts'
 import { apiserverCommand } from './commands/apiserver.ts'
 import { diagnoseCommand } from './commands/diagnose.ts'
 import { drainCommand } from './commands/drain.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { Condition } from '../apimachinery/meta/index.ts'
+import type { Condition } from '#apimachinery/meta/index.ts'
 import { setCondition } from './conditions.ts'
 
 const ready = { type: 'Ready', status: 'True', reason: 'Served', message: 'is served', observedGeneration: 1 } as const

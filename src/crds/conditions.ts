@@ -1,5 +1,5 @@
 // Conditions in the status of an object, for people, `kubectl wait` and GitOps tools.
-import type { Condition } from '../apimachinery/meta/index.ts'
+import type { Condition } from '#apimachinery/meta/index.ts'
 import type { JsonSchema, PrinterColumn } from './crd.ts'
 
 export interface ConditionUpdate {

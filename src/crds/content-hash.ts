@@ -1,6 +1,6 @@
 // A hash of content: the same in every process, whatever the order of keys.
 import { createHash } from 'node:crypto'
-import { canonicalJson } from '../apimachinery/json/index.ts'
+import { canonicalJson } from '#apimachinery/json/index.ts'
 
 export { canonicalJson }
 

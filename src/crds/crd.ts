@@ -1,5 +1,5 @@
 // The parts of CustomResourceDefinition that ours use, and how to make one from a kind.
-import type { JsonValue, KubeObject } from '../apimachinery/meta/index.ts'
+import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
 
 /** The parts of JSONSchemaProps (apiextensions.k8s.io/v1) that our schemas use. */
 export interface JsonSchema {

@@ -1,6 +1,6 @@
 // Label selectors of our kinds, compiled once for each version of an object.
-import { selectorFromObject, type LabelSelector, type LabelSelectorSource } from '../apimachinery/selector/index.ts'
-import { cloneJson } from '../apimachinery/meta/index.ts'
+import { selectorFromObject, type LabelSelector, type LabelSelectorSource } from '#apimachinery/selector/index.ts'
+import { cloneJson } from '#apimachinery/meta/index.ts'
 
 /** A metav1.LabelSelector that nobody changes any more. */
 export interface FixedSelector {

@@ -1,6 +1,6 @@
 // LogicalCluster: what a tenant gets. Cluster-scoped; in the host, or in logical cluster `root` without a host.
-import type { Condition, KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
-import { podSecurityLevels, type PodSecurityLevel } from '../apimachinery/pod-security/index.ts'
+import type { Condition, KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
+import { podSecurityLevels, type PodSecurityLevel } from '#apimachinery/pod-security/index.ts'
 import {
   ageColumn,
   conditionColumn,

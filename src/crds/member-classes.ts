@@ -1,6 +1,6 @@
 // The classes of a member: StorageClasses, IngressClasses, RuntimeClasses and PriorityClasses, which objects of tenants name.
 // The operator writes them into the status of the MemberCluster; placement and the projection into logical clusters read them.
-import type { GroupVersionResource, KubeObject } from '../apimachinery/meta/index.ts'
+import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import type { JsonSchema } from './crd.ts'
 
 export const classKindNames = ['StorageClass', 'IngressClass', 'RuntimeClass', 'PriorityClass'] as const

@@ -1,5 +1,5 @@
 // MemberCluster: a physical cluster that runs workloads. Cluster-scoped, in the same cluster as LogicalClusters.
-import type { Condition, DeepReadonly, KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
+import type { Condition, DeepReadonly, KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import {
   ageColumn,
   conditionColumn,

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { clusterIdOf } from '../apimachinery/meta/index.ts'
+import { clusterIdOf } from '#apimachinery/meta/index.ts'
 import { downstreamNamespace, namespaceSuffix, parseDownstreamNamespace } from './sync-contract.ts'
 
 const id = clusterIdOf('uid of acme')

@@ -1,6 +1,6 @@
 // The last moves of a workload, as its annotation has them.
-import { parseJsonText } from '../apimachinery/json/index.ts'
-import { isJsonObject, type DeepReadonly, type JsonObject, type KubeObject } from '../apimachinery/meta/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import { isJsonObject, type DeepReadonly, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { historyAnnotation } from './sync-contract.ts'
 
 type Annotated = Pick<DeepReadonly<KubeObject>, 'metadata'>

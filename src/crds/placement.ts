@@ -1,5 +1,5 @@
 // Placement: which members workloads run on. Written by admins beside the LogicalClusters, by tenants inside one.
-import type { Condition, KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
+import type { Condition, KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { ageColumn, conditionColumn, conditionsSchema, observedGenerationSchema } from './conditions.ts'
 import type { Kind } from './crd.ts'
 import { labelSelectorSchema, type LabelSelector } from './label-selector.ts'

@@ -1,5 +1,5 @@
 // Record: one object of a logical cluster, stored in the host's etcd by store/host. Not an API for tenants.
-import type { KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
+import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { ageColumn } from './conditions.ts'
 import type { Kind } from './crd.ts'
 

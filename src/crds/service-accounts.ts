@@ -1,5 +1,5 @@
 // The ServiceAccounts as which the pods of a workload run, while a rollout lasts also those of former templates.
-import { isJsonObject, type KubeObject } from '../apimachinery/meta/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { formerAccountsAnnotation, parseAnnotation } from './sync-contract.ts'
 import { templateOf } from './workload-kinds.ts'
 

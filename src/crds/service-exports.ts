@@ -1,7 +1,7 @@
 // The Multi-Cluster Services API (KEP-1645), `multicluster.x-k8s.io`: what a ServiceExport makes of a Service, in logical clusters
 // whose tenants installed its definitions. The operator makes a ServiceImport and a second Service, which is synced like any
 // other; syncers and nameservers know that Service by its name and label.
-import type { GroupVersionResource } from '../apimachinery/meta/index.ts'
+import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 
 /** Every release of the API serves this version; objects of v1beta1 have the same fields. */
 const clusterSetApi = { group: 'multicluster.x-k8s.io', version: 'v1alpha1' } as const

@@ -1,5 +1,5 @@
 // What a syncer says when too much of what runs in a member is not known upstream any more, and how an admin answers.
-import type { DeepReadonly, ObjectMeta } from '../apimachinery/meta/index.ts'
+import type { DeepReadonly, ObjectMeta } from '#apimachinery/meta/index.ts'
 
 /** On a MemberCluster: until this time (RFC 3339) its syncer deletes what is not known upstream any more, however much. */
 export const acceptDeletionsAnnotation = 'kcp.dev/accept-deletions-until'

@@ -1,9 +1,9 @@
 // The annotations, labels, finalizers and headers by which the scheduler, the syncers of members and the API server
 // communicate. They meet through the API only, so everything they agree on is in this file.
-import { parseJsonText } from '../apimachinery/json/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import { createHash } from 'node:crypto'
-import { isJsonObject, tryClusterId, type ClusterId, type KubeObject } from '../apimachinery/meta/index.ts'
-import { remember } from '../apimachinery/memo/index.ts'
+import { isJsonObject, tryClusterId, type ClusterId, type KubeObject } from '#apimachinery/meta/index.ts'
+import { remember } from '#apimachinery/memo/index.ts'
 import { unchangingHash } from './content-hash.ts'
 
 // --- Upstream: on objects of a logical cluster. ---

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { memberAnnotation, placedOnAnnotation, templateAnnotation } from './sync-contract.ts'
 import { hasEnded, isPlaceable, templateOf, withTemplate } from './workload-kinds.ts'
 

@@ -1,6 +1,6 @@
 // The workload kinds that are placed on members, one row each: where their fields are, when a copy is healthy and how it
 // moves. Scheduler and syncer read only this table, so another kind with pods of its own is another row.
-import { cloneJson, isJsonObject, type GroupVersionResource, type KubeObject } from '../apimachinery/meta/index.ts'
+import { cloneJson, isJsonObject, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusRule } from './status-rule.ts'
 import { isOwnAnnotation, memberAnnotation, placedOnAnnotation, templateAnnotation } from './sync-contract.ts'
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { listOf } from '../apimachinery/quantity/index.ts'
+import { listOf } from '#apimachinery/quantity/index.ts'
 import { requestsOf } from './workload-requests.ts'
 
 describe('what the pods of a workload request', () => {

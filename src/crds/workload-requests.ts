@@ -1,6 +1,6 @@
 // What the pods of a workload request together.
-import { isJsonObject } from '../apimachinery/meta/index.ts'
-import { totalOfPod, type Amounts, type Quantity } from '../apimachinery/quantity/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
+import { totalOfPod, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'
 import { hasEnded, replicasOf, templateOf, valueAt } from './workload-kinds.ts'
 
 const nano = 1_000_000_000n

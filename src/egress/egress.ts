@@ -13,7 +13,7 @@ import {
   type TLSSocket,
 } from 'node:tls'
 import { LRUCache } from 'lru-cache'
-import { abortable, childSignal, endAfterInterim, KeyedMutex } from '../async/index.ts'
+import { abortable, childSignal, endAfterInterim, KeyedMutex } from '#async/index.ts'
 import { createAddressPolicy, type AddressPolicy, type AddressPolicyOptions } from './address-policy.ts'
 import { CallLimits, type CallBounds, type EnteredCall } from './call-limits.ts'
 import { EgressError, egressError } from './egress-error.ts'

@@ -1,8 +1,8 @@
 // The connections that pass: each is admitted, joined with its Service, counted, and ended when the gateway ends.
 import type { Socket } from 'node:net'
-import type { Logger } from '../telemetry/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 import { connectEndpoint } from './connect-endpoint.ts'
-import { networkOf } from '../listening/index.ts'
+import { networkOf } from '#listening/index.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import type { Direction, GatewayMetrics } from './gateway-metrics.ts'
 import { joinLegs } from './join-legs.ts'
@@ -14,7 +14,7 @@ import type { Peer, Peers } from './peers.ts'
 import { plainAddress, type PodAddresses } from './pod-addresses.ts'
 import type { ServiceEndpoints } from './service-endpoints.ts'
 import { answerLine, type Refusal, type Target } from './wire.ts'
-import { parseDownstreamNamespace } from '../crds/index.ts'
+import { parseDownstreamNamespace } from '#crds/index.ts'
 
 export interface ConnectionsOptions {
   readonly limits: ConnectionLimits

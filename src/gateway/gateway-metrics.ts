@@ -1,5 +1,5 @@
 // Metrics of the gateway. No label names a tenant.
-import type { Metrics } from '../telemetry/index.ts'
+import type { Metrics } from '#telemetry/index.ts'
 
 /** `outgoing`: from pods of this member to Services of others. `incoming`: from other members. */
 export type Direction = 'outgoing' | 'incoming'

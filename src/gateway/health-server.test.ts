@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { get } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { expect } from 'chai'
-import { createMetrics } from '../telemetry/index.ts'
+import { createMetrics } from '#telemetry/index.ts'
 import { listenForHealth, type HealthServer } from './health-server.ts'
 
 describe('the health of a gateway', () => {

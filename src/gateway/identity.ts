@@ -1,7 +1,7 @@
 // What this gateway is known by: its certificate and key, from the Secret in the member.
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { createSecureContext, type SecureContext } from 'node:tls'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 
 export interface Identity {
   /** PEM. */

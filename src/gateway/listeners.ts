@@ -1,6 +1,6 @@
 // The ports at which pods of this member reach Services of other members.
 import { createServer, type Server, type Socket } from 'node:net'
-import type { Logger } from '../telemetry/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 import { keepAliveMs } from './peer-dialer.ts'
 import type { RemoteSlice } from './slice-record.ts'
 import type { Target } from './wire.ts'

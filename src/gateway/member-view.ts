@@ -1,8 +1,8 @@
 // What the gateway knows of its member: four lists, each followed by a watch. Of every object a small record is kept.
-import type { GroupVersionResource, KubeList, KubeObject } from '../apimachinery/meta/index.ts'
-import { createInformer, type Informer, type KubeClient } from '../client/index.ts'
-import { gatewayPeerLabel, managedLabel, memberParts } from '../crds/index.ts'
-import type { Logger } from '../telemetry/index.ts'
+import type { GroupVersionResource, KubeList, KubeObject } from '#apimachinery/meta/index.ts'
+import { createInformer, type Informer, type KubeClient } from '#client/index.ts'
+import { gatewayPeerLabel, managedLabel, memberParts } from '#crds/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 import { podRecord, type PodRecord } from './pod-addresses.ts'
 import { peerOf, type Peer } from './peers.ts'
 import { sliceRecord, type SliceRecord } from './slice-record.ts'

@@ -1,7 +1,7 @@
 // The gateways of other members: where they are, by which certificates they are known, and whose Services they may reach here.
 import { X509Certificate } from 'node:crypto'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { memberAnnotation } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { memberAnnotation } from '#crds/index.ts'
 
 export interface Peer {
   readonly member: string

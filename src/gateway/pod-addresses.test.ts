@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { plainAddress, PodAddresses, podRecord, type PodRecord } from './pod-addresses.ts'
 
 const acme = 'acmeacme22'

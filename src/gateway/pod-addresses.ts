@@ -1,7 +1,7 @@
 // Which pod, and so which logical cluster, an address of this member belongs to.
 import { LRUCache } from 'lru-cache'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { parseDownstreamNamespace } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { parseDownstreamNamespace } from '#crds/index.ts'
 
 export interface PodRecord {
   /** `NAMESPACE/NAME`. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { sliceRecord } from './slice-record.ts'
 
 const namespace = 'acmeacme22-shop'

@@ -1,13 +1,13 @@
 // What the gateway keeps of an EndpointSlice: a slice of another member says at which ports to listen, one of this member says
 // where the pods of a Service are.
-import { isJsonObject, type KubeObject } from '../apimachinery/meta/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import {
   gatewayTargetAnnotation,
   memberAnnotation,
   parseAnnotation,
   parseDownstreamNamespace,
   syncerFieldManager,
-} from '../crds/index.ts'
+} from '#crds/index.ts'
 
 const serviceNameLabel = 'kubernetes.io/service-name'
 const managedByLabel = 'endpointslice.kubernetes.io/managed-by'

@@ -1,8 +1,8 @@
 // The gateway of a member: passes connections of pods here to Services of other members, and theirs to Services here.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { abortable, sleep, systemClock } from '../async/index.ts'
-import type { KubeClient } from '../client/index.ts'
-import type { Logger, Metrics } from '../telemetry/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { abortable, sleep, systemClock } from '#async/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { Logger, Metrics } from '#telemetry/index.ts'
 import { AcceptCheck } from './accept-check.ts'
 import { ConnectionLimits, type Bounds } from './connection-limits.ts'
 import { Connections } from './connections.ts'

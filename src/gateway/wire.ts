@@ -1,6 +1,6 @@
 // What two gateways say to each other before the bytes of a connection: one line of JSON that names the target, and one line back.
 // The protocol is chosen by ALPN, so a later one can be told apart.
-import { parseJsonText } from '../apimachinery/json/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 
 export const gatewayProtocol = 'kcp-gateway/1'
 /** The line that names a target, its end included. */

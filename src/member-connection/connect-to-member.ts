@@ -7,7 +7,7 @@ import {
   untrustedServer,
   type KubeClient,
   type Transport,
-} from '../client/index.ts'
+} from '#client/index.ts'
 
 /** How long a member may take, in milliseconds. A member that takes longer counts as unreachable. */
 export const memberTimeouts = {

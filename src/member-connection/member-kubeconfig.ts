@@ -1,7 +1,7 @@
 // Where the credentials for a member are: in the Secret that its MemberCluster refers to.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly, KubeClient } from '../client/index.ts'
-import type { MemberCluster } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import type { MemberCluster } from '#crds/index.ts'
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 

@@ -1,9 +1,9 @@
 // The token by which the installation reaches a member: short-lived, requested anew before half of its life is over.
 import { decodeJwt } from 'jose'
 import { parseDocument } from 'yaml'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { KubeClient } from '../client/index.ts'
-import { memberParts, systemNamespace } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { memberParts, systemNamespace } from '#crds/index.ts'
 
 const serviceAccounts = { group: '', version: 'v1', resource: 'serviceaccounts' } as const
 const tokenPath = ['users', 0, 'user', 'token']

@@ -1,6 +1,6 @@
 // The contract between the API server and the controllers beside it: what objects exist in all logical clusters, and which
 // object owns which. The server answers from its memory (src/virtualapi/graph); controllers write through the API only.
-import type { GroupVersionResource, KubeObject, ObjectMeta, OwnerReference } from '../apimachinery/meta/index.ts'
+import type { GroupVersionResource, KubeObject, ObjectMeta, OwnerReference } from '#apimachinery/meta/index.ts'
 
 /** Names one object. `cluster` is the id of the logical cluster, not its name: a name can be used again. */
 export interface ObjectKey {

@@ -1,8 +1,8 @@
 // Installs our CustomResourceDefinitions and waits until the cluster serves them.
-import { childSignal, sleep } from '../async/index.ts'
-import { gone, isStatusError } from '../apimachinery/status/index.ts'
-import type { CustomResourceDefinition } from '../crds/index.ts'
-import type { KubeClient } from '../client/index.ts'
+import { childSignal, sleep } from '#async/index.ts'
+import { gone, isStatusError } from '#apimachinery/status/index.ts'
+import type { CustomResourceDefinition } from '#crds/index.ts'
+import type { KubeClient } from '#client/index.ts'
 
 const customResourceDefinitions = {
   group: 'apiextensions.k8s.io',

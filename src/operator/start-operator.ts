@@ -1,6 +1,6 @@
 // The operator: controllers of our custom resources, started in order.
-import { childSignal } from '../async/index.ts'
-import { sharedInformers } from '../client/index.ts'
+import { childSignal } from '#async/index.ts'
+import { sharedInformers } from '#client/index.ts'
 import type { OperatorContext, OperatorController } from './framework/operator-context.ts'
 import { logicalClusterController } from './logical-cluster/index.ts'
 

@@ -1,8 +1,8 @@
 // The Lease of this process, and the deletion of Leases of processes that have ended. Each write requires the resourceVersion of
 // the write before, so it fails if another replica has taken our buckets in between.
-import type { Clock } from '../async/index.ts'
-import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
-import type { KubeClient } from '../client/index.ts'
+import type { Clock } from '#async/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
 import { leaseOf, leases, replicaOf, replicaSelector, type Replica, type ReplicaLease } from './replica-lease.ts'
 import type { SeenReplica } from './seen-replicas.ts'
 

@@ -1,6 +1,6 @@
 // The Lease of a replica: who it is, where the others reach it, and which buckets it claims. A Lease that others delete has
 // lost everything it claimed; so whoever deletes one must be sure that its holder has stopped.
-import type { KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
+import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { bucketsFromText, bucketsToText, type BucketSet } from './bucket-set.ts'
 
 export const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases' } as const

@@ -1,5 +1,5 @@
 // The buckets that this process answers for, and the requests that it is answering for each.
-import type { Clock } from '../async/index.ts'
+import type { Clock } from '#async/index.ts'
 import { bucketCount } from './assign-buckets.ts'
 
 /** A request's permission to answer for its bucket. */

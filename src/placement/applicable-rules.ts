@@ -1,6 +1,6 @@
 // The Placements that apply to the workloads of a namespace. Pure.
-import type { DeepReadonly } from '../apimachinery/meta/index.ts'
-import { matches, type Placement } from '../crds/index.ts'
+import type { DeepReadonly } from '#apimachinery/meta/index.ts'
+import { matches, type Placement } from '#crds/index.ts'
 import type { PlacementRule } from './target.ts'
 
 type Labels = Readonly<Record<string, string>> | undefined

@@ -1,6 +1,6 @@
 // A member as placement sees it, and what a workload demands of its member.
-import type { Amounts } from '../apimachinery/quantity/index.ts'
-import type { DivisionBound, FixedSelector, Taint } from '../crds/index.ts'
+import type { Amounts } from '#apimachinery/quantity/index.ts'
+import type { DivisionBound, FixedSelector, Taint } from '#crds/index.ts'
 import type { ClassNames, NamedClass } from './named-class.ts'
 import type { Toleration } from './taints.ts'
 

@@ -1,5 +1,5 @@
 // The question which members a workload should run on, from the workload, the rules that apply and the members. Pure.
-import type { DeepReadonly, KubeObject } from '../apimachinery/meta/index.ts'
+import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
 import {
   clustersAnnotation,
   hasCopy,
@@ -16,7 +16,7 @@ import {
   type PlacedOn,
   type PlacementMove,
   type WorkloadKind,
-} from '../crds/index.ts'
+} from '#crds/index.ts'
 import type { ApplicableRules } from './applicable-rules.ts'
 import type { Candidate, Demand, DivideDemand, PodDemand } from './candidate.ts'
 import { namedClasses } from './classes.ts'

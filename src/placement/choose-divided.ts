@@ -1,5 +1,5 @@
 // Chooses the members of a divided workload, and how many of its replicas each has. Pure.
-import { amountsText } from '../apimachinery/quantity/index.ts'
+import { amountsText } from '#apimachinery/quantity/index.ts'
 import type { Candidate, Demand, DivideDemand } from './candidate.ts'
 import { divide, portionOf, type Portion } from './divide.ts'
 import { freeOf } from './filters.ts'

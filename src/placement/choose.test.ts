@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { amountsOf, type Quantity } from '../apimachinery/quantity/index.ts'
+import { amountsOf, type Quantity } from '#apimachinery/quantity/index.ts'
 import { noDemand, type Candidate, type Demand } from './candidate.ts'
 import { choose, type ChooseInput } from './choose.ts'
 import { parseTarget, type Target } from './target.ts'

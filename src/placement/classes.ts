@@ -1,6 +1,6 @@
 // The classes that a workload names, itself or by its claims, and those that a member has.
-import type { DeepReadonly, KubeObject } from '../apimachinery/meta/index.ts'
-import { templateOf, type ClassKindName, type MemberCluster } from '../crds/index.ts'
+import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
+import { templateOf, type ClassKindName, type MemberCluster } from '#crds/index.ts'
 import type { ClassNames, NamedClass } from './named-class.ts'
 import { memberOfClaim } from './volumes.ts'
 

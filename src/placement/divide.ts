@@ -1,6 +1,6 @@
 // How the replicas of a workload are divided among members: by Webster's method (Sainte-Laguë), which never takes a replica from
 // a member because there are more of them. Pure.
-import type { DivisionBound } from '../crds/index.ts'
+import type { DivisionBound } from '#crds/index.ts'
 
 export interface Portion {
   readonly name: string

@@ -11,7 +11,7 @@ import {
   Program,
   stringType,
   type Environment,
-} from '../apimachinery/cel/index.ts'
+} from '#apimachinery/cel/index.ts'
 import type { Candidate } from './candidate.ts'
 
 /** Expressions that stay compiled; tenants write them, so they are bounded. */

@@ -1,5 +1,5 @@
 // When a workload leaves a member that does not answer.
-import { lostAfterMs } from '../crds/index.ts'
+import { lostAfterMs } from '#crds/index.ts'
 import type { Candidate, Demand } from './candidate.ts'
 
 const defaultTolerationSeconds = 300

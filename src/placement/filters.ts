@@ -1,6 +1,6 @@
 // The filters: each refuses members on which a workload must not be placed, with a reason for the tenant.
-import { amountsText, increaseOf, type Amounts } from '../apimachinery/quantity/index.ts'
-import { matches } from '../crds/index.ts'
+import { amountsText, increaseOf, type Amounts } from '#apimachinery/quantity/index.ts'
+import { matches } from '#crds/index.ts'
 import type { Bound, Candidate, Demand } from './candidate.ts'
 import { failoverInMs, limitMs } from './failover.ts'
 import { refuseByExpression } from './expression-match.ts'

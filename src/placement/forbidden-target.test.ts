@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { MemberCluster } from '../crds/index.ts'
+import type { MemberCluster } from '#crds/index.ts'
 import { choose } from './choose.ts'
 import { noDemand } from './candidate.ts'
 import { forbiddenTarget, type TargetRules } from './forbidden-target.ts'

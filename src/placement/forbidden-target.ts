@@ -1,6 +1,6 @@
 // Whether the rules of admins forbid the members that a tenant names. Pure.
-import type { DeepReadonly } from '../apimachinery/meta/index.ts'
-import type { MemberCluster } from '../crds/index.ts'
+import type { DeepReadonly } from '#apimachinery/meta/index.ts'
+import type { MemberCluster } from '#crds/index.ts'
 import type { Bound, Candidate } from './candidate.ts'
 import { isWithin } from './filters.ts'
 import { memberFacts } from './member-facts.ts'

@@ -1,6 +1,6 @@
 // What a MemberCluster itself says of a candidate. Pure.
-import type { DeepReadonly, KubeObject } from '../apimachinery/meta/index.ts'
-import { isConditionTrue, matches, type MemberCluster } from '../crds/index.ts'
+import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
+import { isConditionTrue, matches, type MemberCluster } from '#crds/index.ts'
 import type { Candidate } from './candidate.ts'
 import { classNamesOf } from './classes.ts'
 import { limitsOf } from './member-limits.ts'

@@ -1,7 +1,7 @@
 // How much may be requested of a member.
-import type { DeepReadonly } from '../apimachinery/meta/index.ts'
-import { amountsOf, type Amounts } from '../apimachinery/quantity/index.ts'
-import type { MemberCluster } from '../crds/index.ts'
+import type { DeepReadonly } from '#apimachinery/meta/index.ts'
+import { amountsOf, type Amounts } from '#apimachinery/quantity/index.ts'
+import type { MemberCluster } from '#crds/index.ts'
 
 /** By MemberCluster, which is a new object when it changes: every decision asks for the limits of all members. */
 const known = new WeakMap<DeepReadonly<MemberCluster>, { readonly limits: Amounts | undefined }>()

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { PlacementMove } from '../crds/index.ts'
+import type { PlacementMove } from '#crds/index.ts'
 import { moveTimes } from './move-times.ts'
 import type { PlacementRule } from './target.ts'
 

@@ -1,5 +1,5 @@
 // How long the steps of a move last for one workload. Pure.
-import type { PlacementMove } from '../crds/index.ts'
+import type { PlacementMove } from '#crds/index.ts'
 import type { ApplicableRules } from './applicable-rules.ts'
 import { byRank } from './target.ts'
 

@@ -1,5 +1,5 @@
 // The classes that a workload names must be in its member.
-import type { ClassKindName } from '../crds/index.ts'
+import type { ClassKindName } from '#crds/index.ts'
 
 /** A class that a workload or one of its claims names. */
 export interface NamedClass {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { addAmounts, amountsOf, type Quantity } from '../apimachinery/quantity/index.ts'
+import { addAmounts, amountsOf, type Quantity } from '#apimachinery/quantity/index.ts'
 import { fullnessOf, rebalanceMoves, type RebalanceMember, type RebalanceUnit } from './rebalance-moves.ts'
 
 interface Fleet {

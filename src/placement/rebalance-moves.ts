@@ -1,6 +1,6 @@
 // Which workload should move from a fuller to an emptier member. Each move makes the fuller of its two members less full, so there
 // is no way back to an earlier state, and the moves end. Pure.
-import { addAmounts, type Amounts, type Quantity } from '../apimachinery/quantity/index.ts'
+import { addAmounts, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'
 
 export interface RebalanceMember {
   readonly name: string

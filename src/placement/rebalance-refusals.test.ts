@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { historyAnnotation, type PlacedOn, type PlacementRebalance } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { historyAnnotation, type PlacedOn, type PlacementRebalance } from '#crds/index.ts'
 import { applicableRules } from './applicable-rules.ts'
 import type { Candidate } from './candidate.ts'
 import { choiceOf, type Choice, type ChoiceInput } from './choice.ts'

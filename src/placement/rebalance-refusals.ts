@@ -1,6 +1,6 @@
 // Why a workload is not moved for balance, or not to a member. Each refusal is told by `kcp placement explain`. Pure.
-import type { DeepReadonly, KubeObject } from '../apimachinery/meta/index.ts'
-import { heldAnnotation, matches, newestMove, templateOf, type FixedSelector, type PlacedOn } from '../crds/index.ts'
+import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
+import { heldAnnotation, matches, newestMove, templateOf, type FixedSelector, type PlacedOn } from '#crds/index.ts'
 import type { Candidate } from './candidate.ts'
 import type { Choice } from './choice.ts'
 import { evict, refuse } from './choose.ts'

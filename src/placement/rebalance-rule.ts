@@ -1,6 +1,6 @@
 // What admins and tenants say of rebalancing a workload, and the move for balance that it is in. Pure.
-import type { DeepReadonly, KubeObject } from '../apimachinery/meta/index.ts'
-import { newestMove, rebalanceAnnotation, type PlacedOn } from '../crds/index.ts'
+import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
+import { newestMove, rebalanceAnnotation, type PlacedOn } from '#crds/index.ts'
 import type { ApplicableRules } from './applicable-rules.ts'
 import { byRank } from './target.ts'
 

@@ -1,5 +1,5 @@
 // How many pods of a workload fit. Pure.
-import type { Amounts } from '../apimachinery/quantity/index.ts'
+import type { Amounts } from '#apimachinery/quantity/index.ts'
 import type { PodDemand } from './candidate.ts'
 
 /** The most replicas that fit with what a rollout adds to them. */

@@ -1,5 +1,5 @@
 // The scores: which of the members that no filter refuses is best. Compared one after the other; the name decides at last.
-import { matches } from '../crds/index.ts'
+import { matches } from '#crds/index.ts'
 import type { Candidate, Demand } from './candidate.ts'
 import { firstUntolerated } from './taints.ts'
 

@@ -1,5 +1,5 @@
 // Taints of members and tolerations of Placements, with the rules of those of nodes and pods.
-import type { Taint } from '../crds/index.ts'
+import type { Taint } from '#crds/index.ts'
 
 export interface Toleration {
   /** Absent, with operator Exists: all keys. */

@@ -1,5 +1,5 @@
 // Which rule decides where an object should run: its own annotation, its namespace's, a Placement, or none.
-import type { Amounts } from '../apimachinery/quantity/index.ts'
+import type { Amounts } from '#apimachinery/quantity/index.ts'
 import {
   clustersAnnotation,
   type DivisionBound,
@@ -7,7 +7,7 @@ import {
   type PlacementMove,
   type PlacementRebalance,
   type PlacementReplicas,
-} from '../crds/index.ts'
+} from '#crds/index.ts'
 import type { Bound, Demand, Preference, Spread } from './candidate.ts'
 import type { NamedClass } from './named-class.ts'
 import type { Toleration } from './taints.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { MemberCluster, UnsupportedFields } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { MemberCluster, UnsupportedFields } from '#crds/index.ts'
 import { unknownField } from './unknown-field.ts'
 
 const member = (unsupportedFields?: UnsupportedFields[]): MemberCluster => ({

@@ -1,6 +1,6 @@
 // The field of a workload that keeps it away from a member whose API does not know it.
-import type { DeepReadonly, KubeObject } from '../apimachinery/meta/index.ts'
-import { templateOf, workloadKindOfObject, type MemberCluster } from '../crds/index.ts'
+import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
+import { templateOf, workloadKindOfObject, type MemberCluster } from '#crds/index.ts'
 import { usedField } from './used-field.ts'
 
 type CachedObject = DeepReadonly<KubeObject>

@@ -1,6 +1,6 @@
 // Since when a member has not answered.
-import type { DeepReadonly } from '../apimachinery/meta/index.ts'
-import { findCondition, type MemberCluster } from '../crds/index.ts'
+import type { DeepReadonly } from '#apimachinery/meta/index.ts'
+import { findCondition, type MemberCluster } from '#crds/index.ts'
 
 /**
  * When the operator noticed that the member does not answer, in milliseconds; undefined while it answers, refusals of our

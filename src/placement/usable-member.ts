@@ -1,6 +1,6 @@
 // Whether a member can take new workloads of a logical cluster, before their own demands are considered. Pure.
-import type { DeepReadonly } from '../apimachinery/meta/index.ts'
-import { memberState, type MemberCluster } from '../crds/index.ts'
+import type { DeepReadonly } from '#apimachinery/meta/index.ts'
+import { memberState, type MemberCluster } from '#crds/index.ts'
 import { noDemand } from './candidate.ts'
 import { filters } from './filters.ts'
 import { memberFacts } from './member-facts.ts'

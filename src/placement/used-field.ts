@@ -1,5 +1,5 @@
 // Which of the fields that a member does not know an object uses.
-import { isJsonObject } from '../apimachinery/meta/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
 
 /**
  * The first field in the object that one of the patterns names, such as `spec.containers[0].restartPolicyRules` for the

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { memberAnnotation, volumeAnnotation } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { memberAnnotation, volumeAnnotation } from '#crds/index.ts'
 import { membersWithVolumes } from './volumes.ts'
 
 const claim = (name: string, annotations: Record<string, string> = {}): KubeObject => ({

@@ -1,6 +1,6 @@
 // Where the volumes of a workload are: it runs there and nowhere else, because volumes do not move.
-import type { DeepReadonly, KubeObject } from '../apimachinery/meta/index.ts'
-import { memberAnnotation, templateOf, volumeAnnotation } from '../crds/index.ts'
+import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
+import { memberAnnotation, templateOf, volumeAnnotation } from '#crds/index.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 

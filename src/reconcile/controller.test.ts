@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { silentLogger } from '../telemetry/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
 import { runController, type Reconcile } from './controller.ts'
 import { createKeyQueue } from './key-queue.ts'
 

@@ -1,7 +1,7 @@
 // The loop of a controller: workers take keys and reconcile them. Only this file decides what follows a failure.
-import { childSignal } from '../async/index.ts'
-import { isStatusError } from '../apimachinery/status/index.ts'
-import { inNewTrace, processTracer, type Logger, type Tracer } from '../telemetry/index.ts'
+import { childSignal } from '#async/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { inNewTrace, processTracer, type Logger, type Tracer } from '#telemetry/index.ts'
 import type { KeyQueue } from './key-queue.ts'
 
 /** The result of a visit: nothing more to do, or another visit later. */

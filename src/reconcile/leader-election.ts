@@ -1,10 +1,10 @@
 // One leader among several processes, by a Lease and client-go's rules: a candidate takes over a Lease that has not changed
 // for a whole lease duration by the candidate's own monotonic clock. A leader that cannot renew stops before that time.
-import { childSignal, sleep, systemClock, type Clock } from '../async/index.ts'
-import type { KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
-import { isStatusError } from '../apimachinery/status/index.ts'
-import type { KubeClient } from '../client/index.ts'
-import type { Logger } from '../telemetry/index.ts'
+import { childSignal, sleep, systemClock, type Clock } from '#async/index.ts'
+import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 
 export interface LeaderElectionOptions {
   readonly client: KubeClient

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { ClusterId, Revision } from '../apimachinery/meta/index.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { EventLog } from './event-log.ts'
 import { StoreError, type StoreEvent } from './store.ts'
 

@@ -1,6 +1,6 @@
 // The newest events of a store in memory, and their delivery to every watcher: shared by all backends.
-import { BatchQueue } from '../async/index.ts'
-import type { Revision } from '../apimachinery/meta/index.ts'
+import { BatchQueue } from '#async/index.ts'
+import type { Revision } from '#apimachinery/meta/index.ts'
 import { StoreError, type StoreEvent } from './store.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>

@@ -1,6 +1,6 @@
 // Collapses the changes since a revision to each key's final state, for a reader that knew all objects at that
 // revision.
-import type { Revision } from '../apimachinery/meta/index.ts'
+import type { Revision } from '#apimachinery/meta/index.ts'
 import type { ObjectKey, StoreEvent } from './store.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>

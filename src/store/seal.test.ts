@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { ClusterId } from '../apimachinery/meta/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { ObjectKey } from './store.ts'
 import { Seal } from './seal.ts'
 

@@ -1,6 +1,6 @@
 // The contract for keeping objects. A Store knows keys, bytes and revisions, and nothing about kinds.
 // One suite (test/conformance/store.ts) runs on every implementation.
-import type { ClusterId, Revision } from '../apimachinery/meta/index.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 
 /** Where an object lives. Ordered by cluster, then resource, namespace, name, each by UTF-16 code units. */
 export interface ObjectKey {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { memberAnnotation, syncerFieldManager } from '../crds/index.ts'
+import { memberAnnotation, syncerFieldManager } from '#crds/index.ts'
 import { managedByLabel } from './transform/slice-labels.ts'
 import { countEndpoints } from './up-endpoint-slices.ts'
 

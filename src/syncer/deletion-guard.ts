@@ -1,11 +1,11 @@
 // A syncer deletes what is gone upstream. An object that a cache lacks is gone only if a watch has reported its deletion, or the
 // API server says so when it is asked. If more than a handful of workloads is gone and nobody was seen to delete them (a list that
 // was empty by mistake, a store that was lost or restored), nothing of them is deleted until an admin says so.
-import type { Clock } from '../async/index.ts'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { serviceUnavailable } from '../apimachinery/status/index.ts'
-import { keyFor } from '../client/index.ts'
-import { workloadKinds, type SuspendedDeletions } from '../crds/index.ts'
+import type { Clock } from '#async/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { serviceUnavailable } from '#apimachinery/status/index.ts'
+import { keyFor } from '#client/index.ts'
+import { workloadKinds, type SuspendedDeletions } from '#crds/index.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import {
   locatorOf,

@@ -1,8 +1,8 @@
 // The part that one member has of what a workload may do without that several members run together: by its PodDisruptionBudgets, and
 // by its own rollout.
-import { cloneJson, type KubeObject } from '../apimachinery/meta/index.ts'
-import { selectorFromObject, type LabelSelectorSource } from '../apimachinery/selector/index.ts'
-import { budgetShare, type Budget } from '../placement/index.ts'
+import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
+import { selectorFromObject, type LabelSelectorSource } from '#apimachinery/selector/index.ts'
+import { budgetShare, type Budget } from '#placement/index.ts'
 import type { NamespaceView } from './namespace-view.ts'
 
 /** The copy of a budget with the part that this member has of it; the same copy if it selects no divided workload. */

@@ -1,6 +1,6 @@
 // Creates the namespace in a member, with the root CA that every pod in it needs.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { conflict, isStatusError, serviceUnavailable } from '../apimachinery/status/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { conflict, isStatusError, serviceUnavailable } from '#apimachinery/status/index.ts'
 import {
   clusterLabel,
   locatorAnnotation,
@@ -8,7 +8,7 @@ import {
   namespaceLabelPrefix,
   syncerFieldManager,
   type Locator,
-} from '../crds/index.ts'
+} from '#crds/index.ts'
 import { isEndingNamespace } from './ending.ts'
 import { isSubset } from './is-subset.ts'
 import { gvrs } from './resources/resources.ts'

@@ -1,7 +1,7 @@
 // One upstream object and its copy in the member: apply the copy, keep it current, delete it.
-import { type KubeObject, type Int64 } from '../apimachinery/meta/index.ts'
-import { conflict, forbidden, isStatusError, serviceUnavailable, tolerate } from '../apimachinery/status/index.ts'
-import { keyFor, type DeepReadonly } from '../client/index.ts'
+import { type KubeObject, type Int64 } from '#apimachinery/meta/index.ts'
+import { conflict, forbidden, isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
+import { keyFor, type DeepReadonly } from '#client/index.ts'
 import {
   appliedAnnotation,
   contentHash,
@@ -14,7 +14,7 @@ import {
   templateOf,
   upstreamFinalizer,
   type MemberClass,
-} from '../crds/index.ts'
+} from '#crds/index.ts'
 import { claimsOfOrdinals, goesWithOwner, refuseOtherVolume } from './claims-with-data.ts'
 import { endingOf, isEndingNamespace } from './ending.ts'
 import { isSubset } from './is-subset.ts'

@@ -1,6 +1,6 @@
 // Changes in the member, as visits.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { parseKey, type DeepReadonly } from '../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { parseKey, type DeepReadonly } from '#client/index.ts'
 import {
   isPlaceable,
   isWorkloadResource,
@@ -12,7 +12,7 @@ import {
   workloadKindOfObject,
   workloadKinds,
   type WorkloadResource,
-} from '../crds/index.ts'
+} from '#crds/index.ts'
 import { ingressBackends, scaleTargetOf } from './references.ts'
 import type { ResourceName } from './resources/resources.ts'
 import { locatorOf, upstreamNamespaceOf, visitKindOf, type VisitKind } from './sync-context.ts'

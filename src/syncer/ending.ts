@@ -1,7 +1,7 @@
 // How copies end: what is asked of the member when a workload, or its whole namespace, is being deleted upstream.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import { isOwnFinalizer, workloadKinds, type Locator, type WorkloadKind } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { isOwnFinalizer, workloadKinds, type Locator, type WorkloadKind } from '#crds/index.ts'
 import { gvrs } from './resources/resources.ts'
 import {
   downstreamNamespaceOf,

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { memberAnnotation, placedOnAnnotation, syncerFinalizer } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { memberAnnotation, placedOnAnnotation, syncerFinalizer } from '#crds/index.ts'
 import { isHere, isShownFrom, makes } from './entitlement.ts'
 
 const object = (kind: string, name: string, metadata: KubeObject['metadata'] = {}): KubeObject => ({

@@ -2,9 +2,9 @@
 // first. What objects in the member carry (locators, labels, owners, uids) is never believed alone: the scheduler's record upstream must
 // say that the member has the workload, and the object must be its copy, or made of it by a chain of controllers with the right uids and
 // the names that they give.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { selectorFromObject } from '../apimachinery/selector/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { selectorFromObject } from '#apimachinery/selector/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   hasCopy,
   isPlaceable,
@@ -15,7 +15,7 @@ import {
   templateOf,
   workloadKindOfObject,
   workloadKinds,
-} from '../crds/index.ts'
+} from '#crds/index.ts'
 import type { FailureSubject } from './sync-failures.ts'
 import { memberUid } from './member-made-copy.ts'
 import { asOrdinalClaim, claimReferences, ingressBackends } from './references.ts'

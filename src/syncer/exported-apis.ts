@@ -1,9 +1,9 @@
 // The APIs that a member exports: their definitions are shown in the logical clusters that may use the member, custom resources
 // are copied into the member, and their status comes back. The member that exports an API runs all of its objects; the scheduler
 // has no part in it. No finalizer upstream: what is deleted there is found by its copy.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { isStatusError, serviceUnavailable, tolerate } from '../apimachinery/status/index.ts'
-import { childSignal } from '../async/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
+import { childSignal } from '#async/index.ts'
 import {
   clusterInKey,
   createInformer,
@@ -14,9 +14,9 @@ import {
   withoutManagedFields,
   type DeepReadonly,
   type Informer,
-} from '../client/index.ts'
-import { definitionName, exportedFromLabel, managedLabel, type ExportedApi, type MemberExports } from '../crds/index.ts'
-import { createKeyQueue, runController, type ReconcileResult } from '../reconcile/index.ts'
+} from '#client/index.ts'
+import { definitionName, exportedFromLabel, managedLabel, type ExportedApi, type MemberExports } from '#crds/index.ts'
+import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
 import { isSubset } from './is-subset.ts'
 import { locatorOf, upstreamNamespaceOf, type SyncContext } from './sync-context.ts'
 import { definitionUp, type DefinitionUp } from './exported-definition.ts'

@@ -1,6 +1,6 @@
 // The CustomResourceDefinition of a member as logical clusters get it. Pure.
-import { cloneJson, type KubeObject } from '../apimachinery/meta/index.ts'
-import { exportedFromLabel } from '../crds/index.ts'
+import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
+import { exportedFromLabel } from '#crds/index.ts'
 
 const approval = 'api-approved.kubernetes.io'
 const maxBytes = 1024 * 1024

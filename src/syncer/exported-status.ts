@@ -1,6 +1,6 @@
 // The status of a custom resource in a member, as it is upstream. Pure.
-import { cloneJson, isJsonObject, type KubeObject, isJsonNumber } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
+import { cloneJson, isJsonObject, type KubeObject, isJsonNumber } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 
 /**
  * The status of the copy with `observedGeneration`, its own and those of conditions, in generations of the upstream object: the

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { definitionUp } from './exported-definition.ts'
 import { statusUp } from './exported-status.ts'
 

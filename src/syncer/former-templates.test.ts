@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { Change } from '../client/index.ts'
-import { contentHash, placedOnAnnotation, templateOf } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { Change } from '#client/index.ts'
+import { contentHash, placedOnAnnotation, templateOf } from '#crds/index.ts'
 import { FormerTemplates } from './former-templates.ts'
 
 const templateWith = (image: string) => ({ spec: { containers: [{ name: 'app', image }] } })

@@ -1,10 +1,10 @@
 // The upstream copy of an object that a member made, a pod or another: created with the member's uid, given its status, and
 // deleted on one side when it is gone on the other.
-import type { KubeObject, Int64 } from '../apimachinery/meta/index.ts'
-import { replacingPatch } from '../apimachinery/patch/index.ts'
-import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import { canonicalJson, keepUidHeader, memberUidAnnotation } from '../crds/index.ts'
+import type { KubeObject, Int64 } from '#apimachinery/meta/index.ts'
+import { replacingPatch } from '#apimachinery/patch/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { canonicalJson, keepUidHeader, memberUidAnnotation } from '#crds/index.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import { downstreamNamespaceOf, downstreamObject, isOurs, type SyncContext, type Visit } from './sync-context.ts'
 

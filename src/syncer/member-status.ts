@@ -1,8 +1,8 @@
 // What this member reports about an object, in an annotation of its own; and the status merged from all members' reports.
-import { timestamp } from '../async/index.ts'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
+import { timestamp } from '#async/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   canonicalJson,
   isComplete,
@@ -16,8 +16,8 @@ import {
   workloadKindOfObject,
   type MemberStatus,
   type StatusRule,
-} from '../crds/index.ts'
-import { conditionsWithSynced, statusChange } from '../placement/index.ts'
+} from '#crds/index.ts'
+import { conditionsWithSynced, statusChange } from '#placement/index.ts'
 import { isCount } from './count.ts'
 import { copyHere, speaksFor } from './entitlement.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { missingIngressClass } from './missing-class.ts'
 
 const ingress = (spec: object): KubeObject => ({

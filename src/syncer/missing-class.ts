@@ -1,7 +1,7 @@
 // An Ingress whose class a member does not have: its copy is there, but no controller of the member serves it. An Event says so.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import type { MemberClass } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import type { MemberClass } from '#crds/index.ts'
 import type { SyncContext, Visit } from './sync-context.ts'
 import { warnOnce } from './warning-event.ts'
 

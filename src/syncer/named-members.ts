@@ -1,7 +1,7 @@
 // The members that an object of a logical cluster names: what does not name a member does not concern its syncer.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import { finalizingMembers, memberStatusesOf, placedOn } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { finalizingMembers, memberStatusesOf, placedOn } from '#crds/index.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 

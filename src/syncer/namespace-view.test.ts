@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { placedOnAnnotation, syncerFinalizer, type CopyState } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { placedOnAnnotation, syncerFinalizer, type CopyState } from '#crds/index.ts'
 import { NamespaceView } from './namespace-view.ts'
 
 interface Given {

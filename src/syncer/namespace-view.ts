@@ -1,6 +1,6 @@
 // What one namespace of a logical cluster has in one member: its workloads there, and what they refer to.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { Change, DeepReadonly } from '../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { Change, DeepReadonly } from '#client/index.ts'
 import {
   hasCopy,
   isPlaceable,
@@ -10,7 +10,7 @@ import {
   templateOf,
   volumeAnnotation,
   type PlacedOn,
-} from '../crds/index.ts'
+} from '#crds/index.ts'
 import {
   accountReferences,
   asOrdinalClaim,

@@ -1,7 +1,7 @@
 // Node ports that a Service has upstream and a member could not give it, because another Service there has them or they are out of
 // its range. The member chooses others, and an Event says which.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import type { SyncContext, Visit } from './sync-context.ts'
 import { warnOnce } from './warning-event.ts'
 

@@ -1,8 +1,8 @@
 // What upstream says of a pod that a controller of a member made: the labels by which Services, budgets and policies select it, and the
 // names under which clients find it. The member could write others, and so take over what is another pod's.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import { templateOf } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { templateOf } from '#crds/index.ts'
 import type { SyncContext, Visit } from './sync-context.ts'
 import type { PodSpec } from './transform/pod-types.ts'
 import type { PodRecord } from './transform/up.ts'

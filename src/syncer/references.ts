@@ -1,6 +1,6 @@
 // The fields of pods, ServiceAccounts and Ingresses that name other objects, as tables. Objects that they find are copied too.
-import type { JsonValue, KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
+import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import type { PodSpec } from './transform/pod-types.ts'
 
 export type ReferencedResource = 'configmaps' | 'secrets' | 'serviceaccounts' | 'persistentvolumeclaims'

@@ -1,11 +1,11 @@
 // Writes a copy that server-side apply refuses, because a list of it repeats a key: two variables of one name, for example. Create
 // and update accept such lists.
-import { parseJsonText } from '../apimachinery/json/index.ts'
-import { isJsonObject, type KubeObject } from '../apimachinery/meta/index.ts'
-import { replacingPatch } from '../apimachinery/patch/index.ts'
-import { isStatusError, serviceUnavailable } from '../apimachinery/status/index.ts'
-import type { DeepReadonly, KubeClient } from '../client/index.ts'
-import { replacedAnnotation, syncerFieldManager } from '../crds/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import { replacingPatch } from '#apimachinery/patch/index.ts'
+import { isStatusError, serviceUnavailable } from '#apimachinery/status/index.ts'
+import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import { replacedAnnotation, syncerFieldManager } from '#crds/index.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 
 /** True for the error of a server-side apply of an object in which a list repeats a key. */

@@ -1,8 +1,8 @@
 // The annotations of a workload that the objects of its history carry. `kubectl rollout undo` replaces those of the workload by
 // those of the revision that it goes back to.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import { clustersAnnotation, isLocalAnnotation, rebalanceAnnotation } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { clustersAnnotation, isLocalAnnotation, rebalanceAnnotation } from '#crds/index.ts'
 
 /** Of more than this nothing is recorded: the object of the revision has its own template to carry. */
 const maxRecordedBytes = 65_536

@@ -1,6 +1,6 @@
 // Whether an autoscaler in this member sets the replicas of a workload: then the syncer keeps the number it finds there.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import { scaleTargetOf } from './references.ts'
 import { downstreamNamespaceOf, downstreamObject, type SyncContext, type Visit } from './sync-context.ts'
 

@@ -1,7 +1,7 @@
 // What every step of a member's syncer needs: the caches of both sides, the member, and a way to ask for a visit.
-import type { ClusterId, KubeObject } from '../apimachinery/meta/index.ts'
-import type { Clock } from '../async/index.ts'
-import { clusterInKey, keyFor, parseKey, type DeepReadonly, type Informer, type KubeClient } from '../client/index.ts'
+import type { ClusterId, KubeObject } from '#apimachinery/meta/index.ts'
+import type { Clock } from '#async/index.ts'
+import { clusterInKey, keyFor, parseKey, type DeepReadonly, type Informer, type KubeClient } from '#client/index.ts'
 import {
   downstreamNamespace,
   namespaceSuffix,
@@ -11,8 +11,8 @@ import {
   type Locator,
   type MemberClass,
   type ServiceNetwork,
-} from '../crds/index.ts'
-import type { Logger } from '../telemetry/index.ts'
+} from '#crds/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 import type { EventBudget } from './event-budget.ts'
 import type { GatewayPorts } from './gateway/gateway-ports.ts'
 import type { NamespaceView } from './namespace-view.ts'

@@ -1,6 +1,6 @@
 // What a syncer cannot sync, since when, and why: for conditions and Events of tenants' objects and for the status of the member.
-import type { Clock } from '../async/index.ts'
-import type { SyncFailureReport } from '../crds/index.ts'
+import type { Clock } from '#async/index.ts'
+import type { SyncFailureReport } from '#crds/index.ts'
 
 /** A tenant's object that learns of a failure. */
 export interface FailureSubject {

@@ -1,7 +1,7 @@
 // The kinds that are copied into members. To sync another kind, add a row: when a member gets a copy, and what the copy
 // looks like. Workloads come from the table in crds/workload-kinds.ts.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   isPlaceable,
   memberAnnotation,
@@ -9,7 +9,7 @@ import {
   workloadKinds,
   type StatusRule,
   type WorkloadKind,
-} from '../crds/index.ts'
+} from '#crds/index.ts'
 import { withBudgetShare, withRolloutShare } from './divided-budget.ts'
 import type { NamespaceView } from './namespace-view.ts'
 import { scaleTargetOf } from './references.ts'

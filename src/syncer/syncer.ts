@@ -1,7 +1,7 @@
 // The syncer of one member: copies what is placed there into the member, and reports what the member makes of it upstream.
-import type { ClusterId, KubeObject } from '../apimachinery/meta/index.ts'
-import { isStatusError } from '../apimachinery/status/index.ts'
-import { childSignal, systemClock, type Clock } from '../async/index.ts'
+import type { ClusterId, KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { childSignal, systemClock, type Clock } from '#async/index.ts'
 import {
   createInformer,
   keyFor,
@@ -11,7 +11,7 @@ import {
   type DeepReadonly,
   type Informer,
   type KubeClient,
-} from '../client/index.ts'
+} from '#client/index.ts'
 import {
   isPlaceable,
   managedLabel,
@@ -20,9 +20,9 @@ import {
   type MemberExports,
   type SuspendedDeletions,
   type SyncFailureReport,
-} from '../crds/index.ts'
-import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '../reconcile/index.ts'
-import type { Logger } from '../telemetry/index.ts'
+} from '#crds/index.ts'
+import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '#reconcile/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 import { DeletionGuard } from './deletion-guard.ts'
 import { visitLeftover, visitNamespace } from './visit-namespace.ts'
 import { visitObject } from './down-object.ts'

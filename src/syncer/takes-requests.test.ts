@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { PlacedCopy } from '../crds/index.ts'
+import type { PlacedCopy } from '#crds/index.ts'
 import { takesRequests, withdrawnPods, type SharePod } from './takes-requests.ts'
 
 describe('pods that take requests', () => {

@@ -1,5 +1,5 @@
 // Which pods of a copy take new requests.
-import type { PlacedCopy } from '../crds/index.ts'
+import type { PlacedCopy } from '#crds/index.ts'
 
 /** False for the pods of a copy that drains, and for a pod of a StatefulSet that goes to another member next, or has gone. */
 export function takesRequests(kind: string | undefined, decided: PlacedCopy | undefined, pod: string): boolean {

@@ -1,8 +1,8 @@
 // Tells tenants why their objects cannot be synced: an Event, and a condition or an annotation of the member on the object.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { isStatusError } from '../apimachinery/status/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import { workloadKindOfObject } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { workloadKindOfObject } from '#crds/index.ts'
 import { isDeletionHeld } from './deletion-guard.ts'
 import { mayTellOf, workloadOfLive } from './entitlement.ts'
 import { reportError } from './member-status.ts'

@@ -1,6 +1,6 @@
 // The objects whose deletion a watch has reported, as opposed to those that a list only lacks.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { Informer } from '../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { Informer } from '#client/index.ts'
 import type { ResourceName } from './resources/resources.ts'
 
 /** Of the oldest, deletions are confirmed by a question upstream instead. */

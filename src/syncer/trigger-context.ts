@@ -1,6 +1,6 @@
 // What the triggers of a syncer need besides what every visit needs.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { Change, DeepReadonly, Informer } from '../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { Change, DeepReadonly, Informer } from '#client/index.ts'
 import type { SyncContext, Visit } from './sync-context.ts'
 import type { Views } from './views.ts'
 

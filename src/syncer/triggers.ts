@@ -1,6 +1,6 @@
 // Turns changes on both sides into visits. Nothing is decided here: a visit reads everything again.
-import { clusterInKey } from '../client/index.ts'
-import { isPlaceable, workloadKinds } from '../crds/index.ts'
+import { clusterInKey } from '#client/index.ts'
+import { isPlaceable, workloadKinds } from '#crds/index.ts'
 import { downstreamChanged, eventChanged, visitAllIn, visitLeftover } from './downstream-triggers.ts'
 import type { ResourceName } from './resources/resources.ts'
 import { downstreamNamespaceOf, visitKindOf } from './sync-context.ts'

@@ -1,10 +1,10 @@
 // EndpointSlices: those that this member created are copied upstream; those of other members whose pods can be reached are
 // copied into this member. Each Service gets a report of the ready endpoints this member knows: moves wait for it.
 import { isIP } from 'node:net'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { serviceSelects } from '../apimachinery/selector/index.ts'
-import { serviceUnavailable, tolerate } from '../apimachinery/status/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { serviceSelects } from '#apimachinery/selector/index.ts'
+import { serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   clusterSetServiceName,
   exportedNameOf,
@@ -19,7 +19,7 @@ import {
   syncerFieldManager,
   systemNamespace,
   type StatusRule,
-} from '../crds/index.ts'
+} from '#crds/index.ts'
 import { countOf } from './count.ts'
 import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'

@@ -1,10 +1,10 @@
 // Events that a member writes about objects of logical clusters, shown upstream under the same name, with upstream names and
 // uids. Upstream they expire as all Events do; their end in the member means nothing.
-import { cloneJson, type KubeObject } from '../apimachinery/meta/index.ts'
-import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import type { ReconcileResult } from '../reconcile/index.ts'
-import { memberAnnotation } from '../crds/index.ts'
+import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import type { ReconcileResult } from '#reconcile/index.ts'
+import { memberAnnotation } from '#crds/index.ts'
 import { copyHere, isShownFrom, setOfClaim, speaksFor, workloadOfLive } from './entitlement.ts'
 import type { ResourceName } from './resources/resources.ts'
 import {

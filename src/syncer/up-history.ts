@@ -1,8 +1,8 @@
 // The history of a workload upstream (ReplicaSets of a Deployment): one object per template, shared by all members.
 // Revisions are counted here, so that `kubectl rollout history` outlives the members in which rollouts happened.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { tolerate } from '../apimachinery/status/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   canonicalJson,
   memberStatusAnnotation,
@@ -15,7 +15,7 @@ import {
   workloadKindOfObject,
   workloadKinds,
   type WorkloadKind,
-} from '../crds/index.ts'
+} from '#crds/index.ts'
 import { countOf } from './count.ts'
 import { controllerHere, copyHere } from './entitlement.ts'
 import type { WrittenTemplate } from './former-templates.ts'

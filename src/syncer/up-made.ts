@@ -1,9 +1,9 @@
 // Objects that controllers of a member make for a workload, other than pods, ReplicaSets and EndpointSlices: the Jobs of a
 // CronJob, the claims of a StatefulSet, the revisions of a template. They are copied upstream with the member's uid; a
 // deletion upstream is passed on.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import { memberAnnotation, placedOnAnnotation, templateOf } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { memberAnnotation, placedOnAnnotation, templateOf } from '#crds/index.ts'
 import { isCount } from './count.ts'
 import { isShownFrom, setOfClaim } from './entitlement.ts'
 import { isSubset } from './is-subset.ts'

@@ -1,9 +1,9 @@
 // Nodes: each logical cluster shows those nodes of the member that run pods of it which it shows, and no others. Tenants cannot change
 // them.
-import { tolerate } from '../apimachinery/status/index.ts'
-import { cloneJson, type KubeObject } from '../apimachinery/meta/index.ts'
-import { clusterInKey, keyFor, parseKey, type DeepReadonly, type KubeClient } from '../client/index.ts'
-import { canonicalJson, memberAnnotation } from '../crds/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
+import { clusterInKey, keyFor, parseKey, type DeepReadonly, type KubeClient } from '#client/index.ts'
+import { canonicalJson, memberAnnotation } from '#crds/index.ts'
 import { isSubset } from './is-subset.ts'
 import type { SyncContext, Visit } from './sync-context.ts'
 import { nodeUp, type NodeUp } from './transform/node-up.ts'

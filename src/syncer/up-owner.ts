@@ -1,7 +1,7 @@
 // The owner upstream of an object that a controller of a member created.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import { workloadKindOfObject } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { workloadKindOfObject } from '#crds/index.ts'
 import { controllerHere, isShownFrom, workloadOfLive } from './entitlement.ts'
 import { locatorOf, upstreamObject, type SyncContext, type Visit } from './sync-context.ts'
 import { templateHashLabel, type OwnerUp } from './transform/up.ts'

@@ -1,7 +1,7 @@
 // Pods: created in the member, copied upstream with the member's uid and status. A deletion upstream is passed on.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   isConditionTrue,
   memberAnnotation,
@@ -9,7 +9,7 @@ import {
   placedOn,
   servingLabel,
   type ShrinkingShare,
-} from '../crds/index.ts'
+} from '#crds/index.ts'
 import { copyStatus, createCopy, deleteLive, passOnDeletion, removeCopy, type Deletion } from './member-made-copy.ts'
 import { wouldBeReplaced } from './ending.ts'
 import { copyHere, hasOrdinal, isShownFrom, workloadOfLive } from './entitlement.ts'

@@ -1,7 +1,7 @@
 // Fields of a spec that controllers of the member decide: the volume of a claim, and the replicas that an autoscaler sets.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import { contentHash, placedOn, sourceAnnotation } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { contentHash, placedOn, sourceAnnotation } from '#crds/index.ts'
 import { isScaled } from './scaled.ts'
 import type { SyncedKind } from './synced-kinds.ts'
 import { gvrs } from './resources/resources.ts'

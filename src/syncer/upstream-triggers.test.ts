@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { memberStatusAnnotation, placedOnAnnotation, syncerFinalizer, templateAnnotation } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { memberStatusAnnotation, placedOnAnnotation, syncerFinalizer, templateAnnotation } from '#crds/index.ts'
 import { visitKey, type Visit } from './sync-context.ts'
 import type { TriggerContext } from './trigger-context.ts'
 import { upstreamChanged } from './upstream-triggers.ts'

@@ -1,6 +1,6 @@
 // Changes in logical clusters, as visits.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { parseKey, type DeepReadonly } from '../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { parseKey, type DeepReadonly } from '#client/index.ts'
 import {
   exportedNameOf,
   isPlaceable,
@@ -14,7 +14,7 @@ import {
   workloadKinds,
   type WorkloadKind,
   type WorkloadResource,
-} from '../crds/index.ts'
+} from '#crds/index.ts'
 import { ordinalsIn } from './entitlement.ts'
 import { namedMembers } from './named-members.ts'
 import { isClaimIn, type ContentChange } from './namespace-view.ts'

@@ -1,6 +1,6 @@
 // The logical clusters as the syncers of one process see them: informers over all logical clusters, shared by all members.
-import type { ClusterId, KubeObject } from '../apimachinery/meta/index.ts'
-import type { PodSecurityLevel } from '../apimachinery/pod-security/index.ts'
+import type { ClusterId, KubeObject } from '#apimachinery/meta/index.ts'
+import type { PodSecurityLevel } from '#apimachinery/pod-security/index.ts'
 import {
   clusterInKey,
   namespaceKeyOf,
@@ -9,8 +9,8 @@ import {
   type Informer,
   type KubeClient,
   type SharedInformers,
-} from '../client/index.ts'
-import { memberAnnotation, volumeAnnotation, workloadKinds } from '../crds/index.ts'
+} from '#client/index.ts'
+import { memberAnnotation, volumeAnnotation, workloadKinds } from '#crds/index.ts'
 import { FormerTemplates } from './former-templates.ts'
 import { namedMembers } from './named-members.ts'
 import { asOrdinalClaim } from './references.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { placedOnAnnotation, syncerFinalizer } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { placedOnAnnotation, syncerFinalizer } from '#crds/index.ts'
 import { Views } from './views.ts'
 
 function workload(state: 'Syncing' | 'Serving'): KubeObject {

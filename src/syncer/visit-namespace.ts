@@ -1,9 +1,9 @@
 // Visits a namespace of a logical cluster: a member has a copy of it while a workload of it is placed there; without one, the
 // copy is deleted with everything in it.
-import type { DeepReadonly } from '../client/index.ts'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { tolerate } from '../apimachinery/status/index.ts'
-import { workloadKinds } from '../crds/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { workloadKinds } from '#crds/index.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { isEndingNamespace } from './ending.ts'
 import { isClaimIn, isInMember } from './namespace-view.ts'

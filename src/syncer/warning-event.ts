@@ -1,9 +1,9 @@
 // Warning Events upstream: what a member refuses, and what it does not give an object that it has.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { isStatusError } from '../apimachinery/status/index.ts'
-import { timestamp } from '../async/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import { contentHash } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { timestamp } from '#async/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { contentHash } from '#crds/index.ts'
 import type { SyncContext, Visit } from './sync-context.ts'
 import { events } from './up-events.ts'
 

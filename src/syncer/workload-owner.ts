@@ -1,7 +1,7 @@
 // The owner of an object that a workload's controller created.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import { workloadKinds, type WorkloadKind } from '../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { workloadKinds, type WorkloadKind } from '#crds/index.ts'
 
 /** The name of the controlling owner, if it is of this kind. */
 export function ownerName(

@@ -1,8 +1,8 @@
 // Which of the templates that a tenant wrote an object in a member is made of. The member writes the hash on it, so the text comes from
 // upstream: of a hash that nobody upstream wrote, nothing is shown.
-import { isJsonObject, type KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import { contentHash, templateOf, unchangingHash } from '../crds/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { contentHash, templateOf, unchangingHash } from '#crds/index.ts'
 import type { WrittenTemplate } from './former-templates.ts'
 import type { SyncContext, Visit } from './sync-context.ts'
 import { sourceHash } from './transform/pod-template.ts'

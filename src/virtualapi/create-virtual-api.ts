@@ -1,11 +1,11 @@
 // Wires the virtual API server: from a store to a loopback and a listener.
-import { childSignal, systemClock, type Clock } from '../async/index.ts'
-import { createClient, tracedTransport, type KubeClient, type Transport } from '../client/index.ts'
-import { createEgress, tracedEgress, type EgressOptions } from '../egress/index.ts'
-import type { ClusterId, ClusterName } from '../apimachinery/meta/index.ts'
-import { StorageBudget, type Store } from '../store/index.ts'
-import { createHub, type Hub } from '../store/hub/index.ts'
-import { containerMemory, processTracer, type Logger, type Metrics } from '../telemetry/index.ts'
+import { childSignal, systemClock, type Clock } from '#async/index.ts'
+import { createClient, tracedTransport, type KubeClient, type Transport } from '#client/index.ts'
+import { createEgress, tracedEgress, type EgressOptions } from '#egress/index.ts'
+import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
+import { StorageBudget, type Store } from '#store/index.ts'
+import { createHub, type Hub } from '#store/hub/index.ts'
+import { containerMemory, processTracer, type Logger, type Metrics } from '#telemetry/index.ts'
 import type { AuditSink } from './audit/index.ts'
 import {
   createAuthenticator,

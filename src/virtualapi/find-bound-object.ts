@@ -1,6 +1,6 @@
 // Looks up the objects that tokens are bound to, in the hub's current state.
 import { Buffer } from 'node:buffer'
-import type { Hub } from '../store/hub/index.ts'
+import type { Hub } from '#store/hub/index.ts'
 import type { FindBoundObject } from './authn/index.ts'
 import { decodeMetadata } from './resources/object-bytes.ts'
 

@@ -1,7 +1,7 @@
 // Which ServiceAccounts run in which member, by the scheduler's decision alone: a member is not asked.
-import type { ClusterId } from '../apimachinery/meta/index.ts'
-import { placedOn, serviceAccountsOf, workloadKinds } from '../crds/index.ts'
-import type { ClusterObjects, Entry, Hub } from '../store/hub/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import { placedOn, serviceAccountsOf, workloadKinds } from '#crds/index.ts'
+import type { ClusterObjects, Entry, Hub } from '#store/hub/index.ts'
 import { decodeObject } from './resources/object-bytes.ts'
 import { storageKeyOf } from './resources/resource-definition.ts'
 

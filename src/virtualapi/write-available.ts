@@ -1,8 +1,8 @@
 // Writes the condition Available of APIServices through the API, where webhooks and watchers see the write as any other.
-import type { ClusterName, GroupVersionResource, KubeObject } from '../apimachinery/meta/index.ts'
-import type { Clock } from '../async/index.ts'
-import type { KubeClient } from '../client/index.ts'
-import type { Hub } from '../store/hub/index.ts'
+import type { ClusterName, GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
+import type { Clock } from '#async/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { Hub } from '#store/hub/index.ts'
 import type { WriteAvailable } from './aggregation/availability.ts'
 import { apiServiceKey } from './aggregation/remote-api-service.ts'
 import type { ClusterDirectory } from './clusters/index.ts'

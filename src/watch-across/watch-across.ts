@@ -1,7 +1,7 @@
 // One controller for all logical clusters. However many there are, it has one list and one watch per resource and one fair
 // queue. Each visit gets a client for the logical cluster of its object. This is the library that other programs import.
-import type { GroupVersionResource, KubeObject } from '../apimachinery/meta/index.ts'
-import { childSignal } from '../async/index.ts'
+import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
+import { childSignal } from '#async/index.ts'
 import {
   clusterInKey,
   createClient,
@@ -11,9 +11,9 @@ import {
   type DeepReadonly,
   type KubeClient,
   type Kubeconfig,
-} from '../client/index.ts'
-import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '../reconcile/index.ts'
-import { createLogger, type Logger } from '../telemetry/index.ts'
+} from '#client/index.ts'
+import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '#reconcile/index.ts'
+import { createLogger, type Logger } from '#telemetry/index.ts'
 import { WatchedResource, type AcrossResource } from './watched-resource.ts'
 
 /** Names one object; `namespace` is empty for cluster-scoped ones. */

@@ -1,5 +1,5 @@
 // One resource in all logical clusters, or in some of them: its objects, kept current by one watch for all or one for each.
-import type { GroupVersionResource, KubeObject } from '../apimachinery/meta/index.ts'
+import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import {
   clusterInKey,
   createInformer,
@@ -8,8 +8,8 @@ import {
   type DeepReadonly,
   type Informer,
   type KubeClient,
-} from '../client/index.ts'
-import type { Logger } from '../telemetry/index.ts'
+} from '#client/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 
 /** A resource that is watched. */
 export interface AcrossResource extends GroupVersionResource {

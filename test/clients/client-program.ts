@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { arch, platform } from 'node:os'
 import { join } from 'node:path'
-import { withFileLock } from '../support/file-lock.ts'
-import { cacheDir, repositoryRoot, runCommand, type CommandResult } from '../support/index.ts'
+import { withFileLock } from '#test/support/file-lock.ts'
+import { cacheDir, repositoryRoot, runCommand, type CommandResult } from '#test/support/index.ts'
 
 export interface ClientProgram {
   /** Prefix of its folder in the cache. */

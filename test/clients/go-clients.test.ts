@@ -2,8 +2,8 @@
 // and a controller-runtime manager; once with a client-go that lists first, once with one that streams its initial
 // list.
 import { expect } from 'chai'
-import { startInstance, type KcpInstance } from '../integration/kcp-instance.ts'
-import { runCommand } from '../support/index.ts'
+import { startInstance, type KcpInstance } from '#test/integration/kcp-instance.ts'
+import { runCommand } from '#test/support/index.ts'
 import { ensureGoClients } from './go-program.ts'
 
 const scenarios = ['typed', 'apply', 'informers', 'dynamic', 'lease', 'discovery', 'pages', 'manager', 'steady']

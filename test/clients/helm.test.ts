@@ -4,10 +4,10 @@ import { expect } from 'chai'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { at } from '../integration/json.ts'
-import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp-instance.ts'
-import { ensurePrograms, repositoryRoot, runCommand, waitFor, type CommandResult } from '../support/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { at } from '#test/integration/json.ts'
+import { startInstance, type KcpInstance, type Tenant } from '#test/integration/kcp-instance.ts'
+import { ensurePrograms, repositoryRoot, runCommand, waitFor, type CommandResult } from '#test/support/index.ts'
 
 const chart = join(repositoryRoot, 'test', 'clients', 'chart')
 

@@ -1,8 +1,8 @@
 // Programs with the two common Java clients: the official one, and fabric8's, which watches over WebSockets.
 import { expect } from 'chai'
 import { join } from 'node:path'
-import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp-instance.ts'
-import { needsTools, runCommand } from '../support/index.ts'
+import { startInstance, type KcpInstance, type Tenant } from '#test/integration/kcp-instance.ts'
+import { needsTools, runCommand } from '#test/support/index.ts'
 import { compile, ensureClientProgram } from './client-program.ts'
 
 const clients = [

@@ -15,8 +15,8 @@ import {
   type V1Deployment,
 } from '@kubernetes/client-node'
 import { expect } from 'chai'
-import { startInstance, type KcpInstance } from '../integration/kcp-instance.ts'
-import { waitFor } from '../support/index.ts'
+import { startInstance, type KcpInstance } from '#test/integration/kcp-instance.ts'
+import { waitFor } from '#test/support/index.ts'
 
 const namespace = 'javascript'
 

@@ -1,6 +1,6 @@
 // Flux's kustomize-controller, unchanged, in a logical cluster.
-import { startInstance, type Tenant } from '../integration/kcp-instance.ts'
-import type { ManagedProcess } from '../support/index.ts'
+import { startInstance, type Tenant } from '#test/integration/kcp-instance.ts'
+import type { ManagedProcess } from '#test/support/index.ts'
 import { startArtifactServer, type ArtifactServer } from './controllers/artifact-server.ts'
 import { installFlux, startKustomizeController } from './controllers/flux.ts'
 import { explainedByStory, kustomizeStory, uninstall } from './controllers/kustomize-story.ts'

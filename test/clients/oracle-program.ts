@@ -1,6 +1,6 @@
 // The program of test/clients/oracle: what Kubernetes' own Go libraries make of texts.
 import { join } from 'node:path'
-import { runCommand } from '../support/index.ts'
+import { runCommand } from '#test/support/index.ts'
 import { compile, ensureClientProgram } from './client-program.ts'
 
 export interface Question {

@@ -1,7 +1,7 @@
 // The kubernetes package of Python, in an environment of its own in the cache: typed and dynamic client, watch, pages.
 import { join } from 'node:path'
-import { startInstance, type KcpInstance } from '../integration/kcp-instance.ts'
-import { needsTools, repositoryRoot, runCommand } from '../support/index.ts'
+import { startInstance, type KcpInstance } from '#test/integration/kcp-instance.ts'
+import { needsTools, repositoryRoot, runCommand } from '#test/support/index.ts'
 import { compile, ensureClientProgram } from './client-program.ts'
 
 const scenario = join(repositoryRoot, 'test', 'clients', 'python', 'client_scenario.py')

@@ -2,8 +2,8 @@
 import { expect } from 'chai'
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp-instance.ts'
-import { cacheDir, needsTools, runCommand } from '../support/index.ts'
+import { startInstance, type KcpInstance, type Tenant } from '#test/integration/kcp-instance.ts'
+import { cacheDir, needsTools, runCommand } from '#test/support/index.ts'
 import { compile, ensureClientProgram } from './client-program.ts'
 
 const scenarios = ['typed', 'apply', 'watchers', 'custom', 'dynamic', 'controller']

@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
 import fc from 'fast-check'
-import type { ClusterId, Revision } from '../../src/apimachinery/meta/index.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import {
   createHub,
   type BaseLayer,
@@ -16,11 +16,11 @@ import {
   type HubEvent,
   type HubWatch,
   type HubOptions,
-} from '../../src/store/hub/index.ts'
-import type { ObjectKey, Store } from '../../src/store/index.ts'
-import { openSqliteStore } from '../../src/store/sqlite/index.ts'
-import { decodeObject, readFacts, stampRevision } from '../../src/virtualapi/resources/object-bytes.ts'
-import { waitFor } from '../support/index.ts'
+} from '#store/hub/index.ts'
+import type { ObjectKey, Store } from '#store/index.ts'
+import { openSqliteStore } from '#store/sqlite/index.ts'
+import { decodeObject, readFacts, stampRevision } from '#virtualapi/resources/object-bytes.ts'
+import { waitFor } from '#test/support/index.ts'
 import { freshCluster, keyOf, record, refused, revisionOf } from './store.ts'
 
 const { signal } = new AbortController()

@@ -4,8 +4,8 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { openSqliteStore } from '../../src/store/sqlite/index.ts'
-import { rounds, waitFor } from '../support/index.ts'
+import { openSqliteStore } from '#store/sqlite/index.ts'
+import { rounds, waitFor } from '#test/support/index.ts'
 import { freshCluster } from './store.ts'
 
 const { signal } = new AbortController()

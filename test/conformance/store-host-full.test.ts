@@ -2,12 +2,12 @@
 // be deleted.
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { createClient, httpTransport, loadKubeconfig } from '../../src/client/index.ts'
-import { records, storageCrds } from '../../src/crds/index.ts'
-import type { ObjectKey, StoredObject } from '../../src/store/index.ts'
-import { isStoreError } from '../../src/store/index.ts'
-import { openHostStore } from '../../src/store/host/index.ts'
-import { startCluster, waitFor } from '../support/index.ts'
+import { createClient, httpTransport, loadKubeconfig } from '#client/index.ts'
+import { records, storageCrds } from '#crds/index.ts'
+import type { ObjectKey, StoredObject } from '#store/index.ts'
+import { isStoreError } from '#store/index.ts'
+import { openHostStore } from '#store/host/index.ts'
+import { startCluster, waitFor } from '#test/support/index.ts'
 import { freshCluster, valueOf } from './store.ts'
 
 const { signal } = new AbortController()

@@ -10,16 +10,16 @@ import {
   type KubeClient,
   type Transport,
   type TransportRequest,
-} from '../../src/client/index.ts'
-import { records, storageCrds, type StorageRecord } from '../../src/crds/index.ts'
-import { serviceUnavailable } from '../../src/apimachinery/status/index.ts'
-import type { ClusterId, Revision } from '../../src/apimachinery/meta/index.ts'
-import { isStoreError, type ObjectKey, type Store, type StoredObject } from '../../src/store/index.ts'
-import { createHub, type BaseLayer, type HubWatch } from '../../src/store/hub/index.ts'
-import { abortable } from '../../src/async/index.ts'
-import { openHostStore, resealRecords, type SharedStore } from '../../src/store/host/index.ts'
-import { readFacts, stampRevision } from '../../src/virtualapi/resources/object-bytes.ts'
-import { startCluster, waitFor, type Cluster } from '../support/index.ts'
+} from '#client/index.ts'
+import { records, storageCrds, type StorageRecord } from '#crds/index.ts'
+import { serviceUnavailable } from '#apimachinery/status/index.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import { isStoreError, type ObjectKey, type Store, type StoredObject } from '#store/index.ts'
+import { createHub, type BaseLayer, type HubWatch } from '#store/hub/index.ts'
+import { abortable } from '#async/index.ts'
+import { openHostStore, resealRecords, type SharedStore } from '#store/host/index.ts'
+import { readFacts, stampRevision } from '#virtualapi/resources/object-bytes.ts'
+import { startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 import { describeStore, freshCluster, record, refused, valueOf, type StoreFixture } from './store.ts'
 
 const { signal } = new AbortController()

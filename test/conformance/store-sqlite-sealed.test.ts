@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect } from 'chai'
-import type { ObjectKey, Store } from '../../src/store/index.ts'
-import { openSqliteStore } from '../../src/store/sqlite/index.ts'
+import type { ObjectKey, Store } from '#store/index.ts'
+import { openSqliteStore } from '#store/sqlite/index.ts'
 import { describeStore, freshCluster, valueOf } from './store.ts'
 
 const { signal } = new AbortController()

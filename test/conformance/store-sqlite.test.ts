@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect } from 'chai'
-import { openSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/index.ts'
-import { isStoreError, type ObjectKey, type Store } from '../../src/store/index.ts'
+import { openSqliteStore, type SqliteStoreOptions } from '#store/sqlite/index.ts'
+import { isStoreError, type ObjectKey, type Store } from '#store/index.ts'
 import { describeStore, freshCluster, record, refused, valueOf, type StoreFixture } from './store.ts'
 
 const { signal } = new AbortController()

@@ -2,8 +2,8 @@
 // standard output what was acknowledged, one line each, before it goes on with that object. Standard output is a file: its
 // writes block, and they survive the end of the process. A pipe may be set to non-blocking, and full.
 import { writeSync } from 'node:fs'
-import type { ClusterId, Revision } from '../../src/apimachinery/meta/index.ts'
-import { openSqliteStore } from '../../src/store/sqlite/index.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import { openSqliteStore } from '#store/sqlite/index.ts'
 
 const [file = '', cluster = '', round = ''] = process.argv.slice(2)
 const { signal } = new AbortController()

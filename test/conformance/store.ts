@@ -2,15 +2,9 @@
 // declares which it takes.
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { clusterIdOf, type ClusterId, type Revision } from '../../src/apimachinery/meta/index.ts'
-import {
-  isStoreError,
-  type ObjectKey,
-  type Store,
-  type StoreEvent,
-  type StoreErrorCode,
-} from '../../src/store/index.ts'
-import { waitFor } from '../support/index.ts'
+import { clusterIdOf, type ClusterId, type Revision } from '#apimachinery/meta/index.ts'
+import { isStoreError, type ObjectKey, type Store, type StoreEvent, type StoreErrorCode } from '#store/index.ts'
+import { waitFor } from '#test/support/index.ts'
 
 export interface StoreFixture extends AsyncDisposable {
   readonly store: Store

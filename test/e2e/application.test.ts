@@ -12,7 +12,7 @@ import {
   waitFor,
   type Cluster,
   type CommandResult,
-} from '../support/index.ts'
+} from '#test/support/index.ts'
 import { createHelm, type Helm } from './helm.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab, type Lab } from './lab.ts'

@@ -10,7 +10,7 @@ import {
   startCluster,
   type Cluster,
   type CommandResult,
-} from '../support/index.ts'
+} from '#test/support/index.ts'
 
 export const chartImage = { repository: 'kcp.test/kcp', tag: 'e2e' }
 

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { kubectl, needsNodes, waitFor } from '../support/index.ts'
+import { kubectl, needsNodes, waitFor } from '#test/support/index.ts'
 import { chartImage as image, startChartHost, type ChartInstallation } from './chart-installation.ts'
 
 const namespace = 'kcp-system'

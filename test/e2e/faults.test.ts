@@ -1,7 +1,7 @@
 // Failures that must lose nothing: our process killed at the worst moments of a move, a member that is away, deletions
 // meanwhile.
 import { expect } from 'chai'
-import { isLongRun, kubectl, needsNodes, waitFor, type Cluster, type CommandResult } from '../support/index.ts'
+import { isLongRun, kubectl, needsNodes, waitFor, type Cluster, type CommandResult } from '#test/support/index.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab, type Lab } from './lab.ts'
 import { startLoad } from './load.ts'

@@ -10,7 +10,7 @@ import {
   waitFor,
   type Cluster,
   type CommandResult,
-} from '../support/index.ts'
+} from '#test/support/index.ts'
 import { deleteAll } from './delete-all.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab, type Lab } from './lab.ts'

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ensurePrograms, runCommand, type CommandResult } from '../support/index.ts'
+import { ensurePrograms, runCommand, type CommandResult } from '#test/support/index.ts'
 
 export interface Helm extends AsyncDisposable {
   /** Rejects when helm exits with another code than 0. */

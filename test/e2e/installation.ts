@@ -2,7 +2,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, kubectl, runKcp, startKcp, waitFor, type Cluster, type ManagedProcess } from '../support/index.ts'
+import { freePort, kubectl, runKcp, startKcp, waitFor, type Cluster, type ManagedProcess } from '#test/support/index.ts'
 import type { Lab } from './lab.ts'
 
 export interface Installation extends AsyncDisposable {

@@ -11,7 +11,7 @@ import {
   startCluster,
   writeImageArchive,
   type Cluster,
-} from '../support/index.ts'
+} from '#test/support/index.ts'
 
 export interface Lab {
   readonly host: Cluster

@@ -1,7 +1,7 @@
 // Steady requests against one address from within a node, so that they pass through kube-proxy as a pod's requests do.
 // Every request opens its own connection, unless connections are to be kept: one that is kept notices a move only at its end.
 import { join } from 'node:path'
-import { repositoryRoot, startProcess, type Cluster, type ManagedProcess } from '../support/index.ts'
+import { repositoryRoot, startProcess, type Cluster, type ManagedProcess } from '#test/support/index.ts'
 
 export interface LoadResult {
   readonly sent: number

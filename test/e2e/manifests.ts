@@ -1,5 +1,5 @@
 // The manifests that tenants apply in the e2e suites: ordinary objects with a single annotation of ours.
-import { agnhostImage } from '../support/index.ts'
+import { agnhostImage } from '#test/support/index.ts'
 import { kubectlImage } from './lab.ts'
 
 export type Manifest = Record<string, unknown>

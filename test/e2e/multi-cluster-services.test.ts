@@ -1,9 +1,9 @@
 // The Multi-Cluster Services API with real pods in two members: names of exported Services, and what they lead to.
 import { expect } from 'chai'
 import { join } from 'node:path'
-import { installCrds } from '../clients/controllers/cluster-access.ts'
-import { moduleFolders } from '../manifests/module-files.ts'
-import { agnhostImage, kubectl, needsNodes, waitFor, type CommandResult } from '../support/index.ts'
+import { installCrds } from '#test/clients/controllers/cluster-access.ts'
+import { moduleFolders } from '#test/manifests/module-files.ts'
+import { agnhostImage, kubectl, needsNodes, waitFor, type CommandResult } from '#test/support/index.ts'
 import { deleteAll } from './delete-all.ts'
 import { createLogicalCluster, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab } from './lab.ts'

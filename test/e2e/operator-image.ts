@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { cacheDir, ensurePrograms, writeImageArchive, type Cluster } from '../support/index.ts'
+import { cacheDir, ensurePrograms, writeImageArchive, type Cluster } from '#test/support/index.ts'
 
 export const kustomizeControllerImage = 'kcp.test/kustomize-controller:1'
 

@@ -1,6 +1,6 @@
 // What a tenant writes of a pod that runs in a member is true there once it is answered, or is refused with the member's reason.
 import { expect } from 'chai'
-import { agnhostImage, kubectl, needsNodes, waitFor, type CommandResult } from '../support/index.ts'
+import { agnhostImage, kubectl, needsNodes, waitFor, type CommandResult } from '#test/support/index.ts'
 import { deleteAll } from './delete-all.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab, type Lab } from './lab.ts'

@@ -1,7 +1,7 @@
 // Connections to a pod of a member that begin at a replica of `kcp apiserver` which does not own the logical cluster: logs, exec,
 // attach and port-forward pass through the owner, over WebSocket and SPDY.
 import { expect } from 'chai'
-import { startReplicas, type ReplicaSet, type RunningReplica } from '../integration/replicas.ts'
+import { startReplicas, type ReplicaSet, type RunningReplica } from '#test/integration/replicas.ts'
 import {
   agnhostImage,
   ensurePrograms,
@@ -15,7 +15,7 @@ import {
   waitFor,
   type CommandResult,
   type ManagedProcess,
-} from '../support/index.ts'
+} from '#test/support/index.ts'
 
 const within = { deadlineMs: 60_000, intervalMs: 100 }
 

@@ -17,7 +17,7 @@ import {
   type CommandOptions,
   type CommandResult,
   type ManagedProcess,
-} from '../support/index.ts'
+} from '#test/support/index.ts'
 import { deleteAll } from './delete-all.ts'
 import { createLogicalCluster, installOnHost, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab, type Lab } from './lab.ts'

@@ -1,12 +1,18 @@
 // What a logical cluster calls by a Service whose pods run in a member: admission webhooks, conversion webhooks, and proxies of
 // pods and Services. The pods run the programs of Kubernetes' own tests. And an operator that runs in a member.
 import { expect } from 'chai'
-import { startArtifactServer } from '../clients/controllers/artifact-server.ts'
-import type { ClusterAccess } from '../clients/controllers/cluster-access.ts'
-import { announce, applyKustomization, fluxNamespace, installFlux, untilApplied } from '../clients/controllers/flux.ts'
-import { agnhostImage, kubectl, needsNodes, waitFor, type CommandResult } from '../support/index.ts'
+import { startArtifactServer } from '#test/clients/controllers/artifact-server.ts'
+import type { ClusterAccess } from '#test/clients/controllers/cluster-access.ts'
+import {
+  announce,
+  applyKustomization,
+  fluxNamespace,
+  installFlux,
+  untilApplied,
+} from '#test/clients/controllers/flux.ts'
+import { agnhostImage, kubectl, needsNodes, waitFor, type CommandResult } from '#test/support/index.ts'
 import { deleteAll } from './delete-all.ts'
-import { CertificateAuthority } from '../support/certificates.ts'
+import { CertificateAuthority } from '#test/support/certificates.ts'
 import { createLogicalCluster, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab } from './lab.ts'
 import { importKustomizeController, kustomizeControllerImage } from './operator-image.ts'

@@ -12,7 +12,7 @@ import {
   runKcp,
   startProcess,
   waitFor,
-} from '../support/index.ts'
+} from '#test/support/index.ts'
 import { createLogicalCluster, idOf, type Installation } from './installation.ts'
 import { lab, type Lab } from './lab.ts'
 import { startLoad } from './load.ts'

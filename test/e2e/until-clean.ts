@@ -1,5 +1,5 @@
 // Waits until a member has nothing of a logical cluster left.
-import { waitFor, type Cluster } from '../support/index.ts'
+import { waitFor, type Cluster } from '#test/support/index.ts'
 
 interface List {
   readonly items: readonly {

@@ -1,5 +1,5 @@
 // Manifests of all kinds of workloads for the e2e suites.
-import { agnhostImage } from '../support/index.ts'
+import { agnhostImage } from '#test/support/index.ts'
 import { documents, type Manifest } from './manifests.ts'
 
 export { namespace } from './manifests.ts'

@@ -1,7 +1,7 @@
 // Every kind of workload with stock kubectl on two real members with pods: it runs, its status and what the member makes of it
 // are told, it moves or ends where it began, and nothing is left behind.
 import { expect } from 'chai'
-import { kubectl, needsNodes, waitFor, type Cluster, type CommandResult } from '../support/index.ts'
+import { kubectl, needsNodes, waitFor, type Cluster, type CommandResult } from '#test/support/index.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab, type Lab } from './lab.ts'
 import {

@@ -6,10 +6,10 @@ import { setPriority } from 'node:os'
 import { kill } from 'node:process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
-import { measuredProcess } from '../long/amplifiers/measured-process.ts'
-import { failureText, runMatrix } from '../long/amplifiers/run-matrix.ts'
-import { confirmedDoubling, fails, mostWaitMs } from '../long/amplifiers/scenario.ts'
-import { startSubject } from '../long/amplifiers/subject.ts'
+import { measuredProcess } from '#test/long/amplifiers/measured-process.ts'
+import { failureText, runMatrix } from '#test/long/amplifiers/run-matrix.ts'
+import { confirmedDoubling, fails, mostWaitMs } from '#test/long/amplifiers/scenario.ts'
+import { startSubject } from '#test/long/amplifiers/subject.ts'
 
 describe('a sample of every input of a tenant', function () {
   this.timeout(300_000)

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, startKcp, waitFor, type ManagedProcess } from '../support/index.ts'
+import { freePort, startKcp, waitFor, type ManagedProcess } from '#test/support/index.ts'
 import { openClient, type Answer, type Client } from './client.ts'
 
 const collection = '/api/v1/namespaces/default/configmaps'

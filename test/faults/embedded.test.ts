@@ -1,8 +1,8 @@
 // kcp start under load, killed at random moments and restarted on the same directory: the recorded history is checked.
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
-import { startInstance, type KcpInstance } from '../integration/kcp-instance.ts'
-import { rounds, waitFor } from '../support/index.ts'
+import { startInstance, type KcpInstance } from '#test/integration/kcp-instance.ts'
+import { rounds, waitFor } from '#test/support/index.ts'
 import { violationsOf } from './checker.ts'
 import { openClient } from './client.ts'
 import { Recorder, type Place } from './recorder.ts'

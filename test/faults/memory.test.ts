@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs'
 import { connect, type ClientHttp2Session } from 'node:http2'
 import { expect } from 'chai'
 import { parse } from 'yaml'
-import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp-instance.ts'
-import { isLongRun } from '../support/index.ts'
+import { startInstance, type KcpInstance, type Tenant } from '#test/integration/kcp-instance.ts'
+import { isLongRun } from '#test/support/index.ts'
 
 interface Kubeconfig {
   readonly clusters: readonly { cluster: { server: string } }[]

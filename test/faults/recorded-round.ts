@@ -1,8 +1,8 @@
 // One round of load on several replicas of `kcp apiserver`, while one of them is stopped and goes on, with the history that its
 // clients saw and what the checker says about it.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ReplicaSet, RunningReplica } from '../integration/replicas.ts'
-import { waitFor } from '../support/index.ts'
+import type { ReplicaSet, RunningReplica } from '#test/integration/replicas.ts'
+import { waitFor } from '#test/support/index.ts'
 import { violationsOf } from './checker.ts'
 import { openClient } from './client.ts'
 import type { History } from './history.ts'

@@ -2,8 +2,8 @@
 // its Lease, and while all are restarted one after the other. The recorded history is checked.
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
-import { startReplicas, type ReplicaSet, type RunningReplica } from '../integration/replicas.ts'
-import { isLongRun, rounds, waitFor } from '../support/index.ts'
+import { startReplicas, type ReplicaSet, type RunningReplica } from '#test/integration/replicas.ts'
+import { isLongRun, rounds, waitFor } from '#test/support/index.ts'
 import { openClient, type Answer, type Client } from './client.ts'
 import {
   emptied,

@@ -1,9 +1,9 @@
 // APIServices of a logical cluster that lead to a real aggregated API server: Kubernetes' sample-apiserver behind a Service
 // without selector.
 import { expect } from 'chai'
-import type { JsonObject, KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { ownAddress, startSampleApiServer, type SampleApiServer } from '../support/sample-api-server.ts'
-import { hostService } from '../support/host-service.ts'
+import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
+import { ownAddress, startSampleApiServer, type SampleApiServer } from '#test/support/sample-api-server.ts'
+import { hostService } from '#test/support/host-service.ts'
 import { startServedApi, untilTrue, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'
 
 const apiServices = '/apis/apiregistration.k8s.io/v1/apiservices'

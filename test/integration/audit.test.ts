@@ -5,7 +5,7 @@ import { request as httpsRequest } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import { startCluster, waitFor, type Cluster } from '../support/index.ts'
+import { startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 import { at, isRecord } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 

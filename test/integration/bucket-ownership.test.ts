@@ -1,10 +1,10 @@
 // Several replicas share buckets through Leases of a real host, while they come, go, crash, and lose their connection.
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createClient, httpTransport, loadKubeconfig, type Transport } from '../../src/client/index.ts'
-import { bucketCount, BucketOwnership, leases, replicaSelector, type ReplicaLease } from '../../src/ownership/index.ts'
-import { createLogger } from '../../src/telemetry/index.ts'
-import { rounds, startCluster, waitFor, type Cluster } from '../support/index.ts'
+import { createClient, httpTransport, loadKubeconfig, type Transport } from '#client/index.ts'
+import { bucketCount, BucketOwnership, leases, replicaSelector, type ReplicaLease } from '#ownership/index.ts'
+import { createLogger } from '#telemetry/index.ts'
+import { rounds, startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 
 const { signal } = new AbortController()
 const namespace = 'default'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { kcpProgram, repositoryRoot, runKcp } from '../support/index.ts'
+import { kcpProgram, repositoryRoot, runKcp } from '#test/support/index.ts'
 
 const installation = 'src/cli/commands/installation.ts'
 

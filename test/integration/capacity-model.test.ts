@@ -3,8 +3,8 @@
 // what is requested of a member above its limits.
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { cloneJson, type KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { conflict, isStatusError, serviceUnavailable } from '../../src/apimachinery/status/index.ts'
+import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
+import { conflict, isStatusError, serviceUnavailable } from '#apimachinery/status/index.ts'
 import {
   clustersAnnotation,
   placedOn,
@@ -12,19 +12,12 @@ import {
   replicasOf,
   type MemberCluster,
   type PlacedOn,
-} from '../../src/crds/index.ts'
-import {
-  choiceOf,
-  filters,
-  limitsOf,
-  memberFacts,
-  type ApplicableRules,
-  type Filter,
-} from '../../src/placement/index.ts'
-import { isRefusedWrite } from '../../src/operator/placement/apply.ts'
-import { MemberUsage } from '../../src/operator/placement/member-usage.ts'
-import type { Observed } from '../../src/operator/placement/observe.ts'
-import { plan } from '../../src/operator/placement/plan.ts'
+} from '#crds/index.ts'
+import { choiceOf, filters, limitsOf, memberFacts, type ApplicableRules, type Filter } from '#placement/index.ts'
+import { isRefusedWrite } from '#operator/placement/apply.ts'
+import { MemberUsage } from '#operator/placement/member-usage.ts'
+import type { Observed } from '#operator/placement/observe.ts'
+import { plan } from '#operator/placement/plan.ts'
 
 const deployments = { group: 'apps', version: 'v1', resource: 'deployments' }
 const memberNames = ['a', 'b', 'c'] as const

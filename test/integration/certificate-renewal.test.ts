@@ -8,18 +8,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import { parse } from 'yaml'
-import { rootClusterName } from '../../src/apimachinery/meta/index.ts'
-import type { Clock } from '../../src/async/index.ts'
-import { createClient, httpTransport, type KubeClient } from '../../src/client/index.ts'
-import { adminKubeconfigRenewal } from '../../src/cli/roles/admin-kubeconfig.ts'
-import { hostServingCertificates } from '../../src/cli/roles/host-serving-certificates.ts'
-import { keepRenewed, type Renewal } from '../../src/cli/roles/keep-renewed.ts'
-import { servingCertificateRenewal } from '../../src/cli/roles/serving-certificate.ts'
-import { tolerate } from '../../src/apimachinery/status/index.ts'
-import { kcpCrds } from '../../src/crds/index.ts'
-import { runAsLeader } from '../../src/reconcile/index.ts'
-import { openSqliteStore } from '../../src/store/sqlite/index.ts'
-import { createMetrics, silentLogger } from '../../src/telemetry/index.ts'
+import { rootClusterName } from '#apimachinery/meta/index.ts'
+import type { Clock } from '#async/index.ts'
+import { createClient, httpTransport, type KubeClient } from '#client/index.ts'
+import { adminKubeconfigRenewal } from '#cli/roles/admin-kubeconfig.ts'
+import { hostServingCertificates } from '#cli/roles/host-serving-certificates.ts'
+import { keepRenewed, type Renewal } from '#cli/roles/keep-renewed.ts'
+import { servingCertificateRenewal } from '#cli/roles/serving-certificate.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { kcpCrds } from '#crds/index.ts'
+import { runAsLeader } from '#reconcile/index.ts'
+import { openSqliteStore } from '#store/sqlite/index.ts'
+import { createMetrics, silentLogger } from '#telemetry/index.ts'
 import {
   createPki,
   createPkiMaterial,
@@ -28,8 +28,8 @@ import {
   renewedClientCertificate,
   rootCluster,
   type Pki,
-} from '../../src/virtualapi/index.ts'
-import { waitFor } from '../support/index.ts'
+} from '#virtualapi/index.ts'
+import { waitFor } from '#test/support/index.ts'
 
 const minute = 60_000
 const day = 24 * 60 * minute

@@ -1,9 +1,9 @@
 // The chart on a real API server without nodes: what an upgrade does with the Secrets of our processes, and what their tokens may do.
 import { expect } from 'chai'
 import { join } from 'node:path'
-import { installationKeys } from '../../src/cli/roles/host-installation.ts'
-import { createClient, httpTransport, loadKubeconfig } from '../../src/client/index.ts'
-import { ensurePrograms, kubectl, repositoryRoot, runCommand, startCluster, type Cluster } from '../support/index.ts'
+import { installationKeys } from '#cli/roles/host-installation.ts'
+import { createClient, httpTransport, loadKubeconfig } from '#client/index.ts'
+import { ensurePrograms, kubectl, repositoryRoot, runCommand, startCluster, type Cluster } from '#test/support/index.ts'
 
 const namespace = 'kcp-system'
 const names = ['kcp-keys', 'kcp-serving-certificates', 'kcp-replica-authority']

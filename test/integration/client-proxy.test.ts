@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import { connect, type AddressInfo, type Socket } from 'node:net'
-import { httpTransport, type Transport } from '../../src/client/index.ts'
-import { CertificateAuthority } from '../support/index.ts'
+import { httpTransport, type Transport } from '#client/index.ts'
+import { CertificateAuthority } from '#test/support/index.ts'
 
 const { signal } = new AbortController()
 const portOf = (server: Server | TlsServer): number => (server.address() as AddressInfo).port

@@ -1,8 +1,8 @@
 // src/client, src/reconcile and src/operator/install against a real kube-apiserver that is killed and restarted.
 import { Readable } from 'node:stream'
 import { expect } from 'chai'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { abortable } from '../../src/async/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { abortable } from '#async/index.ts'
 import {
   createClient,
   createInformer,
@@ -10,12 +10,12 @@ import {
   loadKubeconfig,
   type KubeClient,
   type Transport,
-} from '../../src/client/index.ts'
-import { kcpCrds, logicalClusters, storageCrds } from '../../src/crds/index.ts'
-import { ensureCrds } from '../../src/operator/index.ts'
-import { runAsLeader } from '../../src/reconcile/index.ts'
-import { silentLogger } from '../../src/telemetry/index.ts'
-import { startCluster, waitFor, type Cluster } from '../support/index.ts'
+} from '#client/index.ts'
+import { kcpCrds, logicalClusters, storageCrds } from '#crds/index.ts'
+import { ensureCrds } from '#operator/index.ts'
+import { runAsLeader } from '#reconcile/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
+import { startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 
 const configMaps = { group: '', version: 'v1', resource: 'configmaps' }
 const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases' }

@@ -2,13 +2,13 @@
 // are what other tools of SIG Multicluster read.
 import { expect } from 'chai'
 import { join } from 'node:path'
-import { clusterProfilesController, ensureCrds, startOperator } from '../../src/operator/index.ts'
-import type { CredentialIssuer } from '../../src/operator/framework/operator-context.ts'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { createClient, httpTransport, loadKubeconfig } from '../../src/client/index.ts'
-import { kcpCrds } from '../../src/crds/index.ts'
-import { silentLogger } from '../../src/telemetry/index.ts'
-import { repositoryRoot, startCluster, waitFor, type Cluster } from '../support/index.ts'
+import { clusterProfilesController, ensureCrds, startOperator } from '#operator/index.ts'
+import type { CredentialIssuer } from '#operator/framework/operator-context.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { createClient, httpTransport, loadKubeconfig } from '#client/index.ts'
+import { kcpCrds } from '#crds/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
+import { repositoryRoot, startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 
 interface Profile extends KubeObject {
   spec: { displayName: string; clusterManager: { name: string } }

@@ -3,8 +3,8 @@ import { expect } from 'chai'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { loadKubeconfig } from '../../src/client/index.ts'
-import { runKcp } from '../support/index.ts'
+import { loadKubeconfig } from '#client/index.ts'
+import { runKcp } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
 describe('a mistake in a command', function () {

@@ -2,8 +2,8 @@
 // objects, addresses that are denied.
 import { createInterface } from 'node:readline'
 import { expect } from 'chai'
-import type { JsonObject, KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { startWebhookServer, type WebhookServer } from '../support/webhook-server.ts'
+import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
+import { startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts'
 import { startServedApi, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'
 
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }

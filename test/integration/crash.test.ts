@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { at } from './json.ts'
-import { rounds } from '../support/index.ts'
+import { rounds } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 import type { WatchEvent } from './raw-client.ts'
 

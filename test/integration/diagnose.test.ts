@@ -1,7 +1,7 @@
 // `kcp diagnose` of `kcp start` and of an installation in a real host, with the rights of its role in config/rbac.
 import { expect } from 'chai'
 import { join } from 'node:path'
-import { freePort, repositoryRoot, runKcp, startCluster, startKcp, waitFor, type Cluster } from '../support/index.ts'
+import { freePort, repositoryRoot, runKcp, startCluster, startKcp, waitFor, type Cluster } from '#test/support/index.ts'
 import { startInstance } from './kcp-instance.ts'
 
 describe('kcp diagnose', function () {

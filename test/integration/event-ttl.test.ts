@@ -1,6 +1,6 @@
 // The --event-ttl flag.
 import { expect } from 'chai'
-import { runKcp, waitFor } from '../support/index.ts'
+import { runKcp, waitFor } from '#test/support/index.ts'
 import { startInstance, type KcpInstance } from './kcp-instance.ts'
 
 describe('the lifetime of Events', function () {

@@ -1,7 +1,7 @@
 // A member that offers a custom resource of its own to logical clusters: kcp start with a real API server as member.
 import { expect } from 'chai'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { runKcp, startCluster, waitFor, type Cluster } from '../support/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { runKcp, startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
 const within = { deadlineMs: 60_000, intervalMs: 100 }

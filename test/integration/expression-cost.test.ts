@@ -1,7 +1,7 @@
 // Expressions of tenants whose intermediate values hold one another many times over, wherever expressions are: the request ends
 // soon, and others are served meanwhile.
 import { expect } from 'chai'
-import { isLongRun } from '../support/index.ts'
+import { isLongRun } from '#test/support/index.ts'
 import { startServedApi, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'
 
 const admission = '/clusters/acme/apis/admissionregistration.k8s.io'

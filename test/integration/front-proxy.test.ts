@@ -5,23 +5,23 @@ import { createServer, request as httpsRequest, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { expect } from 'chai'
-import { clusterIdOf, type ClusterName } from '../../src/apimachinery/meta/index.ts'
-import { isStatusError } from '../../src/apimachinery/status/index.ts'
-import { createClient, httpTransport, loadKubeconfig } from '../../src/client/index.ts'
-import { silentLogger } from '../../src/telemetry/index.ts'
+import { clusterIdOf, type ClusterName } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { createClient, httpTransport, loadKubeconfig } from '#client/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
 import {
   createAuthenticator,
   createPki,
   createPkiMaterial,
   frontProxyFromHost,
   type UserInfo,
-} from '../../src/virtualapi/authn/index.ts'
-import type { LogicalCluster } from '../../src/virtualapi/clusters/index.ts'
-import { parseRequest } from '../../src/virtualapi/request/parse-request.ts'
-import { clusterPrograms, ensurePrograms } from '../support/programs.ts'
-import { startCluster, type Cluster } from '../support/cluster.ts'
-import { hostService } from '../support/host-service.ts'
-import { waitFor } from '../support/wait-for.ts'
+} from '#virtualapi/authn/index.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/index.ts'
+import { parseRequest } from '#virtualapi/request/parse-request.ts'
+import { clusterPrograms, ensurePrograms } from '#test/support/programs.ts'
+import { startCluster, type Cluster } from '#test/support/cluster.ts'
+import { hostService } from '#test/support/host-service.ts'
+import { waitFor } from '#test/support/wait-for.ts'
 
 const acme: LogicalCluster = {
   name: 'acme' as ClusterName,

@@ -2,7 +2,7 @@
 import { expect } from 'chai'
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
-import { waitFor } from '../support/index.ts'
+import { waitFor } from '#test/support/index.ts'
 
 interface Meta {
   name: string

@@ -3,8 +3,8 @@
 import { expect } from 'chai'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { ensurePrograms, repositoryRoot, runCommand } from '../support/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { ensurePrograms, repositoryRoot, runCommand } from '#test/support/index.ts'
 import { reachOf, type Reach } from './rbac-reach.ts'
 
 const kinds = ['logicalclusters', 'memberclusters', 'placements']

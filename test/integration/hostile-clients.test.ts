@@ -5,7 +5,7 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
-import { openPki } from '../../src/virtualapi/index.ts'
+import { openPki } from '#virtualapi/index.ts'
 import { startServedApi, untilTrue, type ServedApi, type ServedTenant } from './served-api.ts'
 
 const configMaps = '/clusters/acme/api/v1/namespaces/default/configmaps'

@@ -7,7 +7,7 @@ import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { gzipSync } from 'node:zlib'
 import { parse } from 'yaml'
-import { waitFor } from '../support/index.ts'
+import { waitFor } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
 const base = '/clusters/acme'

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:http2'
 import { expect } from 'chai'
 import { parse } from 'yaml'
-import { isLongRun } from '../support/index.ts'
+import { isLongRun } from '#test/support/index.ts'
 import type { Flood } from './http2-flood.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 

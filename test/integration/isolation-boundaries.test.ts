@@ -1,7 +1,7 @@
 // Boundaries between logical clusters beyond paths: revisions, tokens after recreation, reviews, caches, metrics.
 // docs/isolation.md lists all boundaries with their tests.
 import { expect } from 'chai'
-import { waitFor } from '../support/index.ts'
+import { waitFor } from '#test/support/index.ts'
 import { at, textAt } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 import { openRawClient, type RawClient } from './raw-client.ts'

@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isConditionTrue, type LogicalCluster } from '../../src/crds/index.ts'
+import { isConditionTrue, type LogicalCluster } from '#crds/index.ts'
 import {
   freePort,
   kubectl,
@@ -11,7 +11,7 @@ import {
   waitFor,
   type CommandResult,
   type ManagedProcess,
-} from '../support/index.ts'
+} from '#test/support/index.ts'
 import { openRawClient, type RawClient } from './raw-client.ts'
 
 const logicalClusters = '/clusters/root/apis/kcp.dev/v1alpha1/logicalclusters'

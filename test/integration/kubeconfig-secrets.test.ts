@@ -5,14 +5,22 @@ import { createHash } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Clock } from '../../src/async/index.ts'
-import { createClient, httpTransport, loadKubeconfig } from '../../src/client/index.ts'
-import { ensureCrds, startOperator } from '../../src/operator/index.ts'
-import { logicalClusterController } from '../../src/operator/logical-cluster/index.ts'
-import { installationKeysName, kcpCrds } from '../../src/crds/index.ts'
-import { silentLogger } from '../../src/telemetry/index.ts'
-import { createPki, pkiFromSecret, renewedClientCertificate } from '../../src/virtualapi/index.ts'
-import { freePort, kubectl, repositoryRoot, startCluster, startKcp, waitFor, type Cluster } from '../support/index.ts'
+import type { Clock } from '#async/index.ts'
+import { createClient, httpTransport, loadKubeconfig } from '#client/index.ts'
+import { ensureCrds, startOperator } from '#operator/index.ts'
+import { logicalClusterController } from '#operator/logical-cluster/index.ts'
+import { installationKeysName, kcpCrds } from '#crds/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
+import { createPki, pkiFromSecret, renewedClientCertificate } from '#virtualapi/index.ts'
+import {
+  freePort,
+  kubectl,
+  repositoryRoot,
+  startCluster,
+  startKcp,
+  waitFor,
+  type Cluster,
+} from '#test/support/index.ts'
 
 const day = 24 * 60 * 60_000
 

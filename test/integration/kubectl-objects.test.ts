@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { expect } from 'chai'
 import { parse, parseAllDocuments } from 'yaml'
-import { ensurePrograms, kubectlEnvironment, waitFor } from '../support/index.ts'
+import { ensurePrograms, kubectlEnvironment, waitFor } from '#test/support/index.ts'
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 

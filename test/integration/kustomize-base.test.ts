@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
-import { repositoryRoot, startCluster, type Cluster } from '../support/index.ts'
+import { repositoryRoot, startCluster, type Cluster } from '#test/support/index.ts'
 
 describe('the kustomize base', function () {
   this.timeout(120_000)

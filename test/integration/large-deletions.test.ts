@@ -1,12 +1,12 @@
 // The work of the controllers when much is deleted, and who waits for it: counted between the controllers and the real
 // server.
 import { expect } from 'chai'
-import type { ClusterName, GroupVersionResource, KubeObject } from '../../src/apimachinery/meta/index.ts'
-import type { KubeClient } from '../../src/client/index.ts'
-import type { ObjectGraph } from '../../src/object-graph/index.ts'
-import { startControllers } from '../../src/controllers/index.ts'
-import { silentLogger } from '../../src/telemetry/index.ts'
-import { decodeObject } from '../../src/virtualapi/resources/object-bytes.ts'
+import type { ClusterName, GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { ObjectGraph } from '#object-graph/index.ts'
+import { startControllers } from '#controllers/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
 import { startServedApi, untilTrue, type ServedApi, type ServedTenant } from './served-api.ts'
 
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' }

@@ -2,7 +2,7 @@
 // no more memory than one of large objects.
 import { expect } from 'chai'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
-import { waitFor } from '../support/index.ts'
+import { waitFor } from '#test/support/index.ts'
 
 const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 const things = '/apis/example.dev/v1/namespaces/default/things'

@@ -1,11 +1,11 @@
 // Renewals of Leases through `kcp apiserver`, which keeps them in memory: how many writes the host sees, and what is left of them
 // after kill -9 and after a handover.
 import { expect } from 'chai'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '../../src/client/index.ts'
-import { records, type StorageRecord } from '../../src/crds/index.ts'
-import { isStatusError } from '../../src/apimachinery/status/index.ts'
-import { waitFor } from '../support/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '#client/index.ts'
+import { records, type StorageRecord } from '#crds/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { waitFor } from '#test/support/index.ts'
 import { startReplicas, type ReplicaSet } from './replicas.ts'
 
 const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases' } as const

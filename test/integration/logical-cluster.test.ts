@@ -1,6 +1,6 @@
 // The life of a LogicalCluster on `kcp start`, with kubectl.
 import { expect } from 'chai'
-import { waitFor } from '../support/index.ts'
+import { waitFor } from '#test/support/index.ts'
 import { startInstance, type KcpInstance } from './kcp-instance.ts'
 
 interface Seen {

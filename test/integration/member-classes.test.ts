@@ -1,7 +1,7 @@
 // The classes of members, as tenants see and use them: kcp start with two real API servers as members.
 import { expect } from 'chai'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { runKcp, startCluster, waitFor, type Cluster } from '../support/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { runKcp, startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
 const within = { deadlineMs: 60_000, intervalMs: 100 }

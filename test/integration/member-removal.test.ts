@@ -1,14 +1,14 @@
 // What is left in a member after its MemberCluster was deleted: nothing that joining made, unless another installation has joined
 // the member since.
 import { expect } from 'chai'
-import type { GroupVersionResource, KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '../../src/client/index.ts'
-import { installationKeysName, kcpCrds, systemNamespace } from '../../src/crds/index.ts'
-import { ensureCrds } from '../../src/operator/index.ts'
-import { removeInstallation } from '../../src/operator/member-cluster/remove-installation.ts'
-import { joinMember } from '../../src/syncer/index.ts'
-import { silentLogger } from '../../src/telemetry/index.ts'
-import { startCluster, waitFor, type Cluster } from '../support/index.ts'
+import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
+import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '#client/index.ts'
+import { installationKeysName, kcpCrds, systemNamespace } from '#crds/index.ts'
+import { ensureCrds } from '#operator/index.ts'
+import { removeInstallation } from '#operator/member-cluster/remove-installation.ts'
+import { joinMember } from '#syncer/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
+import { startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 import { clientOf } from './syncer/ordinary-upstream.ts'
 
 const signal = new AbortController().signal

@@ -2,18 +2,12 @@
 // ServiceAccount as which a workload placed on that member runs.
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { createLogger } from '../../src/telemetry/index.ts'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import type { KubeClient } from '../../src/client/index.ts'
-import {
-  locatorAnnotation,
-  memberClusters,
-  memberIdOf,
-  placedOnAnnotation,
-  type CopyState,
-} from '../../src/crds/index.ts'
-import { createMembers } from '../../src/virtualapi/index.ts'
-import { startCluster, type Cluster } from '../support/index.ts'
+import { createLogger } from '#telemetry/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { locatorAnnotation, memberClusters, memberIdOf, placedOnAnnotation, type CopyState } from '#crds/index.ts'
+import { createMembers } from '#virtualapi/index.ts'
+import { startCluster, type Cluster } from '#test/support/index.ts'
 import { openRawClient, type RawClient } from './raw-client.ts'
 import { startServedApi, untilTrue, type ServedApi, type ServedTenant } from './served-api.ts'
 

@@ -15,7 +15,7 @@ import {
   startKcp,
   waitFor,
   type Cluster,
-} from '../support/index.ts'
+} from '#test/support/index.ts'
 
 const chart = join(repositoryRoot, 'charts/kcp')
 const secretName = 'kcp-metrics-client'

@@ -4,7 +4,7 @@
 // While two of the three members do not answer, nothing moves away from them.
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { cloneJson, type KubeObject } from '../../src/apimachinery/meta/index.ts'
+import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import {
   hasCopy,
   lostAfterMs,
@@ -16,7 +16,7 @@ import {
   type PlacedCopy,
   type PlacedOn,
   type ServiceNetwork,
-} from '../../src/crds/index.ts'
+} from '#crds/index.ts'
 import {
   currentMembers,
   failoverInMs,
@@ -27,12 +27,12 @@ import {
   type Choice,
   type Demand,
   type DivideDemand,
-} from '../../src/placement/index.ts'
-import { guards, type Gate } from '../../src/placement/move/guards.ts'
-import { copySeen } from '../../src/operator/placement/copy-seen.ts'
-import { decisionPatch, type DecisionPatch } from '../../src/operator/placement/decision-patch.ts'
-import type { Observed } from '../../src/operator/placement/observe.ts'
-import { plan, type Plan } from '../../src/operator/placement/plan.ts'
+} from '#placement/index.ts'
+import { guards, type Gate } from '#placement/move/guards.ts'
+import { copySeen } from '#operator/placement/copy-seen.ts'
+import { decisionPatch, type DecisionPatch } from '#operator/placement/decision-patch.ts'
+import type { Observed } from '#operator/placement/observe.ts'
+import { plan, type Plan } from '#operator/placement/plan.ts'
 
 const names = ['a', 'b', 'c'] as const
 type Name = (typeof names)[number]

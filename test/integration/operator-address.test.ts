@@ -1,6 +1,6 @@
 // kcp operator finds kcp apiserver by the address published in the host, also when that is stale at first or changes.
 import { after, before, describe, it } from 'mocha'
-import { freePort, startCluster, startKcp, waitFor, type Cluster, type ManagedProcess } from '../support/index.ts'
+import { freePort, startCluster, startKcp, waitFor, type Cluster, type ManagedProcess } from '#test/support/index.ts'
 
 describe('the operator of an apiserver that changes its address', function () {
   this.timeout(120_000)

@@ -1,7 +1,7 @@
 // The operator's requests to host and members, with a real API server in both roles.
 import { expect } from 'chai'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { sharedInformers, type KubeClient } from '../../src/client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { sharedInformers, type KubeClient } from '#client/index.ts'
 import {
   installationAnnotation,
   installationKeysName,
@@ -14,15 +14,15 @@ import {
   systemNamespace,
   workloadKinds,
   type LogicalCluster,
-} from '../../src/crds/index.ts'
-import { ensureCrds } from '../../src/operator/index.ts'
-import { apply } from '../../src/operator/logical-cluster/apply.ts'
-import { findContent } from '../../src/operator/logical-cluster/find-content.ts'
-import { PlacedWorkloads } from '../../src/operator/member-cluster/placed-workloads.ts'
-import { removeInstallation } from '../../src/operator/member-cluster/remove-installation.ts'
-import { releaseGone } from '../../src/operator/placement/release-gone.ts'
-import { silentLogger } from '../../src/telemetry/index.ts'
-import { startCluster, waitFor } from '../support/index.ts'
+} from '#crds/index.ts'
+import { ensureCrds } from '#operator/index.ts'
+import { apply } from '#operator/logical-cluster/apply.ts'
+import { findContent } from '#operator/logical-cluster/find-content.ts'
+import { PlacedWorkloads } from '#operator/member-cluster/placed-workloads.ts'
+import { removeInstallation } from '#operator/member-cluster/remove-installation.ts'
+import { releaseGone } from '#operator/placement/release-gone.ts'
+import { silentLogger } from '#telemetry/index.ts'
+import { startCluster, waitFor } from '#test/support/index.ts'
 import { asWildcard, clientOf } from './syncer/ordinary-upstream.ts'
 
 const core = (resource: string) => ({ group: '', version: 'v1', resource })

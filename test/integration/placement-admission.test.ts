@@ -1,8 +1,8 @@
 // What tenants are told of placement when they write, on a real server with its operator.
 import { expect } from 'chai'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { crdOf, placementKind } from '../../src/crds/index.ts'
-import { waitFor } from '../support/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { crdOf, placementKind } from '#crds/index.ts'
+import { waitFor } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
 describe('a tenant that writes a target', function () {

@@ -2,24 +2,17 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import {
-  createClient,
-  httpTransport,
-  loadKubeconfig,
-  parseKey,
-  type Informer,
-  type KubeClient,
-} from '../../src/client/index.ts'
-import { logicalClusters, memberClusters, placements, type MemberCluster } from '../../src/crds/index.ts'
-import { sharedInformers } from '../../src/client/index.ts'
-import { decide, type Decision } from '../../src/placement/index.ts'
-import { enqueueChanges } from '../../src/operator/placement/enqueue.ts'
-import { observe } from '../../src/operator/placement/observe.ts'
-import { PlacementInputs } from '../../src/operator/placement/placement-inputs.ts'
-import { parseWorkloadKey, type WorkloadRef } from '../../src/operator/placement/workload-key.ts'
-import { silentLogger } from '../../src/telemetry/index.ts'
-import { runKcp, waitFor } from '../support/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { createClient, httpTransport, loadKubeconfig, parseKey, type Informer, type KubeClient } from '#client/index.ts'
+import { logicalClusters, memberClusters, placements, type MemberCluster } from '#crds/index.ts'
+import { sharedInformers } from '#client/index.ts'
+import { decide, type Decision } from '#placement/index.ts'
+import { enqueueChanges } from '#operator/placement/enqueue.ts'
+import { observe } from '#operator/placement/observe.ts'
+import { PlacementInputs } from '#operator/placement/placement-inputs.ts'
+import { parseWorkloadKey, type WorkloadRef } from '#operator/placement/workload-key.ts'
+import { silentLogger } from '#telemetry/index.ts'
+import { runKcp, waitFor } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
 const names = ['a', 'b', 'c'] as const

@@ -1,10 +1,10 @@
 // Every way to write the annotation that names members: of each kind that it means something on, by each verb and each subresource that
 // carries metadata, small and so large that the offload thread writes it, and by a mutating policy that runs after the request.
 import { expect } from 'chai'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import resources from '../../src/virtualapi/resources/generated/resources.json' with { type: 'json' }
-import { clustersAnnotation, isPlaceable, workloadKinds } from '../../src/crds/index.ts'
-import { isLongRun, waitFor } from '../support/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import resources from '#virtualapi/resources/generated/resources.json' with { type: 'json' }
+import { clustersAnnotation, isPlaceable, workloadKinds } from '#crds/index.ts'
+import { isLongRun, waitFor } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 import type { RawResponse } from './raw-client.ts'
 

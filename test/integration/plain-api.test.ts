@@ -9,10 +9,10 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
-import { decodeProtobuf } from '../../src/virtualapi/codec/protobuf/index.ts'
-import { WireReader } from '../../src/virtualapi/codec/protobuf/wire-reader.ts'
+import { decodeProtobuf } from '#virtualapi/codec/protobuf/index.ts'
+import { WireReader } from '#virtualapi/codec/protobuf/wire-reader.ts'
 import { openRawClient, type RawClient } from './raw-client.ts'
-import { waitFor } from '../support/index.ts'
+import { waitFor } from '#test/support/index.ts'
 
 const requests = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const

@@ -1,7 +1,7 @@
 // The default pod security where no member can run pods: a warning, until a member is registered that may run them.
 import { expect } from 'chai'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
-import { waitFor } from '../support/index.ts'
+import { waitFor } from '#test/support/index.ts'
 
 const labels = { app: 'web' }
 const beyond: readonly {

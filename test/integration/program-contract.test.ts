@@ -18,7 +18,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect } from 'chai'
 import { parse } from 'yaml'
-import { freePort, kcpProgram, runKcp, startKcp, type CommandResult } from '../support/index.ts'
+import { freePort, kcpProgram, runKcp, startKcp, type CommandResult } from '#test/support/index.ts'
 import { startInstance, type KcpInstance } from './kcp-instance.ts'
 
 /** Every file below a directory with its content, to prove that nothing was changed. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { ensurePrograms, kubectlEnvironment, runCommand } from '../support/index.ts'
+import { ensurePrograms, kubectlEnvironment, runCommand } from '#test/support/index.ts'
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 

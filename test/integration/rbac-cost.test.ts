@@ -1,8 +1,8 @@
 // RBAC objects that are as large as a tenant can make them: questions about them are answered soon or refused, and
 // another logical cluster is served meanwhile, after a restart too.
 import { expect } from 'chai'
-import { ServerUsage } from '../long/amplifiers/server-usage.ts'
-import { isLongRun } from '../support/index.ts'
+import { ServerUsage } from '#test/long/amplifiers/server-usage.ts'
+import { isLongRun } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 import { at } from './json.ts'
 

@@ -1,5 +1,5 @@
 // What a ServiceAccount of rendered manifests can do, and which others it can become with that: a graph, followed to its end.
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 
 interface Rule {
   readonly apiGroups?: readonly string[]

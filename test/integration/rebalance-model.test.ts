@@ -2,7 +2,7 @@
 // once a minute, moves take some visits, tenants scale, and new copies may never serve.
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { cloneJson, type KubeObject } from '../../src/apimachinery/meta/index.ts'
+import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import {
   clustersAnnotation,
   historyAnnotation,
@@ -17,13 +17,13 @@ import {
   type PlacedOn,
   type Placement,
   type PlacementRebalance,
-} from '../../src/crds/index.ts'
-import { applicableRules, choiceOf, memberFacts, type CopySeen, type Rebalancing } from '../../src/placement/index.ts'
-import { findRebalances } from '../../src/operator/placement/find-rebalances.ts'
-import { MemberUsage } from '../../src/operator/placement/member-usage.ts'
-import { historyWith, moveBegun } from '../../src/operator/placement/moves.ts'
-import type { Observed } from '../../src/operator/placement/observe.ts'
-import { plan } from '../../src/operator/placement/plan.ts'
+} from '#crds/index.ts'
+import { applicableRules, choiceOf, memberFacts, type CopySeen, type Rebalancing } from '#placement/index.ts'
+import { findRebalances } from '#operator/placement/find-rebalances.ts'
+import { MemberUsage } from '#operator/placement/member-usage.ts'
+import { historyWith, moveBegun } from '#operator/placement/moves.ts'
+import type { Observed } from '#operator/placement/observe.ts'
+import { plan } from '#operator/placement/plan.ts'
 
 const signal = new AbortController().signal
 const minuteMs = 60_000

@@ -1,10 +1,10 @@
 // Answers of tenants' servers (webhooks, conversions, aggregated APIs): each kind of call against every way to harm whoever asks.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
-import type { JsonObject, KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { harms, redirected, startHostileServer, type HostileServer } from '../support/hostile-answers.ts'
-import { hostService } from '../support/host-service.ts'
-import { ownAddress } from '../support/sample-api-server.ts'
+import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
+import { harms, redirected, startHostileServer, type HostileServer } from '#test/support/hostile-answers.ts'
+import { hostService } from '#test/support/host-service.ts'
+import { ownAddress } from '#test/support/sample-api-server.ts'
 import { startServedApi, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'
 
 const maps = '/api/v1/namespaces/default/configmaps'

@@ -1,9 +1,9 @@
 // The authority of replicas in a Secret of a real host: made once, and replaced while replicas run.
 import { expect } from 'chai'
 import { X509Certificate } from 'node:crypto'
-import { createClient, httpTransport, loadKubeconfig, type KubeClient, type Transport } from '../../src/client/index.ts'
-import { replicaAuthority, type ReplicaAuthority } from '../../src/cli/roles/replica-authority.ts'
-import { startCluster, type Cluster } from '../support/index.ts'
+import { createClient, httpTransport, loadKubeconfig, type KubeClient, type Transport } from '#client/index.ts'
+import { replicaAuthority, type ReplicaAuthority } from '#cli/roles/replica-authority.ts'
+import { startCluster, type Cluster } from '#test/support/index.ts'
 
 const { signal } = new AbortController()
 const hourMs = 60 * 60_000

@@ -2,12 +2,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ClusterId, KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { createClient, httpTransport, kubeconfigText, loadKubeconfig } from '../../src/client/index.ts'
-import { installationKeysName } from '../../src/crds/index.ts'
-import { leases, replicaOf, replicaSelector, type Replica, type ReplicaLease } from '../../src/ownership/index.ts'
-import { bucketNumberOf } from '../../src/store/host/index.ts'
-import { createPki, pkiFromSecret } from '../../src/virtualapi/index.ts'
+import type { ClusterId, KubeObject } from '#apimachinery/meta/index.ts'
+import { createClient, httpTransport, kubeconfigText, loadKubeconfig } from '#client/index.ts'
+import { installationKeysName } from '#crds/index.ts'
+import { leases, replicaOf, replicaSelector, type Replica, type ReplicaLease } from '#ownership/index.ts'
+import { bucketNumberOf } from '#store/host/index.ts'
+import { createPki, pkiFromSecret } from '#virtualapi/index.ts'
 import {
   freePort,
   kubectl,
@@ -18,7 +18,7 @@ import {
   type Cluster,
   type CommandResult,
   type ManagedProcess,
-} from '../support/index.ts'
+} from '#test/support/index.ts'
 
 export interface RunningReplica {
   readonly process: ManagedProcess

@@ -13,14 +13,14 @@ import {
   type ClusterId,
   type ClusterName,
   type KubeObject,
-} from '../../src/apimachinery/meta/index.ts'
-import type { KubeClient } from '../../src/client/index.ts'
-import { tolerate } from '../../src/apimachinery/status/index.ts'
-import { kcpCrds } from '../../src/crds/index.ts'
-import type { Store } from '../../src/store/index.ts'
-import { openSqliteStore } from '../../src/store/sqlite/index.ts'
-import { createLogger, createMetrics } from '../../src/telemetry/index.ts'
-import { createVirtualApi, openPki, rootCluster, type VirtualApi } from '../../src/virtualapi/index.ts'
+} from '#apimachinery/meta/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { kcpCrds } from '#crds/index.ts'
+import type { Store } from '#store/index.ts'
+import { openSqliteStore } from '#store/sqlite/index.ts'
+import { createLogger, createMetrics } from '#telemetry/index.ts'
+import { createVirtualApi, openPki, rootCluster, type VirtualApi } from '#virtualapi/index.ts'
 
 const crds = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' }
 const logicalClusters = { group: 'kcp.dev', version: 'v1alpha1', resource: 'logicalclusters' }

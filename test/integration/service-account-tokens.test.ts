@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { createRemoteJWKSet, customFetch, decodeJwt, jwtVerify } from 'jose'
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
-import { waitFor } from '../support/index.ts'
+import { waitFor } from '#test/support/index.ts'
 import { openRawClient, type RawClient, type RawResponse } from './raw-client.ts'
 
 describe('tokens of ServiceAccounts', () => {

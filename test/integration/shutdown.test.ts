@@ -5,7 +5,7 @@ import { connect, type ClientHttp2Session } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import { freePort, repositoryRoot, startProcess, type ManagedProcess } from '../support/index.ts'
+import { freePort, repositoryRoot, startProcess, type ManagedProcess } from '#test/support/index.ts'
 
 interface Kubeconfig {
   readonly clusters: readonly { cluster: { 'certificate-authority-data': string } }[]

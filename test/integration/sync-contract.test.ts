@@ -1,8 +1,8 @@
 // What the installation writes on tenants' objects: a tenant's admin can neither forge nor remove it. One row for each name
 // that src/crds/sync-contract.ts exports, so that a new one without a row fails.
 import { expect } from 'chai'
-import * as contract from '../../src/crds/sync-contract.ts'
-import type { JsonObject, KubeObject } from '../../src/apimachinery/meta/index.ts'
+import * as contract from '#crds/sync-contract.ts'
+import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
 import { startServedApi, type ServedApi, type ServedTenant } from './served-api.ts'
 
 const configMaps = '/clusters/acme/api/v1/namespaces/default/configmaps'

@@ -1,8 +1,8 @@
 // Traces as a collector of OpenTelemetry receives them: from `kcp start`, and from replicas that pass a request on.
 import { expect } from 'chai'
-import { kubectl, runKcp, startCluster, waitFor } from '../support/index.ts'
-import { startTraceCollector, type CollectedSpan, type TraceCollector } from '../support/trace-collector.ts'
-import { startWebhookServer, type WebhookServer } from '../support/webhook-server.ts'
+import { kubectl, runKcp, startCluster, waitFor } from '#test/support/index.ts'
+import { startTraceCollector, type CollectedSpan, type TraceCollector } from '#test/support/trace-collector.ts'
+import { startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 import { openRawClient } from './raw-client.ts'
 import { startReplicas, type ReplicaSet } from './replicas.ts'

@@ -9,14 +9,14 @@ import {
   type ClusterName,
   type GroupVersionResource,
   type KubeObject,
-} from '../../src/apimachinery/meta/index.ts'
-import type { KubeClient } from '../../src/client/index.ts'
-import { startControllers } from '../../src/controllers/index.ts'
-import { kcpCrds } from '../../src/crds/index.ts'
-import { openSqliteStore } from '../../src/store/sqlite/index.ts'
-import { createMetrics, silentLogger } from '../../src/telemetry/index.ts'
-import { createVirtualApi, openPki, rootCluster, type VirtualApi } from '../../src/virtualapi/index.ts'
-import { waitFor } from '../support/index.ts'
+} from '#apimachinery/meta/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { startControllers } from '#controllers/index.ts'
+import { kcpCrds } from '#crds/index.ts'
+import { openSqliteStore } from '#store/sqlite/index.ts'
+import { createMetrics, silentLogger } from '#telemetry/index.ts'
+import { createVirtualApi, openPki, rootCluster, type VirtualApi } from '#virtualapi/index.ts'
+import { waitFor } from '#test/support/index.ts'
 
 const core = (resource: string): GroupVersionResource => ({ group: '', version: 'v1', resource })
 const configMaps = core('configmaps')

@@ -1,11 +1,11 @@
 // The example of the controller library, run as its reader would run it, beside kcp start.
 import { expect } from 'chai'
 import { join } from 'node:path'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { loadKubeconfig } from '../../src/client/index.ts'
-import { silentLogger } from '../../src/telemetry/index.ts'
-import { watchAcross, type ReconcileRequest } from '../../src/watch-across/index.ts'
-import { repositoryRoot, rounds, startProcess, waitFor, type ManagedProcess } from '../support/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { loadKubeconfig } from '#client/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
+import { watchAcross, type ReconcileRequest } from '#watch-across/index.ts'
+import { repositoryRoot, rounds, startProcess, waitFor, type ManagedProcess } from '#test/support/index.ts'
 import { startInstance, type KcpInstance } from './kcp-instance.ts'
 
 /** Logical clusters that the example serves: 1,000 in `make test-long`. */

@@ -1,8 +1,8 @@
 // Admission webhooks in the parts that a comparison with a real server does not reach: many that hang, other logical clusters,
 // large objects, kcp's own writes, audit lines.
 import { expect } from 'chai'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { startWebhookServer, type WebhookServer } from '../support/webhook-server.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts'
 import { startServedApi, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'
 
 const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ensurePrograms, repositoryRoot, runCommand } from '../support/index.ts'
+import { ensurePrograms, repositoryRoot, runCommand } from '#test/support/index.ts'
 
 const chart = join(repositoryRoot, 'charts/kcp')
 

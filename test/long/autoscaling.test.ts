@@ -15,12 +15,12 @@ import {
   writeImageArchive,
   type Cluster,
   type CommandResult,
-} from '../support/index.ts'
-import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '../e2e/installation.ts'
-import { cgroupHierarchies } from '../support/system-packages.ts'
-import { endLabAfterAll, lab } from '../e2e/lab.ts'
-import { startLoad, type Load } from '../e2e/load.ts'
-import { documents, namespace, type Manifest } from '../e2e/manifests.ts'
+} from '#test/support/index.ts'
+import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '#test/e2e/installation.ts'
+import { cgroupHierarchies } from '#test/support/system-packages.ts'
+import { endLabAfterAll, lab } from '#test/e2e/lab.ts'
+import { startLoad, type Load } from '#test/e2e/load.ts'
+import { documents, namespace, type Manifest } from '#test/e2e/manifests.ts'
 
 const image = 'kcp.test/web-load:1'
 /** Ten requests a second that take 6 ms of CPU time each: six pods at the target, and what pods use without requests. */

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
-import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp-instance.ts'
-import { memoryGroup } from '../support/memory-group.ts'
-import { skipUnless } from '../support/needs.ts'
+import { startInstance, type KcpInstance, type Tenant } from '#test/integration/kcp-instance.ts'
+import { memoryGroup } from '#test/support/memory-group.ts'
+import { skipUnless } from '#test/support/needs.ts'
 
 const containers = [512, 1024]
 const floodMs = 60_000

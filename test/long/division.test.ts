@@ -10,11 +10,11 @@ import {
   waitFor,
   type Cluster,
   type CommandResult,
-} from '../support/index.ts'
-import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '../e2e/installation.ts'
-import { endLabAfterAll, lab } from '../e2e/lab.ts'
-import { startLoad } from '../e2e/load.ts'
-import { answeringPods, documents, namespace, type Manifest } from '../e2e/manifests.ts'
+} from '#test/support/index.ts'
+import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '#test/e2e/installation.ts'
+import { endLabAfterAll, lab } from '#test/e2e/lab.ts'
+import { startLoad } from '#test/e2e/load.ts'
+import { answeringPods, documents, namespace, type Manifest } from '#test/e2e/manifests.ts'
 
 interface Pod {
   readonly metadata: { readonly deletionTimestamp?: string }

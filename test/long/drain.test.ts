@@ -1,17 +1,17 @@
 // A drain of a member that runs forty applications of all kinds, with real controllers and pods that only report that they run:
 // what the dry run says beforehand is what happens, nothing serving goes down, and the member is then deleted and clean.
 import { expect } from 'chai'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { memberControllers } from '../../src/cli/roles/member-controllers.ts'
-import { createInformer, loadKubeconfig, sharedInformers, type KubeClient } from '../../src/client/index.ts'
-import { kcpCrds, memberClusters, placedOn, workloadKinds, type MemberCluster } from '../../src/crds/index.ts'
-import { ensureCrds, PlacementInputs, previewDrain, startOperator } from '../../src/operator/index.ts'
-import { joinMember } from '../../src/syncer/index.ts'
-import { silentLogger } from '../../src/telemetry/index.ts'
-import { createPki, createPkiMaterial } from '../../src/virtualapi/index.ts'
-import { startCluster, waitFor, type Cluster } from '../support/index.ts'
-import { asWildcard, clientOf } from '../integration/syncer/ordinary-upstream.ts'
-import { simulateKubelet } from '../integration/syncer/played-member.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { memberControllers } from '#cli/roles/member-controllers.ts'
+import { createInformer, loadKubeconfig, sharedInformers, type KubeClient } from '#client/index.ts'
+import { kcpCrds, memberClusters, placedOn, workloadKinds, type MemberCluster } from '#crds/index.ts'
+import { ensureCrds, PlacementInputs, previewDrain, startOperator } from '#operator/index.ts'
+import { joinMember } from '#syncer/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
+import { createPki, createPkiMaterial } from '#virtualapi/index.ts'
+import { startCluster, waitFor, type Cluster } from '#test/support/index.ts'
+import { asWildcard, clientOf } from '#test/integration/syncer/ordinary-upstream.ts'
+import { simulateKubelet } from '#test/integration/syncer/played-member.ts'
 
 const signal = new AbortController().signal
 const core = (resource: string) => ({ group: '', version: 'v1', resource })

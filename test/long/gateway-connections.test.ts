@@ -2,8 +2,8 @@
 // pass meanwhile, readiness tells the truth, and nothing stays.
 import { readFileSync, readdirSync } from 'node:fs'
 import { expect } from 'chai'
-import { freePort, waitFor, type ManagedProcess } from '../support/index.ts'
-import { openHostileConnections } from '../integration/gateway/hostile-connections.ts'
+import { freePort, waitFor, type ManagedProcess } from '#test/support/index.ts'
+import { openHostileConnections } from '#test/integration/gateway/hostile-connections.ts'
 import {
   acme,
   addPod,
@@ -20,7 +20,7 @@ import {
   tellOfPeer,
   untilAnswer,
   type PlayedMember,
-} from '../integration/gateway/played-members.ts'
+} from '#test/integration/gateway/played-members.ts'
 
 const connections = 100_000
 /** Of those who use the gateway meanwhile: who opens connections takes processors of the same machine. */

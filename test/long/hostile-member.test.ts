@@ -3,12 +3,12 @@
 import { readFileSync } from 'node:fs'
 import { performance } from 'node:perf_hooks'
 import { expect } from 'chai'
-import { sleep } from '../../src/async/index.ts'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import type { KubeClient } from '../../src/client/index.ts'
-import { gvrs } from '../../src/syncer/resources/resources.ts'
-import { runKcp, startCluster, waitFor } from '../support/index.ts'
-import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp-instance.ts'
+import { sleep } from '#async/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { gvrs } from '#syncer/resources/resources.ts'
+import { runKcp, startCluster, waitFor } from '#test/support/index.ts'
+import { startInstance, type KcpInstance, type Tenant } from '#test/integration/kcp-instance.ts'
 import {
   contentOf,
   differences,
@@ -18,9 +18,9 @@ import {
   refuseDeletions,
   untilSeen,
   victims,
-} from '../integration/syncer/forgeries.ts'
-import { clientOf } from '../integration/syncer/ordinary-upstream.ts'
-import { simulateKubelet } from '../integration/syncer/played-member.ts'
+} from '#test/integration/syncer/forgeries.ts'
+import { clientOf } from '#test/integration/syncer/ordinary-upstream.ts'
+import { simulateKubelet } from '#test/integration/syncer/played-member.ts'
 
 /** Default 5; the acceptance of a release takes 30. */
 const minutes = Number(process.env['KCP_HOSTILE_MINUTES'] ?? '5')

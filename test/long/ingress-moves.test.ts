@@ -18,11 +18,11 @@ import {
   waitFor,
   type Cluster,
   type CommandResult,
-} from '../support/index.ts'
-import { createLogicalCluster, installWithoutHost, type Installation } from '../e2e/installation.ts'
-import { endLabAfterAll, lab, type Lab } from '../e2e/lab.ts'
-import { startLoad, type LoadResult } from '../e2e/load.ts'
-import { answeringPods, documents, namespace, type Manifest } from '../e2e/manifests.ts'
+} from '#test/support/index.ts'
+import { createLogicalCluster, installWithoutHost, type Installation } from '#test/e2e/installation.ts'
+import { endLabAfterAll, lab, type Lab } from '#test/e2e/lab.ts'
+import { startLoad, type LoadResult } from '#test/e2e/load.ts'
+import { answeringPods, documents, namespace, type Manifest } from '#test/e2e/manifests.ts'
 
 const space = 'site'
 const name = 'web'

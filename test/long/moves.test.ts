@@ -4,11 +4,11 @@
 // KCP_TEST_DRAIN_SECONDS: how long old pods keep running without new requests.
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { kubectl, needsNodes, repositoryRoot, waitFor, type CommandResult } from '../support/index.ts'
-import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '../e2e/installation.ts'
-import { endLabAfterAll, lab, type Lab } from '../e2e/lab.ts'
-import { startLoad, type Load, type LoadResult } from '../e2e/load.ts'
-import { answeringPods, documents, namespace, type Manifest } from '../e2e/manifests.ts'
+import { kubectl, needsNodes, repositoryRoot, waitFor, type CommandResult } from '#test/support/index.ts'
+import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '#test/e2e/installation.ts'
+import { endLabAfterAll, lab, type Lab } from '#test/e2e/lab.ts'
+import { startLoad, type Load, type LoadResult } from '#test/e2e/load.ts'
+import { answeringPods, documents, namespace, type Manifest } from '#test/e2e/manifests.ts'
 
 const space = 'shop'
 const moves = Number(process.env['KCP_TEST_MOVES'] ?? 20)

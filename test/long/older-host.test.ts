@@ -1,9 +1,9 @@
 // A host of the oldest supported Kubernetes version: it takes everything that an installation has, and serves the first tenant.
 import { expect } from 'chai'
 import { join } from 'node:path'
-import { createHelm } from '../e2e/helm.ts'
-import { createLogicalCluster, installOnHost, type Installation } from '../e2e/installation.ts'
-import { kubectl, repositoryRoot, startCluster, type Cluster } from '../support/index.ts'
+import { createHelm } from '#test/e2e/helm.ts'
+import { createLogicalCluster, installOnHost, type Installation } from '#test/e2e/installation.ts'
+import { kubectl, repositoryRoot, startCluster, type Cluster } from '#test/support/index.ts'
 
 describe('a host that runs Kubernetes 1.30', function () {
   this.timeout(180_000)

@@ -1,8 +1,8 @@
 // A member of an older Kubernetes version: what it does not know keeps away the workloads that use it, and no others.
 import { expect } from 'chai'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { runKcp, startCluster, waitFor, type Cluster } from '../support/index.ts'
-import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp-instance.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { runKcp, startCluster, waitFor, type Cluster } from '#test/support/index.ts'
+import { startInstance, type KcpInstance, type Tenant } from '#test/integration/kcp-instance.ts'
 
 const within = { deadlineMs: 60_000, intervalMs: 100 }
 

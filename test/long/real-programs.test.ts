@@ -8,8 +8,8 @@ import {
   installOnHost,
   installWithoutHost,
   type Installation,
-} from '../e2e/installation.ts'
-import { kubectl, needsNodes, startCluster, waitFor, type Cluster, type CommandResult } from '../support/index.ts'
+} from '#test/e2e/installation.ts'
+import { kubectl, needsNodes, startCluster, waitFor, type Cluster, type CommandResult } from '#test/support/index.ts'
 import { debianImages } from './real-programs/debian-images.ts'
 import { realPrograms, type Question, type RealProgram } from './real-programs/programs.ts'
 

@@ -5,8 +5,8 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { recordedRound, settled, untilReady } from '../faults/recorded-round.ts'
-import { startReplicas, type ReplicaSet, type RunningReplica } from '../integration/replicas.ts'
+import { recordedRound, settled, untilReady } from '#test/faults/recorded-round.ts'
+import { startReplicas, type ReplicaSet, type RunningReplica } from '#test/integration/replicas.ts'
 
 const clusters = ['c0', 'c1', 'c2', 'c3']
 const rounds = Number(process.env['KCP_HISTORIES'] ?? 100)

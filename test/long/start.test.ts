@@ -1,6 +1,6 @@
-import { installWithoutHost } from '../e2e/installation.ts'
-import { endLabAfterAll } from '../e2e/lab.ts'
-import { defineStory } from '../e2e/story.ts'
+import { installWithoutHost } from '#test/e2e/installation.ts'
+import { endLabAfterAll } from '#test/e2e/lab.ts'
+import { defineStory } from '#test/e2e/story.ts'
 
 endLabAfterAll()
 defineStory('without a host: kcp start', installWithoutHost)

@@ -3,9 +3,9 @@
 // KCP_STEADY_SECONDS (default 150): how long; KCP_TEST_UPGRADES (default 2): upgrades meanwhile.
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
-import { ensureGoClients } from '../clients/go-program.ts'
-import { startChartHost, type ChartInstallation } from '../e2e/chart-installation.ts'
-import { needsNodes, runCommand } from '../support/index.ts'
+import { ensureGoClients } from '#test/clients/go-program.ts'
+import { startChartHost, type ChartInstallation } from '#test/e2e/chart-installation.ts'
+import { needsNodes, runCommand } from '#test/support/index.ts'
 
 const seconds = Number(process.env['KCP_STEADY_SECONDS'] ?? 150)
 const upgrades = Number(process.env['KCP_TEST_UPGRADES'] ?? 2)

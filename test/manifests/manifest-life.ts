@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
-import { ensurePrograms, kubectl, kubectlEnvironment, runCommand } from '../support/index.ts'
+import { ensurePrograms, kubectl, kubectlEnvironment, runCommand } from '#test/support/index.ts'
 
 /** The objects of one file, in order. */
 export interface ManifestSet {

@@ -1,7 +1,7 @@
 // Reads files of other projects from their Go modules, pinned by test/programs/manifests. None of them is committed.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { repositoryRoot, runCommand } from '../support/index.ts'
+import { repositoryRoot, runCommand } from '#test/support/index.ts'
 
 const moduleDir = join(repositoryRoot, 'test', 'programs', 'manifests')
 

@@ -3,7 +3,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startCluster } from '../support/index.ts'
+import { startCluster } from '#test/support/index.ts'
 import { applicationSets } from './application-sets.ts'
 import { explainKinds, live, writeEditor, type Home, type Transcript } from './manifest-life.ts'
 

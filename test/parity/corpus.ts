@@ -1,7 +1,7 @@
 // Realistic manifests, and the answers of a real kube-apiserver 1.34.3.
 import { readFileSync, writeFileSync } from 'node:fs'
-import type { JsonValue, KubeObject } from '../../src/apimachinery/meta/index.ts'
-import type { Status } from '../../src/apimachinery/status/index.ts'
+import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
+import type { Status } from '#apimachinery/status/index.ts'
 
 export interface Case {
   readonly title: string

@@ -9,7 +9,7 @@ import { type Resource } from './resource.ts'
 import { acquireRun, type Run } from './run.ts'
 import { runVariable, scopeVariable } from './run-record.ts'
 import { waitFor } from './wait-for.ts'
-import { childSignal } from '../../src/async/index.ts'
+import { childSignal } from '#async/index.ts'
 
 export interface ProcessSpec {
   /** For messages and the log file. */

@@ -1,6 +1,6 @@
 // Waits for a condition with a deadline, and reports what it last saw.
 
-import { sleep } from '../../src/async/index.ts'
+import { sleep } from '#async/index.ts'
 
 export interface WaitOptions {
   /** The text after "waiting for" in the error: `pod "web-0" to be Ready`. */

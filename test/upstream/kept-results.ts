@@ -1,7 +1,7 @@
 // Results of earlier runs of scripts/conformance.ts, so that a run may be cut into pieces: one JSON text per line.
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { isRecord } from '../integration/json.ts'
+import { isRecord } from '#test/integration/json.ts'
 import type { RoundName } from './lists.ts'
 import type { UpstreamResult } from './report.ts'
 

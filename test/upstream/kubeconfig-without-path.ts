@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import type { Tenant } from '../integration/kcp-instance.ts'
+import type { Tenant } from '#test/integration/kcp-instance.ts'
 
 /**
  * Writes a kubeconfig whose server address has no path beside the tenant's own, and returns its file: the client certificate

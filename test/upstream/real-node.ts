@@ -2,11 +2,11 @@
 // API, so that its pods run.
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { acquireRun, CertificateAuthority, ensureSystemPackages, kubectl } from '../support/index.ts'
-import type { ManagedProcess, Run } from '../support/index.ts'
-import { clusterAddresses } from '../support/address-plan.ts'
-import { ensureBridge } from '../support/network.ts'
-import { startNode, type ClusterNode } from '../support/node.ts'
+import { acquireRun, CertificateAuthority, ensureSystemPackages, kubectl } from '#test/support/index.ts'
+import type { ManagedProcess, Run } from '#test/support/index.ts'
+import { clusterAddresses } from '#test/support/address-plan.ts'
+import { ensureBridge } from '#test/support/network.ts'
+import { startNode, type ClusterNode } from '#test/support/node.ts'
 
 /** A network on this machine for nodes. Ends with everything in it when disposed of. */
 export interface NodeNetwork extends AsyncDisposable {

@@ -1,5 +1,5 @@
 // Reads the results of the upstream suite from Ginkgo's JSON report.
-import { isRecord } from '../integration/json.ts'
+import { isRecord } from '#test/integration/json.ts'
 
 export interface UpstreamResult {
   /** All texts down to the leaf, as `--ginkgo.focus` matches them. */

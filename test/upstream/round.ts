@@ -1,8 +1,8 @@
 // One round of the upstream suite: a list of tests, each of which runs in every logical cluster, in all of them at once.
 import { join } from 'node:path'
-import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp-instance.ts'
-import { ensurePrograms, repositoryRoot, runKcp, startCluster } from '../support/index.ts'
-import { machineAddress } from '../support/network.ts'
+import { startInstance, type KcpInstance, type Tenant } from '#test/integration/kcp-instance.ts'
+import { ensurePrograms, repositoryRoot, runKcp, startCluster } from '#test/support/index.ts'
+import { machineAddress } from '#test/support/network.ts'
 import { kubeconfigWithoutPath } from './kubeconfig-without-path.ts'
 import type { RoundName } from './lists.ts'
 import { startNodeNetwork } from './real-node.ts'

@@ -1,5 +1,5 @@
 // Creates a Node object without a kubelet: some tests run no pods but need the name of a ready node.
-import { kubectl } from '../support/index.ts'
+import { kubectl } from '#test/support/index.ts'
 
 const amounts = { cpu: '4', memory: '8Gi', pods: '110' }
 const ready = { type: 'Ready', status: 'True', reason: 'StandIn' }

@@ -1,7 +1,7 @@
 // Runs the upstream suite against one cluster.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { repositoryRoot, runCommand } from '../support/index.ts'
+import { repositoryRoot, runCommand } from '#test/support/index.ts'
 import { parseReport, suiteFailures, type UpstreamResult } from './report.ts'
 import { isInScope } from './scope.ts'
 

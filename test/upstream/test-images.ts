@@ -11,8 +11,8 @@ import {
   runCommand,
   writeImageArchive,
   type TarEntry,
-} from '../support/index.ts'
-import { installPackages, systemProgram } from '../support/system-packages.ts'
+} from '#test/support/index.ts'
+import { installPackages, systemProgram } from '#test/support/system-packages.ts'
 
 const registry = 'registry.k8s.io/e2e-test-images'
 

@@ -2,7 +2,7 @@
 // which simulates nodes. Each of them only gets a kubeconfig.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import {
   ensurePrograms,
   kubectl,
@@ -10,7 +10,7 @@ import {
   runCommand,
   startProcess,
   type ManagedProcess,
-} from '../support/index.ts'
+} from '#test/support/index.ts'
 
 /** The controllers of kube-controller-manager that a logical cluster does not run itself. */
 const controllers = [

@@ -4,9 +4,9 @@ import { expect } from 'chai'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isRecord, textAt } from '../integration/json.ts'
-import { startInstance, type Tenant } from '../integration/kcp-instance.ts'
-import { waitFor } from '../support/index.ts'
+import { isRecord, textAt } from '#test/integration/json.ts'
+import { startInstance, type Tenant } from '#test/integration/kcp-instance.ts'
+import { waitFor } from '#test/support/index.ts'
 import { startWorkloadControllers, type WorkloadControllers } from './workload-controllers.ts'
 
 const containers = [{ name: 'c', image: 'registry.example/app:1', resources: { requests: { cpu: '100m' } } }]

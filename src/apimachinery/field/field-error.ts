@@ -1,8 +1,8 @@
 // Reports what is wrong with one field, as a StatusCause with Kubernetes' reasons and texts. Paths look like
 // `spec.containers[0].name` and `metadata.labels[a/b]`.
-import type { JsonValue } from '../meta/index.ts'
-import type { StatusCause } from '../status/index.ts'
-import { goQuote, goValue } from '../text/go-text.ts'
+import type { JsonValue } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { goQuote, goValue } from '#apimachinery/text/go-text.ts'
 
 /** The path of a named field below `path`. */
 export function childPath(path: string, name: string): string {

@@ -1,4 +1,4 @@
-import { sortedMembers } from '../meta/index.ts'
+import { sortedMembers } from '#apimachinery/meta/index.ts'
 
 /** JSON with sorted keys: equal data gives equal text. */
 export function canonicalJson(value: unknown): string {

@@ -1,7 +1,7 @@
 // Keeps numbers as they are written: Go does not take `1.0` for an integer, and its messages show the text that was
 // sent.
 import { jsonEqual } from './json-equal.ts'
-import { integerOfText, isExactInteger, type JsonValue, isJsonObject } from '../meta/index.ts'
+import { integerOfText, isExactInteger, type JsonValue, isJsonObject } from '#apimachinery/meta/index.ts'
 
 /** A number that is not written as a plain integer of 64 bits. */
 export class NumberLiteral {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { isStatusError } from '../status/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
 import { parseJsonInTurns, type TurnOptions } from './parse-in-turns.ts'
 
 const read = (text: string, options: Partial<TurnOptions> = {}) =>

@@ -1,7 +1,7 @@
 // Parses a large JSON document in pieces, so that others run in between. One pass over the bytes bounds depth and number of
 // values and finds where the document can be cut; JSON.parse reads the pieces.
-import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
-import { badRequest, requestEntityTooLarge } from '../status/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { badRequest, requestEntityTooLarge } from '#apimachinery/status/index.ts'
 import { defaultMaxJsonBytes, defaultMaxJsonDepth, parseJson, tooManyValues, type JsonLimits } from './parse-json.ts'
 import { parseJsonText } from './parse-text.ts'
 

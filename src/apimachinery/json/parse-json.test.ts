@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { integerOfText, type JsonValue } from '../meta/index.ts'
+import { integerOfText, type JsonValue } from '#apimachinery/meta/index.ts'
 import { NumberLiteral, parseLiterals } from './number-literal.ts'
 import { parseJson, type JsonLimits, type ParsedJson } from './parse-json.ts'
 

@@ -1,9 +1,9 @@
 // The strict reader of JSON bodies. JSON.parse does the work; one pass over the bytes before it bounds the depth and
 // counts members, and only a body that has fewer members after parsing than before is read again, to name the fields
 // that are there twice.
-import { goQuote } from '../text/index.ts'
-import type { JsonValue } from '../meta/index.ts'
-import { badRequest, requestEntityTooLarge } from '../status/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import type { JsonValue } from '#apimachinery/meta/index.ts'
+import { badRequest, requestEntityTooLarge } from '#apimachinery/status/index.ts'
 import { parseJsonText } from './parse-text.ts'
 import { scanJson } from './scan-json.ts'
 

@@ -3,7 +3,7 @@
 // V8 (Node 24.21, nodejs/node#63785) reads a member name that is a single escape,
 // such as "\n", as "\" once any document in the process had the member "\" at the same place: one tenant's object
 // would change the names in another's.
-import { integerOfText, type JsonValue } from '../meta/index.ts'
+import { integerOfText, type JsonValue } from '#apimachinery/meta/index.ts'
 
 /** A member name of one escape. May also match the end of a longer name, which only costs time. */
 const singleEscapeName = /"\\(?:u[0-9a-fA-F]{4}|[^u])"\s*:/

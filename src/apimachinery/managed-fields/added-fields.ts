@@ -1,6 +1,6 @@
 // The fields of a value that was not there before. Most objects of a kind have the same fields as some of those before, so the
 // last sets of each type are kept: then the set is the same object.
-import { isJsonObject, type JsonValue } from '../meta/index.ts'
+import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { emptySet, type FieldSet, type FieldSetBuilder } from './field-set.ts'
 import { shapeOf, typeOfField, type FieldType, type ListType, type MapType } from './field-type.ts'
 import { sortForReuse } from './fields-v1.ts'

@@ -1,6 +1,6 @@
 // What a change did, field by field.
-import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
-import { jsonEqual } from '../json/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
 import { addedFields } from './added-fields.ts'
 import { emptySet, unionOfNodes, withoutSelf, type FieldSet, type FieldSetBuilder } from './field-set.ts'
 import { shapeOf, typeOfField, type FieldType, type ListType, type MapType, type Shape } from './field-type.ts'

@@ -1,6 +1,6 @@
 // What a client is told whose configuration would change what others own.
-import { goQuote } from '../text/index.ts'
-import { statusError, type StatusCause, type StatusError } from '../status/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import { statusError, type StatusCause, type StatusError } from '#apimachinery/status/index.ts'
 import { identityOf } from './managed-entries.ts'
 import type { OwnershipConflict } from './managers.ts'
 import { elementText } from './path-element.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { JsonObject } from '../meta/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { createdFields, unowned } from './created-fields.ts'
 import { difference } from './field-set.ts'
 import type { FieldType } from './field-type.ts'

@@ -1,7 +1,7 @@
 // Who creates an object owns all that it says besides what an empty one says. Which fields these are does not depend on most
 // values, so the last sets of each kind are kept.
-import { jsonEqual } from '../json/index.ts'
-import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
+import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { addedFields } from './added-fields.ts'
 import { difference, setOf, type FieldSet } from './field-set.ts'
 import type { FieldType } from './field-type.ts'

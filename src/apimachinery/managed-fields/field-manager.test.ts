@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject, ManagedFieldsEntry } from '../meta/index.ts'
-import { isStatusError } from '../status/index.ts'
+import type { KubeObject, ManagedFieldsEntry } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
 import { deducedType } from './field-type.ts'
 import { applyConfiguration, managedFieldsAfterUpdate, type FieldWrite } from './field-manager.ts'
 import { managedFieldsFromScale, scaleManagedFields } from './scale-managers.ts'

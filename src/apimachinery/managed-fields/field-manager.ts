@@ -6,9 +6,9 @@ import {
   type JsonValue,
   type KubeObject,
   type ManagedFieldsEntry,
-} from '../meta/index.ts'
-import { jsonEqual } from '../json/index.ts'
-import { badRequest, isStatusError, statusError } from '../status/index.ts'
+} from '#apimachinery/meta/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
+import { badRequest, isStatusError, statusError } from '#apimachinery/status/index.ts'
 import { capUpdateManagers } from './cap-update-managers.ts'
 import { conflictStatus } from './conflict-status.ts'
 import { createdFields, unowned } from './created-fields.ts'

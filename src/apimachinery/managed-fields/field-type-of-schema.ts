@@ -1,6 +1,6 @@
 // The ownership types that a schema says, by the rules of kube-openapi's schemaconv.
-import type { JsonValue } from '../meta/index.ts'
-import type { SchemaNode } from '../schema/index.ts'
+import type { JsonValue } from '#apimachinery/meta/index.ts'
+import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import { deducedType, untypedAtomic, type FieldType, type ListType, type MapType } from './field-type.ts'
 
 type Known = WeakMap<SchemaNode, FieldType>

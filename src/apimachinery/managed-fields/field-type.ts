@@ -1,6 +1,6 @@
 // Types as far as ownership goes: whether a list or map is owned as a whole or by item, and by what its items are told
 // apart. A type may be cyclic. Of structured-merge-diff's schema: an atom.
-import type { JsonValue } from '../meta/index.ts'
+import type { JsonValue } from '#apimachinery/meta/index.ts'
 
 export interface FieldType {
   scalar?: 'numeric' | 'string' | 'boolean' | 'untyped'

@@ -1,5 +1,5 @@
 // Which fields a value says something of: what who applies it owns.
-import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { emptySet, nodeOf, type FieldSet, type FieldSetBuilder } from './field-set.ts'
 import { shapeOf, typeOfField, type FieldType, type ListType, type MapType } from './field-type.ts'
 import { anyItemElement } from './list-items.ts'

@@ -1,5 +1,5 @@
 // FieldsV1 from outside: what clients send may be in any order, with steps that nobody knows or that are none.
-import { isJsonObject } from '../meta/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { emptySet, nodeOf, type FieldSet, type FieldSetBuilder } from './field-set.ts'
 import { canonicalElement, compareElements } from './path-element.ts'
 

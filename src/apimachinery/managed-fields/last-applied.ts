@@ -1,8 +1,8 @@
 // The annotation of `kubectl apply` without --server-side: what it says its writer still owns, and what a server-side
 // apply by kubectl makes of it (KEP-2155).
-import { parseJsonText } from '../json/index.ts'
-import { goJson } from '../text/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../meta/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import { goJson } from '#apimachinery/text/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
 import { compareTyped } from './compare-typed.ts'
 import { difference, hasPath, type FieldSet } from './field-set.ts'
 import { fieldsOf } from './fields-of.ts'

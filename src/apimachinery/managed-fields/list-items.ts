@@ -1,5 +1,5 @@
 // By what the items of a list are told apart.
-import { fieldOf, isJsonObject, type JsonValue } from '../meta/index.ts'
+import { fieldOf, isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import type { ListType } from './field-type.ts'
 import { keyElement, valueElement } from './path-element.ts'
 

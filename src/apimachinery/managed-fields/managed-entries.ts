@@ -1,7 +1,7 @@
 // metadata.managedFields as managers and back.
-import { parseJsonText } from '../json/index.ts'
-import { goQuote } from '../text/index.ts'
-import { isJsonObject, type ManagedFieldsEntry } from '../meta/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import { isJsonObject, type ManagedFieldsEntry } from '#apimachinery/meta/index.ts'
 import type { FieldSet } from './field-set.ts'
 import { parseFieldsV1, sortFields } from './fields-v1.ts'
 import type { Managers, Owned } from './managers.ts'

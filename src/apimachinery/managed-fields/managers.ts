@@ -1,5 +1,5 @@
 // Who owns which fields of an object, while a write is worked out. A manager is one entry of metadata.managedFields.
-import type { ManagedFieldsEntry } from '../meta/index.ts'
+import type { ManagedFieldsEntry } from '#apimachinery/meta/index.ts'
 import type { FieldSet } from './field-set.ts'
 
 /** What one manager owns, in the form of one version of the API. */

@@ -1,5 +1,5 @@
 // An apply configuration put onto an object of which nobody tracks the owners: what MutatingAdmissionPolicies do (KEP-3962).
-import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import type { FieldType } from './field-type.ts'
 import { mergeTyped } from './merge-typed.ts'
 import { requireTyped } from './validate-typed.ts'

@@ -1,5 +1,5 @@
 // An applied configuration put onto an object: what it says counts, all else stays.
-import { isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { isJsonObject, putField, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { shapeOf, typeOfField, type FieldType, type ListType, type MapType, type Shape } from './field-type.ts'
 import { itemElement } from './list-items.ts'
 import { elementText, fieldElement } from './path-element.ts'

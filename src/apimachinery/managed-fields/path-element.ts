@@ -1,9 +1,9 @@
 // One step of a path into an object, written as FieldsV1 writes it as a key: `f:name`, `k:{"name":"x"}`, `v:"x"`, `i:0`.
 // A step is always in its canonical form, so that equal steps are equal strings.
-import { goFloat, goQuote } from '../text/index.ts'
-import { remember } from '../memo/index.ts'
-import { parseJsonText } from '../json/index.ts'
-import { isJsonNumber, isJsonObject, type Int64, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { goFloat, goQuote } from '#apimachinery/text/index.ts'
+import { remember } from '#apimachinery/memo/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import { isJsonNumber, isJsonObject, type Int64, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 
 /** The step to a field of a map or struct. */
 export function fieldElement(name: string): string {

@@ -1,5 +1,5 @@
 // A value without some of its fields.
-import { isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { isJsonObject, putField, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { hasChildren, isMember, type FieldSet } from './field-set.ts'
 import { shapeOf, typeOfField, type FieldType, type ListType, type MapType } from './field-type.ts'
 import { anyItemElement } from './list-items.ts'

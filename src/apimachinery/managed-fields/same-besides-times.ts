@@ -1,6 +1,6 @@
 // A write that changes nothing but the time at which its manager wrote is no write.
-import { jsonEqual } from '../json/index.ts'
-import type { ManagedFieldsEntry } from '../meta/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
+import type { ManagedFieldsEntry } from '#apimachinery/meta/index.ts'
 
 /** True if entries of an object differ in their times at most. */
 export function sameBesidesTimes(

@@ -1,6 +1,6 @@
 // What is wrong with a value of a type, as structured-merge-diff says it.
-import { goFloat } from '../text/index.ts'
-import { isJsonObject, type JsonValue, isJsonNumber } from '../meta/index.ts'
+import { goFloat } from '#apimachinery/text/index.ts'
+import { isJsonObject, type JsonValue, isJsonNumber } from '#apimachinery/meta/index.ts'
 import type { FieldType } from './field-type.ts'
 
 export interface TypedProblem {

@@ -1,5 +1,5 @@
 // Whether a value can be owned by field: it must fit its type, and items of lists must be told apart.
-import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { shapeOf, typeOfField, type FieldType, type ListType, type MapType } from './field-type.ts'
 import { itemElement } from './list-items.ts'
 import { elementText, fieldElement } from './path-element.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import type { JsonObject, JsonValue } from '../meta/index.ts'
-import { isStatusError, type StatusError } from '../status/index.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { isStatusError, type StatusError } from '#apimachinery/status/index.ts'
 import { applyJsonPatch, maxJsonPatchOperations } from './json-patch.ts'
 
 function failure(run: () => unknown): StatusError {

@@ -1,11 +1,11 @@
 // JSON patch (RFC 6902) as implemented by the library that kube-apiserver uses: negative indices count from the end, a
 // missing `value` is null, `test` of an absent field against null succeeds. All or nothing; arguments are never
 // changed.
-import { parseJsonText, equalAsWritten } from '../json/index.ts'
-import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
-import { badRequest, requestEntityTooLarge } from '../status/index.ts'
-import { WorkBudget } from '../work-budget/index.ts'
-import { jsonEqual } from '../json/json-equal.ts'
+import { parseJsonText, equalAsWritten } from '#apimachinery/json/index.ts'
+import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { badRequest, requestEntityTooLarge } from '#apimachinery/status/index.ts'
+import { WorkBudget } from '#apimachinery/work-budget/index.ts'
+import { jsonEqual } from '#apimachinery/json/json-equal.ts'
 import { FailedTest, goKind, undecodablePatch, unprocessablePatch } from './patch-error.ts'
 
 /** More operations than this are refused with 413. */

@@ -1,9 +1,9 @@
 // The order of merged lists, and the checks a list must pass before it can be merged.
 // Items in the patch come in the patch's order; items only in the server's list keep theirs; the server's order decides
 // how the two are interleaved.
-import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
-import { goPrint } from '../text/index.ts'
-import { badRequest } from '../status/index.ts'
+import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { goPrint } from '#apimachinery/text/index.ts'
+import { badRequest } from '#apimachinery/status/index.ts'
 import { goKind, goType, unprocessablePatch } from './patch-error.ts'
 
 /** The type of all items of both lists; throws if it differs, is an array, or there are no items. */

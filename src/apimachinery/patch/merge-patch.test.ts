@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import type { JsonObject, JsonValue } from '../meta/index.ts'
-import { jsonEqual } from '../json/json-equal.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { jsonEqual } from '#apimachinery/json/json-equal.ts'
 import { applyMergePatch } from './merge-patch.ts'
 
 describe('merge patch', () => {

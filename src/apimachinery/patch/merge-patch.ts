@@ -1,8 +1,8 @@
 // JSON merge patch (RFC 7386), with the error messages of the library that kube-apiserver uses. Arguments are never
 // changed.
-import { NumberLiteral } from '../json/index.ts'
-import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
-import { badRequest } from '../status/index.ts'
+import { NumberLiteral } from '#apimachinery/json/index.ts'
+import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { badRequest } from '#apimachinery/status/index.ts'
 import { undecodablePatch } from './patch-error.ts'
 
 /**

@@ -1,6 +1,6 @@
 // The errors of patches that cannot be applied.
-import { isExactInteger, isJsonNumber, type JsonValue } from '../meta/index.ts'
-import { badRequest, statusError, type StatusError } from '../status/index.ts'
+import { isExactInteger, isJsonNumber, type JsonValue } from '#apimachinery/meta/index.ts'
+import { badRequest, statusError, type StatusError } from '#apimachinery/status/index.ts'
 
 /**
  * 422 for a well-formed patch that does not fit the object. A real server sends this message alone and only logs the

@@ -1,5 +1,5 @@
 // A merge patch that makes one JSON object exactly another: a plain merge would keep what the other does not have.
-import { isJsonObject } from '../meta/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
 
 /** The merge patch from `was` to `is`. Lists are replaced as a whole. */
 export function replacingPatch(

@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { readFileSync } from 'node:fs'
-import type { JsonObject } from '../meta/index.ts'
-import { isStatusError } from '../status/index.ts'
-import type { SchemaNode } from '../schema/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import { applyMergePatch } from './merge-patch.ts'
 import { applyStrategicMergePatch } from './strategic-merge-patch.ts'
 

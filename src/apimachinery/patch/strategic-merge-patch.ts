@@ -5,10 +5,10 @@
 //   $deleteFromPrimitiveList/F: [v, ...]  remove values from the list F
 //   $setElementOrder/F: [...]             the order of the items the client knows of list F
 // If upstream's result depends on the order of a Go map, deletions from a list come first here.
-import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
-import type { SchemaNode } from '../schema/schema-node.ts'
-import { goPrint } from '../text/index.ts'
-import { badRequest } from '../status/index.ts'
+import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import type { SchemaNode } from '#apimachinery/schema/schema-node.ts'
+import { goPrint } from '#apimachinery/text/index.ts'
+import { badRequest } from '#apimachinery/status/index.ts'
 import { deleteMarked, mergeKeyOf, mergeOrdered, indexByKey, requireMaps, sameKindOfItems } from './list-order.ts'
 import { goType, unmarshalText } from './patch-error.ts'
 

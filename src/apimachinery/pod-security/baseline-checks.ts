@@ -1,5 +1,5 @@
 // The checks of the level baseline: what lets a pod escape to its node (Pod Security Standards, KEP-2579).
-import { goQuote } from '../text/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
 import {
   badContainers,
   containersOf,

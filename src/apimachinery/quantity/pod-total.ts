@@ -1,5 +1,5 @@
 // What a pod asks of its node, from its spec (k8s.io/component-helpers/resource).
-import { isJsonObject, type JsonObject } from '../meta/index.ts'
+import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
 import { addAmounts, amountsOf, type Amounts } from './amounts.ts'
 import type { Quantity } from './quantity.ts'
 

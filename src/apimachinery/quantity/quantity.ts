@@ -1,5 +1,5 @@
 // resource.Quantity: numbers with a suffix, printed in upstream's canonical form.
-import { remember } from '../memo/index.ts'
+import { remember } from '#apimachinery/memo/index.ts'
 import { nanosOf, parseAmount, type QuantityFormat } from './parse-amount.ts'
 import { binarySuffixes, decimalExponents } from './suffixes.ts'
 

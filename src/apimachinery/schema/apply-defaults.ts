@@ -1,5 +1,5 @@
 // Fills in the defaults of a schema, and removes nulls from fields that are not nullable.
-import { cloneJson, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { cloneJson, putField, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { fieldSchemaOf, propertyOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
 

@@ -1,7 +1,7 @@
 // Schemas and values whose check would block the thread for long: they are refused in bounded time.
 import { expect } from 'chai'
-import type { JsonObject, JsonValue } from '../meta/index.ts'
-import { isStatusError } from '../status/index.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
 import { applyDefaults } from './apply-defaults.ts'
 import type { SchemaNode } from './schema-node.ts'
 import { validate } from './validate.ts'

@@ -1,7 +1,7 @@
 // Finds the old value that a new value replaces, and whether they are equal: an invalid value may stay if it is
 // unchanged (validation ratcheting, KEP-4008).
-import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
-import { jsonEqual } from '../json/json-equal.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { jsonEqual } from '#apimachinery/json/json-equal.ts'
 import { fieldSchemaOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
 

@@ -2,9 +2,9 @@
 // unknown formats are ignored, as upstream does.
 import { isIP } from 'node:net'
 import { RE2JS } from 're2js'
-import { parseRequestUri } from '../text/index.ts'
+import { parseRequestUri } from '#apimachinery/text/index.ts'
 import { isEmail } from './email-format.ts'
-import { dns1123LabelErrors, dns1123SubdomainErrors } from '../field/index.ts'
+import { dns1123LabelErrors, dns1123SubdomainErrors } from '#apimachinery/field/index.ts'
 
 type Check = (value: string) => boolean
 

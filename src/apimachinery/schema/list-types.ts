@@ -1,8 +1,8 @@
 // Uniqueness in lists of type set and map.
-import { fieldDuplicate, fieldInvalid } from '../field/index.ts'
-import { goJson } from '../text/index.ts'
-import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
-import type { StatusCause } from '../status/index.ts'
+import { fieldDuplicate, fieldInvalid } from '#apimachinery/field/index.ts'
+import { goJson } from '#apimachinery/text/index.ts'
+import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import { fieldSchemaOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
 import { pathText, type ValuePath } from './value-path.ts'

@@ -1,5 +1,5 @@
 // Parses the openAPIV3Schema of a CustomResourceDefinition into a SchemaNode.
-import { fieldOf, isJsonObject, type JsonObject, type JsonValue, isJsonNumber } from '../meta/index.ts'
+import { fieldOf, isJsonObject, type JsonObject, type JsonValue, isJsonNumber } from '#apimachinery/meta/index.ts'
 import type { SchemaNode } from './schema-node.ts'
 
 /**

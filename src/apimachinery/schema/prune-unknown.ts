@@ -1,6 +1,6 @@
 // Drops the fields that a schema does not know, and reports their paths: for pruning custom resources and for
 // fieldValidation.
-import type { JsonObject, JsonValue } from '../meta/index.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
 import { objectMetaSchema } from './object-meta-schema.ts'
 import { propertyOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'

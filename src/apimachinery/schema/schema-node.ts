@@ -1,6 +1,6 @@
 // The internal form of a schema, the same for built-in kinds (from generated tables) and for structural schemas of
 // CustomResourceDefinitions. References are resolved: a node may be shared and, for recursive kinds, cyclic.
-import type { JsonValue } from '../meta/json.ts'
+import type { JsonValue } from '#apimachinery/meta/json.ts'
 
 export type SchemaType = 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean'
 

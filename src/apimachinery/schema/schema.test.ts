@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { causeText } from '../field/index.ts'
-import { cloneJson, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { causeText } from '#apimachinery/field/index.ts'
+import { cloneJson, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import {
   applyDefaults,
   formatCheck,

@@ -8,9 +8,9 @@ import {
   fieldRequired,
   indexPath,
   keyPath,
-} from '../field/index.ts'
-import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
-import type { StatusCause } from '../status/index.ts'
+} from '#apimachinery/field/index.ts'
+import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import { compilePattern } from './pattern.ts'
 
 type Level = 'root' | 'item' | 'field'

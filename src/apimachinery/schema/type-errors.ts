@@ -1,7 +1,7 @@
 // What Go's decoder says of a body whose values do not fit the built-in types. A real server decodes into Go structs, so
 // for built-in kinds this is the only thing it checks of a value's type.
-import { quantityError } from '../quantity/index.ts'
-import { goNumber, goQuote } from '../text/index.ts'
+import { quantityError } from '#apimachinery/quantity/index.ts'
+import { goNumber, goQuote } from '#apimachinery/text/index.ts'
 import {
   integerOfText,
   isExactInteger,
@@ -10,8 +10,8 @@ import {
   type Int64,
   type JsonObject,
   type JsonValue,
-} from '../meta/index.ts'
-import { NumberLiteral, type LiteralJson } from '../json/index.ts'
+} from '#apimachinery/meta/index.ts'
+import { NumberLiteral, type LiteralJson } from '#apimachinery/json/index.ts'
 import { fieldSchemaOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
 

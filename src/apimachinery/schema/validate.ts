@@ -8,8 +8,8 @@ import {
   fieldTooLong,
   fieldTooMany,
   fieldTypeInvalid,
-} from '../field/index.ts'
-import { goFloat, goJson, goNumber } from '../text/index.ts'
+} from '#apimachinery/field/index.ts'
+import { goFloat, goJson, goNumber } from '#apimachinery/text/index.ts'
 import {
   isExactInteger,
   isJsonNumber,
@@ -17,9 +17,9 @@ import {
   type Int64,
   type JsonObject,
   type JsonValue,
-} from '../meta/index.ts'
-import type { StatusCause } from '../status/index.ts'
-import { WorkBudget } from '../work-budget/index.ts'
+} from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import { fieldBefore, isUnchanged, itemBefore } from './correlate.ts'
 import { formatCheck } from './formats.ts'
 import { listCauses } from './list-types.ts'

@@ -1,5 +1,5 @@
 // Field selectors: `metadata.name=web,status.phase!=Running`. Each resource defines which fields it supports.
-import { badRequest } from '../status/index.ts'
+import { badRequest } from '#apimachinery/status/index.ts'
 
 export interface FieldRequirement {
   readonly field: string

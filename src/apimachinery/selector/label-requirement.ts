@@ -7,8 +7,8 @@ import {
   fieldNotSupported,
   labelValueErrors,
   qualifiedNameErrors,
-} from '../field/index.ts'
-import type { StatusCause } from '../status/index.ts'
+} from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 
 export type LabelOperator = '=' | '==' | '!=' | 'in' | 'notin' | 'exists' | '!' | 'gt' | 'lt'
 export type Labels = Readonly<Record<string, string>>

@@ -1,7 +1,13 @@
 // Label selectors: which objects a list, a watch or a controller means.
-import { fieldForbidden, fieldInvalid, fieldRequired, labelValueErrors, qualifiedNameErrors } from '../field/index.ts'
-import { goQuote } from '../text/index.ts'
-import { badRequest, type StatusCause } from '../status/index.ts'
+import {
+  fieldForbidden,
+  fieldInvalid,
+  fieldRequired,
+  labelValueErrors,
+  qualifiedNameErrors,
+} from '#apimachinery/field/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import { badRequest, type StatusCause } from '#apimachinery/status/index.ts'
 import {
   compileRequirement,
   holds,

@@ -1,7 +1,7 @@
 // Parses the text form of label selectors, `a=b,c!=d,e in (x,y),f notin (z),g,!h,k>1`: the labelSelector parameter.
 // Accepts and refuses what upstream's parser does, with its messages.
-import { fieldInvalid, causeText, qualifiedNameErrors } from '../field/index.ts'
-import { badRequest } from '../status/index.ts'
+import { fieldInvalid, causeText, qualifiedNameErrors } from '#apimachinery/field/index.ts'
+import { badRequest } from '#apimachinery/status/index.ts'
 import { requirementError, type LabelOperator, type LabelRequirement } from './label-requirement.ts'
 import { everything, selectorOf, type LabelSelector } from './label-selector.ts'
 

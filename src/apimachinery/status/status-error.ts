@@ -1,6 +1,6 @@
 // Every error is a Kubernetes Status: one class, and one function per reason, so that code and reason always fit.
-import { goQuote } from '../text/go-text.ts'
-import { groupResourceText, type GroupResource } from '../meta/gvr.ts'
+import { goQuote } from '#apimachinery/text/go-text.ts'
+import { groupResourceText, type GroupResource } from '#apimachinery/meta/gvr.ts'
 
 export interface StatusCause {
   reason?: string

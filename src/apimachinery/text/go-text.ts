@@ -1,5 +1,5 @@
 // Prints values as Go does, because API messages quote values in Go's syntax and clients' tests compare them.
-import { isJsonNumber, isJsonObject, type Int64, type JsonValue } from '../meta/index.ts'
+import { isJsonNumber, isJsonObject, type Int64, type JsonValue } from '#apimachinery/meta/index.ts'
 
 const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { isStatusError } from '../status/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
 import { WorkBudget } from './work-budget.ts'
 
 describe('the work budget of a request', () => {

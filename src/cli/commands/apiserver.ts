@@ -1,6 +1,6 @@
 // `kcp apiserver`: the virtual API server in front of a host.
 import { Command, Option } from 'commander'
-import { registrations } from '../roles/registration.ts'
+import { registrations } from '#cli/roles/registration.ts'
 import { withAuditFlags } from './audit-flags.ts'
 import { withEgressFlags } from './egress-flags.ts'
 import { loadedLate } from './loaded-late.ts'

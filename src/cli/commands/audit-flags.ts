@@ -1,6 +1,6 @@
 // The flags for audit lines, shared by all commands that serve requests.
 import type { Command } from 'commander'
-import type { AuditLogOptions } from '../roles/audit-log.ts'
+import type { AuditLogOptions } from '#cli/roles/audit-log.ts'
 import { parseCount } from './parse-count.ts'
 
 /** As commander gives them. */

@@ -1,6 +1,6 @@
 // What `kcp diagnose` says about the replicas of `kcp apiserver`: who answers for how many of the logical clusters.
-import type { KubeList } from '../../apimachinery/meta/index.ts'
-import { bucketCount, replicaOf, type ReplicaLease } from '../../ownership/index.ts'
+import type { KubeList } from '#apimachinery/meta/index.ts'
+import { bucketCount, replicaOf, type ReplicaLease } from '#ownership/index.ts'
 import { ageText, right, wrong, type Answer, type Finding } from './diagnosis.ts'
 
 const start = 'start kcp apiserver; if it runs, see its log'

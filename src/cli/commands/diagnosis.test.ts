@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { Condition } from '../../apimachinery/meta/index.ts'
+import type { Condition } from '#apimachinery/meta/index.ts'
 import {
   addressFinding,
   apiServiceFinding,

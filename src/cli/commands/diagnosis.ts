@@ -1,5 +1,5 @@
 // What is wrong with an installation, and what to do, from what was observed of it. Pure.
-import type { Condition, KubeObject } from '../../apimachinery/meta/index.ts'
+import type { Condition, KubeObject } from '#apimachinery/meta/index.ts'
 
 /** The answer to one question, or why there was none. */
 export type Answer<T> = { readonly value: T } | { readonly error: string }

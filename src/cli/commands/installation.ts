@@ -1,10 +1,10 @@
 // Finds an installation for the commands that act on one, by the directory of `kcp start` or by its host.
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '../../client/index.ts'
-import { openPki, type Pki } from '../../virtualapi/index.ts'
-import { ExitError } from '../process/exit-error.ts'
-import { installationKeys, openHost, tryPublishedAddress } from '../roles/host-installation.ts'
+import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '#client/index.ts'
+import { openPki, type Pki } from '#virtualapi/index.ts'
+import { ExitError } from '#cli/process/exit-error.ts'
+import { installationKeys, openHost, tryPublishedAddress } from '#cli/roles/host-installation.ts'
 import type { InstallationFlags } from './installation-flags.ts'
 
 export interface Installation extends AsyncDisposable {

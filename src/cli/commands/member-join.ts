@@ -1,6 +1,6 @@
 // `kcp member join NAME`: registers a physical cluster that we can reach.
 import { Command, Option } from 'commander'
-import { serviceNetworks } from '../../crds/index.ts'
+import { serviceNetworks } from '#crds/index.ts'
 import { withInstallation } from './installation-flags.ts'
 import { loadedLate } from './loaded-late.ts'
 import { withRequired } from './with-required.ts'

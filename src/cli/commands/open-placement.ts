@@ -1,8 +1,8 @@
 // The inputs of the operator's decisions, read once by a command that only asks.
-import { childSignal } from '../../async/index.ts'
-import { createClient, httpTransport, sharedInformers } from '../../client/index.ts'
-import { PlacementInputs } from '../../operator/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+import { childSignal } from '#async/index.ts'
+import { createClient, httpTransport, sharedInformers } from '#client/index.ts'
+import { PlacementInputs } from '#operator/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 import type { Installation } from './installation.ts'
 
 export interface OpenPlacement extends AsyncDisposable {

@@ -1,7 +1,7 @@
 // The tracer that the flags of a command ask for.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { openTracer, type Logger, type Metrics } from '../../telemetry/index.ts'
+import { openTracer, type Logger, type Metrics } from '#telemetry/index.ts'
 import type { TracingFlags } from './tracing-flags.ts'
 
 /** Opens the tracer of this process; undefined without `--tracing-endpoint`. Call it before anything else is created. */

@@ -1,16 +1,16 @@
 // `kcp apiserver`: the virtual API server in front of a host.
-import { createLogger, createMetrics, type LogLevel } from '../../telemetry/index.ts'
+import { createLogger, createMetrics, type LogLevel } from '#telemetry/index.ts'
 import { auditOf, type AuditFlags } from './audit-flags.ts'
 import { egressOf, type EgressFlags } from './egress-flags.ts'
 import { openTracing } from './open-tracing.ts'
 import { storageOf, type StorageFlags } from './storage-flags.ts'
 import type { TracingFlags } from './tracing-flags.ts'
-import { aborted, processSignal, untilStopped } from '../process/process-signal.ts'
-import { settleMemory } from '../process/settle-memory.ts'
-import type { Registration } from '../roles/registration.ts'
-import { startApiserver } from '../roles/apiserver.ts'
-import { openHost } from '../roles/host-installation.ts'
-import { ownAddress } from '../roles/own-address.ts'
+import { aborted, processSignal, untilStopped } from '#cli/process/process-signal.ts'
+import { settleMemory } from '#cli/process/settle-memory.ts'
+import type { Registration } from '#cli/roles/registration.ts'
+import { startApiserver } from '#cli/roles/apiserver.ts'
+import { openHost } from '#cli/roles/host-installation.ts'
+import { ownAddress } from '#cli/roles/own-address.ts'
 
 interface Flags extends AuditFlags, EgressFlags, StorageFlags, TracingFlags {
   readonly kubeconfig?: string

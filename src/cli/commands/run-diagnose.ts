@@ -1,12 +1,12 @@
 // `kcp diagnose`: says in words what is wrong with an installation and what to do.
 import { join } from 'node:path'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { createClient, httpTransport, loadKubeconfig, type KubeClient, type ListOptions } from '../../client/index.ts'
-import { logicalClusters, memberClusters, placements } from '../../crds/index.ts'
-import { leases, replicaSelector, type ReplicaLease } from '../../ownership/index.ts'
-import { ExitError, messageOf } from '../process/exit-error.ts'
-import { processSignal } from '../process/process-signal.ts'
-import { installationNamespace, openHost, tryPublishedAddress } from '../roles/host-installation.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { createClient, httpTransport, loadKubeconfig, type KubeClient, type ListOptions } from '#client/index.ts'
+import { logicalClusters, memberClusters, placements } from '#crds/index.ts'
+import { leases, replicaSelector, type ReplicaLease } from '#ownership/index.ts'
+import { ExitError, messageOf } from '#cli/process/exit-error.ts'
+import { processSignal } from '#cli/process/process-signal.ts'
+import { installationNamespace, openHost, tryPublishedAddress } from '#cli/roles/host-installation.ts'
 import { replicasFindings } from './diagnose-replicas.ts'
 import {
   addressFinding,

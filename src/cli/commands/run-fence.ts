@@ -1,8 +1,8 @@
 // `kcp fence MEMBER`: tells kcp that nothing runs any more in a member cluster that does not answer.
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { findCondition, memberClusters, type MemberCluster } from '../../crds/index.ts'
-import { ExitError } from '../process/exit-error.ts'
-import { processSignal } from '../process/process-signal.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { findCondition, memberClusters, type MemberCluster } from '#crds/index.ts'
+import { ExitError } from '#cli/process/exit-error.ts'
+import { processSignal } from '#cli/process/process-signal.ts'
 import { openInstallation } from './installation.ts'
 import type { InstallationFlags } from './installation-flags.ts'
 

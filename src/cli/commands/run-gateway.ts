@@ -6,11 +6,11 @@ import {
   inClusterConfig,
   loadKubeconfig,
   untrustedServer,
-} from '../../client/index.ts'
-import { startGateway } from '../../gateway/index.ts'
-import { createLogger, createMetrics, type LogLevel } from '../../telemetry/index.ts'
-import { aborted, processSignal, untilStopped } from '../process/process-signal.ts'
-import { settleMemory } from '../process/settle-memory.ts'
+} from '#client/index.ts'
+import { startGateway } from '#gateway/index.ts'
+import { createLogger, createMetrics, type LogLevel } from '#telemetry/index.ts'
+import { aborted, processSignal, untilStopped } from '#cli/process/process-signal.ts'
+import { settleMemory } from '#cli/process/settle-memory.ts'
 
 interface Flags {
   readonly kubeconfig?: string

@@ -1,12 +1,12 @@
 // `kcp kubeconfig NAME`: prints a kubeconfig for one logical cluster, with admin rights inside it and none outside.
-import { clusterIdOf, tryClusterName } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { kubeconfigText } from '../../client/index.ts'
-import { logicalClusters, type LogicalCluster } from '../../crds/index.ts'
-import { ExitError } from '../process/exit-error.ts'
+import { clusterIdOf, tryClusterName } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { kubeconfigText } from '#client/index.ts'
+import { logicalClusters, type LogicalCluster } from '#crds/index.ts'
+import { ExitError } from '#cli/process/exit-error.ts'
 import { openInstallation } from './installation.ts'
 import type { InstallationFlags } from './installation-flags.ts'
-import { processSignal } from '../process/process-signal.ts'
+import { processSignal } from '#cli/process/process-signal.ts'
 
 interface Flags extends InstallationFlags {
   readonly days: string

@@ -1,13 +1,13 @@
 // `kcp member join NAME`: registers a physical cluster that we can reach.
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { loadKubeconfig } from '../../client/index.ts'
-import { tryExportedApi, type ServiceNetwork } from '../../crds/index.ts'
-import { joinMember } from '../../syncer/index.ts'
-import { createLogger } from '../../telemetry/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { loadKubeconfig } from '#client/index.ts'
+import { tryExportedApi, type ServiceNetwork } from '#crds/index.ts'
+import { joinMember } from '#syncer/index.ts'
+import { createLogger } from '#telemetry/index.ts'
 import { openInstallation } from './installation.ts'
 import type { InstallationFlags } from './installation-flags.ts'
-import { ExitError } from '../process/exit-error.ts'
-import { processSignal } from '../process/process-signal.ts'
+import { ExitError } from '#cli/process/exit-error.ts'
+import { processSignal } from '#cli/process/process-signal.ts'
 
 interface Flags extends InstallationFlags {
   readonly kubeconfig: string

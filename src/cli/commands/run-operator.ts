@@ -1,10 +1,10 @@
 // `kcp operator`: the loops over our custom resources in a host.
-import { createLogger, createMetrics, type Logger, type LogLevel, type Metrics } from '../../telemetry/index.ts'
-import { aborted, processSignal, untilStopped } from '../process/process-signal.ts'
-import { settleMemory } from '../process/settle-memory.ts'
-import { listenForScrapes, type MetricsListener } from '../roles/metrics-listener.ts'
-import { installationKeys, installationNamespace, openHost, type Host } from '../roles/host-installation.ts'
-import { startOperatorRole } from '../roles/operator.ts'
+import { createLogger, createMetrics, type Logger, type LogLevel, type Metrics } from '#telemetry/index.ts'
+import { aborted, processSignal, untilStopped } from '#cli/process/process-signal.ts'
+import { settleMemory } from '#cli/process/settle-memory.ts'
+import { listenForScrapes, type MetricsListener } from '#cli/roles/metrics-listener.ts'
+import { installationKeys, installationNamespace, openHost, type Host } from '#cli/roles/host-installation.ts'
+import { startOperatorRole } from '#cli/roles/operator.ts'
 import { openTracing } from './open-tracing.ts'
 import type { TracingFlags } from './tracing-flags.ts'
 

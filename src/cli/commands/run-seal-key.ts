@@ -1,9 +1,9 @@
 // `kcp seal-key`: replaces the key with which tenants' Secrets are sealed in a host, while kcp runs.
-import { ExitError } from '../process/exit-error.ts'
-import { processSignal } from '../process/process-signal.ts'
-import { installationNamespace, openHost, type Host } from '../roles/host-installation.ts'
-import { countFormerSecrets, resealSecrets } from '../roles/reseal-secrets.ts'
-import { changeSealKeys, withNextKey, withNextKeyInUse, withoutFormerKeys } from '../roles/seal-keys.ts'
+import { ExitError } from '#cli/process/exit-error.ts'
+import { processSignal } from '#cli/process/process-signal.ts'
+import { installationNamespace, openHost, type Host } from '#cli/roles/host-installation.ts'
+import { countFormerSecrets, resealSecrets } from '#cli/roles/reseal-secrets.ts'
+import { changeSealKeys, withNextKey, withNextKeyInUse, withoutFormerKeys } from '#cli/roles/seal-keys.ts'
 
 interface Flags {
   readonly hostKubeconfig?: string

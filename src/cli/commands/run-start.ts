@@ -1,13 +1,13 @@
 // `kcp start`: everything in one process on an embedded store.
-import { createLogger, createMetrics, type LogLevel } from '../../telemetry/index.ts'
+import { createLogger, createMetrics, type LogLevel } from '#telemetry/index.ts'
 import { auditOf, type AuditFlags } from './audit-flags.ts'
 import { egressOf, type EgressFlags } from './egress-flags.ts'
 import { openTracing } from './open-tracing.ts'
 import { storageOf, type StorageFlags } from './storage-flags.ts'
 import type { TracingFlags } from './tracing-flags.ts'
-import { aborted, processSignal } from '../process/process-signal.ts'
-import { settleMemory } from '../process/settle-memory.ts'
-import { startEmbedded } from '../roles/embedded.ts'
+import { aborted, processSignal } from '#cli/process/process-signal.ts'
+import { settleMemory } from '#cli/process/settle-memory.ts'
+import { startEmbedded } from '#cli/roles/embedded.ts'
 
 interface Flags extends AuditFlags, EgressFlags, StorageFlags, TracingFlags {
   readonly rootDir: string

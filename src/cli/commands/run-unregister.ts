@@ -1,7 +1,7 @@
 // `kcp unregister`: takes our APIService out of a host, before the server behind it goes.
-import { processSignal } from '../process/process-signal.ts'
-import { unregister } from '../roles/api-service.ts'
-import { openHost } from '../roles/host-installation.ts'
+import { processSignal } from '#cli/process/process-signal.ts'
+import { unregister } from '#cli/roles/api-service.ts'
+import { openHost } from '#cli/roles/host-installation.ts'
 
 /** Runs the command. */
 export async function run({ kubeconfig }: { readonly kubeconfig?: string }): Promise<void> {

@@ -1,6 +1,6 @@
 // The flags for storage limits of logical clusters, shared by all commands that keep them.
 import { InvalidArgumentError, Option, type Command } from 'commander'
-import { containerMemory } from '../../telemetry/index.ts'
+import { containerMemory } from '#telemetry/index.ts'
 import { parseCount } from './parse-count.ts'
 
 /** The flag values as commander passes them. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { Command } from 'commander'
-import { createMetrics, processTracer, silentLogger } from '../../telemetry/index.ts'
+import { createMetrics, processTracer, silentLogger } from '#telemetry/index.ts'
 import { openTracing } from './open-tracing.ts'
 import { withTracingFlags, type TracingFlags } from './tracing-flags.ts'
 

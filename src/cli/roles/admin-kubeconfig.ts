@@ -1,8 +1,8 @@
 // The kubeconfig of the installation's admin, beside the data of `kcp start`: made anew at each start, and before it expires.
 import { rename, rm, writeFile } from 'node:fs/promises'
-import type { Clock } from '../../async/index.ts'
-import { kubeconfigText } from '../../client/index.ts'
-import { renewedClientCertificate, type Pki } from '../../virtualapi/index.ts'
+import type { Clock } from '#async/index.ts'
+import { kubeconfigText } from '#client/index.ts'
+import { renewedClientCertificate, type Pki } from '#virtualapi/index.ts'
 import type { Renewal } from './keep-renewed.ts'
 
 export interface AdminKubeconfig {

@@ -1,6 +1,6 @@
 // The audit file of a process: opened before requests are served, closed after the last one.
-import { openLineFile, type LineFile, type Logger, type Metrics } from '../../telemetry/index.ts'
-import { ExitError, messageOf } from '../process/exit-error.ts'
+import { openLineFile, type LineFile, type Logger, type Metrics } from '#telemetry/index.ts'
+import { ExitError, messageOf } from '#cli/process/exit-error.ts'
 
 export interface AuditLogOptions {
   /** A file, or `-` for standard output. */

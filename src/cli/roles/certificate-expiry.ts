@@ -1,6 +1,6 @@
 // Tells in a metric when the certificates of this process expire.
 import { X509Certificate } from 'node:crypto'
-import type { Metrics } from '../../telemetry/index.ts'
+import type { Metrics } from '#telemetry/index.ts'
 
 export type CertificateName = 'serving' | 'serving-authority' | 'client-authority' | 'metrics-client'
 

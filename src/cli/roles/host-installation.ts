@@ -1,8 +1,8 @@
 // The objects that an installation keeps in its host: the namespace, the keys shared by its processes, and the address
 // of its server.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
-import { sleep } from '../../async/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import { sleep } from '#async/index.ts'
 import {
   createClient,
   httpTransport,
@@ -11,11 +11,11 @@ import {
   type Kubeconfig,
   type KubeClient,
   type Transport,
-} from '../../client/index.ts'
-import { installationKeysName } from '../../crds/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
-import { createPki, createPkiMaterial, pkiFromSecret, pkiToSecret, type Pki } from '../../virtualapi/index.ts'
-import { ExitError } from '../process/exit-error.ts'
+} from '#client/index.ts'
+import { installationKeysName } from '#crds/index.ts'
+import type { Logger } from '#telemetry/index.ts'
+import { createPki, createPkiMaterial, pkiFromSecret, pkiToSecret, type Pki } from '#virtualapi/index.ts'
+import { ExitError } from '#cli/process/exit-error.ts'
 import { hostServingCertificates } from './host-serving-certificates.ts'
 import { newSealKey, sealKeysOf, sealMember, type SealKeys } from './seal-keys.ts'
 

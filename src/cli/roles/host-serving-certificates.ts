@@ -1,10 +1,10 @@
 // Serving certificates in a Secret of the host: each is kept under the names it is for, so that processes with the same
 // names share one, and processes with others do not overwrite theirs.
 import { createHash, X509Certificate } from 'node:crypto'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import { isRenewalDue, tryKeyPair, type KeyPair, type ServingCertificateStore } from '../../virtualapi/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { isRenewalDue, tryKeyPair, type KeyPair, type ServingCertificateStore } from '#virtualapi/index.ts'
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 const name = 'kcp-serving-certificates'

@@ -1,6 +1,6 @@
 // What expires is looked at again and again for as long as the process runs.
-import { sleep } from '../../async/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+import { sleep } from '#async/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 
 export interface Renewal {
   /** For the log, such as `serving certificate`. */

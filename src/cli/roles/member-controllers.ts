@@ -1,8 +1,8 @@
 // Connects the operator's controllers with the syncer: neither of the two imports the other.
-import { clusterIdOf, type ClusterId } from '../../apimachinery/meta/index.ts'
-import type { PodSecurityLevel } from '../../apimachinery/pod-security/index.ts'
-import type { DeepReadonly, KubeClient } from '../../client/index.ts'
-import { defaultPodSecurity, logicalClusters, type LogicalCluster } from '../../crds/index.ts'
+import { clusterIdOf, type ClusterId } from '#apimachinery/meta/index.ts'
+import type { PodSecurityLevel } from '#apimachinery/pod-security/index.ts'
+import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import { defaultPodSecurity, logicalClusters, type LogicalCluster } from '#crds/index.ts'
 import {
   autoscalingController,
   allControllers,
@@ -14,10 +14,10 @@ import {
   volumesController,
   type OperatorContext,
   type OperatorController,
-} from '../../operator/index.ts'
-import { programVersion } from '../../telemetry/index.ts'
+} from '#operator/index.ts'
+import { programVersion } from '#telemetry/index.ts'
 import { syncMemberGateway } from './member-gateways.ts'
-import { createUpstream, ensureNameserver, startSyncer, type ClusterIds, type Upstream } from '../../syncer/index.ts'
+import { createUpstream, ensureNameserver, startSyncer, type ClusterIds, type Upstream } from '#syncer/index.ts'
 
 export interface MemberControllersOptions {
   /** Address at which pods in members reach the direct listener. */

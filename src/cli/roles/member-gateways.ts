@@ -1,13 +1,13 @@
 // Runs the gateways of members: connects what the operator knows of MemberClusters with the syncer, which knows the members.
-import { memberClusters, type MemberCluster } from '../../crds/index.ts'
-import type { MemberToSync, OperatorContext } from '../../operator/index.ts'
+import { memberClusters, type MemberCluster } from '#crds/index.ts'
+import type { MemberToSync, OperatorContext } from '#operator/index.ts'
 import {
   ClusterPresence,
   removeMemberGateway,
   startMemberGateway,
   type GatewayPeer,
   type Upstream,
-} from '../../syncer/index.ts'
+} from '#syncer/index.ts'
 
 const presences = new WeakMap<Upstream, ClusterPresence>()
 

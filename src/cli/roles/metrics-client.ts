@@ -1,7 +1,7 @@
 // A client certificate for Prometheus, in a Secret of the host: it may read /metrics of kcp apiserver and nothing else.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import { isRenewalDue, metricsReadersGroup, type Pki } from '../../virtualapi/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { isRenewalDue, metricsReadersGroup, type Pki } from '#virtualapi/index.ts'
 import type { TellExpiry } from './certificate-expiry.ts'
 import { installationNamespace } from './host-installation.ts'
 import type { Renewal } from './keep-renewed.ts'

@@ -2,19 +2,19 @@
 // elects the one active process; the others stand by.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { childSignal, type ChildSignal } from '../../async/index.ts'
-import { createClient, httpTransport, type KubeClient } from '../../client/index.ts'
-import { kcpCrds } from '../../crds/index.ts'
+import { childSignal, type ChildSignal } from '#async/index.ts'
+import { createClient, httpTransport, type KubeClient } from '#client/index.ts'
+import { kcpCrds } from '#crds/index.ts'
 import {
   clusterProfilesController,
   ensureCrds,
   operatorMetrics,
   startOperator,
   type RunningOperator,
-} from '../../operator/index.ts'
-import { runAsLeader } from '../../reconcile/index.ts'
-import type { Logger, Metrics } from '../../telemetry/index.ts'
-import { renewedClientCertificate } from '../../virtualapi/index.ts'
+} from '#operator/index.ts'
+import { runAsLeader } from '#reconcile/index.ts'
+import type { Logger, Metrics } from '#telemetry/index.ts'
+import { renewedClientCertificate } from '#virtualapi/index.ts'
 import { installationKeys, installationNamespace, publishedAddress, type Host } from './host-installation.ts'
 import { memberControllers } from './member-controllers.ts'
 

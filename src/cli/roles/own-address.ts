@@ -1,6 +1,6 @@
 // Finds an address of this machine at which others can reach it.
 import { networkInterfaces } from 'node:os'
-import { ExitError } from '../process/exit-error.ts'
+import { ExitError } from '#cli/process/exit-error.ts'
 
 /** The first non-loopback address; physical networks come before bridges and tunnels. */
 export function ownAddress(): string {

@@ -1,17 +1,17 @@
 // The authority of the certificates by which replicas of `kcp apiserver` know each other, in a Secret that they share. It is
 // replaced while they run: the next one is trusted by all before the first of them uses it.
 import { X509Certificate } from 'node:crypto'
-import { systemClock, type Clock } from '../../async/index.ts'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
+import { systemClock, type Clock } from '#async/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
 import {
   certificateBackdatingMs,
   createCertificateAuthority,
   isRenewalDue,
   tryKeyPair,
   type KeyPair,
-} from '../../virtualapi/index.ts'
+} from '#virtualapi/index.ts'
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 const name = 'kcp-replica-authority'

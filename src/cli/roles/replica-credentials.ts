@@ -1,5 +1,5 @@
 // The certificates by which this replica and the others know each other, renewed while they run.
-import type { KubeClient } from '../../client/index.ts'
+import type { KubeClient } from '#client/index.ts'
 import {
   certificateBackdatingMs,
   isRenewalDue,
@@ -7,7 +7,7 @@ import {
   signCertificate,
   type KeyPair,
   type PeerCredentials,
-} from '../../virtualapi/index.ts'
+} from '#virtualapi/index.ts'
 import { replicaAuthority, type ReplicaAuthority } from './replica-authority.ts'
 
 const certificateDays = 30

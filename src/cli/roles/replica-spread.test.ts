@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { clusterIdOf } from '../../apimachinery/meta/index.ts'
-import { assignBuckets } from '../../ownership/index.ts'
-import { bucketNumberOf } from '../../store/host/index.ts'
+import { clusterIdOf } from '#apimachinery/meta/index.ts'
+import { assignBuckets } from '#ownership/index.ts'
+import { bucketNumberOf } from '#store/host/index.ts'
 
 describe('3,000 logical clusters', () => {
   it('are spread over three replicas so that the largest share is at most 1.3 times the smallest', () => {

@@ -1,6 +1,6 @@
 // Tenants' Secrets that another key than the installation's present one has sealed in the host.
-import type { KubeClient } from '../../client/index.ts'
-import { resealRecords } from '../../store/host/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { resealRecords } from '#store/host/index.ts'
 import { installationKeys } from './host-installation.ts'
 
 /** Seals them anew. Resolves with how many, and how many are left: they changed meanwhile or cannot be opened. */

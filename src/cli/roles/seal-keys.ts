@@ -1,11 +1,11 @@
 // The keys that seal tenants' Secrets in a host: members of the Secret with the keys of the installation. One seals; one may
 // be coming, so that every process knows it before any seals with it; former ones open what is not sealed anew yet.
 import { randomBytes } from 'node:crypto'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import { installationKeysName } from '../../crds/index.ts'
-import { ExitError } from '../process/exit-error.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { installationKeysName } from '#crds/index.ts'
+import { ExitError } from '#cli/process/exit-error.ts'
 
 type SecretData = Readonly<Record<string, string>>
 

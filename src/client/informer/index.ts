@@ -1,4 +1,4 @@
-export type { DeepReadonly } from '../../apimachinery/meta/index.ts'
+export type { DeepReadonly } from '#apimachinery/meta/index.ts'
 export { createInformer, type Informer, type InformerOptions } from './informer.ts'
 export * from './key.ts'
 export * from './logical-cluster-annotation.ts'

@@ -1,15 +1,15 @@
 // A local copy of one resource: list, then watch. A watch that ends is resumed at its last resourceVersion; if the server has
 // dropped that version, the resource is listed again. Only its signal or disposal ends it.
-import { childSignal, sleep, type ChildSignal } from '../../async/index.ts'
+import { childSignal, sleep, type ChildSignal } from '#async/index.ts'
 import {
   groupResourceText,
   type DeepReadonly,
   type GroupVersionResource,
   type KubeObject,
-} from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
-import type { KubeClient } from '../verbs/client.ts'
+} from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { Logger } from '#telemetry/index.ts'
+import type { KubeClient } from '#client/verbs/client.ts'
 import { clusterOf, keyOf } from './key.ts'
 import { CacheStore, type ChangeListener, type ObjectCache } from './store.ts'
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { ObjectIndex } from './object-index.ts'
 import { CacheStore } from './store.ts'
 

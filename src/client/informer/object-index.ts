@@ -1,6 +1,6 @@
 // The objects of an informer grouped by values that are computed from each object, as client-go's Indexer does. So one
 // namespace, logical cluster or member is read without walking over all objects.
-import type { DeepReadonly, KubeObject } from '../../apimachinery/meta/index.ts'
+import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
 import type { Informer } from './informer.ts'
 
 export class ObjectIndex<T extends KubeObject = KubeObject> implements Disposable {

@@ -1,8 +1,8 @@
 // One informer per resource and process: each object is listed, watched and kept once, whoever asks for it. Several
 // indexes can be made on one informer.
-import { groupResourceText, type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
-import type { KubeClient } from '../verbs/client.ts'
+import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { Logger } from '#telemetry/index.ts'
+import type { KubeClient } from '#client/verbs/client.ts'
 import { createInformer, type Informer } from './informer.ts'
 import { namespaceKeyOf } from './key.ts'
 import { ObjectIndex } from './object-index.ts'

@@ -1,5 +1,5 @@
 // The objects of an informer, and the listeners for changes.
-import type { DeepReadonly, KubeObject } from '../../apimachinery/meta/index.ts'
+import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
 
 /** `before` is undefined for a new object, `after` for a deleted one. */
 export interface Change<T extends KubeObject> {

@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
-import { badRequest } from '../../apimachinery/status/index.ts'
+import { badRequest } from '#apimachinery/status/index.ts'
 import type { Endpoint, EndpointSource } from './endpoint.ts'
 import type { PlainCluster, PlainUser } from './kubeconfig-check.ts'
 

@@ -1,6 +1,6 @@
 // Which kubeconfigs are used. One from a Secret is not trusted: fields that would read files, run programs, or lead to an
 // unverified server are refused by name.
-import { badRequest } from '../../apimachinery/status/index.ts'
+import { badRequest } from '#apimachinery/status/index.ts'
 
 /** A parsed kubeconfig, before any check. */
 export type RawKubeconfig = object

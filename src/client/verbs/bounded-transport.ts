@@ -1,7 +1,7 @@
 // A Transport to a server that is not trusted: every answer has a bound of size and time, which counts while it arrives, is JSON
 // where JSON is expected, and no redirect.
-import { requestEntityTooLarge, serviceUnavailable } from '../../apimachinery/status/index.ts'
-import { abortable, AnswerAccount, childSignal, endWhenGivenUp, type HeldAnswer } from '../../async/index.ts'
+import { requestEntityTooLarge, serviceUnavailable } from '#apimachinery/status/index.ts'
+import { abortable, AnswerAccount, childSignal, endWhenGivenUp, type HeldAnswer } from '#async/index.ts'
 import { answerBoundOf, maxErrorBytes, type AnswerBound } from './answer-bounds.ts'
 import type { Transport, TransportRequest, TransportResponse } from './transport.ts'
 

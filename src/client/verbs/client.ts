@@ -1,5 +1,5 @@
 // The verbs of the Kubernetes API over a Transport. Objects pass through untouched: fields we do not know are kept.
-import type { GroupVersionResource, KubeList, KubeObject, Int64 } from '../../apimachinery/meta/index.ts'
+import type { GroupVersionResource, KubeList, KubeObject, Int64 } from '#apimachinery/meta/index.ts'
 
 export interface Waiting {
   readonly signal: AbortSignal

@@ -1,13 +1,8 @@
 // KubeClient over a Transport. Strict: an answer that the API does not allow is an error and never ignored.
-import { parseJsonText } from '../../apimachinery/json/index.ts'
-import {
-  resourcePath,
-  type GroupVersionResource,
-  type KubeList,
-  type KubeObject,
-} from '../../apimachinery/meta/index.ts'
-import { internalError, isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
-import { yieldEvery } from '../../async/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import { resourcePath, type GroupVersionResource, type KubeList, type KubeObject } from '#apimachinery/meta/index.ts'
+import { internalError, isStatusError, requestEntityTooLarge } from '#apimachinery/status/index.ts'
+import { yieldEvery } from '#async/index.ts'
 import type {
   DeleteOptions,
   KubeClient,

@@ -1,5 +1,5 @@
 // Reads the bytes of an answer into JSON, or into a StatusError.
-import { parseJsonInTurns, parseJsonText } from '../../apimachinery/json/index.ts'
+import { parseJsonInTurns, parseJsonText } from '#apimachinery/json/index.ts'
 import {
   fromStatus,
   internalError,
@@ -8,7 +8,7 @@ import {
   statusError,
   type Status,
   type StatusError,
-} from '../../apimachinery/status/index.ts'
+} from '#apimachinery/status/index.ts'
 import type { TransportResponse } from './transport.ts'
 
 /** The whole body. Rejects with RequestEntityTooLarge beyond `maxBytes`. */

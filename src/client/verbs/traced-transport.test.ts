@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { Span, SpanOptions, Tracer } from '../../telemetry/index.ts'
+import type { Span, SpanOptions, Tracer } from '#telemetry/index.ts'
 import { tracedTransport } from './traced-transport.ts'
 import type { Transport, TransportRequest } from './transport.ts'
 

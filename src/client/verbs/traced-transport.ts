@@ -1,5 +1,5 @@
 // A Transport whose requests are spans of the current trace, and tell the server so (`traceparent`).
-import { inSpan, traceparentOf, type Span, type Tracer } from '../../telemetry/index.ts'
+import { inSpan, traceparentOf, type Span, type Tracer } from '#telemetry/index.ts'
 import type { Transport, TransportRequest } from './transport.ts'
 
 const header = 'traceparent'

@@ -1,5 +1,5 @@
 // A watch is a stream of JSON documents, one per line. Only \n ends a line; Node's readline would also end it at U+2028.
-import { requestEntityTooLarge } from '../../apimachinery/status/index.ts'
+import { requestEntityTooLarge } from '#apimachinery/status/index.ts'
 
 const newline = 0x0a
 

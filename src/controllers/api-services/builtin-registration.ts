@@ -1,10 +1,10 @@
 // Writes deleted Local APIServices of built-in group versions again when a process first loads their logical cluster, as
 // kube-apiserver does at its start.
-import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import type { ControllerContext } from '../context/controller-context.ts'
-import { apiServices } from '../context/resources.ts'
-import { visitChanged } from '../visits/visit-changed.ts'
+import { groupResourceText, type KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import type { ControllerContext } from '#controllers/context/controller-context.ts'
+import { apiServices } from '#controllers/context/resources.ts'
+import { visitChanged } from '#controllers/visits/visit-changed.ts'
 
 /** Upstream does this within its API server. */
 const fieldManager = 'kube-apiserver'

@@ -1,12 +1,12 @@
 // Signs approved CertificateSigningRequests of the signer kubernetes.io/kube-apiserver-client. The certificate is valid in the
 // logical cluster of the request alone. Requests of other signers are left to controllers of the tenant.
-import { timestamp, systemClock } from '../../async/index.ts'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import type { ControllerContext, SignClientRequest } from '../context/controller-context.ts'
-import { certificateSigningRequests } from '../context/resources.ts'
-import { visitChanged } from '../visits/visit-changed.ts'
+import { timestamp, systemClock } from '#async/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { ControllerContext, SignClientRequest } from '#controllers/context/controller-context.ts'
+import { certificateSigningRequests } from '#controllers/context/resources.ts'
+import { visitChanged } from '#controllers/visits/visit-changed.ts'
 import { usageError } from './usage-error.ts'
 
 const signer = 'kubernetes.io/kube-apiserver-client'

@@ -1,7 +1,7 @@
 // What every controller of this folder gets from the process that starts it.
-import type { KubeClient } from '../../client/index.ts'
-import type { ObjectFeed, ObjectGraph } from '../../object-graph/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { ObjectFeed, ObjectGraph } from '#object-graph/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 
 /** Signs a PKCS #10 request (PEM) for use in one logical cluster alone, and resolves with the certificate, PEM. */
 export type SignClientRequest = (request: {

@@ -1,5 +1,5 @@
 // Resources that the controllers read and write.
-import type { GroupVersionResource } from '../../apimachinery/meta/index.ts'
+import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 
 export const namespaces: GroupVersionResource = { group: '', version: 'v1', resource: 'namespaces' }
 export const serviceAccounts: GroupVersionResource = { group: '', version: 'v1', resource: 'serviceaccounts' }

@@ -1,11 +1,11 @@
 // Keeps a Local APIService for each group version that CustomResourceDefinitions serve, as kube-apiserver registers them. Those
 // that somebody wrote are left alone.
-import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import type { ControllerContext } from '../context/controller-context.ts'
-import { apiServices, customResourceDefinitions } from '../context/resources.ts'
-import { visitChanged } from '../visits/visit-changed.ts'
+import { groupResourceText, type KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { ControllerContext } from '#controllers/context/controller-context.ts'
+import { apiServices, customResourceDefinitions } from '#controllers/context/resources.ts'
+import { visitChanged } from '#controllers/visits/visit-changed.ts'
 
 /** Upstream does this within its API server. */
 const fieldManager = 'kube-apiserver'

@@ -1,7 +1,7 @@
 // Deletes many objects of one resource. One visit deletes a limited number, so that other keys are not kept waiting.
-import type { GroupVersionResource } from '../../apimachinery/meta/index.ts'
-import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
+import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
 
 /** Deletions per visit: they take some tenths of a second. */
 const maxDeletions = 100

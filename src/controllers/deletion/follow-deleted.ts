@@ -1,8 +1,8 @@
 // The common part of controllers that finish deletions: they visit each object with a deletionTimestamp until it is gone.
-import { groupResourceText, type GroupVersionResource } from '../../apimachinery/meta/index.ts'
-import { clusterInKey, keyFor, parseKey, type KubeClient, type ObjectRef } from '../../client/index.ts'
-import { createKeyQueue, runController, type ReconcileResult } from '../../reconcile/index.ts'
-import type { ControllerContext } from '../context/controller-context.ts'
+import { groupResourceText, type GroupVersionResource } from '#apimachinery/meta/index.ts'
+import { clusterInKey, keyFor, parseKey, type KubeClient, type ObjectRef } from '#client/index.ts'
+import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
+import type { ControllerContext } from '#controllers/context/controller-context.ts'
 
 interface DeletionController {
   /** Name of the controller in logs and metrics. */

@@ -1,12 +1,12 @@
 // Restores the FlowSchemas and PriorityLevelConfigurations that every logical cluster is created with, as kube-apiserver does:
 // deleted ones come back, and changed ones too unless their annotation says that they are kept by hand.
 import { isDeepStrictEqual } from 'node:util'
-import { groupResourceText, type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import type { ControllerContext } from '../context/controller-context.ts'
-import { flowSchemas, priorityLevels } from '../context/resources.ts'
-import { visitChanged, type ChangedOptions } from '../visits/visit-changed.ts'
+import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { ControllerContext } from '#controllers/context/controller-context.ts'
+import { flowSchemas, priorityLevels } from '#controllers/context/resources.ts'
+import { visitChanged, type ChangedOptions } from '#controllers/visits/visit-changed.ts'
 
 const fieldManager = 'api-priority-and-fairness-config-producer-v1'
 const autoUpdate = 'apf.kubernetes.io/autoupdate-spec'

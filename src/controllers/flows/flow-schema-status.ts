@@ -1,11 +1,11 @@
 // Keeps the condition Dangling of FlowSchemas: whether the priority level that they name exists. Requests of a logical cluster
 // share its one budget; tools that make FlowSchemas wait for this condition.
-import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import type { ControllerContext } from '../context/controller-context.ts'
-import { flowSchemas, priorityLevels } from '../context/resources.ts'
-import { visitChanged } from '../visits/visit-changed.ts'
+import { groupResourceText, type KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { ControllerContext } from '#controllers/context/controller-context.ts'
+import { flowSchemas, priorityLevels } from '#controllers/context/resources.ts'
+import { visitChanged } from '#controllers/visits/visit-changed.ts'
 
 /** Upstream does this within its API server. */
 const fieldManager = 'api-priority-and-fairness-config-consumer-v1'

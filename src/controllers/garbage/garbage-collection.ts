@@ -1,11 +1,11 @@
 // Garbage collection in all logical clusters. One queue holds the objects whose owners, finalizers or dependents changed;
 // logical clusters are served in rotation. Which object owns which is read from the server's memory (ObjectGraph).
-import { parseJsonText } from '../../apimachinery/json/index.ts'
-import type { OwnerReference } from '../../apimachinery/meta/index.ts'
-import { clusterInKey } from '../../client/index.ts'
-import type { DeletedObject, ObjectKey } from '../../object-graph/index.ts'
-import { createKeyQueue, runController, type ReconcileResult } from '../../reconcile/index.ts'
-import type { ControllerContext } from '../context/controller-context.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import type { OwnerReference } from '#apimachinery/meta/index.ts'
+import { clusterInKey } from '#client/index.ts'
+import type { DeletedObject, ObjectKey } from '#object-graph/index.ts'
+import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
+import type { ControllerContext } from '#controllers/context/controller-context.ts'
 import { inBatches } from './in-batches.ts'
 import { GoneOwners } from './gone-owners.ts'
 import { releaseIfUnblocked, visitObject, type VisitContext } from './visit-object.ts'

@@ -1,8 +1,8 @@
 // Remembers owners whose deletion was seen. Needed only once their kind is no longer served, so that nobody can ask for them: the
 // dependents of custom resources go after the definition, too. Bounded.
 import { LRUCache } from 'lru-cache'
-import { parseApiVersion, type OwnerReference } from '../../apimachinery/meta/index.ts'
-import type { DeletedObject, ObjectKey } from '../../object-graph/index.ts'
+import { parseApiVersion, type OwnerReference } from '#apimachinery/meta/index.ts'
+import type { DeletedObject, ObjectKey } from '#object-graph/index.ts'
 
 export class GoneOwners {
   readonly #owners = new LRUCache<string, true>({ max: 20_000 })

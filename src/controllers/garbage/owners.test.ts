@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject, ObjectMeta, OwnerReference } from '../../apimachinery/meta/index.ts'
-import type { GraphObject, ServedResource } from '../../object-graph/index.ts'
+import type { KubeObject, ObjectMeta, OwnerReference } from '#apimachinery/meta/index.ts'
+import type { GraphObject, ServedResource } from '#object-graph/index.ts'
 import { GoneOwners } from './gone-owners.ts'
 import { isDeletingInForeground, ownersOf } from './owners.ts'
 

@@ -1,8 +1,8 @@
 // The state of the owners that an object names.
-import type { KubeObject, OwnerReference } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import type { GraphObject, ObjectGraph, ServedResource } from '../../object-graph/index.ts'
+import type { KubeObject, OwnerReference } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { GraphObject, ObjectGraph, ServedResource } from '#object-graph/index.ts'
 import type { GoneOwners } from './gone-owners.ts'
 
 export type OwnerState =

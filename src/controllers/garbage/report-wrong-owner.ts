@@ -1,9 +1,9 @@
 // An owner in another namespace does not count: an Event on the object tells the tenant, as upstream does.
 import { createHash } from 'node:crypto'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import { systemClock, timestamp } from '../../async/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import type { GraphObject } from '../../object-graph/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { systemClock, timestamp } from '#async/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { GraphObject } from '#object-graph/index.ts'
 import type { Owner } from './owners.ts'
 
 const events = { group: '', version: 'v1', resource: 'events' } as const

@@ -1,11 +1,11 @@
 // One visit of garbage collection to one object: deletes it when its owners are gone, and handles the finalizers
 // `foregroundDeletion` (dependents go first) and `orphan` (dependents lose this owner).
 import { isDeepStrictEqual } from 'node:util'
-import type { ObjectMeta, OwnerReference } from '../../apimachinery/meta/index.ts'
-import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
-import type { KubeClient, ObjectRef } from '../../client/index.ts'
-import type { GraphObject, ObjectGraph, ObjectKey } from '../../object-graph/index.ts'
-import type { ReconcileResult } from '../../reconcile/index.ts'
+import type { ObjectMeta, OwnerReference } from '#apimachinery/meta/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import type { KubeClient, ObjectRef } from '#client/index.ts'
+import type { GraphObject, ObjectGraph, ObjectKey } from '#object-graph/index.ts'
+import type { ReconcileResult } from '#reconcile/index.ts'
 import { decide } from './decide.ts'
 import { inBatches } from './in-batches.ts'
 import type { GoneOwners } from './gone-owners.ts'

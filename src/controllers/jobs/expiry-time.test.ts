@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { expiryMs } from './expiry-time.ts'
 
 const job = (spec: object, conditions: object[]): KubeObject => ({

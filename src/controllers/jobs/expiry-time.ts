@@ -1,5 +1,5 @@
 // When a Job that has ended is to be deleted.
-import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 
 /** Wall clock in milliseconds; undefined for a Job that has not ended or has no ttlSecondsAfterFinished. */
 export function expiryMs(job: KubeObject): number | undefined {

@@ -1,11 +1,11 @@
 // Deletes Jobs whose spec.ttlSecondsAfterFinished has passed since they ended, as kube-controller-manager does. Their copies
 // in members do not have the field, so that no member deletes a Job that is still wanted upstream.
-import { type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import { systemClock } from '../../async/index.ts'
-import type { ReconcileResult } from '../../reconcile/index.ts'
-import type { ControllerContext } from '../context/controller-context.ts'
-import { visitChanged } from '../visits/visit-changed.ts'
+import { type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { systemClock } from '#async/index.ts'
+import type { ReconcileResult } from '#reconcile/index.ts'
+import type { ControllerContext } from '#controllers/context/controller-context.ts'
+import { visitChanged } from '#controllers/visits/visit-changed.ts'
 import { expiryMs } from './expiry-time.ts'
 
 const jobs: GroupVersionResource = { group: 'batch', version: 'v1', resource: 'jobs' }

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { notFound, serviceUnavailable } from '../../apimachinery/status/index.ts'
+import { notFound, serviceUnavailable } from '#apimachinery/status/index.ts'
 import { deletableResources } from './deletable-resources.ts'
 
 describe('the resources that a namespace can contain', () => {

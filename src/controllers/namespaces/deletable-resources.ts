@@ -1,7 +1,7 @@
 // The resources that a namespace of a logical cluster can contain, from the discovery of the logical cluster.
-import { groupVersionPath, parseApiVersion, type GroupVersionResource } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
+import { groupVersionPath, parseApiVersion, type GroupVersionResource } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
 
 export interface DeletableResources {
   readonly resources: readonly GroupVersionResource[]

@@ -1,10 +1,10 @@
 // Deletes the content of a namespace: one pass over all resources, and what is left after it.
-import { groupResourceText, type GroupVersionResource, type ObjectMeta } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import { finalizingMembers, memberAnnotation } from '../../crds/index.ts'
-import { DeletionBudget, deleteBatch } from '../deletion/delete-batch.ts'
-import { pods } from '../context/resources.ts'
+import { groupResourceText, type GroupVersionResource, type ObjectMeta } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { finalizingMembers, memberAnnotation } from '#crds/index.ts'
+import { DeletionBudget, deleteBatch } from '#controllers/deletion/delete-batch.ts'
+import { pods } from '#controllers/context/resources.ts'
 import { deletableResources } from './deletable-resources.ts'
 
 export interface Remaining {

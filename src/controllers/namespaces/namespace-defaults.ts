@@ -1,12 +1,12 @@
 // Creates what every namespace must have: ServiceAccount `default` and ConfigMap `kube-root-ca.crt`. The namespaces that
 // every logical cluster is created with have both in the base layer: nothing is written for them until one is deleted.
-import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { clusterInKey, keyFor, parseKey, type KubeClient } from '../../client/index.ts'
-import type { ObjectKey } from '../../object-graph/index.ts'
-import { createKeyQueue, runController } from '../../reconcile/index.ts'
-import type { ControllerContext } from '../context/controller-context.ts'
-import { configMaps, serviceAccounts } from '../context/resources.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { clusterInKey, keyFor, parseKey, type KubeClient } from '#client/index.ts'
+import type { ObjectKey } from '#object-graph/index.ts'
+import { createKeyQueue, runController } from '#reconcile/index.ts'
+import type { ControllerContext } from '#controllers/context/controller-context.ts'
+import { configMaps, serviceAccounts } from '#controllers/context/resources.ts'
 
 const accountName = 'default'
 const rootCaName = 'kube-root-ca.crt'

@@ -1,10 +1,10 @@
 // Checks the types of ValidatingAdmissionPolicies again when a kind that they are about is defined, changed or deleted. The server
 // checks when a policy is written, and when its status is written by us.
-import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import type { ControllerContext } from '../context/controller-context.ts'
-import { customResourceDefinitions, validatingAdmissionPolicies } from '../context/resources.ts'
-import { visitChanged } from '../visits/visit-changed.ts'
+import { groupResourceText, type KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import type { ControllerContext } from '#controllers/context/controller-context.ts'
+import { customResourceDefinitions, validatingAdmissionPolicies } from '#controllers/context/resources.ts'
+import { visitChanged } from '#controllers/visits/visit-changed.ts'
 
 const fieldManager = 'validatingadmissionpolicy-status'
 /** Definitions are written several times when they are created; one visit suffices. */

@@ -1,9 +1,9 @@
 // Keeps the status of ResourceQuotas: what is used, as the server beside us counts it for admission.
-import { tolerate } from '../../apimachinery/status/index.ts'
-import { clusterInKey, keyFor, parseKey } from '../../client/index.ts'
-import { createKeyQueue, runController } from '../../reconcile/index.ts'
-import type { ControllerContext } from '../context/controller-context.ts'
-import { resourceQuotas } from '../context/resources.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { clusterInKey, keyFor, parseKey } from '#client/index.ts'
+import { createKeyQueue, runController } from '#reconcile/index.ts'
+import type { ControllerContext } from '#controllers/context/controller-context.ts'
+import { resourceQuotas } from '#controllers/context/resources.ts'
 
 /** Collects the changes of a namespace before its quotas are written: a burst of creates costs a few writes. */
 const collectMs = 50

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { WorkBudget } from '../../apimachinery/work-budget/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import { aggregatedRules, aggregatesFrom, sameRules } from './aggregate-rules.ts'
 import { decodeRole } from './decoded-roles.ts'
 

@@ -1,6 +1,6 @@
 // The rules of a ClusterRole with an aggregationRule: the rules of all ClusterRoles that its selectors match. Pure.
-import { selectorFromObject, type LabelSelector } from '../../apimachinery/selector/index.ts'
-import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
+import { selectorFromObject, type LabelSelector } from '#apimachinery/selector/index.ts'
+import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import { canonical, type DecodedRole, type KeyedRule } from './decoded-roles.ts'
 
 /** Bounds on aggregated rules: a role that the API would take with the same bounds. */

@@ -1,9 +1,9 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { invalid } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import type { Candidate, ObjectGraph, SelectedObject } from '../../object-graph/index.ts'
-import { silentLogger } from '../../telemetry/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { invalid } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { Candidate, ObjectGraph, SelectedObject } from '#object-graph/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
 import { AggregationVisits } from './aggregation-visits.ts'
 
 const { signal } = new AbortController()

@@ -1,14 +1,14 @@
 // Brings the aggregated ClusterRoles of one logical cluster up to date. Remembers what it has decoded, and of which
 // ClusterRoles nothing is left to do, so that a repeated visit costs little.
 import { createHash } from 'node:crypto'
-import { yieldEvery } from '../../async/index.ts'
-import { groupResourceText } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { WorkBudget } from '../../apimachinery/work-budget/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import type { ObjectGraph, SelectedObject } from '../../object-graph/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
-import { clusterRoles } from '../context/resources.ts'
+import { yieldEvery } from '#async/index.ts'
+import { groupResourceText } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { WorkBudget } from '#apimachinery/work-budget/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { ObjectGraph, SelectedObject } from '#object-graph/index.ts'
+import type { Logger } from '#telemetry/index.ts'
+import { clusterRoles } from '#controllers/context/resources.ts'
 import { aggregatedRules, aggregatesFrom, sameRules, type SourceRole } from './aggregate-rules.ts'
 import { DecodedRoles, type DecodedRole, type KeyedRule } from './decoded-roles.ts'
 

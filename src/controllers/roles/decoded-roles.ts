@@ -1,7 +1,7 @@
 // What aggregation needs of ClusterRoles, decoded once per change of a role.
-import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
-import type { LabelSelectorSource } from '../../apimachinery/selector/index.ts'
-import type { SelectedObject } from '../../object-graph/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { LabelSelectorSource } from '#apimachinery/selector/index.ts'
+import type { SelectedObject } from '#object-graph/index.ts'
 
 /** A rule with a text that is the same for like rules, whatever the order of their fields. */
 export interface KeyedRule {

@@ -1,9 +1,9 @@
 // Keeps the rules of aggregated ClusterRoles (admin, edit, view and tenants' own) current. The ClusterRoles that every
 // logical cluster is created with are aggregated already, so only ClusterRoles of tenants cause work.
-import { groupResourceText } from '../../apimachinery/meta/index.ts'
-import { createKeyQueue, runController } from '../../reconcile/index.ts'
-import type { ControllerContext } from '../context/controller-context.ts'
-import { clusterRoles } from '../context/resources.ts'
+import { groupResourceText } from '#apimachinery/meta/index.ts'
+import { createKeyQueue, runController } from '#reconcile/index.ts'
+import type { ControllerContext } from '#controllers/context/controller-context.ts'
+import { clusterRoles } from '#controllers/context/resources.ts'
 import { AggregationVisits } from './aggregation-visits.ts'
 
 const bootstrapping = 'kubernetes.io/bootstrapping'

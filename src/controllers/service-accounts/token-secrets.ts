@@ -1,11 +1,11 @@
 // Fills Secrets of type kubernetes.io/service-account-token, from which older programs read a token. The token is bound to
 // the Secret and has the longest possible lifetime. The Secret is deleted with its ServiceAccount.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import type { ControllerContext } from '../context/controller-context.ts'
-import { secrets, serviceAccounts } from '../context/resources.ts'
-import { visitChanged } from '../visits/visit-changed.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { ControllerContext } from '#controllers/context/controller-context.ts'
+import { secrets, serviceAccounts } from '#controllers/context/resources.ts'
+import { visitChanged } from '#controllers/visits/visit-changed.ts'
 
 const type = 'kubernetes.io/service-account-token'
 const nameAnnotation = 'kubernetes.io/service-account.name'

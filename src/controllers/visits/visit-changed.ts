@@ -1,8 +1,8 @@
 // The loop that most controllers share: changes of objects put places into a queue, and each place is visited until that succeeds.
-import { clusterInKey, keyFor, parseKey, type KubeClient } from '../../client/index.ts'
-import type { ObjectChange } from '../../object-graph/index.ts'
-import { createKeyQueue, runController, type ReconcileResult } from '../../reconcile/index.ts'
-import type { ControllerContext } from '../context/controller-context.ts'
+import { clusterInKey, keyFor, parseKey, type KubeClient } from '#client/index.ts'
+import type { ObjectChange } from '#object-graph/index.ts'
+import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
+import type { ControllerContext } from '#controllers/context/controller-context.ts'
 
 /** What is visited: an object, or whatever else these names mean to the controller. */
 export interface Place {

@@ -1,11 +1,11 @@
 // Removes the protection finalizers from claims and volumes that are being deleted and no longer used.
-import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import type { KubeClient, ObjectRef } from '../../client/index.ts'
-import type { ReconcileResult } from '../../reconcile/index.ts'
-import type { ControllerContext } from '../context/controller-context.ts'
-import { followDeletedOf } from '../deletion/follow-deleted.ts'
-import { persistentVolumeClaims, persistentVolumes, pods } from '../context/resources.ts'
+import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import type { KubeClient, ObjectRef } from '#client/index.ts'
+import type { ReconcileResult } from '#reconcile/index.ts'
+import type { ControllerContext } from '#controllers/context/controller-context.ts'
+import { followDeletedOf } from '#controllers/deletion/follow-deleted.ts'
+import { persistentVolumeClaims, persistentVolumes, pods } from '#controllers/context/resources.ts'
 
 interface Pod extends KubeObject {
   spec?: { volumes?: { name: string; persistentVolumeClaim?: { claimName?: string }; ephemeral?: object }[] }

@@ -1,10 +1,10 @@
 // Writes what was planned: the scale of the workload, the status of its autoscaler, and an Event.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isDeepStrictEqual } from 'node:util'
-import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
-import type { DeepReadonly, KubeClient } from '../../client/index.ts'
-import { workloadKindOfObject } from '../../crds/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import { workloadKindOfObject } from '#crds/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 import type { Autoscaler } from './autoscaler.ts'
 import type { AutoscalerEvent, AutoscalerPlan } from './plan.ts'
 

@@ -1,5 +1,5 @@
 // The parts of a HorizontalPodAutoscaler (autoscaling/v2) that are read and written here.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { Behavior } from './scaling-rules.ts'
 
 export interface MetricTarget {

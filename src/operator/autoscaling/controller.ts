@@ -1,8 +1,8 @@
 // Scales workloads that are divided among several members, by the HorizontalPodAutoscaler of their tenant: the autoscaler of one
 // member would see its own pods alone. A workload in one member is scaled by the autoscaler there.
-import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
-import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
-import { systemClock, type Clock } from '../../async/index.ts'
+import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
+import { selectorFromObject, type LabelSelectorSource } from '#apimachinery/selector/index.ts'
+import { systemClock, type Clock } from '#async/index.ts'
 import {
   clusterInKey,
   keyFor,
@@ -11,11 +11,11 @@ import {
   type DeepReadonly,
   type Informer,
   type KubeClient,
-} from '../../client/index.ts'
-import { memberClusters, placedOn, replicasOf, workloadKinds, type MemberCluster } from '../../crds/index.ts'
-import { createKeyQueue, runController, type ReconcileResult } from '../../reconcile/index.ts'
-import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
-import { untilOne } from '../framework/until-one.ts'
+} from '#client/index.ts'
+import { memberClusters, placedOn, replicasOf, workloadKinds, type MemberCluster } from '#crds/index.ts'
+import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
+import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
+import { untilOne } from '#operator/framework/until-one.ts'
 import type { Autoscaler } from './autoscaler.ts'
 import { applyScale, applyStatus } from './apply.ts'
 import { measure, type PodMetrics } from './observe.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { measure, type PodMetrics } from './observe.ts'
 
 /** A pod with the CPU that each of its containers requests. */

@@ -1,7 +1,7 @@
 // The pods of a workload in all members with what they use, as the metrics API of their logical cluster tells.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { amountsOf, roundUpToMilli, tryQuantity } from '../../apimachinery/quantity/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { amountsOf, roundUpToMilli, tryQuantity } from '#apimachinery/quantity/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import { NoMetrics, type MeasuredPod } from './replica-count.ts'
 
 type CachedObject = DeepReadonly<KubeObject>

@@ -1,7 +1,7 @@
 // The next number of replicas of one workload, and what its autoscaler says of it, as kube-controller-manager does
 // (horizontal.go). Pure.
-import { quantityOf, quantityText } from '../../apimachinery/quantity/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
+import { quantityOf, quantityText } from '#apimachinery/quantity/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   defaultMetrics,
   type Autoscaler,

@@ -1,7 +1,7 @@
 // The controller that shows the classes of members in the logical clusters that may use these members.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
-import { clusterInKey, ObjectIndex } from '../../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import { clusterInKey, ObjectIndex } from '#client/index.ts'
 import {
   classKinds,
   isConditionTrue,
@@ -11,10 +11,10 @@ import {
   type ClassKind,
   type LogicalCluster,
   type MemberCluster,
-} from '../../crds/index.ts'
-import { createKeyQueue, runController } from '../../reconcile/index.ts'
-import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
-import { untilOne } from '../framework/until-one.ts'
+} from '#crds/index.ts'
+import { createKeyQueue, runController } from '#reconcile/index.ts'
+import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
+import { untilOne } from '#operator/framework/until-one.ts'
 import { planClasses, type Step } from './project.ts'
 
 /** Shows the classes of members as objects of logical clusters. */

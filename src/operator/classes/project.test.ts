@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { classKinds, projectedAnnotation, type MemberClass, type MemberCluster } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { classKinds, projectedAnnotation, type MemberClass, type MemberCluster } from '#crds/index.ts'
 import { planClasses, projectedClasses } from './project.ts'
 
 const [storage] = classKinds

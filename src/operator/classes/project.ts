@@ -1,7 +1,7 @@
 // Which classes a logical cluster shows, and what is left to do for that. Pure.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { canonicalJson } from '../../apimachinery/json/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { canonicalJson } from '#apimachinery/json/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   classKinds,
   classObject,
@@ -9,7 +9,7 @@ import {
   type ClassKind,
   type MemberClass,
   type MemberCluster,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 
 type Members = readonly DeepReadonly<MemberCluster>[]
 

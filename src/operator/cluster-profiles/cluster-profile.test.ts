@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { MemberCluster, MemberClusterStatus } from '../../crds/index.ts'
+import type { MemberCluster, MemberClusterStatus } from '#crds/index.ts'
 import { clusterProfileOf } from './cluster-profile.ts'
 
 const where = { namespace: 'kcp-system', version: 'v1alpha1' }

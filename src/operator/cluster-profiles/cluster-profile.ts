@@ -1,7 +1,7 @@
 // A MemberCluster as a ClusterProfile of SIG Multicluster (KEP-4322). Pure.
-import type { Condition, KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
-import { findCondition, memberState, type MemberCluster } from '../../crds/index.ts'
+import type { Condition, KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { findCondition, memberState, type MemberCluster } from '#crds/index.ts'
 
 export const clusterProfileGroup = 'multicluster.x-k8s.io'
 /** Newest first: where the host serves several, the first is used. What we write is the same in all. */

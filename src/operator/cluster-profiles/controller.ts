@@ -1,12 +1,12 @@
 // The controller that shows MemberClusters as ClusterProfiles, where the host has that CustomResourceDefinition.
 import { isDeepStrictEqual } from 'node:util'
-import type { GroupVersionResource } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { sleep } from '../../async/index.ts'
-import { createInformer, type DeepReadonly, type KubeClient } from '../../client/index.ts'
-import { memberClusters, type MemberCluster } from '../../crds/index.ts'
-import { createKeyQueue, runController } from '../../reconcile/index.ts'
-import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
+import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { sleep } from '#async/index.ts'
+import { createInformer, type DeepReadonly, type KubeClient } from '#client/index.ts'
+import { memberClusters, type MemberCluster } from '#crds/index.ts'
+import { createKeyQueue, runController } from '#reconcile/index.ts'
+import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 import {
   clusterManagerLabels,
   clusterProfileGroup,

@@ -1,7 +1,7 @@
 // What every controller of the operator gets.
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import type { KubeClient, SharedInformers } from '../../client/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import type { KubeClient, SharedInformers } from '#client/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 import type { OperatorMetrics } from './operator-metrics.ts'
 
 export interface ClusterUrls {

@@ -1,5 +1,5 @@
 // Metrics of the operator. No label names a member, a logical cluster or an object, to bound the number of series.
-import type { Gauge, Metrics } from '../../telemetry/index.ts'
+import type { Gauge, Metrics } from '#telemetry/index.ts'
 
 export interface OperatorMetrics {
   /** MemberClusters by the status of their condition Ready: label `ready`. */

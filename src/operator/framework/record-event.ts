@@ -1,8 +1,8 @@
 // Events on our cluster-scoped objects, for `kubectl describe` and `kubectl events`.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { DeepReadonly, KubeClient } from '../../client/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 
 export interface EventText {
   readonly type: 'Normal' | 'Warning'

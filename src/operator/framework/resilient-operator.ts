@@ -9,10 +9,10 @@
 // - The constructor of the library is skipped: it reads the user's kubeconfig and creates clients that we never use.
 // - operator-library.ts loads the library without its large dependencies.
 import type { ResourceEvent, ResourceMeta } from '@dot-i/k8s-operator'
-import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
-import { internalError } from '../../apimachinery/status/index.ts'
-import type { DeepReadonly, KubeClient, SharedInformers } from '../../client/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
+import { internalError } from '#apimachinery/status/index.ts'
+import type { DeepReadonly, KubeClient, SharedInformers } from '#client/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 import { operatorLibrary } from './operator-library.ts'
 
 /** The library's class with an empty constructor. */

@@ -1,6 +1,6 @@
 // Waits for a first object, so that what nobody uses costs nothing.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { Informer } from '../../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { Informer } from '#client/index.ts'
 
 /** Resolves when there is an object. Rejects with signal.reason. */
 export async function untilOne<T extends KubeObject>(objects: Informer<T>, signal: AbortSignal): Promise<void> {

@@ -1,7 +1,7 @@
 // The steps of a plan that write. Each may run twice.
-import { tolerate } from '../../apimachinery/status/index.ts'
-import type { DeepReadonly, KubeClient } from '../../client/index.ts'
-import { contentFinalizer, type LogicalCluster, type LogicalClusterStatus } from '../../crds/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import { contentFinalizer, type LogicalCluster, type LogicalClusterStatus } from '#crds/index.ts'
 import type { HeldObject, OrphanedObject } from './content-left.ts'
 import type { WriteStep } from './plan.ts'
 

@@ -1,5 +1,5 @@
 // The objects of a logical cluster that members still run: they must be gone before the rest can be purged.
-import type { GroupVersionResource } from '../../apimachinery/meta/index.ts'
+import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 
 /** An object with the finalizer of a syncer. */
 export interface HeldObject {

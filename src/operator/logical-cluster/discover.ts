@@ -1,7 +1,7 @@
 // The resources that an API serves, in one version each, from its discovery.
-import { parseApiVersion, type GroupVersionResource } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
+import { parseApiVersion, type GroupVersionResource } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
 
 interface ResourceList {
   resources?: { name: string; verbs?: string[] }[]

@@ -1,8 +1,8 @@
 // Lists all resources of a logical cluster to find the objects that members still hold.
-import { groupResourceText, type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import { isOwnFinalizer, syncerFinalizerPrefix } from '../../crds/index.ts'
+import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { isOwnFinalizer, syncerFinalizerPrefix } from '#crds/index.ts'
 import { maxHeld, type ContentLeft, type HeldObject, type OrphanedObject } from './content-left.ts'
 import { listableResources } from './discover.ts'
 

@@ -1,8 +1,8 @@
 // What a visit must ask an API for: whether the logical cluster is served, and which of its objects members still hold.
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import { memberClusters } from '../../crds/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { memberClusters } from '#crds/index.ts'
 import type { ContentLeft } from './content-left.ts'
 import { findContent } from './find-content.ts'
 import type { Observed } from './plan.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { clusterIdOf, type Condition } from '../../apimachinery/meta/index.ts'
-import type { LogicalCluster } from '../../crds/index.ts'
+import { clusterIdOf, type Condition } from '#apimachinery/meta/index.ts'
+import type { LogicalCluster } from '#crds/index.ts'
 import { contentRetrySeconds, plan, type Observed } from './plan.ts'
 
 const now = '2026-03-01T00:00:00Z'

@@ -1,8 +1,8 @@
 // What is left to do for one LogicalCluster. Pure: the same observation gives the same steps.
-import { tryClusterName } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
-import { contentFinalizer, type LogicalCluster, type LogicalClusterStatus } from '../../crds/index.ts'
-import type { ClusterUrls } from '../framework/operator-context.ts'
+import { tryClusterName } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { contentFinalizer, type LogicalCluster, type LogicalClusterStatus } from '#crds/index.ts'
+import type { ClusterUrls } from '#operator/framework/operator-context.ts'
 import { describeContent, type ContentLeft } from './content-left.ts'
 import { claimedSecrets, hasKubeconfigs } from './kubeconfigs/keep-kubeconfigs.ts'
 import { kubeconfigsCondition, type KubeconfigsOutcome } from './kubeconfigs/outcome.ts'

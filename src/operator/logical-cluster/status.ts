@@ -1,9 +1,9 @@
 // The status of a LogicalCluster. Pure.
 import { isDeepStrictEqual } from 'node:util'
-import { clusterIdOf, type Condition } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
-import { setCondition, type LogicalCluster, type LogicalClusterStatus } from '../../crds/index.ts'
-import type { ClusterUrls } from '../framework/operator-context.ts'
+import { clusterIdOf, type Condition } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { setCondition, type LogicalCluster, type LogicalClusterStatus } from '#crds/index.ts'
+import type { ClusterUrls } from '#operator/framework/operator-context.ts'
 
 export type ConditionUpdate = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>
 

@@ -1,13 +1,13 @@
 // Says of the pods, nodes and EndpointSlices of a lost member that they are not ready. When the member answers again, its syncer writes
 // what it reports. Independent of syncers, because none starts while the member is away.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import { systemClock, timestamp, type Clock } from '../../async/index.ts'
-import { clusterInKey, keyFor, parseKey, type DeepReadonly, type Informer } from '../../client/index.ts'
-import { isLostMember, memberAnnotation, memberClusters, type MemberCluster } from '../../crds/index.ts'
-import { createKeyQueue, runController } from '../../reconcile/index.ts'
-import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
-import { untilOne } from '../framework/until-one.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { systemClock, timestamp, type Clock } from '#async/index.ts'
+import { clusterInKey, keyFor, parseKey, type DeepReadonly, type Informer } from '#client/index.ts'
+import { isLostMember, memberAnnotation, memberClusters, type MemberCluster } from '#crds/index.ts'
+import { createKeyQueue, runController } from '#reconcile/index.ts'
+import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
+import { untilOne } from '#operator/framework/until-one.ts'
 import { nodeUnknown, podNotReady, sliceNotReady } from './not-ready.ts'
 
 const gvrs = {

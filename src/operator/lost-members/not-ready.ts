@@ -1,8 +1,8 @@
 // What is said of pods, nodes and EndpointSlices whose member is lost, as Kubernetes' node lifecycle controller does for a node that does
 // not answer: nothing is known to be Ready there. Pure.
-import type { Condition, KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
-import { memberLostAnnotation } from '../../crds/index.ts'
+import type { Condition, KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { memberLostAnnotation } from '#crds/index.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 

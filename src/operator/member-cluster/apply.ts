@@ -1,8 +1,8 @@
 // The steps of a plan for a MemberCluster. Each may run twice.
-import { clusterIdOf } from '../../apimachinery/meta/index.ts'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import { systemClock } from '../../async/index.ts'
-import type { DeepReadonly, KubeClient } from '../../client/index.ts'
+import { clusterIdOf } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { systemClock } from '#async/index.ts'
+import type { DeepReadonly, KubeClient } from '#client/index.ts'
 import {
   acceptsDeletions,
   type ClassKindName,
@@ -17,11 +17,11 @@ import {
   type MemberExports,
   memberFinalizer,
   type ServiceNetwork,
-} from '../../crds/index.ts'
-import { requestMemberToken, withMemberToken } from '../../member-connection/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
-import type { OperatorContext } from '../framework/operator-context.ts'
-import type { EventText } from '../framework/record-event.ts'
+} from '#crds/index.ts'
+import { requestMemberToken, withMemberToken } from '#member-connection/index.ts'
+import type { Logger } from '#telemetry/index.ts'
+import type { OperatorContext } from '#operator/framework/operator-context.ts'
+import type { EventText } from '#operator/framework/record-event.ts'
 import type { ConnectedMembers, RunningSync } from './connected-members.ts'
 import { memberExports } from './member-exports.ts'
 import { memberLoss, type MemberLoss } from './member-loss.ts'

@@ -1,6 +1,6 @@
 // The controller of MemberClusters: their status, a syncer for each member that answers, and their deletion.
-import { systemClock, timestamp, type Clock } from '../../async/index.ts'
-import type { DeepReadonly, Informer, KubeClient } from '../../client/index.ts'
+import { systemClock, timestamp, type Clock } from '#async/index.ts'
+import type { DeepReadonly, Informer, KubeClient } from '#client/index.ts'
 import {
   isConditionTrue,
   logicalClusters,
@@ -10,11 +10,11 @@ import {
   type GatewayReport,
   type LogicalCluster,
   type MemberCluster,
-} from '../../crds/index.ts'
-import { isMemberTokenDue } from '../../member-connection/index.ts'
-import { createKeyQueue, runController, type ReconcileResult } from '../../reconcile/index.ts'
-import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
-import { recordEvent, type EventText } from '../framework/record-event.ts'
+} from '#crds/index.ts'
+import { isMemberTokenDue } from '#member-connection/index.ts'
+import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
+import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
+import { recordEvent, type EventText } from '#operator/framework/record-event.ts'
 import { apply, type StartSyncer } from './apply.ts'
 import { ConnectedMembers } from './connected-members.ts'
 import { drainProgress } from './drain-progress.ts'

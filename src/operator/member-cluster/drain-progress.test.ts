@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { drainProgress, type WorkloadThere } from './drain-progress.ts'
 
 function workload(name: string, placed: Record<string, string>, held?: string): WorkloadThere {

@@ -1,13 +1,7 @@
 // How far a drain has come: which workloads a member still has something of, and what each of them waits for. Pure.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
-import {
-  heldAnnotation,
-  maxRemaining,
-  placedOn,
-  workloadKindOfObject,
-  type RemainingWorkload,
-} from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { heldAnnotation, maxRemaining, placedOn, workloadKindOfObject, type RemainingWorkload } from '#crds/index.ts'
 
 export interface DrainProgress {
   readonly moving: number

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import type { MemberCluster } from '../../crds/index.ts'
-import { createMetrics } from '../../telemetry/index.ts'
-import { operatorMetrics } from '../framework/operator-metrics.ts'
+import type { MemberCluster } from '#crds/index.ts'
+import { createMetrics } from '#telemetry/index.ts'
+import { operatorMetrics } from '#operator/framework/operator-metrics.ts'
 import { MemberCount } from './member-count.ts'
 
 function member(status?: 'True' | 'False' | 'Unknown'): MemberCluster {

@@ -1,7 +1,7 @@
 // Counts MemberClusters by the status of their condition Ready, change by change: a heartbeat does not count them all.
-import type { DeepReadonly } from '../../client/index.ts'
-import type { MemberCluster } from '../../crds/index.ts'
-import type { Gauge } from '../../telemetry/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import type { MemberCluster } from '#crds/index.ts'
+import type { Gauge } from '#telemetry/index.ts'
 
 const statuses = ['True', 'False', 'Unknown'] as const
 type Status = (typeof statuses)[number]

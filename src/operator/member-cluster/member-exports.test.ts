@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { SharedInformers } from '../../client/index.ts'
-import { logicalClusters, memberClusters } from '../../crds/index.ts'
+import type { SharedInformers } from '#client/index.ts'
+import { logicalClusters, memberClusters } from '#crds/index.ts'
 import { memberExports } from './member-exports.ts'
 
 /** Informers that know these objects. */

@@ -1,5 +1,5 @@
 // What the syncer of a member must know of the APIs that it exports, from its MemberCluster and the logical clusters.
-import type { DeepReadonly, SharedInformers } from '../../client/index.ts'
+import type { DeepReadonly, SharedInformers } from '#client/index.ts'
 import {
   definitionName,
   logicalClusters,
@@ -9,7 +9,7 @@ import {
   type LogicalCluster,
   type MemberCluster,
   type MemberExports,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 
 /** Undefined if the member exports nothing, and has nothing to withdraw. */
 export function memberExports(

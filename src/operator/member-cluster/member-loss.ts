@@ -1,6 +1,6 @@
 // Whether a member is lost, as its syncer needs it: while it is, the operator speaks for the member (lost-members/).
-import type { SharedInformers } from '../../client/index.ts'
-import { isLostMember, memberClusters, type MemberCluster } from '../../crds/index.ts'
+import type { SharedInformers } from '#client/index.ts'
+import { isLostMember, memberClusters, type MemberCluster } from '#crds/index.ts'
 
 export interface MemberLoss {
   isLost(): boolean

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeClient } from '../../client/index.ts'
-import { silentLogger } from '../../telemetry/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
 import { MemberSchemas } from './member-schemas.ts'
 
 const group = { group: 'apps', version: 'v1', kind: 'Deployment' }

@@ -1,10 +1,10 @@
 // Which fields of workloads a member does not know: its OpenAPI documents are compared with ours when we connect to it and
 // when its version changes. A member chooses its documents and their hashes, so nothing that they say counts for another member.
 import { LRUCache } from 'lru-cache'
-import type { KubeClient } from '../../client/index.ts'
-import { isJsonObject } from '../../apimachinery/meta/index.ts'
-import { maxUnsupportedFields, workloadKinds, type UnsupportedFields } from '../../crds/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
+import { maxUnsupportedFields, workloadKinds, type UnsupportedFields } from '#crds/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 import { missingFields, type OpenApiDocument } from './missing-fields.ts'
 
 interface Known {

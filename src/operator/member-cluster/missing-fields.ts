@@ -1,5 +1,5 @@
 // The fields that our API has and the API of a member has not, from the OpenAPI v3 documents of both. Pure.
-import { isJsonObject } from '../../apimachinery/meta/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
 
 interface Schema {
   readonly $ref?: string

@@ -1,11 +1,11 @@
 // What a visit to a MemberCluster looks at: the member itself, other MemberClusters, and the workloads placed there.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { addAmounts, amountsOf, listOf, type Quantity } from '../../apimachinery/quantity/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { childSignal } from '../../async/index.ts'
-import type { DeepReadonly, KubeClient } from '../../client/index.ts'
-import { workloadKinds, type MemberCluster } from '../../crds/index.ts'
-import { memberTimeouts } from '../../member-connection/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { addAmounts, amountsOf, listOf, type Quantity } from '#apimachinery/quantity/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { childSignal } from '#async/index.ts'
+import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import { workloadKinds, type MemberCluster } from '#crds/index.ts'
+import { memberTimeouts } from '#member-connection/index.ts'
 import { membersOf, nameOf } from './placed-workloads.ts'
 import type { Probe, ResourceList } from './status.ts'
 

@@ -1,7 +1,7 @@
 // Which workloads have something in which member: by the scheduler's decision or by the finalizer of the member's syncer.
 // An index on the shared informers, so that a visit to a member does not read the workloads of all logical clusters.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { addAmounts, listOf, type Amounts, type Quantity } from '../../apimachinery/quantity/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { addAmounts, listOf, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'
 import {
   clusterInKey,
   ObjectIndex,
@@ -9,8 +9,8 @@ import {
   type DeepReadonly,
   type Informer,
   type SharedInformers,
-} from '../../client/index.ts'
-import { finalizingMembers, membersWithCopy, placedOn, requestsOf, workloadKinds } from '../../crds/index.ts'
+} from '#client/index.ts'
+import { finalizingMembers, membersWithCopy, placedOn, requestsOf, workloadKinds } from '#crds/index.ts'
 import type { WorkloadThere } from './drain-progress.ts'
 
 export class PlacedWorkloads implements Disposable {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { memberFinalizer, type MemberCluster } from '../../crds/index.ts'
+import { memberFinalizer, type MemberCluster } from '#crds/index.ts'
 import { plan, type Observed } from './plan.ts'
 
 type Policy = NonNullable<MemberCluster['spec']>['deletionPolicy']

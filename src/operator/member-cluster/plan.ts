@@ -1,5 +1,5 @@
 // What is left to do for one MemberCluster. Pure: the same observation gives the same steps.
-import type { DeepReadonly } from '../../client/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   memberFinalizer,
   memberIdOf,
@@ -14,7 +14,7 @@ import {
   type SuspendedDeletions,
   type SyncFailureReport,
   type UnsupportedFields,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 import type { DrainProgress } from './drain-progress.ts'
 import { isSame, memberClusterStatus, type Probe } from './status.ts'
 

@@ -1,8 +1,8 @@
 // Deletes everything of this installation in a member: namespaces of logical clusters, then our own objects, the identity
 // of the syncer last.
-import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
+import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
 import {
   installationKeysName,
   locatorAnnotation,
@@ -11,7 +11,7 @@ import {
   otherOwnerOf,
   parseAnnotation,
   systemNamespace,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 
 const core = (resource: string): GroupVersionResource => ({ group: '', version: 'v1', resource })
 const namespaces = core('namespaces')

@@ -1,6 +1,6 @@
 // The status of a MemberCluster. Pure.
 import { isDeepStrictEqual } from 'node:util'
-import type { Condition } from '../../apimachinery/meta/index.ts'
+import type { Condition } from '#apimachinery/meta/index.ts'
 import {
   definitionName,
   lostAfterMs,
@@ -17,7 +17,7 @@ import {
   type SuspendedDeletions,
   type SyncFailureReport,
   type UnsupportedFields,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 import type { DrainProgress } from './drain-progress.ts'
 
 /** Amounts by resource, as text. */

@@ -1,6 +1,6 @@
 // The Events about a MemberCluster: one for each condition that changed. Pure.
-import type { Condition } from '../../apimachinery/meta/index.ts'
-import type { EventText } from '../framework/record-event.ts'
+import type { Condition } from '#apimachinery/meta/index.ts'
+import type { EventText } from '#operator/framework/record-event.ts'
 
 /** These are True while something is wrong. */
 const problems: ReadonlySet<string> = new Set(['DeletionsSuspended', 'SyncFailing'])

@@ -1,6 +1,6 @@
 // The classes of one member, kept current by watches while we are connected to it.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { createInformer, withoutManagedFields, type Informer, type KubeClient } from '../../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { createInformer, withoutManagedFields, type Informer, type KubeClient } from '#client/index.ts'
 import {
   classKinds,
   isSystemPriorityClass,
@@ -8,8 +8,8 @@ import {
   memberClassOf,
   type ClassKind,
   type MemberClasses,
-} from '../../crds/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+} from '#crds/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 
 /** Watches the classes of a member until it is disposed of. */
 export class WatchedClasses implements AsyncDisposable {

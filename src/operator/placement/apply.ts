@@ -1,11 +1,11 @@
 // Writes a plan on its workload in one write: the decision, the finalizers of the syncers that act on it, and condition Placed;
 // and Events when a move begins, when it has ended, and when a wish cannot be met.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { DeepReadonly, KubeClient } from '../../client/index.ts'
-import { heldAnnotation, type PlacedOn } from '../../crds/index.ts'
-import type { Rejection } from '../../placement/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import { heldAnnotation, type PlacedOn } from '#crds/index.ts'
+import type { Rejection } from '#placement/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 import { decisionPatch, hasConditions } from './decision-patch.ts'
 import { moveEvent, settledEvent, settledOn, workloadEvent, type EventText, type Move } from './moves.ts'
 import type { Plan } from './plan.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { contentHash } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { contentHash } from '#crds/index.ts'
 import { copySeen, selects } from './copy-seen.ts'
 
 const spec = { replicas: 2, template: { metadata: { labels: { app: 'web' } } } }

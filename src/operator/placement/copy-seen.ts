@@ -1,7 +1,7 @@
 // What the move engine must know about one copy of a workload, from what members report about workload and Services.
-import { serviceSelects } from '../../apimachinery/selector/index.ts'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
+import { serviceSelects } from '#apimachinery/selector/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   areJoined,
   crossesGateways,
@@ -21,8 +21,8 @@ import {
   type MemberStatus,
   type ServiceMemberStatus,
   type ServiceNetwork,
-} from '../../crds/index.ts'
-import type { CopySeen } from '../../placement/index.ts'
+} from '#crds/index.ts'
+import type { CopySeen } from '#placement/index.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { contentHash, workloadKindOf, type PlacedOn } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { contentHash, workloadKindOf, type PlacedOn } from '#crds/index.ts'
 import { decisionPatch } from './decision-patch.ts'
 
 const spec = { replicas: 1 }

@@ -1,6 +1,6 @@
 // What one decision changes of its workload, as one patch of the status subresource. Pure.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   heldAnnotation,
   historyAnnotation,
@@ -9,8 +9,8 @@ import {
   syncerFinalizer,
   type PlacedOn,
   type WorkloadKind,
-} from '../../crds/index.ts'
-import { statusChange, type Rejection } from '../../placement/index.ts'
+} from '#crds/index.ts'
+import { statusChange, type Rejection } from '#placement/index.ts'
 import { historyWith, type Move } from './moves.ts'
 import { conditionsWithPlaced, hasPlacedCondition, heldMessage } from './status.ts'
 

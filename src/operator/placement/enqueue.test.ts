@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { ChangeListener } from '../../client/index.ts'
-import { volumeAnnotation } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { ChangeListener } from '#client/index.ts'
+import { volumeAnnotation } from '#crds/index.ts'
 import { enqueueChanges } from './enqueue.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 

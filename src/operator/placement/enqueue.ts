@@ -1,9 +1,9 @@
 // Turns changes of the inputs into keys of workloads to decide about again, limited to the namespace or logical cluster that
 // a change concerns.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { clusterInKey, namespaceKeyOf, parseKey, type DeepReadonly } from '../../client/index.ts'
-import { isPlaceable, matches, placedOnAnnotation, type LogicalCluster, type Placement } from '../../crds/index.ts'
-import { memberOfClaim, storageClassOf, usesClaim } from '../../placement/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { clusterInKey, namespaceKeyOf, parseKey, type DeepReadonly } from '#client/index.ts'
+import { isPlaceable, matches, placedOnAnnotation, type LogicalCluster, type Placement } from '#crds/index.ts'
+import { memberOfClaim, storageClassOf, usesClaim } from '#placement/index.ts'
 import { selects } from './copy-seen.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import { workloadKey } from './workload-key.ts'

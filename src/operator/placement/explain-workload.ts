@@ -8,15 +8,15 @@ import {
   type CopySeen,
   type Explanation,
   type Target,
-} from '../../placement/index.ts'
-import { systemClock } from '../../async/index.ts'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { namespaceKeyOf, type DeepReadonly } from '../../client/index.ts'
+} from '#placement/index.ts'
+import { systemClock } from '#async/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { namespaceKeyOf, type DeepReadonly } from '#client/index.ts'
 import { selects } from './copy-seen.ts'
 import { observe } from './observe.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import { parseWorkloadKey, workloadKey } from './workload-key.ts'
-import { memberStatusesOf, type PlacedOn, type WorkloadKind } from '../../crds/index.ts'
+import { memberStatusesOf, type PlacedOn, type WorkloadKind } from '#crds/index.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 

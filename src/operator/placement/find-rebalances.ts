@@ -1,9 +1,9 @@
 // Looks over all workloads for those that should move from a fuller to an emptier member, and for divided ones whose division is
 // out of date. Reads only; a visit carries out what is found. Nothing is looked at while no Placement of an admin turns it on.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { addAmounts, type Amounts, type Quantity } from '../../apimachinery/quantity/index.ts'
-import { yieldEvery } from '../../async/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { addAmounts, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'
+import { yieldEvery } from '#async/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   isConditionTrue,
   memberState,
@@ -14,7 +14,7 @@ import {
   type Placement,
   type ServiceNetwork,
   areJoined,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 import {
   decide,
   limitsOf,
@@ -28,7 +28,7 @@ import {
   type RebalanceRule,
   type RebalanceUnit,
   type Rebalancing,
-} from '../../placement/index.ts'
+} from '#placement/index.ts'
 import type { Observed } from './observe.ts'
 
 type CachedObject = DeepReadonly<KubeObject>

@@ -1,8 +1,8 @@
 // Which workloads a change of a member concerns: those with something there, and those that may still go there.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
-import { arrivingStates, hasEnded, heldAnnotation, isPlaceable, placedOn } from '../../crds/index.ts'
-import type { Gate } from '../../placement/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { arrivingStates, hasEnded, heldAnnotation, isPlaceable, placedOn } from '#crds/index.ts'
+import type { Gate } from '#placement/index.ts'
 
 /** The group of workloads that move, are held, divided or nowhere: any member may take them. */
 export const unsettledGroup = 'unsettled'

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { listOf } from '../../apimachinery/quantity/index.ts'
-import type { MemberCluster } from '../../crds/index.ts'
-import { limitsOf } from '../../placement/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { listOf } from '#apimachinery/quantity/index.ts'
+import type { MemberCluster } from '#crds/index.ts'
+import { limitsOf } from '#placement/index.ts'
 import { MemberUsage } from './member-usage.ts'
 
 function workload(replicas: number, members: Record<string, string> = {}): KubeObject {

@@ -1,8 +1,8 @@
 // What workloads request of members, with decisions that are not written yet: two workers never give the same room away.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { addAmounts, type Amounts, type Quantity } from '../../apimachinery/quantity/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
-import { placedOn, requestsOf, type PlacedOn } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { addAmounts, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { placedOn, requestsOf, type PlacedOn } from '#crds/index.ts'
 
 /** By member: what it is to run of a workload. */
 type Shares = ReadonlyMap<string, Amounts>

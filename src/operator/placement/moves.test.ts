@@ -1,9 +1,9 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { CopyState, PlacedOn } from '../../crds/index.ts'
-import { noDemand, parseTarget, type Candidate } from '../../placement/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { CopyState, PlacedOn } from '#crds/index.ts'
+import { noDemand, parseTarget, type Candidate } from '#placement/index.ts'
 import { historyWith, lossEvents, moveBegun, moveEvent, settledOn, type Move } from './moves.ts'
-import type { Choice } from '../../placement/index.ts'
+import type { Choice } from '#placement/index.ts'
 
 const placed = (states: Record<string, CopyState>): PlacedOn =>
   Object.fromEntries(Object.entries(states).map(([name, state]) => [name, { state }]))

@@ -1,9 +1,9 @@
 // The story of a workload for its tenant: when a move began, from where, to where and why, and when it was over. Pure.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
-import { contentHash, placementHistory, type CopyState, type PlacedOn } from '../../crds/index.ts'
-import { evict } from '../../placement/index.ts'
-import type { Choice } from '../../placement/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { contentHash, placementHistory, type CopyState, type PlacedOn } from '#crds/index.ts'
+import { evict } from '#placement/index.ts'
+import type { Choice } from '#placement/index.ts'
 import type { WorkloadRef } from './workload-key.ts'
 
 /** Why a workload got another member. New: it had none. */

@@ -1,7 +1,7 @@
 // What one visit to a workload looks at, read from caches only.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { keyFor, namespaceKeyOf, type DeepReadonly } from '../../client/index.ts'
-import { lostAfterMs, placedOn, type LogicalCluster, type PlacedOn, type ServiceNetwork } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { keyFor, namespaceKeyOf, type DeepReadonly } from '#client/index.ts'
+import { lostAfterMs, placedOn, type LogicalCluster, type PlacedOn, type ServiceNetwork } from '#crds/index.ts'
 import {
   applicableRules,
   choiceOf,
@@ -12,7 +12,7 @@ import {
   type Candidate,
   type Choice,
   type CopySeen,
-} from '../../placement/index.ts'
+} from '#placement/index.ts'
 import { copySeen, selects } from './copy-seen.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import { parseWorkloadKey, workloadKey, type WorkloadRef } from './workload-key.ts'

@@ -1,8 +1,8 @@
 // Everything placement reads, from the shared informers: workloads, Services, namespaces and Placements of all logical
 // clusters; members, LogicalClusters and the Placements of admins.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { childSignal } from '../../async/index.ts'
-import { clusterInKey, namespaceKeyOf, ObjectIndex, type DeepReadonly, type Informer } from '../../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { childSignal } from '#async/index.ts'
+import { clusterInKey, namespaceKeyOf, ObjectIndex, type DeepReadonly, type Informer } from '#client/index.ts'
 import {
   isConditionTrue,
   isPlaceable,
@@ -17,9 +17,9 @@ import {
   type Placement,
   type WorkloadKind,
   type ServiceNetwork,
-} from '../../crds/index.ts'
-import type { OperatorContext } from '../framework/operator-context.ts'
-import { isFailoverFrozen, unreachableSince, type Rebalancing } from '../../placement/index.ts'
+} from '#crds/index.ts'
+import type { OperatorContext } from '#operator/framework/operator-context.ts'
+import { isFailoverFrozen, unreachableSince, type Rebalancing } from '#placement/index.ts'
 import { CopyCount } from './copy-count.ts'
 import { memberGroup, memberGroupsOf, unsettledGroup, waitsForSiblings } from './member-groups.ts'
 import { MemberUsage } from './member-usage.ts'

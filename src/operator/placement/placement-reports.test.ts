@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { Placement } from '../../crds/index.ts'
-import type { Decision } from '../../placement/index.ts'
+import type { Placement } from '#crds/index.ts'
+import type { Decision } from '#placement/index.ts'
 import { PlacementReports } from './placement-reports.ts'
 
 const placement: Placement = {

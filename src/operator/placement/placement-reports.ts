@@ -1,7 +1,7 @@
 // What became of the workloads that each Placement decides about, collected from the visits to them, and its status from that.
-import { maxListed, setCondition, type Placement, type PlacementStatus } from '../../crds/index.ts'
-import { parseKey, type DeepReadonly } from '../../client/index.ts'
-import { hiddenReasons, type Decision, type Rejection } from '../../placement/index.ts'
+import { maxListed, setCondition, type Placement, type PlacementStatus } from '#crds/index.ts'
+import { parseKey, type DeepReadonly } from '#client/index.ts'
+import { hiddenReasons, type Decision, type Rejection } from '#placement/index.ts'
 import { heldMessage } from './status.ts'
 
 interface Outcome {

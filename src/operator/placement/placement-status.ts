@@ -1,11 +1,11 @@
 // Writes the status of Placements: of tenants into their logical clusters, of admins beside the MemberClusters.
 import { isDeepStrictEqual } from 'node:util'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import { timestamp, type Clock } from '../../async/index.ts'
-import { parseKey } from '../../client/index.ts'
-import { placements } from '../../crds/index.ts'
-import type { KeyQueue, ReconcileResult } from '../../reconcile/index.ts'
-import type { OperatorContext } from '../framework/operator-context.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { timestamp, type Clock } from '#async/index.ts'
+import { parseKey } from '#client/index.ts'
+import { placements } from '#crds/index.ts'
+import type { KeyQueue, ReconcileResult } from '#reconcile/index.ts'
+import type { OperatorContext } from '#operator/framework/operator-context.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import type { PlacementReports } from './placement-reports.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { CopyState, PlacedOn } from '../../crds/index.ts'
-import { decide, noDemand, type Choice, type CopySeen, type Decision } from '../../placement/index.ts'
+import type { CopyState, PlacedOn } from '#crds/index.ts'
+import { decide, noDemand, type Choice, type CopySeen, type Decision } from '#placement/index.ts'
 import type { Observed } from './observe.ts'
 import { plan, type Plan } from './plan.ts'
 

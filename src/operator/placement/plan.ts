@@ -1,6 +1,6 @@
 // The next decision for one workload: where it should run, and the next step of the move there. Pure.
-import { arrivingStates, lostAfterMs, type PlacedCopy, type PlacedOn } from '../../crds/index.ts'
-import { decide, failoverInMs, move, type Choice, type Decision, type Strategy } from '../../placement/index.ts'
+import { arrivingStates, lostAfterMs, type PlacedCopy, type PlacedOn } from '#crds/index.ts'
+import { decide, failoverInMs, move, type Choice, type Decision, type Strategy } from '#placement/index.ts'
 import type { Observed } from './observe.ts'
 
 export interface PlanOptions {

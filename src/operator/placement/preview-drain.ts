@@ -1,9 +1,9 @@
 // What a drain of a member would do: the operator's own decision about each workload there, made one after the other, and
 // written nowhere.
-import { namespaceKeyOf } from '../../client/index.ts'
-import { systemClock } from '../../async/index.ts'
-import type { PlacedCopy, PlacedOn } from '../../crds/index.ts'
-import { decide, type Choice, type Decision } from '../../placement/index.ts'
+import { namespaceKeyOf } from '#client/index.ts'
+import { systemClock } from '#async/index.ts'
+import type { PlacedCopy, PlacedOn } from '#crds/index.ts'
+import { decide, type Choice, type Decision } from '#placement/index.ts'
 import { observe } from './observe.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import { parseWorkloadKey } from './workload-key.ts'

@@ -1,7 +1,7 @@
 // Balances members from time to time: what should move is noted and visited; the visit decides and writes as for any other move.
-import { sleep, type Clock } from '../../async/index.ts'
-import { namespaceKeyOf } from '../../client/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+import { sleep, type Clock } from '#async/index.ts'
+import { namespaceKeyOf } from '#client/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 import { findRebalances, type Found, type RebalanceSource } from './find-rebalances.ts'
 import { observe } from './observe.ts'
 import type { PlacementInputs } from './placement-inputs.ts'

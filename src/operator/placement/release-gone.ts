@@ -1,8 +1,8 @@
 // Releases workloads from a MemberCluster that an admin removed together with its finalizer, because the member is lost for
 // good. No syncer will remove the copies, so their finalizers, reported statuses and pods are removed here.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import type { DeepReadonly, KubeClient } from '../../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import type { DeepReadonly, KubeClient } from '#client/index.ts'
 import {
   finalizingMembers,
   memberAnnotation,
@@ -11,7 +11,7 @@ import {
   memberStatusesOf,
   syncerFinalizer,
   workloadKindOfObject,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 
 /** Other resources on which members report. */
 const reportedOn = [

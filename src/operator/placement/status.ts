@@ -1,9 +1,9 @@
 // What a tenant sees of a decision: condition Placed while no member can take what was asked for, and an Event. Without members,
 // there is only the Event. Pure.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
-import { contentHash } from '../../crds/index.ts'
-import type { Rejection } from '../../placement/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { contentHash } from '#crds/index.ts'
+import type { Rejection } from '#placement/index.ts'
 import type { WorkloadRef } from './workload-key.ts'
 
 interface Condition {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { volumeAnnotation } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { volumeAnnotation } from '#crds/index.ts'
 import { visitClaim, type ClaimVisit } from './waiting-claims.ts'
 
 const { signal } = new AbortController()

@@ -1,13 +1,13 @@
 // Claims that wait because nothing uses them: their volume is made in the member where a pod uses it, and that may take for ever.
 // An Event says so, as the volume controller of Kubernetes does.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { timestamp, type Clock } from '../../async/index.ts'
-import { namespaceKeyOf, parseKey, type DeepReadonly } from '../../client/index.ts'
-import { contentHash } from '../../crds/index.ts'
-import { memberOfClaim, usesClaim } from '../../placement/index.ts'
-import type { KeyQueue, ReconcileResult } from '../../reconcile/index.ts'
-import type { OperatorContext } from '../framework/operator-context.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { timestamp, type Clock } from '#async/index.ts'
+import { namespaceKeyOf, parseKey, type DeepReadonly } from '#client/index.ts'
+import { contentHash } from '#crds/index.ts'
+import { memberOfClaim, usesClaim } from '#placement/index.ts'
+import type { KeyQueue, ReconcileResult } from '#reconcile/index.ts'
+import type { OperatorContext } from '#operator/framework/operator-context.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import { mayTellAgain } from './status.ts'
 

@@ -1,6 +1,6 @@
 // Keys of the placement queue: `RESOURCE CLUSTER|NAMESPACE/NAME`.
-import { clusterInKey, parseKey } from '../../client/index.ts'
-import { workloadKindOf, type WorkloadKind } from '../../crds/index.ts'
+import { clusterInKey, parseKey } from '#client/index.ts'
+import { workloadKindOf, type WorkloadKind } from '#crds/index.ts'
 
 export interface WorkloadRef {
   readonly kind: WorkloadKind

@@ -1,9 +1,9 @@
 // The controller of ServiceExports in logical clusters whose tenants installed the Multi-Cluster Services API. In the others there
 // is nothing to see: two watches over all logical clusters tell of every export.
-import { groupResourceText, type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError, serviceUnavailable, tolerate } from '../../apimachinery/status/index.ts'
-import { systemClock, timestamp, type Clock } from '../../async/index.ts'
-import { clusterInKey, keyFor, parseKey, type DeepReadonly, type KubeClient } from '../../client/index.ts'
+import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
+import { systemClock, timestamp, type Clock } from '#async/index.ts'
+import { clusterInKey, keyFor, parseKey, type DeepReadonly, type KubeClient } from '#client/index.ts'
 import {
   clusterSetServiceName,
   exportedNameOf,
@@ -11,10 +11,10 @@ import {
   serviceExports,
   serviceImports,
   type MemberCluster,
-} from '../../crds/index.ts'
-import { createKeyQueue, runController } from '../../reconcile/index.ts'
-import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
-import { untilOne } from '../framework/until-one.ts'
+} from '#crds/index.ts'
+import { createKeyQueue, runController } from '#reconcile/index.ts'
+import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
+import { untilOne } from '#operator/framework/until-one.ts'
 import { planExport, planRefusal, type Part, type Step } from './plan.ts'
 
 const services = { group: '', version: 'v1', resource: 'services' } as const

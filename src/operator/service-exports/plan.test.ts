@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { Condition, KubeObject } from '../../apimachinery/meta/index.ts'
+import type { Condition, KubeObject } from '#apimachinery/meta/index.ts'
 import { addressesAnnotation, planExport, planRefusal, type Seen, type Step } from './plan.ts'
 
 const now = '2026-01-01T00:00:00Z'

@@ -1,7 +1,7 @@
 // What a ServiceExport needs: a ServiceImport, a second Service, and conditions that say so. Pure.
-import { jsonEqual } from '../../apimachinery/json/index.ts'
-import { cloneJson, type Condition, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
+import { cloneJson, type Condition, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   clusterSetApiVersion,
   clusterSetServiceName,
@@ -12,7 +12,7 @@ import {
   setCondition,
   type ConditionUpdate,
   type ServiceMemberStatus,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 

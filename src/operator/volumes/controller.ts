@@ -1,12 +1,12 @@
 // The controller that shows the volumes of bound claims as PersistentVolumes of the logical cluster, for `kubectl get pv`. Nobody
 // else reads them: the member binds, mounts and deletes volumes.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import { clusterInKey, keyFor, ObjectIndex, parseKey } from '../../client/index.ts'
-import { memberClusters, type MemberCluster } from '../../crds/index.ts'
-import { createKeyQueue, runController } from '../../reconcile/index.ts'
-import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
-import { untilOne } from '../framework/until-one.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { clusterInKey, keyFor, ObjectIndex, parseKey } from '#client/index.ts'
+import { memberClusters, type MemberCluster } from '#crds/index.ts'
+import { createKeyQueue, runController } from '#reconcile/index.ts'
+import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
+import { untilOne } from '#operator/framework/until-one.ts'
 import { boundVolumeOf, planVolume, type Step } from './plan.ts'
 
 const claimsGvr = { group: '', version: 'v1', resource: 'persistentvolumeclaims' } as const

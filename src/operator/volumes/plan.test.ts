@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { memberAnnotation, volumeAnnotation } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { memberAnnotation, volumeAnnotation } from '#crds/index.ts'
 import { boundVolumeOf, planVolume, type Seen } from './plan.ts'
 
 const claim = (parts: Partial<KubeObject> = {}): KubeObject => ({

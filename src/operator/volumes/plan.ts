@@ -1,8 +1,8 @@
 // Which PersistentVolume a logical cluster shows for a claim whose volume is in a member, and what is left to do for that. Pure.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { canonicalJson } from '../../apimachinery/json/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
-import { memberAnnotation, volumeAnnotation, type MemberClass } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { canonicalJson } from '#apimachinery/json/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { memberAnnotation, volumeAnnotation, type MemberClass } from '#crds/index.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 

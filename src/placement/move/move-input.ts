@@ -1,5 +1,5 @@
 // What the move engine looks at: the decision that is written, the one that is wanted, and what each member reports.
-import type { CopyState, PlacedCopy, PlacedOn } from '../../crds/index.ts'
+import type { CopyState, PlacedCopy, PlacedOn } from '#crds/index.ts'
 import type { Decision } from './decision.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import type { CopyState, PlacedOn, ShrinkingShare } from '../../crds/index.ts'
+import type { CopyState, PlacedOn, ShrinkingShare } from '#crds/index.ts'
 import type { Decision } from './decision.ts'
 import { move, transition } from './move.ts'
 import type { CopySeen, MoveInput } from './move-input.ts'

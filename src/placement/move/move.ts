@@ -1,6 +1,6 @@
 // The move engine: one transition function, whatever the cause of a move. From what each member reports it computes the next
 // decision, by the table of transitions alone. Pure: the caller brings the time and waits.
-import { hasCopy, type PlacedCopy, type PlacedOn } from '../../crds/index.ts'
+import { hasCopy, type PlacedCopy, type PlacedOn } from '#crds/index.ts'
 import type { Rejection } from './decision.ts'
 import { guards, missingAddressesMs } from './guards.ts'
 import { elapsedMs, type Copy, type CopySeen, type MoveInput, type Role } from './move-input.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import type { EndingOrdinal, PlacedOn } from '../../crds/index.ts'
+import type { EndingOrdinal, PlacedOn } from '#crds/index.ts'
 import { move, type MoveStep } from './move.ts'
 import type { CopySeen } from './move-input.ts'
 

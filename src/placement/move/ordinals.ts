@@ -1,7 +1,7 @@
 // A StatefulSet goes to another member ordinal by ordinal: one pod ends in one member before the same one starts in the other.
 // Each member has a range of ordinals. The wanted member takes the one next to its range, the highest first. One pod at a time is
 // not ready, whatever the cause: rollouts wait while a pod moves, and pods wait for a rollout in the wanted member. Pure.
-import type { EndingOrdinal, PlacedCopy, PlacedOn } from '../../crds/index.ts'
+import type { EndingOrdinal, PlacedCopy, PlacedOn } from '#crds/index.ts'
 import { elapsedMs, liveStates, scaleOf, type MoveInput } from './move-input.ts'
 import { mapCopies, nextWithdrawal, withoutEndings } from './withdrawal.ts'
 

@@ -1,5 +1,5 @@
 // Which copies replace none of their pods meanwhile. Pure.
-import type { PlacedCopy } from '../../crds/index.ts'
+import type { PlacedCopy } from '#crds/index.ts'
 import type { MoveInput } from './move-input.ts'
 
 /**

@@ -1,5 +1,5 @@
 // How a workload of a kind moves, from its kind and its spec.
-import { workloadKindOfObject, type WorkloadKind } from '../../crds/index.ts'
+import { workloadKindOfObject, type WorkloadKind } from '#crds/index.ts'
 
 /**
  * The move of the kind; a Deployment that recreates its pods, or whose volume has one writer, must not run in two members at the

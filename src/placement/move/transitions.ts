@@ -1,5 +1,5 @@
 // The table of transitions: which state follows which, for whom, and what must be true first. The engine knows no other rule.
-import type { CopyState } from '../../crds/index.ts'
+import type { CopyState } from '#crds/index.ts'
 import type { Gate } from './guards.ts'
 import type { MoveInput, Role, Strategy } from './move-input.ts'
 

@@ -1,5 +1,5 @@
 // What each copy waits for: at which gate, since when, until when, and what happens then. Pure.
-import type { PlacedCopy, PlacedOn } from '../../crds/index.ts'
+import type { PlacedCopy, PlacedOn } from '#crds/index.ts'
 import type { Rejection } from './decision.ts'
 import { guards, type Gate } from './guards.ts'
 import type { CopySeen, MoveInput } from './move-input.ts'

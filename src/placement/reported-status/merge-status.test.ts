@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { contentHash, workloadKindOf, type CopyState } from '../../crds/index.ts'
+import { contentHash, workloadKindOf, type CopyState } from '#crds/index.ts'
 import { mergeStatus, type MergeInput } from './merge-status.ts'
 
 const condition = (type: string, status: string): { type: string; status: string } => ({ type, status })

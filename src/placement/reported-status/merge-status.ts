@@ -1,5 +1,5 @@
 // The status of an object that is in several members, merged from what each member reports. Pure.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import {
   arrivingStates,
   canonicalJson,
@@ -9,7 +9,7 @@ import {
   type PlacedOn,
   type StatusCondition,
   type StatusRule,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 
 export interface MergeInput {
   /** Upstream generation now. */

@@ -1,6 +1,6 @@
 // What members' reports on an object change in its status. Pure.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { replacingPatch } from '../../apimachinery/patch/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { replacingPatch } from '#apimachinery/patch/index.ts'
 import {
   canonicalJson,
   memberStatusesOf,
@@ -8,7 +8,7 @@ import {
   type MemberStatus,
   type PlacedOn,
   type StatusRule,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 import { mergeStatus } from './merge-status.ts'
 
 export interface StatusChangeOptions {

@@ -1,6 +1,6 @@
 // Which of the 256 buckets contains a logical cluster.
 import { hash } from 'node:crypto'
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
 
 /** 0 to 255, by a hash of the id. */
 export function bucketNumberOf(cluster: ClusterId): number {

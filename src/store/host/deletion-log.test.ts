@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { DeletionLog, type Deletion } from './deletion-log.ts'
 
 const at = (revision: number): Revision => revision as Revision

@@ -1,7 +1,7 @@
 // A log of deleted objects: the host reports a deletion only in its watch, and only for little more than a minute. The log keeps
 // the newest deletions whole. Of older ones it keeps the revision of the last deletion of each resource in each logical cluster.
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import type { StoreEvent } from '../store.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import type { StoreEvent } from '#store/store.ts'
 
 export type Deletion = Extract<StoreEvent, { type: 'delete' }>
 

@@ -1,5 +1,5 @@
 // Callers that wait for the revision of a deletion, which the host reports on its watch only.
-import type { Revision } from '../../apimachinery/meta/index.ts'
+import type { Revision } from '#apimachinery/meta/index.ts'
 
 export interface DeletionWaiter {
   /** The revision that the Record was deleted at: an earlier deletion under the same name is not the one waited for. */

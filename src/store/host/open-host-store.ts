@@ -1,13 +1,13 @@
 // Keeps objects of logical clusters as Records in the host's etcd. The host's resourceVersion is the revision, and the
 // host does the compare-and-swap.
-import { abortable } from '../../async/index.ts'
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
-import { EventLog } from '../event-log.ts'
-import { lastStates } from '../last-states.ts'
-import { StorageBudget } from '../storage-budget.ts'
+import { abortable } from '#async/index.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { records as recordsGvr, type StorageRecord } from '#crds/index.ts'
+import { EventLog } from '#store/event-log.ts'
+import { lastStates } from '#store/last-states.ts'
+import { StorageBudget } from '#store/storage-budget.ts'
 import {
   isStoreError,
   StoreError,
@@ -19,7 +19,7 @@ import {
   type StoreEvent,
   type Updating,
   type Waiting,
-} from '../store.ts'
+} from '#store/store.ts'
 import { retryAfter } from './retry-after.ts'
 import { defaultNamespacePrefix, isSealedResource, RecordCodec } from './record-codec.ts'
 import { RecordStream } from './record-stream.ts'
@@ -28,7 +28,7 @@ import { Renewals, type Kept } from './renewals.ts'
 import { isRevisionRecord, takeRevision } from './revision-record.ts'
 import { WaitingWrites } from './waiting-writes.ts'
 import { isSavedDeletions, saveDeletions } from './saved-deletions.ts'
-import { Seal } from '../seal.ts'
+import { Seal } from '#store/seal.ts'
 
 export interface HostStoreOptions {
   /** A client with admin rights for Records and the bucket namespaces in the host. */

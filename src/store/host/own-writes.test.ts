@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import type { StorageRecord } from '../../crds/index.ts'
-import type { ObjectKey } from '../store.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import type { StorageRecord } from '#crds/index.ts'
+import type { ObjectKey } from '#store/store.ts'
 import { OwnWrites } from './own-writes.ts'
 
 describe('OwnWrites', () => {

@@ -1,6 +1,6 @@
 // What this process has sent to the host and not yet seen on its watch: the event of such a write needs no decoding.
-import type { StorageRecord } from '../../crds/index.ts'
-import type { ObjectKey } from '../store.ts'
+import type { StorageRecord } from '#crds/index.ts'
+import type { ObjectKey } from '#store/store.ts'
 
 /** Payloads that are kept while the host reports nothing; beyond, the oldest are decoded like those of others. */
 const maxBytes = 16 * 1024 * 1024

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { clusterIdOf } from '../../apimachinery/meta/index.ts'
-import type { StorageRecord } from '../../crds/index.ts'
-import { Seal } from '../seal.ts'
+import { clusterIdOf } from '#apimachinery/meta/index.ts'
+import type { StorageRecord } from '#crds/index.ts'
+import { Seal } from '#store/seal.ts'
 import { defaultNamespacePrefix, isSealedResource, RecordCodec } from './record-codec.ts'
 
 describe('RecordCodec', () => {

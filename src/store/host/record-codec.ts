@@ -1,11 +1,11 @@
 // Converts between objects and Records: the Record's namespace, its name, and the payload as one string.
 import { hash } from 'node:crypto'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import { recordClusterLabel, recordResourceLabel, type StorageRecord } from '../../crds/index.ts'
-import { StoreError, type ObjectKey, type StoredObject } from '../store.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import { recordClusterLabel, recordResourceLabel, type StorageRecord } from '#crds/index.ts'
+import { StoreError, type ObjectKey, type StoredObject } from '#store/store.ts'
 import { bucketNumberOf } from './bucket-of.ts'
-import type { Seal } from '../seal.ts'
+import type { Seal } from '#store/seal.ts'
 
 /** Set by the first update: the host reports when an object was created, but not at which revision. */
 export const createRevisionAnnotation = 'storage.kcp.dev/create-revision'

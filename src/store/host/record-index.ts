@@ -1,7 +1,7 @@
 // Indexes the Records without their payloads: to find changes by comparing with a list of the host, and for the
 // metadata that an update needs.
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import type { ObjectKey, StoreEvent } from '../store.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import type { ObjectKey, StoreEvent } from '#store/store.ts'
 
 export interface KnownRecord {
   readonly key: ObjectKey

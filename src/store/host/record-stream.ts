@@ -1,13 +1,13 @@
 // The host's stream of all Records: lists once, then watches forever. If the host no longer has the events in between,
 // a new list is compared with the index and the differences become ordinary events: tenants must relist only if
 // something was deleted meanwhile.
-import { abortable, childSignal, sleep, type ChildSignal } from '../../async/index.ts'
-import type { KubeList, Revision } from '../../apimachinery/meta/index.ts'
-import { internalError, isStatusError } from '../../apimachinery/status/index.ts'
-import { SilentConnection, type KubeClient } from '../../client/index.ts'
-import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
-import type { EventLog } from '../event-log.ts'
-import type { ObjectKey, StoredObject, StoreEvent } from '../store.ts'
+import { abortable, childSignal, sleep, type ChildSignal } from '#async/index.ts'
+import type { KubeList, Revision } from '#apimachinery/meta/index.ts'
+import { internalError, isStatusError } from '#apimachinery/status/index.ts'
+import { SilentConnection, type KubeClient } from '#client/index.ts'
+import { records as recordsGvr, type StorageRecord } from '#crds/index.ts'
+import type { EventLog } from '#store/event-log.ts'
+import type { ObjectKey, StoredObject, StoreEvent } from '#store/store.ts'
 import { DeletionLog, type Deletion, type DeletionSummary } from './deletion-log.ts'
 import { DeletionWaiters } from './deletion-waiters.ts'
 import { OwnWrites } from './own-writes.ts'

@@ -1,11 +1,11 @@
 // Writes to the host. When the outcome of a write is unknown, it is looked up before the key is used again.
-import { childSignal, sleep } from '../../async/index.ts'
-import type { KubeObject, Revision } from '../../apimachinery/meta/index.ts'
-import { resourcePath } from '../../apimachinery/meta/index.ts'
-import { isStatusError, type StatusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
-import { StoreError } from '../store.ts'
+import { childSignal, sleep } from '#async/index.ts'
+import type { KubeObject, Revision } from '#apimachinery/meta/index.ts'
+import { resourcePath } from '#apimachinery/meta/index.ts'
+import { isStatusError, type StatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { records as recordsGvr, type StorageRecord } from '#crds/index.ts'
+import { StoreError } from '#store/store.ts'
 import { retryAfter } from './retry-after.ts'
 
 /** Asks for metadata only: the host need not send back the payload. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { clusterIdOf, type ClusterId, type Revision } from '../../apimachinery/meta/index.ts'
-import { isStoreError, type ObjectKey, type StoredObject } from '../store.ts'
+import { clusterIdOf, type ClusterId, type Revision } from '#apimachinery/meta/index.ts'
+import { isStoreError, type ObjectKey, type StoredObject } from '#store/store.ts'
 import type { KnownRecord } from './record-index.ts'
 import { Renewals, type Renewal } from './renewals.ts'
 

@@ -5,8 +5,8 @@
 // to a write of ours which changes no object (revision-record.ts). One such write serves one renewal of each logical cluster that
 // waits. The renewals become events at the place of that write in the host's stream.
 import { randomUUID } from 'node:crypto'
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import { StoreError, type ObjectKey, type StoredObject, type StoreEvent } from '../store.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import { StoreError, type ObjectKey, type StoredObject, type StoreEvent } from '#store/store.ts'
 import type { KnownRecord } from './record-index.ts'
 
 type Put = Extract<StoreEvent, { type: 'put' }>

@@ -1,8 +1,8 @@
 // Seals the Records anew that a former key has sealed, while the processes that serve them run.
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
-import { Seal } from '../seal.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { records as recordsGvr, type StorageRecord } from '#crds/index.ts'
+import { Seal } from '#store/seal.ts'
 import { defaultNamespacePrefix, isSealedResource, RecordCodec } from './record-codec.ts'
 
 interface ResealOptions {

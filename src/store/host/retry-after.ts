@@ -1,6 +1,6 @@
 // Retries reads while the host answers 429.
-import { sleep } from '../../async/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { sleep } from '#async/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
 
 /**
  * Retries after the time that the host's 429 answer names; such a request has had no effect. Rejects with that answer if the

@@ -1,9 +1,9 @@
 // A Record that is written only for the revision that the host gives to the write. One in each bucket that needed it, so that
 // the owner of the bucket alone writes it.
-import type { Revision } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
+import type { Revision } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { records as recordsGvr, type StorageRecord } from '#crds/index.ts'
 
 /** Unlike the name of any object's Record, which is a hash. */
 const revisionRecordName = 'revisions'

@@ -1,10 +1,10 @@
 // A Record of the store's own, from which a later process learns of deletions before it started: so watches from before a
 // restart go on. Between the time it was saved and the start, the host still has the deletions themselves.
-import { parseJsonText } from '../../apimachinery/json/index.ts'
-import type { Revision } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import type { Revision } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { records as recordsGvr, type StorageRecord } from '#crds/index.ts'
 import type { DeletionSummary } from './deletion-log.ts'
 
 /** Unlike the name of any object's Record, which is a hash. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { clusterIdOf, type ClusterId } from '../../apimachinery/meta/index.ts'
-import { isStoreError } from '../store.ts'
+import { clusterIdOf, type ClusterId } from '#apimachinery/meta/index.ts'
+import { isStoreError } from '#store/store.ts'
 import { WaitingWrites } from './waiting-writes.ts'
 
 describe('writes that wait for the host', () => {

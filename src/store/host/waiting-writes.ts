@@ -1,7 +1,7 @@
 // Refuses writes while the host is slow and many wait for it: each takes a slot of its logical cluster's concurrent requests, and
 // reads, which need no host, would be refused with them.
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import { StoreError } from '../store.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import { StoreError } from '#store/store.ts'
 
 /** The host is slow when a write has waited for so long. */
 const slowMs = 1000

@@ -1,8 +1,8 @@
 // The base layer as entries of one logical cluster. Entries are made on demand and kept in one bounded cache for all
 // logical clusters, because thousands of idle ones have the same objects and only their uids differ.
 import { LRUCache } from 'lru-cache'
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import type { ObjectKey } from '../store.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import type { ObjectKey } from '#store/store.ts'
 import type { Entry, HubOptions } from './hub.ts'
 import { StoredEntry } from './stored-entry.ts'
 

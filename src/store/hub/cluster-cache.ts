@@ -1,6 +1,6 @@
 // Decides which logical clusters stay in memory. An evicted one is not torn down: a request that holds it keeps it up
 // to date until the request ends and the memory is collected; a use before that puts it back at once.
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { ClusterState } from './cluster-state.ts'
 
 /** Memory of a logical cluster and of an object besides the object's bytes (measured, Node 24). */

@@ -1,5 +1,5 @@
 // The objects of one logical cluster in memory.
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import {
   isStoreError,
   StoreError,
@@ -9,15 +9,15 @@ import {
   type StoreEvent,
   type Updating,
   type Waiting,
-} from '../store.ts'
+} from '#store/store.ts'
 import type { BaseEntries } from './base-entries.ts'
 import { Dependents } from './dependents.ts'
 import type { EntryMemory } from './entry-memory.ts'
 import type { BaseLayer, ClusterObjects, Entry, HubEvent, HubOptions, HubWatch, WatchScope } from './hub.ts'
 import { mergeByKey, rewind } from './lists.ts'
 import { ResourceTable } from './resource-table.ts'
-import type { QuotaAccount } from '../quota-account.ts'
-import { StorageBudget } from '../storage-budget.ts'
+import type { QuotaAccount } from '#store/quota-account.ts'
+import { StorageBudget } from '#store/storage-budget.ts'
 import { StoredEntry } from './stored-entry.ts'
 import { isTombstone, tombstoneValue } from './tombstone.ts'
 import { replayOf } from './replay.ts'

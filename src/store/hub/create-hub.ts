@@ -1,8 +1,8 @@
 // Keeps the logical clusters of this process in memory: one stream from the store, applied in order, delivered to every
 // watcher.
 import { LRUCache } from 'lru-cache'
-import { abortable } from '../../async/index.ts'
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
+import { abortable } from '#async/index.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import {
   StoreError,
   type ListScope,
@@ -11,7 +11,7 @@ import {
   type StoredObject,
   type StoreEvent,
   type Waiting,
-} from '../store.ts'
+} from '#store/store.ts'
 import { BaseEntries } from './base-entries.ts'
 import { ClusterState, type HubCore } from './cluster-state.ts'
 import { EntryMemory } from './entry-memory.ts'

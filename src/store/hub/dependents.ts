@@ -1,5 +1,5 @@
 // Indexes the owners of objects within one logical cluster. Built on first use, because few clusters need it.
-import type { ObjectKey } from '../store.ts'
+import type { ObjectKey } from '#store/store.ts'
 import type { Entry } from './hub.ts'
 
 interface Blockers extends Pick<ObjectKey, 'resource' | 'namespace'> {

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { expect } from 'chai'
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import { sleep } from '../../async/index.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import { sleep } from '#async/index.ts'
 import { EntryMemory, type Packing } from './entry-memory.ts'
 import { StoredEntry } from './stored-entry.ts'
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { Revision } from '../../apimachinery/meta/index.ts'
+import type { Revision } from '#apimachinery/meta/index.ts'
 import { EventWindow } from './event-window.ts'
 
 describe('EventWindow', () => {

@@ -1,5 +1,5 @@
 // The newest events in revision order, for watches that resume and lists of the past.
-import type { Revision } from '../../apimachinery/meta/index.ts'
+import type { Revision } from '#apimachinery/meta/index.ts'
 
 /** Dropped slots at the front of the array before it is cut. */
 const slack = 64

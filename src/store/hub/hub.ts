@@ -1,9 +1,9 @@
 // The contract of the hub: a Store served from memory. It loads a logical cluster on first use, keeps its objects as
 // bytes, answers reads synchronously, and delivers the store's own stream to every watcher.
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import type { Packing } from './entry-memory.ts'
-import type { QuotaAccount } from '../quota-account.ts'
-import type { ListScope, ObjectKey, Updating, Waiting } from '../store.ts'
+import type { QuotaAccount } from '#store/quota-account.ts'
+import type { ListScope, ObjectKey, Updating, Waiting } from '#store/store.ts'
 
 /** An object in memory. Immutable; shared by lists and watch events. */
 export interface Entry {

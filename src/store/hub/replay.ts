@@ -1,6 +1,6 @@
 // The first events of a watch that begins before the window: the final states of changed objects, read from the store.
-import type { Revision } from '../../apimachinery/meta/index.ts'
-import type { StoreEvent } from '../store.ts'
+import type { Revision } from '#apimachinery/meta/index.ts'
+import type { StoreEvent } from '#store/store.ts'
 import type { Entry, HubEvent } from './hub.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>

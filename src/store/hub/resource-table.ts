@@ -1,5 +1,5 @@
 // The objects of one resource in one logical cluster, sorted, with its newest events.
-import type { Revision } from '../../apimachinery/meta/index.ts'
+import type { Revision } from '#apimachinery/meta/index.ts'
 import { EventWindow } from './event-window.ts'
 import type { Entry, HubEvent } from './hub.ts'
 import type { StoredEntry } from './stored-entry.ts'

@@ -1,5 +1,5 @@
 // The newest revision the hub has applied, and the callers who wait for a later one.
-import type { Revision } from '../../apimachinery/meta/index.ts'
+import type { Revision } from '#apimachinery/meta/index.ts'
 
 interface Waiter {
   readonly revision: Revision

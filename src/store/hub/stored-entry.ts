@@ -1,6 +1,6 @@
 // An object in memory.
-import type { Revision } from '../../apimachinery/meta/index.ts'
-import type { ObjectKey } from '../store.ts'
+import type { Revision } from '#apimachinery/meta/index.ts'
+import type { ObjectKey } from '#store/store.ts'
 import type { EntryMemory } from './entry-memory.ts'
 import type { Entry, EntryFacts } from './hub.ts'
 import type { PackableEntry } from './pending-entries.ts'

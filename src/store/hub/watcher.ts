@@ -1,7 +1,7 @@
 // One watch: its scope, and the bounded buffer between the hub and the reader. There are thousands, so an idle one is
 // this object alone: no closure, no promise, no list.
-import type { Revision } from '../../apimachinery/meta/index.ts'
-import { StoreError } from '../store.ts'
+import type { Revision } from '#apimachinery/meta/index.ts'
+import { StoreError } from '#store/store.ts'
 import type { HubEvent, HubWatch, WatchReader, WatchScope } from './hub.ts'
 
 /** Maximum bytes of events that a slow reader takes at a time. */

@@ -2,10 +2,10 @@ import { expect } from 'chai'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import { createMetrics } from '../../telemetry/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import { createMetrics } from '#telemetry/index.ts'
 import { measuredStore } from './measured-store.ts'
-import { openSqliteStore } from '../sqlite/index.ts'
+import { openSqliteStore } from '#store/sqlite/index.ts'
 
 describe('a measured store', () => {
   it('counts operations by how they end', async () => {

@@ -1,6 +1,6 @@
 // A Store that measures another one: how long each operation takes, and how it ends.
-import { inSpan, processTracer, type Histogram, type Metrics } from '../../telemetry/index.ts'
-import { isStoreError, type Store } from '../index.ts'
+import { inSpan, processTracer, type Histogram, type Metrics } from '#telemetry/index.ts'
+import { isStoreError, type Store } from '#store/index.ts'
 
 export interface MeasuredStoreOptions {
   /** Which backend it is; the value of label `store`. */

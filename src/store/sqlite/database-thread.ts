@@ -1,6 +1,6 @@
 // The main thread's side of the worker: collects calls while a batch is under way and sends them as the next one.
 import { Worker } from 'node:worker_threads'
-import { StoreError } from '../store.ts'
+import { StoreError } from '#store/store.ts'
 import {
   Packer,
   type DatabaseAnswer,

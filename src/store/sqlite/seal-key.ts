@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { Seal } from '../seal.ts'
+import { Seal } from '#store/seal.ts'
 import { DatabaseRefused } from './database-refused.ts'
 
 const keyBytes = 32

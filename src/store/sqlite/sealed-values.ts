@@ -1,7 +1,7 @@
 // Which values of the database are sealed, and how they look at rest.
 import type { DatabaseSync } from 'node:sqlite'
-import { StoreError, type ObjectKey } from '../store.ts'
-import type { Seal } from '../seal.ts'
+import { StoreError, type ObjectKey } from '#store/store.ts'
+import type { Seal } from '#store/seal.ts'
 
 // JSON begins with `{` or is `null`.
 const prefix = Buffer.from('sealed:')

@@ -1,7 +1,7 @@
 // The embedded store: SQLite on local disk in a thread of its own. Every acknowledged write is on disk.
 import { mkdirSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import {
   StoreError,
   type ListResult,
@@ -12,10 +12,10 @@ import {
   type StoreEvent,
   type Updating,
   type Waiting,
-} from '../store.ts'
+} from '#store/store.ts'
 import { DatabaseThread, type PendingCall } from './database-thread.ts'
-import { EventLog } from '../event-log.ts'
-import { lastStates } from '../last-states.ts'
+import { EventLog } from '#store/event-log.ts'
+import { lastStates } from '#store/last-states.ts'
 import {
   unpack,
   type DatabaseAnswer,

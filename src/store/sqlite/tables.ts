@@ -1,8 +1,8 @@
 // The SQL of the embedded store: one class over an open database, synchronous, independent of threads.
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import type { Seal } from '../seal.ts'
-import type { ListScope, ObjectKey } from '../store.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import type { Seal } from '#store/seal.ts'
+import type { ListScope, ObjectKey } from '#store/store.ts'
 import {
   valueAt,
   type Packer,

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { ChangeListener } from '../../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { ChangeListener } from '#client/index.ts'
 import { ClusterPresence } from './cluster-presence.ts'
 
 const workload = (...members: string[]): KubeObject => ({

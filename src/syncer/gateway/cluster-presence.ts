@@ -1,8 +1,8 @@
 // Which logical clusters have workloads in which members, by the scheduler's decision. For the gateways alone: it is made when the
 // first member has one.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { parseKey, type DeepReadonly, type Informer } from '../../client/index.ts'
-import { placedOn, workloadKinds } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { parseKey, type DeepReadonly, type Informer } from '#client/index.ts'
+import { placedOn, workloadKinds } from '#crds/index.ts'
 
 export class ClusterPresence implements Disposable {
   /** By member: the number of its workloads by logical cluster. */

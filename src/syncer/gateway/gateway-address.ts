@@ -1,7 +1,7 @@
 // The address at which other members reach the gateway of a member.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly, KubeClient } from '../../client/index.ts'
-import { gatewayPort, isConditionTrue } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import { gatewayPort, isConditionTrue } from '#crds/index.ts'
 
 interface ServiceParts {
   readonly spec?: { readonly ports?: readonly { readonly nodePort?: number }[] }

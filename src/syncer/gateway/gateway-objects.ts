@@ -1,6 +1,6 @@
 // The objects of the gateway in a member, and what it is told of the gateways of other members.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   contentHash,
   gatewayHealthPort,
@@ -11,7 +11,7 @@ import {
   memberParts,
   systemNamespace,
   type MemberGateway,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 
 const name = memberParts.gateway
 const selector = { 'app.kubernetes.io/name': name }

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { gatewayListenerPorts, maxGatewayPortsPerCluster } from '../../crds/index.ts'
+import { gatewayListenerPorts, maxGatewayPortsPerCluster } from '#crds/index.ts'
 import { GatewayPorts } from './gateway-ports.ts'
 
 const slice = (name: string, namespace = 'aaaaaaaaaa-default'): { namespace: string; name: string } => ({

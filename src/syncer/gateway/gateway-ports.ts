@@ -1,8 +1,8 @@
 // The ports of the gateway in a member at which pods reach Services of other members. Which port leads where is said by the
 // EndpointSlices in the member alone: they are read when the syncer starts.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
-import { gatewayListenerPorts, gatewayTargetAnnotation, maxGatewayPortsPerCluster } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { gatewayListenerPorts, gatewayTargetAnnotation, maxGatewayPortsPerCluster } from '#crds/index.ts'
 
 /** A slice by its namespace and name in the member. */
 export interface SliceName {

@@ -1,10 +1,10 @@
 // Runs the gateway in a member whose pod network is not joined with that of other members: its objects, its identity, and what it
 // is told of the others.
 import { isDeepStrictEqual } from 'node:util'
-import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
-import { tolerate } from '../../apimachinery/status/index.ts'
-import { childSignal, systemClock, type Clock } from '../../async/index.ts'
-import type { DeepReadonly, KubeClient } from '../../client/index.ts'
+import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { childSignal, systemClock, type Clock } from '#async/index.ts'
+import type { DeepReadonly, KubeClient } from '#client/index.ts'
 import {
   gatewayPeerLabel,
   memberAnnotation,
@@ -12,10 +12,10 @@ import {
   syncerFieldManager,
   systemNamespace,
   type GatewayReport,
-} from '../../crds/index.ts'
-import { createKeyQueue, runController, type ReconcileResult } from '../../reconcile/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
-import { gvrs } from '../resources/resources.ts'
+} from '#crds/index.ts'
+import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
+import type { Logger } from '#telemetry/index.ts'
+import { gvrs } from '#syncer/resources/resources.ts'
 import { findGatewayAddress } from './gateway-address.ts'
 import { identityOf, nextIdentity, secretData, type GatewayIdentity } from './gateway-identity.ts'
 import { gatewayObjects, peerObject, type GatewayPeer } from './gateway-objects.ts'

@@ -1,8 +1,8 @@
 // Registers a physical cluster that kcp can reach (push): creates the syncer's identity in it, and a MemberCluster for it.
 import { stringify } from 'yaml'
-import type { GroupVersionResource, KubeObject, OwnerReference } from '../../apimachinery/meta/index.ts'
-import { badRequest, conflict, isStatusError, serviceUnavailable, tolerate } from '../../apimachinery/status/index.ts'
-import { sleep } from '../../async/index.ts'
+import type { GroupVersionResource, KubeObject, OwnerReference } from '#apimachinery/meta/index.ts'
+import { badRequest, conflict, isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
+import { sleep } from '#async/index.ts'
 import {
   boundedTransport,
   createClient,
@@ -11,7 +11,7 @@ import {
   type Endpoint,
   type KubeClient,
   type Kubeconfig,
-} from '../../client/index.ts'
+} from '#client/index.ts'
 import {
   definitionName,
   installationAnnotation,
@@ -24,9 +24,9 @@ import {
   type ExportedApi,
   type MemberCluster,
   type ServiceNetwork,
-} from '../../crds/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
-import { requestMemberToken } from '../../member-connection/index.ts'
+} from '#crds/index.ts'
+import type { Logger } from '#telemetry/index.ts'
+import { requestMemberToken } from '#member-connection/index.ts'
 import { memberObjects } from './member-objects.ts'
 import { memberPolicy } from './member-policy.ts'
 

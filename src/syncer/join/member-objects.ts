@@ -1,6 +1,6 @@
 // The objects that joining creates in a member: an identity for the syncer with only the rights it needs, and one for the
 // nameserver. The admin who joins creates them, because nobody can grant rights they do not have.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import {
   definitionName,
   installationAnnotation,
@@ -8,7 +8,7 @@ import {
   memberParts,
   systemNamespace,
   type ExportedApi,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 
 const { syncerAccount, nameserver: nameserverAccount, gateway: gatewayAccount } = memberParts
 

@@ -1,7 +1,7 @@
 // A ValidatingAdmissionPolicy in the member. RBAC cannot confine the syncer to namespaces that do not exist yet. So this policy
 // refuses what the syncer writes or connects to outside of namespaces that have our locator annotation.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { locatorAnnotation, memberParts, systemNamespace } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { locatorAnnotation, memberParts, systemNamespace } from '#crds/index.ts'
 
 const name = memberParts.syncerAccount
 const user = `system:serviceaccount:${systemNamespace}:${memberParts.syncerAccount}`

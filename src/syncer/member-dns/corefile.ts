@@ -21,7 +21,7 @@ import {
   systemNamespace,
   tenantZone,
   type Shortening,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 import type { SyncerAddress } from './nameserver-objects.ts'
 
 /** Where Services are looked up. The answers have tenantZone instead. */

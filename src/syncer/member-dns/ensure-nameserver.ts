@@ -1,9 +1,9 @@
 // Installs the nameserver in a member.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { serviceUnavailable } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import { syncerFieldManager, systemNamespace } from '../../crds/index.ts'
-import { gvrs } from '../resources/resources.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { serviceUnavailable } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { syncerFieldManager, systemNamespace } from '#crds/index.ts'
+import { gvrs } from '#syncer/resources/resources.ts'
 import { corefile } from './corefile.ts'
 import { defaultNameserverImage, nameserverName, nameserverObjects, type SyncerAddress } from './nameserver-objects.ts'
 

@@ -1,6 +1,6 @@
 // The objects of the nameserver in a member.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { contentHash, memberParts, systemNamespace } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { contentHash, memberParts, systemNamespace } from '#crds/index.ts'
 
 export interface SyncerAddress {
   readonly host: string

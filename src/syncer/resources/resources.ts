@@ -1,5 +1,5 @@
 // The resources that a syncer watches, upstream and in the member.
-import type { GroupVersionResource } from '../../apimachinery/meta/index.ts'
+import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 
 export const gvrs = {
   namespaces: { group: '', version: 'v1', resource: 'namespaces' },

@@ -1,14 +1,8 @@
 // Copies for a member of objects that belong to workloads: claims, budgets, autoscalers, Ingresses, network policies.
 import { isDeepStrictEqual } from 'node:util'
-import {
-  cloneJson,
-  isJsonObject,
-  type JsonObject,
-  type JsonValue,
-  type KubeObject,
-} from '../../apimachinery/meta/index.ts'
-import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
+import { cloneJson, isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
+import { selectorFromObject, type LabelSelectorSource } from '#apimachinery/selector/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   clusterLabel,
   contentHash,
@@ -16,7 +10,7 @@ import {
   namespaceLabelPrefix,
   sourceAnnotation,
   systemNamespace,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 import { copyMetadata, type OwnerCluster } from './down.ts'
 import { withholdOfClaim } from './embedded.ts'
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { clusterIdOf, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { clusterIdOf, type KubeObject } from '#apimachinery/meta/index.ts'
 import { contentDown, serviceAccountDown, serviceDown } from './down.ts'
 
 const place = { cluster: 'acme', clusterId: clusterIdOf('uid of acme') }

@@ -1,6 +1,6 @@
 // Copies for a member, made from upstream objects.
-import { cloneJson, type ClusterId, type KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
+import { cloneJson, type ClusterId, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   downstreamNamespace,
   exportedNameOf,
@@ -18,7 +18,7 @@ import {
   type GatewayTarget,
   gatewayTargetAnnotation,
   readyEndpointsAnnotation,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 import { externalNameDown } from './external-name.ts'
 import { managedByLabel, serviceNameLabel } from './slice-labels.ts'
 

@@ -1,7 +1,7 @@
 // The objects inside of an object: templates from which controllers of a member make pods, Jobs and claims. They are found by their
 // structure, wherever they are, and pass the same filters as objects of their kinds.
-import { isJsonObject, type JsonObject } from '../../apimachinery/meta/index.ts'
-import { isAnnotationForMembers } from '../../crds/index.ts'
+import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
+import { isAnnotationForMembers } from '#crds/index.ts'
 
 /** What a field with one of these names makes; an embedded object in any other field is of an unknown kind. */
 const kindsByField: Readonly<Record<string, EmbeddedKind>> = {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { clusterIdOf } from '../../apimachinery/meta/index.ts'
+import { clusterIdOf } from '#apimachinery/meta/index.ts'
 import { eventUp, type MemberEvent } from './event-up.ts'
 
 const clusterId = clusterIdOf('uid of acme')

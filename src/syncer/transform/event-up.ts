@@ -1,7 +1,7 @@
 // An Event of a member as the tenant's own cluster would have written it.
-import { isJsonNumber, isJsonObject, type ClusterId, type KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
-import { memberAnnotation } from '../../crds/index.ts'
+import { isJsonNumber, isJsonObject, type ClusterId, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { memberAnnotation } from '#crds/index.ts'
 
 interface ObjectReference {
   readonly kind?: string

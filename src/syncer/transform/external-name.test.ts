@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { clusterIdOf } from '../../apimachinery/meta/index.ts'
+import { clusterIdOf } from '#apimachinery/meta/index.ts'
 import { externalNameDown } from './external-name.ts'
 
 const id = clusterIdOf('uid of acme')

@@ -1,7 +1,7 @@
 // The target of a Service of type ExternalName, so that it means the same in a member: pods ask our nameserver for it, but controllers of the
 // member that serve an Ingress ask the member's own DNS, where namespaces have other names.
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import { downstreamNamespace, isInTenantZone } from '../../crds/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import { downstreamNamespace, isInTenantZone } from '#crds/index.ts'
 
 /** Does not exist anywhere (RFC 6761). */
 const nothing = 'refused.invalid'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { remoteSliceThroughGateway } from './down.ts'
 
 const slice = (endpoints: object[], ports: object[]): KubeObject => ({

@@ -1,6 +1,6 @@
 // matchLabelKeys and mismatchLabelKeys of pods: an API server that creates a pod adds the values of its labels to the selectors, and
 // the next server that creates a copy would add them again, which it then refuses.
-import { isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { termsOf } from './pod-affinity.ts'
 
 type Labels = Readonly<Record<string, string>>

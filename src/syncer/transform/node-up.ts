@@ -1,7 +1,7 @@
 // A node of a member as the tenants see it whose pods run there: what `kubectl get nodes` and schedulers' tools read. Only what
 // is listed here is shown: taints, other labels, annotations, addresses, images and volumes may tell of others.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 
 const shownLabels = [
   'kubernetes.io/arch',

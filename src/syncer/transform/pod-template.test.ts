@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { clusterLabel, templateChangesAnnotation } from '../../crds/index.ts'
+import { clusterLabel, templateChangesAnnotation } from '#crds/index.ts'
 import { namespaceLabel } from './dependents-down.ts'
 import { apiAccessVolume, podTemplateDown, podTemplateUp, type PodContext } from './pod-template.ts'
 import type { ContainerSpec, EnvVar, PodTemplate } from './pod-types.ts'

@@ -1,7 +1,7 @@
 // Changes pod templates for a member, and undoes the changes in templates and pods of the member. The changes are recorded in
 // an annotation of the template, which the member's ReplicaSets and pods have too, so undoing needs only the object.
-import { parseJsonText } from '../../apimachinery/json/index.ts'
-import { cloneJson, type ClusterId, type JsonObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import { cloneJson, type ClusterId, type JsonObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
 import {
   canonicalJson,
   contentHash,
@@ -13,7 +13,7 @@ import {
   namespaceSuffix,
   servingLabel,
   templateChangesAnnotation,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 import { embeddedIn, giveBackAll, withhold, type EmbeddedPath, type Withheld } from './embedded.ts'
 import { confineAffinity } from './pod-affinity.ts'
 import type { ContainerSpec, PodSpec, PodTemplate, VolumeSpec } from './pod-types.ts'

@@ -1,5 +1,5 @@
 // The parts of a pod that the syncer reads or changes. Everything else is copied unchanged.
-import type { ObjectMeta } from '../../apimachinery/meta/index.ts'
+import type { ObjectMeta } from '#apimachinery/meta/index.ts'
 
 export interface EnvVar {
   name: string

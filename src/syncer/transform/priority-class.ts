@@ -1,6 +1,6 @@
 // PriorityClasses have other names in each cluster, and the admins of a member bound by its classes what tenants get: a class
 // of a tenant becomes the one of the member with the same value, or the next lower one.
-import type { MemberClass } from '../../crds/index.ts'
+import type { MemberClass } from '#crds/index.ts'
 
 type Priority = Pick<MemberClass, 'name' | 'value' | 'preemptionPolicy'>
 

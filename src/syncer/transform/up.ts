@@ -6,8 +6,8 @@ import {
   type KubeObject,
   type ObjectMeta,
   type OwnerReference,
-} from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
+} from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   exportedNameOf,
   isLocalAnnotation,
@@ -19,7 +19,7 @@ import {
   sourceClusterLabel,
   syncerFieldManager,
   withheldAnnotation,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 import { managedByLabel } from './slice-labels.ts'
 import { removeDerivedSelectors } from './label-keys.ts'
 import { podTemplateUp } from './pod-template.ts'

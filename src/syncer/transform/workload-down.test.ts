@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { clusterIdOf, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { clusterIdOf, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { PodContext } from './pod-template.ts'
 import { madeUp } from './up.ts'
 import { workloadDown, type CopyNow } from './workload-down.ts'

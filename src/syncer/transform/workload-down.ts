@@ -1,8 +1,8 @@
 // A workload for a member: its template is changed for the member, and what the member's API server or controllers decide is
 // left to them.
-import { parseJsonText } from '../../apimachinery/json/index.ts'
-import { cloneJson, type JsonObject, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import { cloneJson, type JsonObject, type KubeObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   canonicalJson,
   managedLabel,
@@ -15,7 +15,7 @@ import {
   withTemplate,
   workloadKindOfObject,
   type PlacedCopy,
-} from '../../crds/index.ts'
+} from '#crds/index.ts'
 import { copyMetadata, type OwnerCluster } from './down.ts'
 import { embeddedIn, withhold, withholdOfClaim } from './embedded.ts'
 import { removeDerivedSelectors } from './label-keys.ts'

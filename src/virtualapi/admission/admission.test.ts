@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { createAdmission, type AdmissionPlugin, type AdmissionRequest } from './admission.ts'
 
 const request = {} as AdmissionRequest

@@ -1,8 +1,8 @@
 // Admission: an ordered list of plugins that may change or refuse a write. All mutate first, then all validate. After the plugins
 // come the mutating policies and the webhooks of the logical cluster.
-import type { GroupVersionKind, KubeObject } from '../../apimachinery/meta/index.ts'
-import { inSpan, processTracer, type Tracer } from '../../telemetry/index.ts'
-import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
+import type { GroupVersionKind, KubeObject } from '#apimachinery/meta/index.ts'
+import { inSpan, processTracer, type Tracer } from '#telemetry/index.ts'
+import type { RequestContext, ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
 
 export interface AdmissionRequest {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT'

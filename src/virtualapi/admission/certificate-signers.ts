@@ -1,11 +1,11 @@
 // CertificateSigningRequests: who may approve and sign them (the verbs `approve` and `sign` on signers), and that nobody may
 // request the group system:masters.
 import { isDeepStrictEqual } from 'node:util'
-import { goQuote } from '../../apimachinery/text/index.ts'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { forbidden } from '../../apimachinery/status/index.ts'
-import type { Authorizer } from '../authz/index.ts'
-import { parseSigningRequest } from '../kinds/certificates/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import type { Authorizer } from '#virtualapi/authz/index.ts'
+import { parseSigningRequest } from '#virtualapi/kinds/certificates/index.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 
 const group = 'certificates.k8s.io'

@@ -1,7 +1,7 @@
 // Warns in a dry run where a workload would run. This computes the decision of the operator from what this server knows. It runs only in
 // dry runs, so other writes do not get slower.
-import type { DeepReadonly, KubeObject } from '../../apimachinery/meta/index.ts'
-import { amountsOf } from '../../apimachinery/quantity/index.ts'
+import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
+import { amountsOf } from '#apimachinery/quantity/index.ts'
 import {
   clustersAnnotation,
   isPlaceable,
@@ -9,17 +9,10 @@ import {
   memberState,
   workloadKinds,
   type MemberCluster,
-} from '../../crds/index.ts'
-import {
-  choiceOf,
-  decide,
-  memberFacts,
-  unreachableSince,
-  type Candidate,
-  type Decision,
-} from '../../placement/index.ts'
-import { decodeMetadata, decodeObject } from '../resources/object-bytes.ts'
-import { storageKeyOf } from '../resources/resource-definition.ts'
+} from '#crds/index.ts'
+import { choiceOf, decide, memberFacts, unreachableSince, type Candidate, type Decision } from '#placement/index.ts'
+import { decodeMetadata, decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import { storageKeyOf } from '#virtualapi/resources/resource-definition.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { isTenantsWrite, isWorkload, namespaceOf, rulesFor, type Fleet } from './placement-rules.ts'
 

@@ -1,9 +1,9 @@
 // What admission knows of placement: the members, the rules of admins, and those of the tenant.
-import { rootClusterName, type DeepReadonly, type KubeObject } from '../../apimachinery/meta/index.ts'
-import type { MemberCluster, Placement } from '../../crds/index.ts'
-import { workloadKindOf } from '../../crds/index.ts'
-import { applicableRules, type ApplicableRules } from '../../placement/index.ts'
-import { decodeMetadata, decodeObject } from '../resources/object-bytes.ts'
+import { rootClusterName, type DeepReadonly, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { MemberCluster, Placement } from '#crds/index.ts'
+import { workloadKindOf } from '#crds/index.ts'
+import { applicableRules, type ApplicableRules } from '#placement/index.ts'
+import { decodeMetadata, decodeObject } from '#virtualapi/resources/object-bytes.ts'
 import type { AdmissionRequest } from './admission.ts'
 
 /** The members and the Placements of admins, from memory. */

@@ -1,9 +1,9 @@
 // Refuses targets that the rules of admins forbid, when a tenant writes them: the tenant learns it at once, not from a workload
 // that is Held.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { forbidden } from '../../apimachinery/status/index.ts'
-import { clustersAnnotation, isPlaceable } from '../../crds/index.ts'
-import { boundsOf, forbiddenTarget, parseTarget } from '../../placement/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import { clustersAnnotation, isPlaceable } from '#crds/index.ts'
+import { boundsOf, forbiddenTarget, parseTarget } from '#placement/index.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { isTenantsWrite, isWorkload, namespaceOf, placementsKey, rulesFor, type Fleet } from './placement-rules.ts'
 

@@ -1,5 +1,5 @@
 // The escalation and bind checks of RBAC as an admission plugin: nobody may grant rights they do not have.
-import type { RbacWriteCheck } from '../authz/index.ts'
+import type { RbacWriteCheck } from '#virtualapi/authz/index.ts'
 import type { AdmissionPlugin } from './admission.ts'
 
 export function rbacWrites(check: RbacWriteCheck): AdmissionPlugin {

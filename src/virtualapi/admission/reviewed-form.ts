@@ -1,13 +1,13 @@
 // The forms in which webhooks and policies can see the object of a request: as the request's own version, or as another version
 // of the same resource (matchPolicy Equivalent).
-import { parseJsonText } from '../../apimachinery/json/index.ts'
-import { apiVersionOf, cloneJson, type GroupVersionKind, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import { apiVersionOf, cloneJson, type GroupVersionKind, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { AdmissionRequest } from './admission.ts'
-import type { Catalog } from '../catalog/catalog.ts'
-import { isConverted, type Conversions } from '../conversion/conversions.ts'
-import { objectOf } from '../codec/read-object.ts'
-import { applyScale, scaleOf } from '../kinds/index.ts'
-import type { ResourceDefinition } from '../resources/resource-definition.ts'
+import type { Catalog } from '#virtualapi/catalog/catalog.ts'
+import { isConverted, type Conversions } from '#virtualapi/conversion/conversions.ts'
+import { objectOf } from '#virtualapi/codec/read-object.ts'
+import { applyScale, scaleOf } from '#virtualapi/kinds/index.ts'
+import type { ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
 
 interface TakeOptions {
   readonly isStrict?: boolean

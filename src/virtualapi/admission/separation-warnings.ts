@@ -1,7 +1,7 @@
 // Warns a tenant whose target takes workloads away from others of their namespace: between members whose pod networks are not
 // connected, a Service reaches only pods in the same member. Only writes that change a target look for others.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { serviceSelects } from '../../apimachinery/selector/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { serviceSelects } from '#apimachinery/selector/index.ts'
 import {
   areJoined,
   clustersAnnotation,
@@ -10,10 +10,10 @@ import {
   templateOf,
   workloadKinds,
   type ServiceNetwork,
-} from '../../crds/index.ts'
-import { parseTarget } from '../../placement/index.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
-import { storageKeyOf } from '../resources/resource-definition.ts'
+} from '#crds/index.ts'
+import { parseTarget } from '#placement/index.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import { storageKeyOf } from '#virtualapi/resources/resource-definition.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { isTenantsWrite, isWorkload, type Fleet } from './placement-rules.ts'
 

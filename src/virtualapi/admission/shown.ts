@@ -1,5 +1,5 @@
 // What a webhook or a policy sees of a request: its objects in the form in which it matched.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { AdmissionRequest } from './admission.ts'
 import { ownForm, type ReviewedForm } from './reviewed-form.ts'
 

@@ -1,9 +1,9 @@
 // What a webhook or a policy made of the object that it was shown becomes the object of the request.
 import { isDeepStrictEqual } from 'node:util'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { internalError, isStatusError } from '../../apimachinery/status/index.ts'
-import { isOwnAnnotation } from '../../crds/index.ts'
-import { sizeWithin } from '../resources/object-size.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { internalError, isStatusError } from '#apimachinery/status/index.ts'
+import { isOwnAnnotation } from '#crds/index.ts'
+import { sizeWithin } from '#virtualapi/resources/object-size.ts'
 import type { Shown } from './shown.ts'
 
 /**

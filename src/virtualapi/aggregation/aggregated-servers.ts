@@ -1,11 +1,11 @@
 // Connections to the API servers that tenants run behind Services: verified by the caBundle of the APIService, with the client
 // certificate by which they know this server.
 import type { Duplex } from 'node:stream'
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import type { Egress, EgressAnswer, EgressCall } from '../../egress/index.ts'
-import type { FrontProxyPair } from '../authn/pki/index.ts'
-import type { UserInfo } from '../authn/user-info.ts'
-import type { Resolved, ServiceResolver } from '../outbound/service-resolver.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import type { Egress, EgressAnswer, EgressCall } from '#egress/index.ts'
+import type { FrontProxyPair } from '#virtualapi/authn/pki/index.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
+import type { Resolved, ServiceResolver } from '#virtualapi/outbound/service-resolver.ts'
 import { identityHeaders } from './identity-headers.ts'
 import type { RemoteApiService, RemoteServer } from './remote-api-service.ts'
 

@@ -1,8 +1,8 @@
 // Whether a Service can serve an APIService at all, from the objects alone. Reasons and messages as in kube-aggregator.
-import { isJsonObject } from '../../apimachinery/meta/index.ts'
-import { goQuote } from '../../apimachinery/text/index.ts'
-import type { ClusterObjects } from '../../store/hub/index.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import type { ClusterObjects } from '#store/hub/index.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
 import type { RemoteServer } from './remote-api-service.ts'
 
 /** The condition Available without its time. */

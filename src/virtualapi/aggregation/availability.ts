@@ -1,8 +1,8 @@
 // Keeps the condition Available of APIServices true, in logical clusters where somebody uses them: while a request for
 // APIServices or for what they lead to is open, and a minute after it. Others cost nothing.
-import { abortable, sleep } from '../../async/index.ts'
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import type { Hub } from '../../store/hub/index.ts'
+import { abortable, sleep } from '#async/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import type { Hub } from '#store/hub/index.ts'
 import type { AggregatedServers } from './aggregated-servers.ts'
 import { unavailableService, type Verdict } from './availability-verdict.ts'
 import { remoteApiServices, type RemoteApiService } from './remote-api-service.ts'

@@ -1,9 +1,9 @@
 // The APIServices of a logical cluster whose group version another server serves.
-import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
-import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
-import type { Priorities } from '../discovery/merge-groups.ts'
-import type { ServiceReference } from '../outbound/service-resolver.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import type { Priorities } from '#virtualapi/discovery/merge-groups.ts'
+import type { ServiceReference } from '#virtualapi/outbound/service-resolver.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
 
 /** The resource of APIServices as in store keys. */
 export const apiServiceKey = 'apiservices.apiregistration.k8s.io'

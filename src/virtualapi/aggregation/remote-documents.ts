@@ -1,9 +1,9 @@
 // Documents of aggregated API servers, for discovery: fetched when somebody asks, and what is used of them is used again for a
 // while. A server that does not answer delays one request in a while, not each.
 import { LRUCache } from 'lru-cache'
-import { parseJsonInTurns } from '../../apimachinery/json/index.ts'
-import { isJsonObject, type ClusterId, type JsonObject } from '../../apimachinery/meta/index.ts'
-import { abortable } from '../../async/index.ts'
+import { parseJsonInTurns } from '#apimachinery/json/index.ts'
+import { isJsonObject, type ClusterId, type JsonObject } from '#apimachinery/meta/index.ts'
+import { abortable } from '#async/index.ts'
 import type { AggregatedServers } from './aggregated-servers.ts'
 import type { RemoteApiService, RemoteServer } from './remote-api-service.ts'
 

@@ -1,5 +1,5 @@
 // API groups of the Kubernetes community (*.k8s.io, *.kubernetes.io) must carry an approval annotation (KEP-2337).
-import { goQuote } from '../../apimachinery/text/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
 import type { CrdCondition, CustomResourceDefinition } from './crd-types.ts'
 
 /** Its value is the URL of the approval, or text that starts with "unapproved". */

@@ -1,11 +1,11 @@
 // Checks the expressions of validation rules when a definition is written: they must compile, and cost little enough for
 // the largest object that the schema allows.
-import { type DeclaredType, declaredType, escapeFieldName } from '../../apimachinery/cel/index.ts'
-import { fieldForbidden, fieldInvalid } from '../../apimachinery/field/index.ts'
-import { fieldOf, isJsonObject, type JsonObject } from '../../apimachinery/meta/index.ts'
-import type { SchemaNode } from '../../apimachinery/schema/index.ts'
-import type { StatusCause } from '../../apimachinery/status/index.ts'
-import { goJson } from '../../apimachinery/text/index.ts'
+import { type DeclaredType, declaredType, escapeFieldName } from '#apimachinery/cel/index.ts'
+import { fieldForbidden, fieldInvalid } from '#apimachinery/field/index.ts'
+import { fieldOf, isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
+import type { SchemaNode } from '#apimachinery/schema/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { goJson } from '#apimachinery/text/index.ts'
 import { type CompiledExpression, type CompiledRule, compileRules, runsOf } from './compile-rules.ts'
 import { hasRules } from './rule-tree.ts'
 import type { ValidationRule } from './validation-rule.ts'

@@ -2,10 +2,10 @@
 // Results are interned by content: a thousand logical clusters with the same CRD share one compiled form.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { apiVersionOf, compareVersions, type JsonObject } from '../../apimachinery/meta/index.ts'
-import { parseStructuralSchema, type SchemaNode } from '../../apimachinery/schema/index.ts'
-import type { WebhookConversion } from '../resources/resource-definition.ts'
-import type { ResourceInfo, SubresourceInfo } from '../resources/resource-info.ts'
+import { apiVersionOf, compareVersions, type JsonObject } from '#apimachinery/meta/index.ts'
+import { parseStructuralSchema, type SchemaNode } from '#apimachinery/schema/index.ts'
+import type { WebhookConversion } from '#virtualapi/resources/resource-definition.ts'
+import type { ResourceInfo, SubresourceInfo } from '#virtualapi/resources/resource-info.ts'
 import type { CrdColumn, CrdVersion, CustomResourceDefinition } from './crd-types.ts'
 
 /** One version of a CustomResourceDefinition. */

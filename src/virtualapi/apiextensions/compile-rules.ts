@@ -14,8 +14,8 @@ import {
   optionalOf,
   Program,
   stringType,
-} from '../../apimachinery/cel/index.ts'
-import type { SchemaNode } from '../../apimachinery/schema/index.ts'
+} from '#apimachinery/cel/index.ts'
+import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import { ruleFieldPath } from './rule-field-path.ts'
 import { type ValidationRule, validationRule } from './validation-rule.ts'
 

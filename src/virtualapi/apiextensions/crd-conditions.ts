@@ -1,8 +1,8 @@
 // Computes the status of a CustomResourceDefinition within the write itself: the client's response already says whether
 // names are accepted and the resource is established.
-import { aggregateText, causeText, fieldInvalid } from '../../apimachinery/field/index.ts'
-import { goQuote } from '../../apimachinery/text/index.ts'
-import { structuralViolations } from '../../apimachinery/schema/index.ts'
+import { aggregateText, causeText, fieldInvalid } from '#apimachinery/field/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import { structuralViolations } from '#apimachinery/schema/index.ts'
 import { approvalCondition } from './api-approval.ts'
 import type { CrdCondition, CrdNames, CrdStatus, CustomResourceDefinition } from './crd-types.ts'
 

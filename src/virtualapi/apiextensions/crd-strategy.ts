@@ -1,9 +1,9 @@
 // The Strategy of CustomResourceDefinitions. It accepts names and sets conditions within the write itself, so that a
 // resource is served as soon as the write of its definition is acknowledged.
-import { timestamp } from '../../async/index.ts'
-import { goQuote } from '../../apimachinery/text/index.ts'
-import type { GroupResource, KubeObject } from '../../apimachinery/meta/index.ts'
-import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
+import { timestamp } from '#async/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import type { GroupResource, KubeObject } from '#apimachinery/meta/index.ts'
+import type { ClusterObjects, Entry } from '#store/hub/index.ts'
 import {
   crdStatus,
   defaultCrd,
@@ -14,8 +14,8 @@ import {
   type CrdInUse,
   type CustomResourceDefinition,
 } from './index.ts'
-import { decodeMetadata, decodeObject } from '../resources/object-bytes.ts'
-import type { RequestContext, Strategy } from '../resources/resource-definition.ts'
+import { decodeMetadata, decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import type { RequestContext, Strategy } from '#virtualapi/resources/resource-definition.ts'
 
 /** Resource of CustomResourceDefinitions in store keys. */
 export const crdStorageKey = 'customresourcedefinitions.apiextensions.k8s.io'

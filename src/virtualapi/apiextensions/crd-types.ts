@@ -1,5 +1,5 @@
 // The parts of apiextensions.k8s.io/v1 CustomResourceDefinition that this server reads.
-import type { JsonObject, ObjectMeta } from '../../apimachinery/meta/index.ts'
+import type { JsonObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 
 export interface CrdNames {
   plural: string

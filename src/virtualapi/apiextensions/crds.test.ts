@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { causeText } from '../../apimachinery/field/index.ts'
-import { cloneJson } from '../../apimachinery/meta/index.ts'
+import { causeText } from '#apimachinery/field/index.ts'
+import { cloneJson } from '#apimachinery/meta/index.ts'
 import {
   compileCrd,
   crdStatus,

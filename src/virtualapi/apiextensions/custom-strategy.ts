@@ -1,23 +1,23 @@
 // The Strategy of custom resources: everything comes from their CustomResourceDefinition.
-import { withoutFields } from '../../apimachinery/managed-fields/index.ts'
-import { fieldInvalid, qualifiedNameErrors } from '../../apimachinery/field/index.ts'
-import { goQuote } from '../../apimachinery/text/index.ts'
+import { withoutFields } from '#apimachinery/managed-fields/index.ts'
+import { fieldInvalid, qualifiedNameErrors } from '#apimachinery/field/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
 import {
   isJsonObject,
   type JsonObject,
   type JsonValue,
   type KubeObject,
   isJsonNumber,
-} from '../../apimachinery/meta/index.ts'
-import { applyDefaults, pruneUnknown, validate, type SchemaNode } from '../../apimachinery/schema/index.ts'
-import { forbidden, requestEntityTooLarge, type StatusCause } from '../../apimachinery/status/index.ts'
+} from '#apimachinery/meta/index.ts'
+import { applyDefaults, pruneUnknown, validate, type SchemaNode } from '#apimachinery/schema/index.ts'
+import { forbidden, requestEntityTooLarge, type StatusCause } from '#apimachinery/status/index.ts'
 import { isTerminatingCrd } from './crd-strategy.ts'
 import { embeddedCauses } from './embedded-resources.ts'
 import { ruleTreeOf } from './rule-tree.ts'
 import { runRules } from './run-rules.ts'
-import { subdomainName } from '../resources/names.ts'
-import type { ResourceInfo } from '../resources/resource-info.ts'
-import type { CustomFacts, RequestContext, Strategy } from '../resources/resource-definition.ts'
+import { subdomainName } from '#virtualapi/resources/names.ts'
+import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { CustomFacts, RequestContext, Strategy } from '#virtualapi/resources/resource-definition.ts'
 
 interface CustomKind {
   readonly info: ResourceInfo

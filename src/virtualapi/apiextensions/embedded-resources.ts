@@ -1,11 +1,11 @@
 // Whole objects within custom resources (x-kubernetes-embedded-resource): their kind, apiVersion and metadata follow
 // the rules of every object.
-import { dns1035LabelErrors, fieldInvalid, fieldRequired } from '../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { fieldSchemaOf, type SchemaNode } from '../../apimachinery/schema/index.ts'
-import type { StatusCause } from '../../apimachinery/status/index.ts'
-import { pathSegmentName } from '../resources/names.ts'
-import { metaCauses } from '../resources/object-meta.ts'
+import { dns1035LabelErrors, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
+import { fieldSchemaOf, type SchemaNode } from '#apimachinery/schema/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { pathSegmentName } from '#virtualapi/resources/names.ts'
+import { metaCauses } from '#virtualapi/resources/object-meta.ts'
 
 /**
  * Calls `visit` for every embedded object below `value`. `path` is the field path of `value`, such as `spec.template`.

@@ -1,7 +1,7 @@
 // The rules that a definition had before: an update may keep them although a new definition may not have them.
-import type { JsonValue } from '../../apimachinery/meta/index.ts'
-import { jsonEqual } from '../../apimachinery/json/index.ts'
-import type { SchemaNode } from '../../apimachinery/schema/index.ts'
+import type { JsonValue } from '#apimachinery/meta/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
+import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import type { KeptRules } from './check-rules.ts'
 import { internSchema } from './compile-crd.ts'
 import type { CrdVersion } from './crd-types.ts'

@@ -1,8 +1,8 @@
 // Bounds the patterns of a CustomResourceDefinition together: each is compiled when the definition is created.
-import { fieldForbidden } from '../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
-import { estimatePatternSize } from '../../apimachinery/schema/index.ts'
-import type { StatusCause } from '../../apimachinery/status/index.ts'
+import { fieldForbidden } from '#apimachinery/field/index.ts'
+import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { estimatePatternSize } from '#apimachinery/schema/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { CustomResourceDefinition } from './crd-types.ts'
 
 /** The limit of all different patterns of a definition, in instructions: some 200 ms to compile. */

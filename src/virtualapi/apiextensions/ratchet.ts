@@ -1,6 +1,6 @@
 // Which part of an object did not change: failures there are only warned of (KEP-4008).
-import { isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
-import { fieldBefore, fieldSchemaOf, isUnchanged, type SchemaNode } from '../../apimachinery/schema/index.ts'
+import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { fieldBefore, fieldSchemaOf, isUnchanged, type SchemaNode } from '#apimachinery/schema/index.ts'
 
 /** A value beside the one it replaces. */
 class Pair {

@@ -1,5 +1,5 @@
 // The fieldPath of a validation rule: fields and keys of maps, such as `.spec.a` or `.map['a key']`.
-import type { SchemaNode } from '../../apimachinery/schema/index.ts'
+import type { SchemaNode } from '#apimachinery/schema/index.ts'
 
 const tokens = /'(?:[^'\\]|\\.)*'|[.[\]]|[^.[\]]+/g
 const escapes: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
 // The part of a schema that has validation rules, compiled. It is made at the first object that is checked.
-import { type DeclaredType, declaredType, escapeFieldName } from '../../apimachinery/cel/index.ts'
-import type { SchemaNode } from '../../apimachinery/schema/index.ts'
+import { type DeclaredType, declaredType, escapeFieldName } from '#apimachinery/cel/index.ts'
+import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import { type CompiledRule, compileRules } from './compile-rules.ts'
 
 /** A node that has rules, or has such nodes below. */

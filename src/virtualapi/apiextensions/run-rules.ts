@@ -6,7 +6,7 @@ import {
   type Program,
   typedValue,
   type Value,
-} from '../../apimachinery/cel/index.ts'
+} from '#apimachinery/cel/index.ts'
 import {
   causeText,
   childPath,
@@ -16,10 +16,10 @@ import {
   fieldRequired,
   indexPath,
   keyPath,
-} from '../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
-import { goQuote } from '../../apimachinery/text/index.ts'
-import type { StatusCause } from '../../apimachinery/status/index.ts'
+} from '#apimachinery/field/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { CompiledRule } from './compile-rules.ts'
 import { itemIndex, Ratchet } from './ratchet.ts'
 import type { RuleTree } from './rule-tree.ts'

@@ -1,7 +1,7 @@
 // Finds string formats in the schemas of a CustomResourceDefinition that the server does not enforce; its author is
 // warned.
-import { isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
-import { formatCheck } from '../../apimachinery/schema/index.ts'
+import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { formatCheck } from '#apimachinery/schema/index.ts'
 import type { CustomResourceDefinition } from './crd-types.ts'
 
 /** The formats that are not enforced, one entry per occurrence; versions with equal schemas are counted once. */

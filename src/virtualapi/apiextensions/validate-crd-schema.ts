@@ -7,22 +7,22 @@ import {
   fieldNotSupported,
   fieldRequired,
   fieldTooMany,
-} from '../../apimachinery/field/index.ts'
-import { cloneJson, fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
-import { jsonEqual } from '../../apimachinery/json/index.ts'
+} from '#apimachinery/field/index.ts'
+import { cloneJson, fieldOf, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
 import {
   parseStructuralSchema,
   pruneUnknown,
   type SchemaNode,
   structuralViolations,
   validate,
-} from '../../apimachinery/schema/index.ts'
-import type { StatusCause } from '../../apimachinery/status/index.ts'
-import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
+} from '#apimachinery/schema/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import { checkRuleExpressions, type KeptRules } from './check-rules.ts'
 import { internSchema } from './compile-crd.ts'
 import { embeddedCauses, forEmbedded } from './embedded-resources.ts'
-import { decodeObjectMeta } from '../resources/typed/decode.ts'
+import { decodeObjectMeta } from '#virtualapi/resources/typed/decode.ts'
 import { ruleFieldPath } from './rule-field-path.ts'
 import { ruleTreeOf } from './rule-tree.ts'
 import { type RuleBudget, ruleBudget, runRules } from './run-rules.ts'

@@ -7,18 +7,18 @@ import {
   fieldInvalid,
   fieldNotSupported,
   fieldRequired,
-} from '../../apimachinery/field/index.ts'
-import type { JsonObject, JsonValue } from '../../apimachinery/meta/index.ts'
-import { jsonEqual } from '../../apimachinery/json/index.ts'
-import type { StatusCause } from '../../apimachinery/status/index.ts'
-import { WorkBudget } from '../../apimachinery/work-budget/index.ts'
+} from '#apimachinery/field/index.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import type { CrdColumn, CrdNames, CrdSubresources, CrdVersion, CustomResourceDefinition } from './crd-types.ts'
 import { approvalAnnotation, approvalOf } from './api-approval.ts'
 import { isEstablished } from './crd-conditions.ts'
 import { patternLimitCauses } from './pattern-limit.ts'
 import { keptRules } from './kept-rules.ts'
 import { validateCrdSchema, validateSelectableFields } from './validate-crd-schema.ts'
-import { caBundleCauses, webhookClientCauses } from '../kinds/validation/webhook-client.ts'
+import { caBundleCauses, webhookClientCauses } from '#virtualapi/kinds/validation/webhook-client.ts'
 
 /** Validation errors of a CRD that has its defaults. */
 export function validateCrd(crd: CustomResourceDefinition): StatusCause[] {

@@ -1,5 +1,5 @@
 // One entry of x-kubernetes-validations, as the schema has it.
-import { fieldOf, isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
+import { fieldOf, isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 
 export interface ValidationRule {
   readonly rule: string

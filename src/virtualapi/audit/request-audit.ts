@@ -1,13 +1,13 @@
 // The audit log of one request: an Event of audit.k8s.io/v1 at level Metadata, as kube-apiserver writes it. Of the headers only
 // User-Agent and the forwarding ones are read, and bodies not at all, so no line can hold a token or a Secret.
-import { parseJsonText } from '../../apimachinery/json/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import { randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
-import type { Status } from '../../apimachinery/status/index.ts'
-import type { Clock } from '../../async/index.ts'
-import type { UserInfo } from '../authn/user-info.ts'
-import type { Decision } from '../authz/index.ts'
-import type { RequestInfo } from '../request/request-info.ts'
+import type { Status } from '#apimachinery/status/index.ts'
+import type { Clock } from '#async/index.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
+import type { Decision } from '#virtualapi/authz/index.ts'
+import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 
 /** Takes the lines. Must not block, and must bound its buffer. */
 export interface AuditSink {

@@ -1,7 +1,7 @@
 // The contract of authentication.
 import type { DetailedPeerCertificate } from 'node:tls'
-import type { LogicalCluster } from '../clusters/directory.ts'
-import type { RequestInfo } from '../request/request-info.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
+import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import type { UserInfo } from './user-info.ts'
 
 export interface AuthnRequest {

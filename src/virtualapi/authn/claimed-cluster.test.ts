@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { X509Certificate } from 'node:crypto'
 import type { DetailedPeerCertificate } from 'node:tls'
-import { clusterIdOf } from '../../apimachinery/meta/index.ts'
+import { clusterIdOf } from '#apimachinery/meta/index.ts'
 import { createPki, createPkiMaterial } from './pki/index.ts'
 import { clusterOfCertificate, clusterOfToken } from './claimed-cluster.ts'
 import { issuerOf } from './service-account-tokens.ts'

@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { DetailedPeerCertificate } from 'node:tls'
 import { decodeJwt } from 'jose'
-import { tryClusterId, type ClusterId } from '../../apimachinery/meta/index.ts'
+import { tryClusterId, type ClusterId } from '#apimachinery/meta/index.ts'
 import { tryRealm } from './pki/index.ts'
 import { issuerOf } from './service-account-tokens.ts'
 

@@ -5,7 +5,7 @@ import * as x509 from '@peculiar/x509'
 import { createHash, X509Certificate } from 'node:crypto'
 import type { DetailedPeerCertificate } from 'node:tls'
 import { LRUCache } from 'lru-cache'
-import type { Clock } from '../../async/index.ts'
+import type { Clock } from '#async/index.ts'
 
 /** The subject of a certificate. */
 export interface CertificateIdentity {

@@ -1,7 +1,7 @@
 // Limits invalid credentials per source, because checking them may cost a request to a member.
 import { LRUCache } from 'lru-cache'
-import { tooManyRequests } from '../../apimachinery/status/index.ts'
-import type { Clock } from '../../async/index.ts'
+import { tooManyRequests } from '#apimachinery/status/index.ts'
+import type { Clock } from '#async/index.ts'
 
 /** Checks that a source may fail at once, and how many it regains each second. */
 const burst = 30

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { parseFrontProxyConfig } from './front-proxy-from-host.ts'
 import { createPki, createPkiMaterial } from './pki/index.ts'
 

@@ -1,9 +1,9 @@
 // Watches the ConfigMap in which the host publishes its front proxy, whose certificates rotate. `client-ca-file` in it, the
 // host's authority for client certificates, is ignored: trusting it would let host users act as tenants.
-import { parseJsonText } from '../../apimachinery/json/index.ts'
-import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
-import { createInformer, type DeepReadonly, type KubeClient } from '../../client/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
+import { createInformer, type DeepReadonly, type KubeClient } from '#client/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 import { parseCertificates } from './client-certificates.ts'
 import type { FrontProxyConfig } from './front-proxy.ts'
 

@@ -1,7 +1,7 @@
 // Authentication by the identity headers of the host's kube-aggregator (front proxy). They count only with a client
 // certificate that the requestheader authority signed and whose common name is allowed.
 import type { DetailedPeerCertificate } from 'node:tls'
-import type { Clock } from '../../async/index.ts'
+import type { Clock } from '#async/index.ts'
 import { createCertificateVerifier, type CertificateVerifier } from './client-certificates.ts'
 import { headerText } from './header-text.ts'
 import { hostName } from './host-names.ts'

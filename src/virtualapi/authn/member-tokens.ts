@@ -1,5 +1,5 @@
 // The contract for verifying tokens of pods in members. Implemented in virtualapi/members, with what the hub knows.
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
 
 /** What a token claims before anything is verified. */
 export interface MemberTokenClaim {

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { generateKeyPairSync } from 'node:crypto'
 import { createLocalJWKSet, decodeJwt, jwtVerify, SignJWT } from 'jose'
-import { clusterIdOf, type ClusterName } from '../../apimachinery/meta/index.ts'
-import type { ClusterDirectory, LogicalCluster } from '../clusters/directory.ts'
+import { clusterIdOf, type ClusterName } from '#apimachinery/meta/index.ts'
+import type { ClusterDirectory, LogicalCluster } from '#virtualapi/clusters/directory.ts'
 import {
   apiAudience,
   createServiceAccountTokens,

@@ -4,9 +4,9 @@
 import { createHash, createPrivateKey, createPublicKey, hash, randomUUID, type KeyObject } from 'node:crypto'
 import { decodeJwt, exportJWK, jwtVerify, SignJWT, type JWK, type JWTPayload } from 'jose'
 import { LRUCache } from 'lru-cache'
-import { isJsonObject, tryClusterId, type ClusterId, type JsonValue } from '../../apimachinery/meta/index.ts'
-import { systemClock, type Clock } from '../../async/index.ts'
-import type { ClusterDirectory, LogicalCluster } from '../clusters/directory.ts'
+import { isJsonObject, tryClusterId, type ClusterId, type JsonValue } from '#apimachinery/meta/index.ts'
+import { systemClock, type Clock } from '#async/index.ts'
+import type { ClusterDirectory, LogicalCluster } from '#virtualapi/clusters/directory.ts'
 import type { UserInfo } from './user-info.ts'
 
 /** The audience of this API, in every logical cluster. */

@@ -1,5 +1,5 @@
 // The contract behind TokenReview: whose token is this, in one logical cluster?
-import type { LogicalCluster } from '../clusters/directory.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
 import type { UserInfo } from './user-info.ts'
 
 export interface ReviewedToken {

@@ -1,5 +1,5 @@
 // The authenticated user of a request.
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
 
 export interface UserInfo {
   readonly name: string

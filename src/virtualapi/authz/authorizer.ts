@@ -1,8 +1,8 @@
 // The contract of authorization.
-import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
-import type { LogicalCluster } from '../clusters/directory.ts'
-import type { RequestInfo } from '../request/request-info.ts'
-import type { UserInfo } from '../authn/user-info.ts'
+import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
+import type { RequestInfo } from '#virtualapi/request/request-info.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
 
 export interface Decision {
   readonly allowed: boolean

@@ -1,12 +1,12 @@
 // The Policy of each logical cluster: compiled on first use, then updated by the changed RBAC objects only.
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import { abortable, yieldEvery } from '../../async/index.ts'
-import type { ClusterObjects, Entry, Hub } from '../../store/hub/index.ts'
-import { bootstrapObjects } from '../bootstrap/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import { abortable, yieldEvery } from '#async/index.ts'
+import type { ClusterObjects, Entry, Hub } from '#store/hub/index.ts'
+import { bootstrapObjects } from '#virtualapi/bootstrap/index.ts'
 import { LayeredPolicy, type Policy } from './policy.ts'
 import { RbacIndex, rbacResources, type RbacPlace } from './rbac-index.ts'
 import type { RbacSource } from './stored-role.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
 
 export interface ClusterPolicies {
   /** The policy of a logical cluster, which is loaded if necessary. Includes every acknowledged write. */

@@ -1,5 +1,5 @@
 // The rules of one role, arranged so that a decision looks only at those that can matter.
-import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
+import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import type { Attributes } from './authorizer.ts'
 import { urlCovers, type AtomicRule, type PolicyRule } from './policy-rules.ts'
 

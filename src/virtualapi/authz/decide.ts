@@ -1,7 +1,7 @@
 // The decision of RBAC about one request.
-import { aggregateText } from '../../apimachinery/field/index.ts'
-import { yieldEvery } from '../../async/index.ts'
-import type { UserInfo } from '../authn/user-info.ts'
+import { aggregateText } from '#apimachinery/field/index.ts'
+import { yieldEvery } from '#async/index.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
 import type { Attributes, Decision } from './authorizer.ts'
 import type { CompiledRules } from './compiled-rules.ts'
 import { grantedRoles, RoleProblems, type GrantedRole, type RbacContext } from './granted-roles.ts'

@@ -1,6 +1,6 @@
 // The 403 answer of authorization, as kube-apiserver writes it.
-import { goQuote } from '../../apimachinery/text/index.ts'
-import { forbidden, StatusError } from '../../apimachinery/status/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import { forbidden, StatusError } from '#apimachinery/status/index.ts'
 import type { Attributes } from './authorizer.ts'
 
 /** `User "bob" cannot list resource "pods" in API group "" in the namespace "x"`, as in kube-apiserver. */

@@ -1,6 +1,6 @@
 // The roles that are granted to a user, found at once, and what is wrong with the bindings.
-import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
-import type { UserInfo } from '../authn/user-info.ts'
+import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
 import type { Grant, Policy } from './policy.ts'
 import { rbacGroup } from './rbac-index.ts'
 import type { CompiledRoles, StoredRole } from './stored-role.ts'

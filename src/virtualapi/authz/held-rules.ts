@@ -1,6 +1,6 @@
 // The rules that are granted to a user.
-import { yieldEvery } from '../../async/index.ts'
-import type { UserInfo } from '../authn/user-info.ts'
+import { yieldEvery } from '#async/index.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
 import type { CompiledRules } from './compiled-rules.ts'
 import { grantedRoles, RoleProblems, type RbacContext } from './granted-roles.ts'
 import type { PolicyRule } from './policy-rules.ts'

@@ -1,7 +1,7 @@
 // spec.owners of a LogicalCluster: subjects of the host that are cluster-admin inside it.
-import { hostName } from '../authn/host-names.ts'
-import type { UserInfo } from '../authn/user-info.ts'
-import type { OwnerSubject } from '../clusters/directory.ts'
+import { hostName } from '#virtualapi/authn/host-names.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
+import type { OwnerSubject } from '#virtualapi/clusters/directory.ts'
 
 /** True if the user is an owner. A user of a logical cluster never is: their `alice` is not the host's `alice`. */
 export function isOwner(user: UserInfo, owners: readonly OwnerSubject[]): boolean {

@@ -1,6 +1,6 @@
 // RBAC's PolicyRules: parse, split and print them.
-import { goQuote } from '../../apimachinery/text/index.ts'
-import { isJsonObject } from '../../apimachinery/meta/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
 
 /** rbac.authorization.k8s.io/v1 PolicyRule; an absent list is an empty one. */
 export interface PolicyRule {

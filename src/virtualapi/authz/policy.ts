@@ -1,6 +1,6 @@
 // The RBAC objects of one logical cluster: its own, layered over the bootstrap objects, which are compiled once and shared by
 // all logical clusters.
-import type { UserInfo } from '../authn/user-info.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
 import { RbacIndex, rbacResources, subjectKey, type Binding, type RbacPlace } from './rbac-index.ts'
 import type { StoredRole } from './stored-role.ts'
 

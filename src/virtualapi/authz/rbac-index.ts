@@ -1,6 +1,6 @@
 // An index of RBAC objects by subject. Objects are added, replaced and removed one by one, so that a change does not cost a
 // recompilation of all. All bindings that grant one role to one subject are one grant.
-import { isJsonObject } from '../../apimachinery/meta/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { StoredRole, type RbacSource } from './stored-role.ts'
 
 export const rbacGroup = 'rbac.authorization.k8s.io'

@@ -1,8 +1,8 @@
 // What decisions cost with the largest RBAC objects that tenants can store. Counted in steps of a work budget.
 import { expect } from 'chai'
-import { clusterIdOf } from '../../apimachinery/meta/index.ts'
-import { WorkBudget } from '../../apimachinery/work-budget/index.ts'
-import type { UserInfo } from '../authn/user-info.ts'
+import { clusterIdOf } from '#apimachinery/meta/index.ts'
+import { WorkBudget } from '#apimachinery/work-budget/index.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
 import type { Attributes } from './authorizer.ts'
 import { decide } from './decide.ts'
 import type { RbacContext } from './granted-roles.ts'

@@ -1,5 +1,5 @@
 // Which of the wanted rules a user does not hold, for the escalation check of RBAC.
-import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
+import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import type { CompiledRules } from './compiled-rules.ts'
 import { atomsOf, type PolicyRule } from './policy-rules.ts'
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { clusterIdOf, type ClusterId, type ClusterName, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { clusterIdOf, type ClusterId, type ClusterName, type KubeObject } from '#apimachinery/meta/index.ts'
 import { createBaseLayer } from './base-layer.ts'
 
 const a = clusterIdOf('a')

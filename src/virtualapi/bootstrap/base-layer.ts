@@ -1,10 +1,10 @@
 // The bootstrap objects as a layer under the store: their bytes are made from shared templates, with uid and
 // creationTimestamp of the logical cluster that reads. Nothing is kept per logical cluster.
 import { hash } from 'node:crypto'
-import { encodeJson, type ClusterId } from '../../apimachinery/meta/index.ts'
-import type { BaseLayer } from '../../store/hub/index.ts'
-import type { ObjectKey } from '../../store/index.ts'
-import type { ClusterDirectory } from '../clusters/directory.ts'
+import { encodeJson, type ClusterId } from '#apimachinery/meta/index.ts'
+import type { BaseLayer } from '#store/hub/index.ts'
+import type { ObjectKey } from '#store/index.ts'
+import type { ClusterDirectory } from '#virtualapi/clusters/directory.ts'
 import { bootstrapObjects, type ApiAddress, type BootstrapObject } from './bootstrap-objects.ts'
 import { placeholders } from './placeholders.ts'
 

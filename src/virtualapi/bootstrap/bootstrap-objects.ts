@@ -1,6 +1,6 @@
 // The objects that every logical cluster has from the start, without uid and times: the same for all.
 import { BlockList, isIP } from 'node:net'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { extensionAuthentication } from './extension-authentication.ts'
 import { localApiServices } from './local-api-services.ts'
 import { withMetricsReader } from './metrics-reader.ts'

@@ -1,6 +1,6 @@
 // The ConfigMap from which aggregated API servers learn whose identity headers to trust, as kube-apiserver writes it. It has no
 // client-ca-file: certificates of all logical clusters have one authority, so an API server in one must not trust it.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { placeholders } from './placeholders.ts'
 
 export function extensionAuthentication(): KubeObject {

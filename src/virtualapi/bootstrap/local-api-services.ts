@@ -1,5 +1,5 @@
 // The APIServices of the built-in group versions, as kube-apiserver registers them when it starts.
-import { parseApiVersion, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { parseApiVersion, type KubeObject } from '#apimachinery/meta/index.ts'
 import { placeholders } from './placeholders.ts'
 
 /** All but the group of APIServices, which upstream does not register. [groupPriorityMinimum, versionPriority], as in pkg/controlplane/apiserver/aggregator.go and cmd/kube-apiserver. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import policy from './generated/bootstrap-objects.json' with { type: 'json' }
 import { withMetricsReader } from './metrics-reader.ts'
 

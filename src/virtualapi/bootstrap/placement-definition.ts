@@ -1,8 +1,8 @@
 // The definition of Placements, with which tenants say where their workloads run, and its APIService: as they are stored where
 // somebody applies config/crd/kcp.dev_placements.yaml.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { crdOf, placementKind, placements } from '../../crds/index.ts'
-import { crdStatus, defaultCrd, type CustomResourceDefinition } from '../apiextensions/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { crdOf, placementKind, placements } from '#crds/index.ts'
+import { crdStatus, defaultCrd, type CustomResourceDefinition } from '#virtualapi/apiextensions/index.ts'
 import { crdApiService } from './local-api-services.ts'
 import { placeholders } from './placeholders.ts'
 

@@ -1,10 +1,10 @@
 // What a logical cluster serves. The write path, endpoints and loops know this interface only: resources may come from
 // elsewhere than the logical cluster's own CustomResourceDefinitions.
-import type { GroupVersionResource } from '../../apimachinery/meta/index.ts'
-import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
-import type { CompiledCrd, CustomResourceDefinition } from '../apiextensions/index.ts'
-import type { ResourceDefinition } from '../resources/resource-definition.ts'
-import type { ResourceInfo } from '../resources/resource-info.ts'
+import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
+import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import type { CompiledCrd, CustomResourceDefinition } from '#virtualapi/apiextensions/index.ts'
+import type { ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
+import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
 
 /** A CustomResourceDefinition that is served: its stored entry, and the compiled form. */
 export interface ServedCrd {

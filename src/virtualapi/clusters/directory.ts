@@ -1,6 +1,6 @@
 // Which logical clusters exist: name, id, and what the server must know of each to answer a request.
-import type { ClusterId, ClusterName } from '../../apimachinery/meta/index.ts'
-import type { PodSecurityLevel } from '../../apimachinery/pod-security/index.ts'
+import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
+import type { PodSecurityLevel } from '#apimachinery/pod-security/index.ts'
 
 /** An RBAC Subject of the host, as in spec.owners. */
 export interface OwnerSubject {

@@ -6,11 +6,11 @@ import {
   tryClusterName,
   type ClusterId,
   type ClusterName,
-} from '../../apimachinery/meta/index.ts'
-import { tryPodSecurityLevel } from '../../apimachinery/pod-security/index.ts'
-import { createInformer, type DeepReadonly, type KubeClient } from '../../client/index.ts'
-import { logicalClusters, type LogicalCluster as LogicalClusterObject } from '../../crds/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+} from '#apimachinery/meta/index.ts'
+import { tryPodSecurityLevel } from '#apimachinery/pod-security/index.ts'
+import { createInformer, type DeepReadonly, type KubeClient } from '#client/index.ts'
+import { logicalClusters, type LogicalCluster as LogicalClusterObject } from '#crds/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 import type { ClusterDirectory, LogicalCluster, OwnerSubject } from './directory.ts'
 
 export interface InformedDirectory extends ClusterDirectory {

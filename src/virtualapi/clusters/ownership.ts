@@ -1,5 +1,5 @@
 // Which logical clusters this process answers for, where several processes share them. Without it, it answers for all.
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
 
 /** A request's permission to answer for a logical cluster. */
 export interface Tenure {

@@ -1,11 +1,11 @@
 // Encodes answers: documents as JSON, YAML or indented JSON, and errors as Status.
-import { goFloat } from '../../apimachinery/text/index.ts'
-import { parseJsonText } from '../../apimachinery/json/index.ts'
+import { goFloat } from '#apimachinery/text/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import { Buffer } from 'node:buffer'
 import { stringify, type ScalarTag, type Tags } from 'yaml'
-import { encodeJson, isJsonObject } from '../../apimachinery/meta/index.ts'
-import type { Status, StatusError } from '../../apimachinery/status/index.ts'
-import type { BytesAnswer, Chunks, ChunkedAnswer } from '../exchange/exchange.ts'
+import { encodeJson, isJsonObject } from '#apimachinery/meta/index.ts'
+import type { Status, StatusError } from '#apimachinery/status/index.ts'
+import type { BytesAnswer, Chunks, ChunkedAnswer } from '#virtualapi/exchange/exchange.ts'
 import { minChunkedBytes } from './list-chunks.ts'
 import { encodeProtobuf } from './protobuf/index.ts'
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { JsonObject } from '../../apimachinery/meta/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { encodeProtobuf } from './protobuf/index.ts'
 import { effortToReformat, isLargeBody, isLargeObject } from './effort.ts'
 

@@ -1,5 +1,5 @@
 // Estimates the cost to decode, validate and encode a document from its bytes, in a hundredth of that time.
-import { defaultMaxJsonDepth, defaultMaxJsonValues, surveyJson } from '../../apimachinery/json/index.ts'
+import { defaultMaxJsonDepth, defaultMaxJsonValues, surveyJson } from '#apimachinery/json/index.ts'
 import { hasMoreValues } from './protobuf/index.ts'
 
 /** Bytes below which nothing is expensive. */

@@ -1,7 +1,7 @@
 // Content negotiation: which form of the answer the client wants, from its Accept header.
-import { apiVersionOf } from '../../apimachinery/meta/index.ts'
+import { apiVersionOf } from '#apimachinery/meta/index.ts'
 import { goPackage } from './read-object.ts'
-import { notAcceptable, statusError } from '../../apimachinery/status/index.ts'
+import { notAcceptable, statusError } from '#apimachinery/status/index.ts'
 import { hasProtobuf } from './protobuf/index.ts'
 
 export interface Representation {

@@ -1,8 +1,8 @@
 // Decodes the body of a write from JSON, YAML or protobuf to an object of the endpoint's kind, and reports unknown and
 // duplicate fields.
-import { fieldInvalid } from '../../apimachinery/field/index.ts'
-import { goValue } from '../../apimachinery/text/index.ts'
-import { parseJson, parseLiterals, type LiteralJson } from '../../apimachinery/json/index.ts'
+import { fieldInvalid } from '#apimachinery/field/index.ts'
+import { goValue } from '#apimachinery/text/index.ts'
+import { parseJson, parseLiterals, type LiteralJson } from '#apimachinery/json/index.ts'
 import {
   apiVersionOf,
   isJsonObject,
@@ -11,15 +11,15 @@ import {
   type JsonObject,
   type JsonValue,
   type KubeObject,
-} from '../../apimachinery/meta/index.ts'
-import { pruneUnknown, takeQuantityTexts, typeErrors, type SchemaNode } from '../../apimachinery/schema/index.ts'
-import { goKind } from '../../apimachinery/patch/index.ts'
-import { badRequest, invalid, isStatusError, unsupportedMediaType } from '../../apimachinery/status/index.ts'
-import { forEmbedded } from '../apiextensions/embedded-resources.ts'
-import { builtInSchema } from '../resources/builtin-schemas.ts'
-import { builtInResourceOfKind } from '../resources/builtin-resources.ts'
-import type { ResourceDefinition } from '../resources/resource-definition.ts'
-import { completeStruct, decodeObjectMeta } from '../resources/typed/decode.ts'
+} from '#apimachinery/meta/index.ts'
+import { pruneUnknown, takeQuantityTexts, typeErrors, type SchemaNode } from '#apimachinery/schema/index.ts'
+import { goKind } from '#apimachinery/patch/index.ts'
+import { badRequest, invalid, isStatusError, unsupportedMediaType } from '#apimachinery/status/index.ts'
+import { forEmbedded } from '#virtualapi/apiextensions/embedded-resources.ts'
+import { builtInSchema } from '#virtualapi/resources/builtin-schemas.ts'
+import { builtInResourceOfKind } from '#virtualapi/resources/builtin-resources.ts'
+import type { ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
+import { completeStruct, decodeObjectMeta } from '#virtualapi/resources/typed/decode.ts'
 import { decodeProtobuf } from './protobuf/index.ts'
 import { kindError, unrecognized } from './unrecognized.ts'
 import { parseYamlBody } from './yaml.ts'

@@ -1,7 +1,7 @@
 // The error for a body whose kind cannot be read, with kube-apiserver's message.
 import { Buffer } from 'node:buffer'
-import { isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
-import { badRequest, type StatusError } from '../../apimachinery/status/index.ts'
+import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { badRequest, type StatusError } from '#apimachinery/status/index.ts'
 
 const maxShownBytes = 30
 const goStruct = String.raw`struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }`

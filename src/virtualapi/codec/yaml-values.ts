@@ -12,7 +12,7 @@ import {
   type Scalar as ScalarNode,
   type YAMLMap,
 } from 'yaml'
-import { putField, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
+import { putField, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { jsonOfScalar, keyOfScalar, plainScalar, taggedScalar, type Scalar } from './yaml-scalars.ts'
 
 export interface ValueLimits {

@@ -1,9 +1,9 @@
 // Parses YAML bodies to JSON values, with bounds against documents that grow when aliases are expanded.
 import { isScalar, Lexer, LineCounter, parseDocument, visit, type Document } from 'yaml'
-import { goQuote } from '../../apimachinery/text/index.ts'
-import { defaultMaxJsonValues, parseJson, tooManyValues } from '../../apimachinery/json/index.ts'
-import type { JsonValue } from '../../apimachinery/meta/index.ts'
-import { badRequest, isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import { defaultMaxJsonValues, parseJson, tooManyValues } from '#apimachinery/json/index.ts'
+import type { JsonValue } from '#apimachinery/meta/index.ts'
+import { badRequest, isStatusError, requestEntityTooLarge } from '#apimachinery/status/index.ts'
 import { jsonOfFloat } from './yaml-scalars.ts'
 import { valueOfDocument } from './yaml-values.ts'
 

@@ -1,14 +1,8 @@
 // ConversionReview: what a conversion webhook is asked, and what it answers (apiextensions.k8s.io/v1 and v1beta1).
 import { randomUUID } from 'node:crypto'
-import { goQuote } from '../../apimachinery/text/index.ts'
-import { parseJsonInTurns } from '../../apimachinery/json/index.ts'
-import {
-  encodeJson,
-  isJsonObject,
-  parseApiVersion,
-  type JsonObject,
-  type JsonValue,
-} from '../../apimachinery/meta/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import { parseJsonInTurns } from '#apimachinery/json/index.ts'
+import { encodeJson, isJsonObject, parseApiVersion, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 
 type ReviewVersion = 'v1' | 'v1beta1'
 

@@ -1,14 +1,14 @@
 // Converts custom resources between the storage version and the version of a request, with the conversion webhook of their
 // CustomResourceDefinition. Nothing here is called if it has no webhook.
 import { LRUCache } from 'lru-cache'
-import { abortable } from '../../async/index.ts'
-import { apiVersionOf, type ClusterId, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { requestEntityTooLarge } from '../../apimachinery/status/index.ts'
-import { applyDefaults, pruneUnknown } from '../../apimachinery/schema/index.ts'
-import { StoredEntry, type Entry } from '../../store/hub/index.ts'
-import type { Outbound } from '../outbound/outbound.ts'
-import { asBuffer, decodeObject, headOf, layOut, readFacts } from '../resources/object-bytes.ts'
-import type { ResourceDefinition, WebhookConversion } from '../resources/resource-definition.ts'
+import { abortable } from '#async/index.ts'
+import { apiVersionOf, type ClusterId, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import { requestEntityTooLarge } from '#apimachinery/status/index.ts'
+import { applyDefaults, pruneUnknown } from '#apimachinery/schema/index.ts'
+import { StoredEntry, type Entry } from '#store/hub/index.ts'
+import type { Outbound } from '#virtualapi/outbound/outbound.ts'
+import { asBuffer, decodeObject, headOf, layOut, readFacts } from '#virtualapi/resources/object-bytes.ts'
+import type { ResourceDefinition, WebhookConversion } from '#virtualapi/resources/resource-definition.ts'
 import { convertByWebhook, type ConversionCall } from './convert-by-webhook.ts'
 
 /** A definition with a conversion webhook. */

@@ -1,10 +1,10 @@
 // One call of a conversion webhook.
-import type { ClusterId, JsonObject, JsonValue } from '../../apimachinery/meta/index.ts'
-import { EgressError } from '../../egress/index.ts'
-import { outboundTarget } from '../outbound/client-config.ts'
-import { urlText, type Outbound, type OutboundAnswer, type OutboundTarget } from '../outbound/outbound.ts'
-import { statusFailure } from '../outbound/status-failure.ts'
-import type { WebhookConversion } from '../resources/resource-definition.ts'
+import type { ClusterId, JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { EgressError } from '#egress/index.ts'
+import { outboundTarget } from '#virtualapi/outbound/client-config.ts'
+import { urlText, type Outbound, type OutboundAnswer, type OutboundTarget } from '#virtualapi/outbound/outbound.ts'
+import { statusFailure } from '#virtualapi/outbound/status-failure.ts'
+import type { WebhookConversion } from '#virtualapi/resources/resource-definition.ts'
 import { conversionReview, objectsOfAnswer } from './conversion-review.ts'
 import { conversionFailure, takeConverted, typeText } from './take-converted.ts'
 

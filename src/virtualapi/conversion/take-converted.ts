@@ -5,10 +5,10 @@ import {
   type JsonObject,
   type JsonValue,
   isExactInteger,
-} from '../../apimachinery/meta/index.ts'
-import { statusError, type StatusError } from '../../apimachinery/status/index.ts'
-import { sizeWithin } from '../resources/object-size.ts'
-import { annotationCauses, labelCauses } from '../resources/object-meta.ts'
+} from '#apimachinery/meta/index.ts'
+import { statusError, type StatusError } from '#apimachinery/status/index.ts'
+import { sizeWithin } from '#virtualapi/resources/object-size.ts'
+import { annotationCauses, labelCauses } from '#virtualapi/resources/object-meta.ts'
 
 /** Small objects are converted on the main thread, whatever they become: with more values, others would wait for one of them. */
 const maxGrown = 25_000

@@ -1,13 +1,13 @@
 // OpenAPI v3 documents of the built-in group versions: those of Kubernetes if `make build` has put them into dist, else
 // generated from our tables.
-import { parseJsonText } from '../../apimachinery/json/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import type { Buffer } from 'node:buffer'
-import type { GroupVersion, GroupVersionKind, JsonObject } from '../../apimachinery/meta/index.ts'
-import { builtInResources } from '../resources/builtin-resources.ts'
-import type { ResourceInfo } from '../resources/resource-info.ts'
+import type { GroupVersion, GroupVersionKind, JsonObject } from '#apimachinery/meta/index.ts'
+import { builtInResources } from '#virtualapi/resources/builtin-resources.ts'
+import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
 import { contentHash } from './discovery-document.ts'
 import { builtInDefinitionName, builtInDefinitions } from './openapi-definitions.ts'
 import { encodeOpenApiDocument, openApiKey, type OpenApiDocument } from './openapi-index.ts'

@@ -6,8 +6,8 @@ import {
   type GroupVersion,
   type GroupVersionKind,
   type JsonObject,
-} from '../../apimachinery/meta/index.ts'
-import type { ResourceInfo } from '../resources/resource-info.ts'
+} from '#apimachinery/meta/index.ts'
+import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
 import { commonDescriptions } from './common-descriptions.ts'
 import { builtInDefinitionName, builtInDefinitions } from './openapi-definitions.ts'
 import { commonDefinitions, reference, resourcePaths } from './openapi-operations.ts'

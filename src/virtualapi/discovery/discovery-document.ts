@@ -1,7 +1,7 @@
 // An encoded discovery document and its ETag.
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
-import { encodeJson } from '../../apimachinery/meta/index.ts'
+import { encodeJson } from '#apimachinery/meta/index.ts'
 
 export interface DiscoveryDocument {
   readonly body: Buffer

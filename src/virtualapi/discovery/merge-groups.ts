@@ -1,5 +1,5 @@
 // Groups of this server together with those of aggregated ones, in the order that the priorities of APIServices give.
-import { compareVersions } from '../../apimachinery/meta/index.ts'
+import { compareVersions } from '#apimachinery/meta/index.ts'
 
 export interface GroupOf<V> {
   readonly name: string

@@ -1,5 +1,5 @@
 // Descriptions of the fields of ObjectMeta for `kubectl explain`, used without a build of Kubernetes' own documents.
-import { isJsonObject, type JsonObject } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
 
 const texts: Readonly<Record<string, string>> = {
   annotations: 'Annotations are arbitrary texts that tools store with the object. Selectors cannot use them.',

@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import { encodeJson, groupVersionPath, type GroupVersion } from '../../apimachinery/meta/index.ts'
+import { encodeJson, groupVersionPath, type GroupVersion } from '#apimachinery/meta/index.ts'
 import { contentHash } from './discovery-document.ts'
 
 const compress = promisify<Buffer, Buffer>(gzip)

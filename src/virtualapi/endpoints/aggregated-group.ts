@@ -1,10 +1,10 @@
 // Discovery of the API group through which the host's kube-aggregator reaches logical clusters. Small on purpose: the host's
 // namespace controller reads the discovery of all groups before it deletes a namespace, and waits while we are down.
-import { pathNotFound } from '../../apimachinery/status/index.ts'
-import { jsonDocument } from '../codec/answers.ts'
-import { aggregatedFormat, discoveryDocument } from '../discovery/index.ts'
-import { virtualGroup, virtualVersion } from '../request/parse-request.ts'
-import type { Answer, Exchange } from '../exchange/exchange.ts'
+import { pathNotFound } from '#apimachinery/status/index.ts'
+import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import { aggregatedFormat, discoveryDocument } from '#virtualapi/discovery/index.ts'
+import { virtualGroup, virtualVersion } from '#virtualapi/request/parse-request.ts'
+import type { Answer, Exchange } from '#virtualapi/exchange/exchange.ts'
 import { aggregatedAnswer } from './document-answers.ts'
 
 const groupVersion = `${virtualGroup}/${virtualVersion}`

@@ -1,14 +1,14 @@
 // Requests of group versions that an APIService gives to another server: passed on as they are, with the identity of the client
 // in headers. They were authorized here; the other server authorizes them again.
-import { EgressError } from '../../egress/index.ts'
-import type { TransportResponse } from '../../client/index.ts'
-import { processTracer, traceparentOf } from '../../telemetry/index.ts'
-import type { ClusterObjects } from '../../store/hub/index.ts'
-import { identityHeaders } from '../aggregation/identity-headers.ts'
-import { remoteApiServices, type RemoteApiService } from '../aggregation/remote-api-service.ts'
-import { textAnswer } from '../codec/answers.ts'
-import type { Answer, Exchange } from '../exchange/exchange.ts'
-import { isBuiltInGroup } from '../resources/builtin-resources.ts'
+import { EgressError } from '#egress/index.ts'
+import type { TransportResponse } from '#client/index.ts'
+import { processTracer, traceparentOf } from '#telemetry/index.ts'
+import type { ClusterObjects } from '#store/hub/index.ts'
+import { identityHeaders } from '#virtualapi/aggregation/identity-headers.ts'
+import { remoteApiServices, type RemoteApiService } from '#virtualapi/aggregation/remote-api-service.ts'
+import { textAnswer } from '#virtualapi/codec/answers.ts'
+import type { Answer, Exchange } from '#virtualapi/exchange/exchange.ts'
+import { isBuiltInGroup } from '#virtualapi/resources/builtin-resources.ts'
 import type { EndpointParts } from './parts.ts'
 import { proxiedHeaders, proxyOver, shownHeaders, type Upgraded } from './proxy-exchange.ts'
 

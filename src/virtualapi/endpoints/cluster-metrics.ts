@@ -1,11 +1,11 @@
 // /metrics and /metrics/slis of one logical cluster, computed when they are asked for: nothing is counted per logical cluster.
-import type { ClusterObjects } from '../../store/hub/index.ts'
-import { textAnswer } from '../codec/answers.ts'
-import type { Answer } from '../exchange/exchange.ts'
-import { versionInfo } from '../discovery/index.ts'
-import { programVersion } from '../../telemetry/index.ts'
-import { requestsOfCluster } from '../flowcontrol/fairness.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
+import type { ClusterObjects } from '#store/hub/index.ts'
+import { textAnswer } from '#virtualapi/codec/answers.ts'
+import type { Answer } from '#virtualapi/exchange/exchange.ts'
+import { versionInfo } from '#virtualapi/discovery/index.ts'
+import { programVersion } from '#telemetry/index.ts'
+import { requestsOfCluster } from '#virtualapi/flowcontrol/fairness.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
 import { healthChecks } from './health.ts'
 import type { EndpointParts } from './parts.ts'
 

@@ -1,12 +1,12 @@
 // ComponentStatuses: what kube-apiserver answers about the programs of a control plane. Here one program does the work of all,
 // and it answers.
 import { Buffer } from 'node:buffer'
-import { encodeJson, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { notFound } from '../../apimachinery/status/index.ts'
-import { jsonBytes } from '../codec/answers.ts'
-import { listItem } from '../codec/list-chunks.ts'
-import { viewOf } from '../codec/representations.ts'
-import type { Answer } from '../exchange/exchange.ts'
+import { encodeJson, type KubeObject } from '#apimachinery/meta/index.ts'
+import { notFound } from '#apimachinery/status/index.ts'
+import { jsonBytes } from '#virtualapi/codec/answers.ts'
+import { listItem } from '#virtualapi/codec/list-chunks.ts'
+import { viewOf } from '#virtualapi/codec/representations.ts'
+import type { Answer } from '#virtualapi/exchange/exchange.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 import { listAnswer } from './list.ts'
 import type { EndpointParts } from './parts.ts'

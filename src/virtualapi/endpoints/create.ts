@@ -1,11 +1,11 @@
 // POST of a new object.
-import type { ObjectMeta } from '../../apimachinery/meta/index.ts'
-import { badRequest, unsupportedMediaType } from '../../apimachinery/status/index.ts'
-import { keepUidHeader } from '../../crds/index.ts'
-import { jsonBytes } from '../codec/answers.ts'
-import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
-import { viewOf } from '../codec/representations.ts'
-import type { Answer } from '../exchange/exchange.ts'
+import type { ObjectMeta } from '#apimachinery/meta/index.ts'
+import { badRequest, unsupportedMediaType } from '#apimachinery/status/index.ts'
+import { keepUidHeader } from '#crds/index.ts'
+import { jsonBytes } from '#virtualapi/codec/answers.ts'
+import { decodeObjectBody, objectOf } from '#virtualapi/codec/read-object.ts'
+import { viewOf } from '#virtualapi/codec/representations.ts'
+import type { Answer } from '#virtualapi/exchange/exchange.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 
 export async function createObject(call: EndpointCall): Promise<Answer> {

@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { expect } from 'chai'
-import type { JsonObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { Exchange } from '../exchange/exchange.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { Exchange } from '#virtualapi/exchange/exchange.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 import { deleteOptionsOf, readDeleteOptions } from './delete-options.ts'
 

@@ -1,18 +1,12 @@
 // DeleteOptions of a request. Values of a wrong type are refused: to ignore a precondition would delete the wrong object.
 import { Buffer } from 'node:buffer'
-import { fieldInvalid, fieldNotSupported } from '../../apimachinery/field/index.ts'
-import {
-  isJsonObject,
-  type JsonObject,
-  type JsonValue,
-  isExactInteger,
-  type Int64,
-} from '../../apimachinery/meta/index.ts'
-import { badRequest, invalid, type StatusCause } from '../../apimachinery/status/index.ts'
-import { decodeBody } from '../codec/read-object.ts'
-import type { DeleteOptions } from '../registry/deletion.ts'
-import type { RegistryTarget } from '../registry/registry.ts'
-import { isTrue } from '../request/parse-request.ts'
+import { fieldInvalid, fieldNotSupported } from '#apimachinery/field/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue, isExactInteger, type Int64 } from '#apimachinery/meta/index.ts'
+import { badRequest, invalid, type StatusCause } from '#apimachinery/status/index.ts'
+import { decodeBody } from '#virtualapi/codec/read-object.ts'
+import type { DeleteOptions } from '#virtualapi/registry/deletion.ts'
+import type { RegistryTarget } from '#virtualapi/registry/registry.ts'
+import { isTrue } from '#virtualapi/request/parse-request.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 import { int64Of } from './list-options.ts'
 import { dryRunCauses } from './write-options.ts'

@@ -1,11 +1,11 @@
 // Paths that name no resource: discovery, OpenAPI, health, version, metrics. All documents are derived from the resource
 // table of the logical cluster; nothing is kept per logical cluster.
 import { LRUCache } from 'lru-cache'
-import { yieldEvery } from '../../async/index.ts'
-import type { JsonObject } from '../../apimachinery/meta/index.ts'
-import { methodNotServed, notAcceptable, pageNotFound } from '../../apimachinery/status/index.ts'
-import type { ClusterObjects } from '../../store/hub/index.ts'
-import { jsonDocument, notModified, textAnswer } from '../codec/answers.ts'
+import { yieldEvery } from '#async/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { methodNotServed, notAcceptable, pageNotFound } from '#apimachinery/status/index.ts'
+import type { ClusterObjects } from '#store/hub/index.ts'
+import { jsonDocument, notModified, textAnswer } from '#virtualapi/codec/answers.ts'
 import {
   aggregatedDiscovery,
   aggregatedFormat,
@@ -25,13 +25,13 @@ import {
   type CustomResourceOpenApi,
   type DiscoveryDocument,
   type OpenApiDocument,
-} from '../discovery/index.ts'
-import { customResourceSource, type SwaggerSources } from '../discovery/openapi-v2/index.ts'
-import { negotiate } from '../codec/negotiate.ts'
-import { programVersion } from '../../telemetry/index.ts'
-import type { DocumentedCrd } from '../catalog/catalog.ts'
-import type { ResourceInfo } from '../resources/resource-info.ts'
-import type { Answer, Exchange } from '../exchange/exchange.ts'
+} from '#virtualapi/discovery/index.ts'
+import { customResourceSource, type SwaggerSources } from '#virtualapi/discovery/openapi-v2/index.ts'
+import { negotiate } from '#virtualapi/codec/negotiate.ts'
+import { programVersion } from '#telemetry/index.ts'
+import type { DocumentedCrd } from '#virtualapi/catalog/catalog.ts'
+import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { Answer, Exchange } from '#virtualapi/exchange/exchange.ts'
 import type { EndpointParts } from './parts.ts'
 import { aggregatedGroupDiscovery } from './aggregated-group.ts'
 import { aggregatedAnswer, conditional, plain } from './document-answers.ts'

@@ -5,16 +5,16 @@ import {
   pathNotFound,
   requestEntityTooLarge,
   statusError,
-} from '../../apimachinery/status/index.ts'
-import type { ResourceTarget } from '../request/request-info.ts'
-import { isBuiltInGroup } from '../resources/builtin-resources.ts'
-import type { SubresourceInfo } from '../resources/resource-info.ts'
-import type { Answer, Exchange } from '../exchange/exchange.ts'
+} from '#apimachinery/status/index.ts'
+import type { ResourceTarget } from '#virtualapi/request/request-info.ts'
+import { isBuiltInGroup } from '#virtualapi/resources/builtin-resources.ts'
+import type { SubresourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { Answer, Exchange } from '#virtualapi/exchange/exchange.ts'
 import type { EndpointParts, ObjectParts } from './parts.ts'
 import { aggregatedRequest, keepAvailability, passOn } from './aggregated.ts'
 import { allClusters } from './all-clusters.ts'
 import { bindThroughCollection, bindPod } from './binding.ts'
-import { isLargeSize } from '../codec/effort.ts'
+import { isLargeSize } from '#virtualapi/codec/effort.ts'
 import { componentStatuses } from './component-statuses.ts'
 import { prepareCall, type EndpointCall } from './endpoint-call.ts'
 import { connectPod, isConnectSubresource } from './connect.ts'

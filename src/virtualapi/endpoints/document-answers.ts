@@ -1,11 +1,11 @@
 // How documents of discovery are answered: as they are, or with an ETag.
-import { parseJsonText } from '../../apimachinery/json/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { Buffer } from 'node:buffer'
-import type { JsonObject } from '../../apimachinery/meta/index.ts'
-import { notModified } from '../codec/answers.ts'
-import { encodeProtobuf } from '../codec/protobuf/index.ts'
-import { aggregatedContentTypes, matchesEtag, type DiscoveryDocument } from '../discovery/index.ts'
-import type { Answer, Exchange } from '../exchange/exchange.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { notModified } from '#virtualapi/codec/answers.ts'
+import { encodeProtobuf } from '#virtualapi/codec/protobuf/index.ts'
+import { aggregatedContentTypes, matchesEtag, type DiscoveryDocument } from '#virtualapi/discovery/index.ts'
+import type { Answer, Exchange } from '#virtualapi/exchange/exchange.ts'
 
 /** The document as JSON. */
 export function plain({ body }: Pick<DiscoveryDocument, 'body'>): Answer {

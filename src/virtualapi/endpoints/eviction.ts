@@ -1,6 +1,6 @@
 // POST pods/NAME/eviction: deletes a pod if its PodDisruptionBudget allows it. Used by `kubectl drain` and autoscalers.
-import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
+import { selectorFromObject, type LabelSelectorSource } from '#apimachinery/selector/index.ts'
 import {
   badRequest,
   forbidden,
@@ -8,15 +8,15 @@ import {
   statusError,
   tolerate,
   type StatusError,
-} from '../../apimachinery/status/index.ts'
-import { timestamp } from '../../async/index.ts'
-import { jsonDocument } from '../codec/answers.ts'
-import { decodeObjectBody, objectOf, withKind } from '../codec/read-object.ts'
-import { builtInSchema } from '../resources/builtin-schemas.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
-import type { DeleteOptions } from '../registry/deletion.ts'
-import type { RegistryTarget } from '../registry/registry.ts'
-import type { Answer } from '../exchange/exchange.ts'
+} from '#apimachinery/status/index.ts'
+import { timestamp } from '#async/index.ts'
+import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import { decodeObjectBody, objectOf, withKind } from '#virtualapi/codec/read-object.ts'
+import { builtInSchema } from '#virtualapi/resources/builtin-schemas.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import type { DeleteOptions } from '#virtualapi/registry/deletion.ts'
+import type { RegistryTarget } from '#virtualapi/registry/registry.ts'
+import type { Answer } from '#virtualapi/exchange/exchange.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 import { requireContentType, requireNamespace } from './create.ts'
 import { deleteOptionsOf } from './delete-options.ts'

@@ -1,10 +1,10 @@
 // Writes of tenants on pods that run in a member are made there first, so that an accepted write is also true there.
-import type { JsonObject, KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
-import { memberAnnotation } from '../../crds/index.ts'
-import type { PodWrite, PodWriter } from '../members/pod-writer.ts'
-import { decodeMetadata } from '../resources/object-bytes.ts'
-import type { Forward } from '../registry/registry.ts'
+import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError, requestEntityTooLarge } from '#apimachinery/status/index.ts'
+import { memberAnnotation } from '#crds/index.ts'
+import type { PodWrite, PodWriter } from '#virtualapi/members/pod-writer.ts'
+import { decodeMetadata } from '#virtualapi/resources/object-bytes.ts'
+import type { Forward } from '#virtualapi/registry/registry.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 import type { EndpointParts } from './parts.ts'
 

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { expect } from 'chai'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
 import { health } from './health.ts'
 
 /** The code and text of the answer; `missing`: what the server waits for. */

@@ -1,8 +1,8 @@
 // /livez, /readyz and /healthz, in the format of kube-apiserver: of a logical cluster with kube-apiserver's checks, elsewhere those
 // of this process.
-import { pageNotFound } from '../../apimachinery/status/index.ts'
-import { textAnswer } from '../codec/answers.ts'
-import type { Answer } from '../exchange/exchange.ts'
+import { pageNotFound } from '#apimachinery/status/index.ts'
+import { textAnswer } from '#virtualapi/codec/answers.ts'
+import type { Answer } from '#virtualapi/exchange/exchange.ts'
 import { controlPlaneChecks, type HealthCheck, type HealthEndpoint } from './control-plane-checks.ts'
 import type { EndpointParts } from './parts.ts'
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
 import { integerOf, listOptionsOf } from './list-options.ts'
 
 const optionsOf = (query: string, kind: 'list' | 'watch') => listOptionsOf(new URLSearchParams(query), kind)

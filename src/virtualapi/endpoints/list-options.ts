@@ -1,8 +1,8 @@
 // ListOptions of a query, decoded and validated as kube-apiserver does, before anything is read.
-import { integerOfText, type Int64 } from '../../apimachinery/meta/index.ts'
-import { fieldForbidden, fieldNotSupported } from '../../apimachinery/field/index.ts'
-import { badRequest, invalid, type StatusCause } from '../../apimachinery/status/index.ts'
-import { isTrue } from '../request/parse-request.ts'
+import { integerOfText, type Int64 } from '#apimachinery/meta/index.ts'
+import { fieldForbidden, fieldNotSupported } from '#apimachinery/field/index.ts'
+import { badRequest, invalid, type StatusCause } from '#apimachinery/status/index.ts'
+import { isTrue } from '#virtualapi/request/parse-request.ts'
 
 export interface ListOptions {
   /** Empty: not given. */

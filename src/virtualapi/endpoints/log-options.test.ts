@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
 import { requireLogOptions } from './log-options.ts'
 
 /** The code of the refusal, 200 if there is none. */

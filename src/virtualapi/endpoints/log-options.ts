@@ -1,6 +1,6 @@
 // The options of a request for the logs of a pod, checked as kube-apiserver does it.
-import { badRequest, invalid, type StatusCause } from '../../apimachinery/status/index.ts'
-import { fieldForbidden, fieldInvalid } from '../../apimachinery/field/index.ts'
+import { badRequest, invalid, type StatusCause } from '#apimachinery/status/index.ts'
+import { fieldForbidden, fieldInvalid } from '#apimachinery/field/index.ts'
 
 /** Throws 400 for an option that is no number or time, and 422 for one that is out of range. */
 export function requireLogOptions(query: URLSearchParams, pod: string): void {

@@ -1,9 +1,9 @@
 // A watch of resource `members`. Nothing of it is stored, so there is no history: a revision is a hash of what is shown, and a
 // watch goes on only from what is shown now.
 import { createHash } from 'node:crypto'
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import { StoredEntry, type Entry, type HubEvent, type HubWatch, type WatchReader } from '../../store/hub/index.ts'
-import { readFacts, stampRevision } from '../resources/object-bytes.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import { StoredEntry, type Entry, type HubEvent, type HubWatch, type WatchReader } from '#store/hub/index.ts'
+import { readFacts, stampRevision } from '#virtualapi/resources/object-bytes.ts'
 
 /** What a logical cluster shows at one time: objects as bytes without a revision, by name, in their order. */
 export interface ShownMembers {

@@ -1,15 +1,15 @@
 // /openapi/v2: one document for all resources of a logical cluster, as JSON or protobuf. kubectl reads it where OpenAPI v3
 // does not suffice, for example for kind List.
-import { notAcceptable } from '../../apimachinery/status/index.ts'
-import { notModified } from '../codec/answers.ts'
-import { matchesEtag } from '../discovery/index.ts'
+import { notAcceptable } from '#apimachinery/status/index.ts'
+import { notModified } from '#virtualapi/codec/answers.ts'
+import { matchesEtag } from '#virtualapi/discovery/index.ts'
 import {
   openApiV2Body,
   openApiV2Hash,
   type SwaggerSources,
   type OpenApiV2Format,
-} from '../discovery/openapi-v2/index.ts'
-import type { Answer, Exchange } from '../exchange/exchange.ts'
+} from '#virtualapi/discovery/openapi-v2/index.ts'
+import type { Answer, Exchange } from '#virtualapi/exchange/exchange.ts'
 
 const jsonType = 'application/json'
 /** The Content-Type that kube-apiserver answers, even to clients that ask for the older name. */

@@ -1,7 +1,7 @@
 // PATCH: JSON patch, merge patch, strategic merge patch; apply.ts is server-side apply. The registry applies it to the current object, again on a conflict.
-import type { LiteralJson } from '../../apimachinery/json/index.ts'
-import { fieldInvalid } from '../../apimachinery/field/index.ts'
-import { goPrint } from '../../apimachinery/text/index.ts'
+import type { LiteralJson } from '#apimachinery/json/index.ts'
+import { fieldInvalid } from '#apimachinery/field/index.ts'
+import { goPrint } from '#apimachinery/text/index.ts'
 import {
   apiVersionOf,
   encodeJson,
@@ -9,9 +9,9 @@ import {
   type JsonObject,
   type JsonValue,
   type KubeObject,
-} from '../../apimachinery/meta/index.ts'
-import { applyJsonPatch, applyMergePatch, applyStrategicMergePatch } from '../../apimachinery/patch/index.ts'
-import { conversionErrors, hasLargeNumber, truncateIntegers, typeErrors } from '../../apimachinery/schema/index.ts'
+} from '#apimachinery/meta/index.ts'
+import { applyJsonPatch, applyMergePatch, applyStrategicMergePatch } from '#apimachinery/patch/index.ts'
+import { conversionErrors, hasLargeNumber, truncateIntegers, typeErrors } from '#apimachinery/schema/index.ts'
 import {
   badRequest,
   invalid,
@@ -19,13 +19,13 @@ import {
   notFound,
   statusError,
   unsupportedMediaType,
-} from '../../apimachinery/status/index.ts'
-import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
-import { jsonBytes } from '../codec/answers.ts'
-import { decodeBody, infiniteText, objectOf, type Decoded } from '../codec/read-object.ts'
-import { viewOf } from '../codec/representations.ts'
-import type { ResourceDefinition } from '../resources/resource-definition.ts'
-import type { Answer } from '../exchange/exchange.ts'
+} from '#apimachinery/status/index.ts'
+import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
+import { jsonBytes } from '#virtualapi/codec/answers.ts'
+import { decodeBody, infiniteText, objectOf, type Decoded } from '#virtualapi/codec/read-object.ts'
+import { viewOf } from '#virtualapi/codec/representations.ts'
+import type { ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
+import type { Answer } from '#virtualapi/exchange/exchange.ts'
 import { applyObject } from './apply.ts'
 import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
 import { requireName, requireNamespace } from './create.ts'

@@ -1,29 +1,29 @@
 // metrics.k8s.io/v1beta1 in a logical cluster whose members measure pods: `kubectl top`. Only pods of the logical cluster are
 // shown, by their names in it; of nodes, what these pods use there.
 import { Buffer } from 'node:buffer'
-import { encodeJson, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { addAmounts, amountsOf, listOf, type Quantity } from '../../apimachinery/quantity/index.ts'
+import { encodeJson, type KubeObject } from '#apimachinery/meta/index.ts'
+import { addAmounts, amountsOf, listOf, type Quantity } from '#apimachinery/quantity/index.ts'
 import {
   isStatusError,
   methodNotAllowed,
   notFound,
   requestEntityTooLarge,
   serviceUnavailable,
-} from '../../apimachinery/status/index.ts'
-import { memberAnnotation } from '../../crds/index.ts'
-import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
-import { jsonBytes } from '../codec/answers.ts'
-import { listItem } from '../codec/list-chunks.ts'
-import { negotiate } from '../codec/negotiate.ts'
-import { viewOf } from '../codec/representations.ts'
-import type { LogicalCluster } from '../clusters/directory.ts'
-import type { Answer, Exchange } from '../exchange/exchange.ts'
-import type { PodUsage } from '../members/member-metrics.ts'
-import type { ResourceTarget } from '../request/request-info.ts'
-import { decodeMetadata, decodeObject } from '../resources/object-bytes.ts'
-import { pathSegmentName } from '../resources/names.ts'
-import type { PrinterColumn, ResourceDefinition } from '../resources/resource-definition.ts'
-import type { ResourceInfo } from '../resources/resource-info.ts'
+} from '#apimachinery/status/index.ts'
+import { memberAnnotation } from '#crds/index.ts'
+import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import { jsonBytes } from '#virtualapi/codec/answers.ts'
+import { listItem } from '#virtualapi/codec/list-chunks.ts'
+import { negotiate } from '#virtualapi/codec/negotiate.ts'
+import { viewOf } from '#virtualapi/codec/representations.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
+import type { Answer, Exchange } from '#virtualapi/exchange/exchange.ts'
+import type { PodUsage } from '#virtualapi/members/member-metrics.ts'
+import type { ResourceTarget } from '#virtualapi/request/request-info.ts'
+import { decodeMetadata, decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import { pathSegmentName } from '#virtualapi/resources/names.ts'
+import type { PrinterColumn, ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
+import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
 import { aggregatedTo } from './aggregated.ts'
 import { listAnswer } from './list.ts'
 import type { EndpointParts } from './parts.ts'

@@ -1,12 +1,12 @@
 // A list of built-in objects, or of the metadata of any, as protobuf. All items are encoded before the first byte is sent, because the list begins with its
 // length; between slices other logical clusters have their turns.
-import { apiVersionOf, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
-import type { Entry } from '../../store/hub/index.ts'
-import type { ListMeta } from '../codec/list-chunks.ts'
-import { encodeListItem, protobufListFrame } from '../codec/protobuf/index.ts'
-import { viewOf } from '../codec/representations.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
-import type { ChunkedAnswer } from '../exchange/exchange.ts'
+import { apiVersionOf, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import type { Entry } from '#store/hub/index.ts'
+import type { ListMeta } from '#virtualapi/codec/list-chunks.ts'
+import { encodeListItem, protobufListFrame } from '#virtualapi/codec/protobuf/index.ts'
+import { viewOf } from '#virtualapi/codec/representations.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import type { ChunkedAnswer } from '#virtualapi/exchange/exchange.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 
 /** Bytes of JSON that are encoded in one turn: some 2 ms. */

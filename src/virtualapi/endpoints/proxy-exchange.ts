@@ -3,8 +3,8 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
-import { endAfterInterim, endWhenGivenUp } from '../../async/index.ts'
-import type { TransportResponse } from '../../client/index.ts'
+import { endAfterInterim, endWhenGivenUp } from '#async/index.ts'
+import type { TransportResponse } from '#client/index.ts'
 
 export interface ProxiedRequest {
   readonly method: string

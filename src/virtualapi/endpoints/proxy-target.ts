@@ -1,10 +1,10 @@
 // Which pod and port a proxy request leads to: of `pods/[SCHEME:]NAME[:PORT]/proxy` and `services/[SCHEME:]NAME[:PORT]/proxy`.
-import { isJsonObject, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { badRequest, forbidden, notFound, serviceUnavailable } from '../../apimachinery/status/index.ts'
-import { goQuote } from '../../apimachinery/text/index.ts'
-import { memberAnnotation } from '../../crds/index.ts'
-import { podsOfService } from '../outbound/resolve-service.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
+import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import { badRequest, forbidden, notFound, serviceUnavailable } from '#apimachinery/status/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import { memberAnnotation } from '#crds/index.ts'
+import { podsOfService } from '#virtualapi/outbound/resolve-service.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 
 export interface ProxyTarget {

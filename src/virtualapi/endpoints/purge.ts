@@ -1,11 +1,11 @@
 // `DELETE /clusters/NAME`: deletes all stored objects of a logical cluster. Our operator calls it as the last step of deletion.
-import { isJsonObject } from '../../apimachinery/meta/index.ts'
-import { conflict, forbidden, pathNotFound } from '../../apimachinery/status/index.ts'
-import type { LogicalCluster } from '../clusters/directory.ts'
-import { jsonDocument } from '../codec/answers.ts'
-import { decodeBody } from '../codec/read-object.ts'
-import type { RequestInfo } from '../request/request-info.ts'
-import type { Answer, Exchange } from '../exchange/exchange.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
+import { conflict, forbidden, pathNotFound } from '#apimachinery/status/index.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
+import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import { decodeBody } from '#virtualapi/codec/read-object.ts'
+import type { RequestInfo } from '#virtualapi/request/request-info.ts'
+import type { Answer, Exchange } from '#virtualapi/exchange/exchange.ts'
 import type { EndpointParts } from './parts.ts'
 
 /** True for `DELETE /clusters/NAME`. */

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { expect } from 'chai'
-import type { Revision } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import type { Revision } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
 import { listOptionsOf } from './list-options.ts'
 import { encodeToken, listPosition, requireRevision } from './read-position.ts'
 

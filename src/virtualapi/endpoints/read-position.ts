@@ -1,8 +1,8 @@
 // Which state a list reads, from resourceVersion, resourceVersionMatch, limit and continue.
-import { parseJsonText } from '../../apimachinery/json/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import { Buffer } from 'node:buffer'
-import { badRequest, expired, statusError, timedOut } from '../../apimachinery/status/index.ts'
-import { isJsonObject, tryRevision, type Revision } from '../../apimachinery/meta/index.ts'
+import { badRequest, expired, statusError, timedOut } from '#apimachinery/status/index.ts'
+import { isJsonObject, tryRevision, type Revision } from '#apimachinery/meta/index.ts'
 import type { ListOptions } from './list-options.ts'
 import type { EndpointParts } from './parts.ts'
 

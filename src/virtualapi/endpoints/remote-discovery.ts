@@ -1,16 +1,10 @@
 // Discovery and OpenAPI of a logical cluster whose APIServices lead to other servers: our own documents merged with theirs.
-import { surveyJson } from '../../apimachinery/json/index.ts'
-import {
-  apiVersionOf,
-  encodeJson,
-  isJsonObject,
-  type JsonObject,
-  type JsonValue,
-} from '../../apimachinery/meta/index.ts'
-import type { ClusterObjects } from '../../store/hub/index.ts'
-import { apiServices, remoteApiServices, type RemoteApiService } from '../aggregation/remote-api-service.ts'
-import type { Digest, WantedDocument } from '../aggregation/remote-documents.ts'
-import { jsonDocument } from '../codec/answers.ts'
+import { surveyJson } from '#apimachinery/json/index.ts'
+import { apiVersionOf, encodeJson, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import type { ClusterObjects } from '#store/hub/index.ts'
+import { apiServices, remoteApiServices, type RemoteApiService } from '#virtualapi/aggregation/remote-api-service.ts'
+import type { Digest, WantedDocument } from '#virtualapi/aggregation/remote-documents.ts'
+import { jsonDocument } from '#virtualapi/codec/answers.ts'
 import {
   aggregatedDiscovery,
   aggregatedFormat,
@@ -21,10 +15,10 @@ import {
   type ApiGroup,
   type GroupOf,
   type Priorities,
-} from '../discovery/index.ts'
-import { remoteSwagger, type SwaggerSource, type SwaggerSources } from '../discovery/openapi-v2/index.ts'
-import type { Answer, Exchange } from '../exchange/exchange.ts'
-import type { ResourceInfo } from '../resources/resource-info.ts'
+} from '#virtualapi/discovery/index.ts'
+import { remoteSwagger, type SwaggerSource, type SwaggerSources } from '#virtualapi/discovery/openapi-v2/index.ts'
+import type { Answer, Exchange } from '#virtualapi/exchange/exchange.ts'
+import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
 import { aggregatedTo, keepAvailability, passOn } from './aggregated.ts'
 import { aggregatedAnswer, conditional, plain } from './document-answers.ts'
 import { openApiV2 } from './openapi-v2.ts'

@@ -1,6 +1,6 @@
 // The scale subresource: reads and writes the replicas of any workload as autoscaling/v1 Scale.
 import { Buffer } from 'node:buffer'
-import { goPrint } from '../../apimachinery/text/index.ts'
+import { goPrint } from '#apimachinery/text/index.ts'
 import {
   cloneJson,
   encodeJson,
@@ -8,17 +8,17 @@ import {
   type JsonObject,
   type KubeObject,
   type ManagedFieldsEntry,
-} from '../../apimachinery/meta/index.ts'
-import { badRequest, methodNotAllowed, notFound } from '../../apimachinery/status/index.ts'
-import { jsonBytes, jsonDocument } from '../codec/answers.ts'
-import { decodeBody, objectOf, withKind, type Decoded } from '../codec/read-object.ts'
-import { viewOf } from '../codec/representations.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
-import { applyScale, hasReplicas, scaleOf } from '../kinds/index.ts'
-import { builtInResourceOfKind } from '../resources/builtin-resources.ts'
-import type { Answer } from '../exchange/exchange.ts'
-import { appliedScale, managedFieldsOfScaled } from '../registry/scale-managed-fields.ts'
-import { isTrue } from '../request/parse-request.ts'
+} from '#apimachinery/meta/index.ts'
+import { badRequest, methodNotAllowed, notFound } from '#apimachinery/status/index.ts'
+import { jsonBytes, jsonDocument } from '#virtualapi/codec/answers.ts'
+import { decodeBody, objectOf, withKind, type Decoded } from '#virtualapi/codec/read-object.ts'
+import { viewOf } from '#virtualapi/codec/representations.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import { applyScale, hasReplicas, scaleOf } from '#virtualapi/kinds/index.ts'
+import { builtInResourceOfKind } from '#virtualapi/resources/builtin-resources.ts'
+import type { Answer } from '#virtualapi/exchange/exchange.ts'
+import { appliedScale, managedFieldsOfScaled } from '#virtualapi/registry/scale-managed-fields.ts'
+import { isTrue } from '#virtualapi/request/parse-request.ts'
 import { isApply } from './field-manager.ts'
 import { readConfiguration, tellDuplicates } from './apply.ts'
 import { requireSubresource, type EndpointCall } from './endpoint-call.ts'

@@ -1,10 +1,10 @@
 import { Buffer } from 'node:buffer'
 import { expect } from 'chai'
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { StoredEntry } from '../../store/hub/index.ts'
-import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
-import { encodeObject, readFacts } from '../resources/object-bytes.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { StoredEntry } from '#store/hub/index.ts'
+import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
+import { encodeObject, readFacts } from '#virtualapi/resources/object-bytes.ts'
 import { selectionOf } from './selection.ts'
 
 const catalog = new ClusterCatalog()

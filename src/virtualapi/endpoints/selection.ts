@@ -6,12 +6,12 @@ import {
   requireSupportedFields,
   type FieldSelector,
   type LabelSelector,
-} from '../../apimachinery/selector/index.ts'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { Entry } from '../../store/hub/index.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
-import type { ResourceInfo } from '../resources/resource-info.ts'
-import type { ResourceDefinition } from '../resources/resource-definition.ts'
+} from '#apimachinery/selector/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { Entry } from '#store/hub/index.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
 
 export interface Selection {
   readonly labels: LabelSelector

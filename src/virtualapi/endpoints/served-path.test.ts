@@ -1,8 +1,8 @@
 import { expect } from 'chai'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
-import type { ResourceInfo } from '../resources/resource-info.ts'
-import { parseRequest } from '../request/parse-request.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
+import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import { parseRequest } from '#virtualapi/request/parse-request.ts'
 import { groupNotServed, requirePath } from './served-path.ts'
 
 const catalog = new ClusterCatalog()

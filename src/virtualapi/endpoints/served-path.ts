@@ -1,8 +1,8 @@
 // Which paths a resource has and which methods they take. Checked after authorization and before anything is read.
-import { methodNotServed, pageNotFound, pathNotFound } from '../../apimachinery/status/index.ts'
-import { isBuiltInGroup } from '../resources/builtin-resources.ts'
-import type { ResourceInfo } from '../resources/resource-info.ts'
-import type { RequestInfo, ResourceTarget } from '../request/request-info.ts'
+import { methodNotServed, pageNotFound, pathNotFound } from '#apimachinery/status/index.ts'
+import { isBuiltInGroup } from '#virtualapi/resources/builtin-resources.ts'
+import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { RequestInfo, ResourceTarget } from '#virtualapi/request/request-info.ts'
 
 type VerbOfMethod = Readonly<Record<string, string>>
 

@@ -1,10 +1,10 @@
 import { Buffer } from 'node:buffer'
 import { expect } from 'chai'
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import { StoredEntry, type HubEvent } from '../../store/hub/index.ts'
-import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
-import { viewOf, type ObjectView } from '../codec/representations.ts'
-import { readFacts } from '../resources/object-bytes.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import { StoredEntry, type HubEvent } from '#store/hub/index.ts'
+import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
+import { viewOf, type ObjectView } from '#virtualapi/codec/representations.ts'
+import { readFacts } from '#virtualapi/resources/object-bytes.ts'
 import { SharedLines } from './shared-lines.ts'
 
 function viewOfResource(resource: string): ObjectView {

@@ -1,8 +1,8 @@
 // The encoded lines of events, for the other watches that show the same ones. Watches take an event soon after one another,
 // while the hub keeps it for minutes: so only the newest lines are kept.
 import { Buffer } from 'node:buffer'
-import type { HubEvent } from '../../store/hub/index.ts'
-import type { ObjectView } from '../codec/representations.ts'
+import type { HubEvent } from '#store/hub/index.ts'
+import type { ObjectView } from '#virtualapi/codec/representations.ts'
 
 interface SharedLinesOptions {
   /** Bytes of a generation. Two are kept; the last lines in each may be longer. Default 2 MiB. */

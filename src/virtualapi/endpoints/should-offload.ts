@@ -1,8 +1,8 @@
 // Which requests the offload thread answers: those too expensive for the main thread (docs/design/0011).
-import { surveyJson } from '../../apimachinery/json/index.ts'
-import { alwaysLight, isLargeBody, isLargeGrowth, isLargeObject } from '../codec/effort.ts'
-import type { Exchange } from '../exchange/exchange.ts'
-import { defaultValuesOf } from '../resources/default-values.ts'
+import { surveyJson } from '#apimachinery/json/index.ts'
+import { alwaysLight, isLargeBody, isLargeGrowth, isLargeObject } from '#virtualapi/codec/effort.ts'
+import type { Exchange } from '#virtualapi/exchange/exchange.ts'
+import { defaultValuesOf } from '#virtualapi/resources/default-values.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 
 const minYamlItemBytes = 4

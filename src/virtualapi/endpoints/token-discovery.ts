@@ -1,8 +1,8 @@
 // OpenID Connect discovery for those who verify ServiceAccount tokens: the issuer and its public keys.
-import { pageNotFound, pathNotFound } from '../../apimachinery/status/index.ts'
-import { jsonDocument } from '../codec/answers.ts'
-import { issuerOf } from '../authn/index.ts'
-import type { Answer, Exchange } from '../exchange/exchange.ts'
+import { pageNotFound, pathNotFound } from '#apimachinery/status/index.ts'
+import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import { issuerOf } from '#virtualapi/authn/index.ts'
+import type { Answer, Exchange } from '#virtualapi/exchange/exchange.ts'
 import type { EndpointParts } from './parts.ts'
 
 /** `/.well-known/openid-configuration` and `/openid/v1/jwks` of a logical cluster. Throws 404 for other paths. */

@@ -1,6 +1,6 @@
 // What is left of lists over all logical clusters that clients read page by page. To read and compare all objects again for each
 // page costs the square of their number.
-import type { Entry } from '../../store/hub/index.ts'
+import type { Entry } from '#store/hub/index.ts'
 
 export interface UnfinishedListsOptions {
   /** Larger lists are not kept, nor are more of them than have so many bytes together. Default 128 MiB. */

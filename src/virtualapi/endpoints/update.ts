@@ -1,9 +1,9 @@
 // PUT of an object or of one of its subresources.
-import { cloneJson } from '../../apimachinery/meta/index.ts'
-import { jsonBytes } from '../codec/answers.ts'
-import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
-import { viewOf } from '../codec/representations.ts'
-import type { Answer } from '../exchange/exchange.ts'
+import { cloneJson } from '#apimachinery/meta/index.ts'
+import { jsonBytes } from '#virtualapi/codec/answers.ts'
+import { decodeObjectBody, objectOf } from '#virtualapi/codec/read-object.ts'
+import { viewOf } from '#virtualapi/codec/representations.ts'
+import type { Answer } from '#virtualapi/exchange/exchange.ts'
 import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
 import { requireContentType, requireName, requireNamespace } from './create.ts'
 

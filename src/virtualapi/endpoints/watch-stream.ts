@@ -1,11 +1,11 @@
 // An open watch: first the initial state, then the events of the hub, written to a sink when `Deliveries` calls `deliver`.
 // An idle watch costs this object, the hub's watcher and the sink: no promise, generator or timer is pending for it.
-import { expired, isStatusError, type StatusError } from '../../apimachinery/status/index.ts'
-import type { Revision } from '../../apimachinery/meta/index.ts'
-import { isStoreError } from '../../store/index.ts'
-import type { HubWatch, WatchReader } from '../../store/hub/index.ts'
-import type { Deliveries, PendingDelivery } from '../flowcontrol/deliveries.ts'
-import type { Push, Sink } from '../exchange/exchange.ts'
+import { expired, isStatusError, type StatusError } from '#apimachinery/status/index.ts'
+import type { Revision } from '#apimachinery/meta/index.ts'
+import { isStoreError } from '#store/index.ts'
+import type { HubWatch, WatchReader } from '#store/hub/index.ts'
+import type { Deliveries, PendingDelivery } from '#virtualapi/flowcontrol/deliveries.ts'
+import type { Push, Sink } from '#virtualapi/exchange/exchange.ts'
 import type { TimedWatch, WatchClock } from './watch-clock.ts'
 import type { WatchEncoder } from './watch-encoder.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { StoreError } from '../../store/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { StoreError } from '#store/index.ts'
 import { listOptionsOf } from './list-options.ts'
 import { openWatch, watchOptions } from './watch.ts'
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
 import { writeOptionsOf } from './write-options.ts'
 
 describe('the options of a write', () => {

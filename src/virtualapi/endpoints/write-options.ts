@@ -1,9 +1,9 @@
 // CreateOptions, UpdateOptions and PatchOptions of a query, validated before the body is read.
-import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../apimachinery/field/index.ts'
-import type { JsonObject } from '../../apimachinery/meta/index.ts'
-import { invalid, type StatusCause } from '../../apimachinery/status/index.ts'
+import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { invalid, type StatusCause } from '#apimachinery/status/index.ts'
 import { isPrintable, maxFieldManagerLength } from './field-manager.ts'
-import type { FieldValidation } from '../codec/read-object.ts'
+import type { FieldValidation } from '#virtualapi/codec/read-object.ts'
 
 export interface WriteOptions {
   /** As webhooks are shown them: CreateOptions or UpdateOptions, the latter also for a patch; absent for other verbs. */

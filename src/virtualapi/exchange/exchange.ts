@@ -1,13 +1,13 @@
 // A request and its answer, and what the stages have found out about it.
 import type { DetailedPeerCertificate } from 'node:tls'
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import { WorkBudget } from '../../apimachinery/work-budget/index.ts'
-import { abortable } from '../../async/index.ts'
-import { auditIdOf, type Named, type RequestAudit } from '../audit/index.ts'
-import type { LogicalCluster } from '../clusters/directory.ts'
-import type { Peer, Tenure } from '../clusters/ownership.ts'
-import type { UserInfo } from '../authn/user-info.ts'
-import type { RequestInfo } from '../request/request-info.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import { WorkBudget } from '#apimachinery/work-budget/index.ts'
+import { abortable } from '#async/index.ts'
+import { auditIdOf, type Named, type RequestAudit } from '#virtualapi/audit/index.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
+import type { Peer, Tenure } from '#virtualapi/clusters/ownership.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
+import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 
 /** A request as received, on a socket or from within the process. */
 export interface IncomingRequest {

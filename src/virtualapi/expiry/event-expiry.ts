@@ -1,10 +1,10 @@
 // Deletes Events that were not written for an hour, in every logical cluster, loaded or not. kube-apiserver does the same
 // with etcd leases (--event-ttl).
-import { parseJsonText } from '../../apimachinery/json/index.ts'
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import { sleep, type Clock } from '../../async/index.ts'
-import { isStoreError, type ObjectKey, type Store, type StoredObject } from '../../store/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import { sleep, type Clock } from '#async/index.ts'
+import { isStoreError, type ObjectKey, type Store, type StoredObject } from '#store/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 
 /** kube-apiserver's default, milliseconds. */
 export const defaultEventTtlMs = 60 * 60_000

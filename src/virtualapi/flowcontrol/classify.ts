@@ -1,6 +1,6 @@
 // Which FlowSchema a request belongs to, by the rules of API Priority and Fairness (KEP-1040). Clients are told; what load a
 // logical cluster may cause is decided by its own budget.
-import type { JsonObject } from '../../apimachinery/meta/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
 
 /** Who asks for what. `resource` is absent for other paths. */
 export interface ClassifiedRequest {

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
-import { parseFieldSelector, parseLabelSelector } from '../../apimachinery/selector/index.ts'
+import { parseFieldSelector, parseLabelSelector } from '#apimachinery/selector/index.ts'
 import { longSelector, unitsOfSelector, watchBytes } from './selector-units.ts'
 
 const terms = 6000

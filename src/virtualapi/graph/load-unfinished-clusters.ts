@@ -1,8 +1,8 @@
 // After a start, loads the logical clusters in which controllers may have unfinished work.
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import { sleep } from '../../async/index.ts'
-import type { Hub } from '../../store/hub/index.ts'
-import type { ClusterDirectory } from '../clusters/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import { sleep } from '#async/index.ts'
+import type { Hub } from '#store/hub/index.ts'
+import type { ClusterDirectory } from '#virtualapi/clusters/index.ts'
 
 /** Objects that contain one of these may need a controller: deleted and owned objects, ServiceAccount token Secrets, Jobs that expire. */
 const deletion = '"deletionTimestamp":"'

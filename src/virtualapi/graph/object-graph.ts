@@ -1,13 +1,13 @@
 // What controllers see of all logical clusters: changes of objects, and owner references. Reads from the hub, and notifies
 // its listeners when the hub applies a change.
-import { sleep, yieldEvery } from '../../async/index.ts'
+import { sleep, yieldEvery } from '#async/index.ts'
 import {
   apiVersionOf,
   parseApiVersion,
   tryClusterId,
   type ClusterId,
   type KubeObject,
-} from '../../apimachinery/meta/index.ts'
+} from '#apimachinery/meta/index.ts'
 import type {
   Candidate,
   ChangeListener,
@@ -19,17 +19,17 @@ import type {
   ObjectKey,
   ServedResource,
   SelectedObject,
-} from '../../object-graph/index.ts'
-import { isStoreError } from '../../store/index.ts'
-import type { BaseLayer, ClusterObjects, Entry, Hub, HubEvent } from '../../store/hub/index.ts'
-import type { ClusterDirectory, ClusterFilter, ClusterOwnership } from '../clusters/index.ts'
-import { builtInResources } from '../resources/builtin-resources.ts'
-import type { Catalog } from '../catalog/catalog.ts'
-import { asBuffer, decodeMetadata, decodeObject, kindOf } from '../resources/object-bytes.ts'
-import { storageKeyOf } from '../resources/resource-definition.ts'
-import type { ResourceInfo } from '../resources/resource-info.ts'
-import { storageOf } from '../kinds/conversions.ts'
-import { outdatedQuotas } from '../quota/index.ts'
+} from '#object-graph/index.ts'
+import { isStoreError } from '#store/index.ts'
+import type { BaseLayer, ClusterObjects, Entry, Hub, HubEvent } from '#store/hub/index.ts'
+import type { ClusterDirectory, ClusterFilter, ClusterOwnership } from '#virtualapi/clusters/index.ts'
+import { builtInResources } from '#virtualapi/resources/builtin-resources.ts'
+import type { Catalog } from '#virtualapi/catalog/catalog.ts'
+import { asBuffer, decodeMetadata, decodeObject, kindOf } from '#virtualapi/resources/object-bytes.ts'
+import { storageKeyOf } from '#virtualapi/resources/resource-definition.ts'
+import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import { storageOf } from '#virtualapi/kinds/conversions.ts'
+import { outdatedQuotas } from '#virtualapi/quota/index.ts'
 import { Gains } from './gains.ts'
 import { loadUnfinishedClusters } from './load-unfinished-clusters.ts'
 import { QuotaNamespaces, type NamespaceListener } from './quota-namespaces.ts'

@@ -1,8 +1,8 @@
 // Finds what garbage collection needs in the bytes of an object, without decoding it.
 import { Buffer } from 'node:buffer'
-import type { OwnerReference } from '../../apimachinery/meta/index.ts'
-import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
-import { asBuffer, decodeMetadata, kindOf } from '../resources/object-bytes.ts'
+import type { OwnerReference } from '#apimachinery/meta/index.ts'
+import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import { asBuffer, decodeMetadata, kindOf } from '#virtualapi/resources/object-bytes.ts'
 
 export interface Links {
   /** The JSON of ownerReferences without brackets; empty if there are none. */

@@ -1,7 +1,7 @@
 // Which namespaces have ResourceQuotas, of the logical clusters that were loaded: only there every change is passed on.
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import type { ClusterObjects, HubEvent } from '../../store/hub/index.ts'
-import { quotaResource } from '../quota/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import type { ClusterObjects, HubEvent } from '#store/hub/index.ts'
+import { quotaResource } from '#virtualapi/quota/index.ts'
 
 export type NamespaceListener = (namespace: { readonly cluster: string; readonly namespace: string }) => void
 

@@ -1,5 +1,5 @@
 // Where the kinds that make pods have the spec of a pod.
-import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
 
 const paths: Readonly<Record<string, readonly string[]>> = {
   Pod: ['spec'],

@@ -1,5 +1,5 @@
 // Field selectors of built-in kinds besides metadata.name and metadata.namespace.
-import { isJsonObject, type JsonValue, type KubeObject, isJsonNumber } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonValue, type KubeObject, isJsonNumber } from '#apimachinery/meta/index.ts'
 
 type Read = (object: KubeObject) => string
 type Fields = Readonly<Record<string, Read>>

@@ -1,5 +1,5 @@
 // Prints a LabelSelector as the string that list and watch accept.
-import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 
 /** Requirements sorted by key, as upstream prints them. Empty for a selector that selects everything. */
 export function selectorText({ matchLabels, matchExpressions }: JsonObject): string {

@@ -1,9 +1,9 @@
 // Verifies tokens of pods in members: by the member's keys first, then the member says whether the bound pod exists.
 import { decodeJwt } from 'jose'
-import { tryClusterId, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { tryLocator } from '../../crds/index.ts'
-import type { MemberTokenIdentity, MemberTokens } from '../authn/member-tokens.ts'
+import { tryClusterId, type KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { tryLocator } from '#crds/index.ts'
+import type { MemberTokenIdentity, MemberTokens } from '#virtualapi/authn/member-tokens.ts'
 import type { MemberKeys } from './member-keys.ts'
 import { memberUnavailable, type MemberConnection, type MemberConnections } from './member-connections.ts'
 

@@ -1,6 +1,6 @@
 // Reaches pods through the API server of their member.
-import { isStatusError, serviceUnavailable } from '../../apimachinery/status/index.ts'
-import type { TransportResponse } from '../../client/index.ts'
+import { isStatusError, serviceUnavailable } from '#apimachinery/status/index.ts'
+import type { TransportResponse } from '#client/index.ts'
 import { forwardedHeaders, forwardedQuery } from './forwarded.ts'
 import { locatePod } from './locate-pod.ts'
 import { memberUnavailable, type MemberConnection, type MemberConnections } from './member-connections.ts'

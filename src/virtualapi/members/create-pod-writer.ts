@@ -1,13 +1,7 @@
 // Writes pods through the API server of their member.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import {
-  fromStatus,
-  isStatusError,
-  serviceUnavailable,
-  StatusError,
-  tolerate,
-} from '../../apimachinery/status/index.ts'
-import { syncerFieldManager } from '../../crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { fromStatus, isStatusError, serviceUnavailable, StatusError, tolerate } from '#apimachinery/status/index.ts'
+import { syncerFieldManager } from '#crds/index.ts'
 import { locatePod, type LocatedPod } from './locate-pod.ts'
 import { memberUnavailable, type MemberConnections } from './member-connections.ts'
 import { podPatch } from './pod-patch.ts'

@@ -1,9 +1,9 @@
 // A connection to a port of a pod in a member, by port-forward: for webhooks and proxies, whose bytes the member only passes on.
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { serviceUnavailable } from '../../apimachinery/status/index.ts'
-import type { LogicalCluster } from '../clusters/directory.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { serviceUnavailable } from '#apimachinery/status/index.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
 import type { PodConnector } from './pod-connector.ts'
 import { PodStream } from './pod-stream.ts'
 

@@ -1,14 +1,14 @@
 // How the API server reaches members: their pods for logs, exec, metrics and writes, and TokenReviews of their pods' tokens.
-import type { DeepReadonly } from '../../apimachinery/meta/index.ts'
-import type { MemberCluster, Placement } from '../../crds/index.ts'
+import type { DeepReadonly } from '#apimachinery/meta/index.ts'
+import type { MemberCluster, Placement } from '#crds/index.ts'
 import { createMemberMetrics, type MemberMetrics } from './member-metrics.ts'
 import { createMemberTokens } from './create-member-tokens.ts'
 import { createPodConnector } from './create-pod-connector.ts'
 import { createPodWriter } from './create-pod-writer.ts'
 import { MemberConnections, type MembersOptions } from './member-connections.ts'
 import { createMemberKeys } from './member-keys.ts'
-import type { MemberTokens } from '../authn/member-tokens.ts'
-import { systemClock } from '../../async/index.ts'
+import type { MemberTokens } from '#virtualapi/authn/member-tokens.ts'
+import { systemClock } from '#async/index.ts'
 import type { PodConnector } from './pod-connector.ts'
 import type { PodWriter } from './pod-writer.ts'
 

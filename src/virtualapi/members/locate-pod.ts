@@ -1,9 +1,9 @@
 // Finds the pod in a member that an upstream pod is a copy of. Only a pod in a namespace of the logical cluster and with the uid
 // of the upstream pod counts, so a tenant can write nothing that leads to another pod.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { badRequest, notFound } from '../../apimachinery/status/index.ts'
-import { downstreamNamespace, memberAnnotation, memberUidAnnotation } from '../../crds/index.ts'
-import type { LogicalCluster } from '../clusters/directory.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { badRequest, notFound } from '#apimachinery/status/index.ts'
+import { downstreamNamespace, memberAnnotation, memberUidAnnotation } from '#crds/index.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
 import { memberUnavailable, type MemberConnection, type MemberConnections } from './member-connections.ts'
 
 const pods = { group: '', version: 'v1', resource: 'pods' } as const

@@ -1,6 +1,6 @@
 // Connections from the API server to members, made when needed, with the kubeconfig Secret that the operator uses too.
-import { isStatusError, serviceUnavailable } from '../../apimachinery/status/index.ts'
-import type { Clock } from '../../async/index.ts'
+import { isStatusError, serviceUnavailable } from '#apimachinery/status/index.ts'
+import type { Clock } from '#async/index.ts'
 import {
   createClient,
   createInformer,
@@ -8,17 +8,10 @@ import {
   type Informer,
   type KubeClient,
   type Transport,
-} from '../../client/index.ts'
-import {
-  matches,
-  memberClusters,
-  memberIdOf,
-  placements,
-  type MemberCluster,
-  type Placement,
-} from '../../crds/index.ts'
-import { connectToMember, memberKubeconfig, memberTimeouts } from '../../member-connection/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+} from '#client/index.ts'
+import { matches, memberClusters, memberIdOf, placements, type MemberCluster, type Placement } from '#crds/index.ts'
+import { connectToMember, memberKubeconfig, memberTimeouts } from '#member-connection/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 
 export interface MemberConnection {
   readonly name: string

@@ -1,8 +1,8 @@
 // The keys with which members sign the tokens of their pods, as their API servers publish them (OpenID Connect Discovery).
-import { parseJsonText } from '../../apimachinery/json/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import { createLocalJWKSet, errors, jwtVerify, type JSONWebKeySet, type JWTPayload } from 'jose'
-import { serviceUnavailable } from '../../apimachinery/status/index.ts'
-import type { Clock } from '../../async/index.ts'
+import { serviceUnavailable } from '#apimachinery/status/index.ts'
+import type { Clock } from '#async/index.ts'
 import type { MemberConnection } from './member-connections.ts'
 
 /** A revoked key counts this much longer at most. */

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
-import type { ClusterId, ClusterName } from '../../apimachinery/meta/index.ts'
-import { notFound, serviceUnavailable, statusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import type { LogicalCluster } from '../clusters/directory.ts'
+import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
+import { notFound, serviceUnavailable, statusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
 import { createMemberMetrics } from './member-metrics.ts'
 
 const { signal } = new AbortController()

@@ -1,11 +1,11 @@
 // What the pods of a logical cluster use, as the metrics.k8s.io API of their member tells. Asked for a whole namespace at a
 // time, and kept for a while.
 import { LRUCache } from 'lru-cache'
-import { isJsonObject, type JsonObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError, serviceUnavailable } from '../../apimachinery/status/index.ts'
-import { abortable, type Clock } from '../../async/index.ts'
-import { downstreamNamespace } from '../../crds/index.ts'
-import type { LogicalCluster } from '../clusters/directory.ts'
+import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
+import { isStatusError, serviceUnavailable } from '#apimachinery/status/index.ts'
+import { abortable, type Clock } from '#async/index.ts'
+import { downstreamNamespace } from '#crds/index.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
 import { memberUnavailable, type MemberConnection, type MemberConnections } from './member-connections.ts'
 
 /** A metrics server measures every 15 s. */

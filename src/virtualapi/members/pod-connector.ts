@@ -1,7 +1,7 @@
 // The contract for reaching a pod in its member cluster: logs, exec, attach, port-forward.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { Transport, TransportResponse } from '../../client/index.ts'
-import type { LogicalCluster } from '../clusters/directory.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { Transport, TransportResponse } from '#client/index.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
 
 export interface PodConnection {
   readonly cluster: LogicalCluster

@@ -1,9 +1,9 @@
 // The strategic merge patch by which a change of an upstream pod is made in its member.
 import { isDeepStrictEqual } from 'node:util'
-import { cloneJson, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
-import { replacingPatch } from '../../apimachinery/patch/index.ts'
-import { forbidden } from '../../apimachinery/status/index.ts'
-import { isAnnotationForMembers, isLocalAnnotation, isOwnLabel, placedOnAnnotation } from '../../crds/index.ts'
+import { cloneJson, type KubeObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
+import { replacingPatch } from '#apimachinery/patch/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import { isAnnotationForMembers, isLocalAnnotation, isOwnLabel, placedOnAnnotation } from '#crds/index.ts'
 
 const pods = { group: '', resource: 'pods' } as const
 /** Labels whose values differ between upstream and member: they name the owner of the pod. */

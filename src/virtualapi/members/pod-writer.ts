@@ -1,6 +1,6 @@
 // The contract for writing pods in their member cluster: what a tenant changes of a pod that runs there.
-import type { JsonObject, KubeObject, Int64 } from '../../apimachinery/meta/index.ts'
-import type { LogicalCluster } from '../clusters/directory.ts'
+import type { JsonObject, KubeObject, Int64 } from '#apimachinery/meta/index.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
 
 /** A pod, as it is upstream before the write, and how it is written. */
 export interface PodWrite {

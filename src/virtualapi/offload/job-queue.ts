@@ -1,5 +1,5 @@
 // The requests that wait for an offload thread: one queue per logical cluster, served round robin, with bounds.
-import { tooManyRequests } from '../../apimachinery/status/index.ts'
+import { tooManyRequests } from '#apimachinery/status/index.ts'
 import type { Job } from './job.ts'
 
 /** Bounds of the queues of one logical cluster and of all; above them 429. */

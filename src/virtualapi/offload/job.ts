@@ -1,7 +1,7 @@
 // A request for an offload thread, from the queue until it is answered.
-import type { currentContext } from '../../telemetry/index.ts'
-import type { ClusterObjects } from '../../store/hub/index.ts'
-import type { Exchange } from '../exchange/exchange.ts'
+import type { currentContext } from '#telemetry/index.ts'
+import type { ClusterObjects } from '#store/hub/index.ts'
+import type { Exchange } from '#virtualapi/exchange/exchange.ts'
 import type { JobResult, ToWorker } from './protocol.ts'
 
 export interface Job {

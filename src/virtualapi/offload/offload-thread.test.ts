@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { expect } from 'chai'
-import { clusterIdOf, type ClusterName } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { Exchange, type BytesAnswer } from '../exchange/exchange.ts'
+import { clusterIdOf, type ClusterName } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { Exchange, type BytesAnswer } from '#virtualapi/exchange/exchange.ts'
 import { OffloadThread, type OffloadThreadOptions } from './offload-thread.ts'
 
 /** A JSON list of so many objects; written as YAML, 100,000 take about a second and 90 MiB of heap. */

@@ -1,12 +1,12 @@
 // ClusterObjects on the worker thread. The main thread answers its reads from memory while the worker blocks, so that the
 // synchronous code of the registry works on both threads.
 import { LRUCache } from 'lru-cache'
-import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import type { ObjectKey, Waiting } from '../../store/index.ts'
-import { StoredEntry, type ClusterObjects, type Entry, type HubWatch, type WatchScope } from '../../store/hub/index.ts'
-import { readFacts, stampRevision } from '../resources/object-bytes.ts'
-import { setRemoteAllocator, type Allocation, type AllocationRequest } from '../kinds/index.ts'
-import { setRemoteLedger } from '../quota/index.ts'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import type { ObjectKey, Waiting } from '#store/index.ts'
+import { StoredEntry, type ClusterObjects, type Entry, type HubWatch, type WatchScope } from '#store/hub/index.ts'
+import { readFacts, stampRevision } from '#virtualapi/resources/object-bytes.ts'
+import { setRemoteAllocator, type Allocation, type AllocationRequest } from '#virtualapi/kinds/index.ts'
+import { setRemoteLedger } from '#virtualapi/quota/index.ts'
 import { owned, type Read, type ReadAnswers, type ToldEntry, type Write, type WriteResult } from './protocol.ts'
 
 /** Sends reads and writes to the main thread. */

@@ -1,5 +1,5 @@
 // The members and the rules of admins, as the worker learns them for its admission: copied to it only after they changed.
-import type { Fleet } from '../admission/placement-rules.ts'
+import type { Fleet } from '#virtualapi/admission/placement-rules.ts'
 
 /** Undefined parts: the worker has this version. */
 export interface ToldFleet {

@@ -1,9 +1,9 @@
 // One worker thread with the jobs that it runs, and the watchdog that ends it when a job computes for too long.
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import { EgressError } from '../../egress/index.ts'
-import type { ClusterObjects } from '../../store/hub/index.ts'
-import type { Outbound, OutboundRequest } from '../outbound/outbound.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import { EgressError } from '#egress/index.ts'
+import type { ClusterObjects } from '#store/hub/index.ts'
+import type { Outbound, OutboundRequest } from '#virtualapi/outbound/outbound.ts'
 import type { Job } from './job.ts'
 import { readFor, writeFor } from './main-side.ts'
 import {

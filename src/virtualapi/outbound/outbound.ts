@@ -1,7 +1,7 @@
 // Outbound calls as webhooks and conversions make them: to a URL or to a Service of the logical cluster. Plain data in and out,
 // so that the offload thread can have them made by the main thread.
-import { EgressError, type Egress } from '../../egress/index.ts'
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import { EgressError, type Egress } from '#egress/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { reduceReview } from './reduce-review.ts'
 import type { ServiceReference, ServiceResolver } from './service-resolver.ts'
 

@@ -1,11 +1,11 @@
 // From a Service of a logical cluster to an endpoint that is ready, as kube-apiserver does with aggregator routing.
 import type { Duplex } from 'node:stream'
-import { isJsonObject, type ClusterId, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { goQuote } from '../../apimachinery/text/index.ts'
-import { memberAnnotation } from '../../crds/index.ts'
-import { EgressError, type Tunnel } from '../../egress/index.ts'
-import type { ClusterObjects, Hub } from '../../store/hub/index.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
+import { isJsonObject, type ClusterId, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import { memberAnnotation } from '#crds/index.ts'
+import { EgressError, type Tunnel } from '#egress/index.ts'
+import type { ClusterObjects, Hub } from '#store/hub/index.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
 import type { ServiceReference, ServiceResolver } from './service-resolver.ts'
 
 interface Endpoint {

@@ -1,6 +1,6 @@
 // What a Service of a logical cluster is resolved to.
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import type { Tunnel } from '../../egress/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import type { Tunnel } from '#egress/index.ts'
 
 /** `service` of a clientConfig. */
 export interface ServiceReference {

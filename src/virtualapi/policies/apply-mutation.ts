@@ -9,16 +9,16 @@ import {
   CelList,
   Program,
   type Value,
-} from '../../apimachinery/cel/index.ts'
-import { type JsonObject, type JsonValue, type KubeObject, putField } from '../../apimachinery/meta/index.ts'
-import { fieldTypeOf, type FieldType, mergeConfiguration } from '../../apimachinery/managed-fields/index.ts'
-import { applyJsonPatch, FailedTest } from '../../apimachinery/patch/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { Shown } from '../admission/shown.ts'
-import { takeMutated } from '../admission/take-mutated.ts'
-import type { Catalog } from '../catalog/catalog.ts'
-import { builtInSchema } from '../resources/builtin-schemas.ts'
-import { ownershipTypeOf } from '../resources/ownership-type.ts'
+} from '#apimachinery/cel/index.ts'
+import { type JsonObject, type JsonValue, type KubeObject, putField } from '#apimachinery/meta/index.ts'
+import { fieldTypeOf, type FieldType, mergeConfiguration } from '#apimachinery/managed-fields/index.ts'
+import { applyJsonPatch, FailedTest } from '#apimachinery/patch/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { Shown } from '#virtualapi/admission/shown.ts'
+import { takeMutated } from '#virtualapi/admission/take-mutated.ts'
+import type { Catalog } from '#virtualapi/catalog/catalog.ts'
+import { builtInSchema } from '#virtualapi/resources/builtin-schemas.ts'
+import { ownershipTypeOf } from '#virtualapi/resources/ownership-type.ts'
 import type { Mutation } from './compile-mutating-policy.ts'
 import type { PolicyRun } from './policy-run.ts'
 

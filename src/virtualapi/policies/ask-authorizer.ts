@@ -1,9 +1,9 @@
 // Answers the questions of expressions to the authorizer. Expressions need answers at once, while the authorizer may have to
 // load something: an expression that asks a new question is stopped, and runs again once the answer is there.
-import type { AuthorizationAnswer, AuthorizationQuestion, CelAuthorizer } from '../../apimachinery/cel/index.ts'
-import { KeyedMutex } from '../../async/index.ts'
-import type { AdmissionRequest } from '../admission/admission.ts'
-import type { Attributes, Authorizer } from '../authz/index.ts'
+import type { AuthorizationAnswer, AuthorizationQuestion, CelAuthorizer } from '#apimachinery/cel/index.ts'
+import { KeyedMutex } from '#async/index.ts'
+import type { AdmissionRequest } from '#virtualapi/admission/admission.ts'
+import type { Attributes, Authorizer } from '#virtualapi/authz/index.ts'
 
 type UserInfo = AdmissionRequest['context']['user']
 type Decides = Pick<Authorizer, 'authorize'>

@@ -1,5 +1,5 @@
 // What ValidatingAdmissionPolicies write into the audit line of a request.
-import type { RequestContext } from '../resources/resource-definition.ts'
+import type { RequestContext } from '#virtualapi/resources/resource-definition.ts'
 import type { AuditAnnotation, Denial } from './evaluate-policy.ts'
 
 const maxValueBytes = 10 * 1024

@@ -6,7 +6,7 @@ import type {
   V1ValidatingAdmissionPolicySpec,
   V1Variable,
 } from '@kubernetes/client-node'
-import { type CelType, dynType, Program } from '../../apimachinery/cel/index.ts'
+import { type CelType, dynType, Program } from '#apimachinery/cel/index.ts'
 import {
   anyTypes,
   compileAdmissionExpression,
@@ -14,8 +14,8 @@ import {
   type ExpressionFailure,
   type Scope,
   typeOfVariable,
-} from '../kinds/admission-expressions/index.ts'
-import type { Data } from '../resources/typed/data.ts'
+} from '#virtualapi/kinds/admission-expressions/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { compileMatch, type ResourceMatch } from './match-resources.ts'
 
 export interface Expression {

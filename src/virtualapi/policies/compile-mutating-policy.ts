@@ -1,8 +1,8 @@
 // Compiles a MutatingAdmissionPolicy. Logical clusters with equal policies share the compiled form.
 import type { V1beta1MutatingAdmissionPolicySpec } from '@kubernetes/client-node'
 import { LRUCache } from 'lru-cache'
-import { applyConfigurationTypes, jsonPatchTypes } from '../kinds/admission-expressions/index.ts'
-import type { Data } from '../resources/typed/data.ts'
+import { applyConfigurationTypes, jsonPatchTypes } from '#virtualapi/kinds/admission-expressions/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { compileBase, type Compile, type Expression, type PolicyBase } from './compile-base.ts'
 
 type Spec = Data<V1beta1MutatingAdmissionPolicySpec>

@@ -1,8 +1,8 @@
 // Compiles a ValidatingAdmissionPolicy. Logical clusters with equal policies share the compiled form.
 import type { V1ValidatingAdmissionPolicySpec } from '@kubernetes/client-node'
 import { LRUCache } from 'lru-cache'
-import { annotationTypes, conditionTypes, messageTypes } from '../kinds/admission-expressions/index.ts'
-import type { Data } from '../resources/typed/data.ts'
+import { annotationTypes, conditionTypes, messageTypes } from '#virtualapi/kinds/admission-expressions/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { compileBase, type Expression, type PolicyBase } from './compile-base.ts'
 
 type Spec = Data<V1ValidatingAdmissionPolicySpec>

@@ -1,5 +1,5 @@
 // Policies and their bindings are subject to no policy: a wrong one could not be removed.
-import type { AdmissionRequest } from '../admission/admission.ts'
+import type { AdmissionRequest } from '#virtualapi/admission/admission.ts'
 
 const exempt = /^(?:validating|mutating)admissionpolic(?:ies|ybindings)$/
 

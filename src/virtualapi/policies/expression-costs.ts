@@ -1,6 +1,6 @@
 // What all expressions of admission policies and match conditions cost for one request.
-import { requestEntityTooLarge } from '../../apimachinery/status/index.ts'
-import type { RequestContext } from '../resources/resource-definition.ts'
+import { requestEntityTooLarge } from '#apimachinery/status/index.ts'
+import type { RequestContext } from '#virtualapi/resources/resource-definition.ts'
 
 /** In cost units. One policy alone may cost a quarter of it. */
 const requestBudget = 40_000_000

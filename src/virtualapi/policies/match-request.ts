@@ -1,9 +1,9 @@
 // Whether a request is one that an admission policy or a binding is about, and in which form they see its objects.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { notFound } from '../../apimachinery/status/index.ts'
-import type { AdmissionRequest } from '../admission/admission.ts'
-import { equivalentForms, type FormParts, ownForm, type ReviewedForm } from '../admission/reviewed-form.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { notFound } from '#apimachinery/status/index.ts'
+import type { AdmissionRequest } from '#virtualapi/admission/admission.ts'
+import { equivalentForms, type FormParts, ownForm, type ReviewedForm } from '#virtualapi/admission/reviewed-form.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
 import { matchingForm, type MatchSubject, type ResourceMatch } from './match-resources.ts'
 
 export interface ReviewedObjects {

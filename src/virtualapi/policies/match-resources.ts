@@ -1,7 +1,7 @@
 // Which requests an admission policy or a binding is about.
 import type { V1MatchResources, V1NamedRuleWithOperations } from '@kubernetes/client-node'
-import { type LabelSelector, selectorFromObject } from '../../apimachinery/selector/index.ts'
-import type { Data } from '../resources/typed/data.ts'
+import { type LabelSelector, selectorFromObject } from '#apimachinery/selector/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 
 type Rule = Data<V1NamedRuleWithOperations>
 

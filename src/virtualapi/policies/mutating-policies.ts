@@ -1,12 +1,12 @@
 // MutatingAdmissionPolicies: one after the other, each shown what those before it made of the object. When one has mutated the
 // object, the plugins run again, and with them the policies that asked for it (reinvocationPolicy IfNeeded).
 import { isDeepStrictEqual } from 'node:util'
-import type { JsonObject, KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { AdmissionRequest, MutatingAdmission, MutatingRounds } from '../admission/admission.ts'
-import type { ReviewedForm } from '../admission/reviewed-form.ts'
-import { type Shown, shownForMutation } from '../admission/shown.ts'
-import { JsonRoom } from '../../apimachinery/cel/index.ts'
+import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { AdmissionRequest, MutatingAdmission, MutatingRounds } from '#virtualapi/admission/admission.ts'
+import type { ReviewedForm } from '#virtualapi/admission/reviewed-form.ts'
+import { type Shown, shownForMutation } from '#virtualapi/admission/shown.ts'
+import { JsonRoom } from '#apimachinery/cel/index.ts'
 import { applyMutation, maxJsonBytesOfRequest } from './apply-mutation.ts'
 import { withAuthorizer } from './ask-authorizer.ts'
 import { collectParams, paramDefinition } from './collect-params.ts'

@@ -5,9 +5,9 @@ import type {
   V1MatchResources,
   V1ValidatingAdmissionPolicySpec,
 } from '@kubernetes/client-node'
-import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
-import type { Data } from '../resources/typed/data.ts'
+import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { compileMutatingPolicy, type CompiledMutatingPolicy } from './compile-mutating-policy.ts'
 import { compilePolicy, type CompiledPolicy } from './compile-policy.ts'
 import { compileMatch, type ResourceMatch } from './match-resources.ts'

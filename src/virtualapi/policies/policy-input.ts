@@ -5,10 +5,10 @@ import {
   dynamicValue,
   requestResourceValue,
   type Value,
-} from '../../apimachinery/cel/index.ts'
-import type { JsonObject, JsonValue, KubeObject } from '../../apimachinery/meta/index.ts'
-import type { ReviewedForm } from '../admission/reviewed-form.ts'
-import type { Shown } from '../admission/shown.ts'
+} from '#apimachinery/cel/index.ts'
+import type { JsonObject, JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
+import type { ReviewedForm } from '#virtualapi/admission/reviewed-form.ts'
+import type { Shown } from '#virtualapi/admission/shown.ts'
 
 /** The variables that all expressions about one form of a request share, besides the authorizer. */
 export function requestVariables(shown: Shown, namespace: KubeObject | undefined): ReadonlyMap<string, Value> {

@@ -1,7 +1,7 @@
 // The error of a request that admission policies refuse.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { forbidden, type StatusCause, statusError, type StatusError } from '../../apimachinery/status/index.ts'
-import type { AdmissionRequest } from '../admission/admission.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden, type StatusCause, statusError, type StatusError } from '#apimachinery/status/index.ts'
+import type { AdmissionRequest } from '#virtualapi/admission/admission.ts'
 
 interface Refusal {
   readonly code: number

@@ -1,7 +1,7 @@
 // Runs the expressions of one admission policy for one object and one set of parameters, within kube-apiserver's budgets.
-import { type Activation, CelError, CelMap, dynamicValue, Program, type Value } from '../../apimachinery/cel/index.ts'
-import type { JsonObject } from '../../apimachinery/meta/index.ts'
-import { aggregateText } from '../../apimachinery/field/index.ts'
+import { type Activation, CelError, CelMap, dynamicValue, Program, type Value } from '#apimachinery/cel/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { aggregateText } from '#apimachinery/field/index.ts'
 import type { Expression, PolicyBase } from './compile-base.ts'
 import type { Spent } from './expression-costs.ts'
 

@@ -1,6 +1,6 @@
 // What a ResourceClaim counts for in a quota (k8s.io/kubernetes/pkg/quota/v1/evaluator/core/resource_claims.go).
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { Amounts, Quantity } from '../../apimachinery/quantity/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { Amounts, Quantity } from '#apimachinery/quantity/index.ts'
 
 export const resourceClaims = 'resourceclaims.resource.k8s.io'
 const countName = `count/${resourceClaims}`

@@ -1,8 +1,8 @@
 // The last step of admission: what a write adds to the quotas of its namespace (kube-apiserver's plugin ResourceQuota).
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { forbidden } from '../../apimachinery/status/index.ts'
-import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
-import { type Amounts, increaseOf } from '../../apimachinery/quantity/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import type { RequestContext, ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
+import { type Amounts, increaseOf } from '#apimachinery/quantity/index.ts'
 import { resourceClaims } from './device-usage.ts'
 import { ledgerFor } from './ledger.ts'
 import { quotasOf, type Quota } from './quota.ts'

@@ -1,8 +1,8 @@
 // The status that the ResourceQuotas of a namespace should have.
 import { isDeepStrictEqual } from 'node:util'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { ClusterObjects } from '../../store/hub/index.ts'
-import { type Amounts, amountsOf, listOf } from '../../apimachinery/quantity/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { ClusterObjects } from '#store/hub/index.ts'
+import { type Amounts, amountsOf, listOf } from '#apimachinery/quantity/index.ts'
 import { quotasOf, type Quota } from './quota.ts'
 import { dropTallies } from './tally.ts'
 import { usedOf } from './used.ts'

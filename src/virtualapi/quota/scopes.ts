@@ -1,6 +1,6 @@
 // Which objects a quota with scopes is about.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { qosClassOf } from '../kinds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { qosClassOf } from '#virtualapi/kinds/index.ts'
 
 /** One condition of spec.scopes or spec.scopeSelector. */
 export interface ScopeRequirement {

@@ -1,5 +1,5 @@
 // What one object counts for in a quota (the evaluators of k8s.io/kubernetes/pkg/quota/v1/evaluator/core).
-import { isJsonObject, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import {
   addAmounts,
   type Amounts,
@@ -8,7 +8,7 @@ import {
   type Quantity,
   quantityOf,
   totalOfPod,
-} from '../../apimachinery/quantity/index.ts'
+} from '#apimachinery/quantity/index.ts'
 import { claimCountsFor, deviceUsage, resourceClaims } from './device-usage.ts'
 
 /** Short names of counts, from the time before `count/`. */

@@ -1,6 +1,6 @@
 // What the objects of a namespace use of a quota.
-import type { ClusterObjects } from '../../store/hub/index.ts'
-import type { Amounts, Quantity } from '../../apimachinery/quantity/index.ts'
+import type { ClusterObjects } from '#store/hub/index.ts'
+import type { Amounts, Quantity } from '#apimachinery/quantity/index.ts'
 import type { Quota } from './quota.ts'
 import { usedBy } from './tally.ts'
 import { countedResource, countsFor, measuredResources } from './usage.ts'

@@ -1,7 +1,7 @@
 // The last change of a written object before it is validated: the same place for a create, an update and a patch.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { AdmissionRequest } from '../admission/admission.ts'
-import { dropEmptyMetadata } from '../resources/object-meta.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { AdmissionRequest } from '#virtualapi/admission/admission.ts'
+import { dropEmptyMetadata } from '#virtualapi/resources/object-meta.ts'
 import { generationChanged } from './spec-and-status.ts'
 
 /** Counts the generation and drops what is empty. */

@@ -1,5 +1,5 @@
 // A second copy of a stored object. Parsing its bytes twice would take longer.
-import { cloneJson, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 
 /** A deep copy of an object, except for the entries of its managedFields: those are never changed, only replaced. */
 export function copyOfStored(object: KubeObject): KubeObject {

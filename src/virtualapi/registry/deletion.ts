@@ -1,17 +1,11 @@
 // What a deletion does to an object: removes it, or marks it while finalizers, a grace period or its own content hold
 // it.
-import { timestamp } from '../../async/index.ts'
-import { jsonEqual } from '../../apimachinery/json/index.ts'
-import {
-  cloneJson,
-  type KubeObject,
-  type ObjectMeta,
-  type Revision,
-  type Int64,
-} from '../../apimachinery/meta/index.ts'
-import { badRequest } from '../../apimachinery/status/index.ts'
-import { decodeObject, encodeObject, stampRevision } from '../resources/object-bytes.ts'
-import type { ResourceDefinition } from '../resources/resource-definition.ts'
+import { timestamp } from '#async/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
+import { cloneJson, type KubeObject, type ObjectMeta, type Revision, type Int64 } from '#apimachinery/meta/index.ts'
+import { badRequest } from '#apimachinery/status/index.ts'
+import { decodeObject, encodeObject, stampRevision } from '#virtualapi/resources/object-bytes.ts'
+import type { ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
 
 /** What a client asks of a deletion; see DeleteOptions of Kubernetes. */
 export interface DeleteOptions {

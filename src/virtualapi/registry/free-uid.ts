@@ -1,9 +1,9 @@
 // Decides whether a copy from elsewhere may keep its uid. The elsewhere is a member, which may choose any uid: that of another
 // object would make the garbage collector, tokens and owners take the copy for that object.
-import { parseApiVersion, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { decodeMetadata } from '../resources/object-bytes.ts'
-import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
-import type { ResourceDefinition } from '../resources/resource-definition.ts'
+import { parseApiVersion, type KubeObject } from '#apimachinery/meta/index.ts'
+import { decodeMetadata } from '#virtualapi/resources/object-bytes.ts'
+import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import type { ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
 
 /**
  * True if no object of the logical cluster has the uid of the new object, and no object names it as the uid of another owner. Dependents

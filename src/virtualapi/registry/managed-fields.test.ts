@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
-import type { RequestContext } from '../resources/resource-definition.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
+import type { RequestContext } from '#virtualapi/resources/resource-definition.ts'
 import { managedFieldsOf } from './managed-fields.ts'
 
 describe('managedFieldsOf', () => {

@@ -1,5 +1,5 @@
 // metadata.managedFields of a write through the registry: the engine of apimachinery/managed-fields, told of the kind.
-import { timestamp } from '../../async/index.ts'
+import { timestamp } from '#async/index.ts'
 import {
   applyConfiguration,
   managedFieldsAfterUpdate,
@@ -8,20 +8,20 @@ import {
   type FieldType,
   type FieldWrite,
   type OwnershipContext,
-} from '../../apimachinery/managed-fields/index.ts'
+} from '#apimachinery/managed-fields/index.ts'
 import {
   apiVersionOf,
   cloneJson,
   type JsonObject,
   type KubeObject,
   type ManagedFieldsEntry,
-} from '../../apimachinery/meta/index.ts'
+} from '#apimachinery/meta/index.ts'
 import type { ManagedVersions } from './managed-versions.ts'
-import { statusError } from '../../apimachinery/status/index.ts'
-import { ownershipTypeOf } from '../resources/ownership-type.ts'
-import type { ResourceDefinition } from '../resources/resource-definition.ts'
-import { decodeTyped } from '../resources/typed/decode.ts'
-import { structOfKind } from '../resources/typed/go-types.ts'
+import { statusError } from '#apimachinery/status/index.ts'
+import { ownershipTypeOf } from '#virtualapi/resources/ownership-type.ts'
+import type { ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
+import { decodeTyped } from '#virtualapi/resources/typed/decode.ts'
+import { structOfKind } from '#virtualapi/resources/typed/go-types.ts'
 
 /**
  * The entries of an object that is about to be written in the form it is kept in; undefined: none. `next` has those of

@@ -1,8 +1,8 @@
 // Who owns which fields is computed without waiting, and yet may need the object in a version that a conversion webhook makes. So
 // it is computed again once the webhook has made what was missing.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { Conversions, ConvertedDefinition } from '../conversion/conversions.ts'
-import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { Conversions, ConvertedDefinition } from '#virtualapi/conversion/conversions.ts'
+import type { RequestContext, ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
 
 /** A write whose managed fields are computed. */
 export interface ManagedVersions {

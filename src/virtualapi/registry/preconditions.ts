@@ -1,8 +1,8 @@
 // Checks that an object is still the one that the client means, by uid and resourceVersion.
-import { zeroRevision, type ObjectMeta } from '../../apimachinery/meta/index.ts'
-import { conflict, invalid, objectModified } from '../../apimachinery/status/index.ts'
+import { zeroRevision, type ObjectMeta } from '#apimachinery/meta/index.ts'
+import { conflict, invalid, objectModified } from '#apimachinery/status/index.ts'
 import type { DeleteOptions } from './deletion.ts'
-import type { ResourceDefinition } from '../resources/resource-definition.ts'
+import type { ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
 
 /**
  * For an update. Throws 409 if the uid differs or the object was changed, 422 if its kind requires a resourceVersion.

@@ -1,15 +1,10 @@
 // The write path of every kind: create, update and delete with the semantics of Kubernetes, over the hub. Kinds differ
 // only in their Strategy. Update and delete take a function of the current object and call it again after a lost race,
 // because mutation and validation may then have another result.
-import { KeyedMutex } from '../../async/index.ts'
-import { jsonEqual } from '../../apimachinery/json/index.ts'
-import { sameBesidesTimes } from '../../apimachinery/managed-fields/index.ts'
-import {
-  parseApiVersion,
-  type GroupVersionKind,
-  type KubeObject,
-  type ObjectMeta,
-} from '../../apimachinery/meta/index.ts'
+import { KeyedMutex } from '#async/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
+import { sameBesidesTimes } from '#apimachinery/managed-fields/index.ts'
+import { parseApiVersion, type GroupVersionKind, type KubeObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
 import {
   alreadyExists,
   badRequest,
@@ -19,10 +14,10 @@ import {
   notFound,
   statusError,
   type StatusCause,
-} from '../../apimachinery/status/index.ts'
-import { isStoreError } from '../../store/index.ts'
-import type { Entry } from '../../store/hub/index.ts'
-import type { Admission, AdmissionRequest } from '../admission/admission.ts'
+} from '#apimachinery/status/index.ts'
+import { isStoreError } from '#store/index.ts'
+import type { Entry } from '#store/hub/index.ts'
+import type { Admission, AdmissionRequest } from '#virtualapi/admission/admission.ts'
 import {
   defaultPolicy,
   finalizersFor,
@@ -33,7 +28,13 @@ import {
   type DeleteOptions,
 } from './deletion.ts'
 import { keepSpecOrStatus, resetStatus } from './spec-and-status.ts'
-import { decodeMetadata, decodeObject, encodeObject, hasApiVersion, stampRevision } from '../resources/object-bytes.ts'
+import {
+  decodeMetadata,
+  decodeObject,
+  encodeObject,
+  hasApiVersion,
+  stampRevision,
+} from '#virtualapi/resources/object-bytes.ts'
 import {
   dropRepeatedOwners,
   fillNewMeta,
@@ -42,16 +43,16 @@ import {
   metaCauses,
   metaUpdateCauses,
   serverMetaCauses,
-} from '../resources/object-meta.ts'
-import type { MetaCheck } from '../resources/meta-check.ts'
+} from '#virtualapi/resources/object-meta.ts'
+import type { MetaCheck } from '#virtualapi/resources/meta-check.ts'
 import { completeMeta } from './complete-meta.ts'
 import { copyOfStored } from './copy-of-stored.ts'
-import { isConverted, type Conversions } from '../conversion/conversions.ts'
+import { isConverted, type Conversions } from '#virtualapi/conversion/conversions.ts'
 import { managedFieldsOf } from './managed-fields.ts'
 import { withManagedVersions, type ManagedVersions } from './managed-versions.ts'
-import { holdQuota } from '../quota/index.ts'
+import { holdQuota } from '#virtualapi/quota/index.ts'
 import { checkDeletePreconditions, checkPreconditions } from './preconditions.ts'
-import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
+import type { RequestContext, ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
 import { isFreeUid } from './free-uid.ts'
 import { fromStoreError } from './store-errors.ts'
 

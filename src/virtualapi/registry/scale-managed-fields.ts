@@ -1,6 +1,6 @@
 // Who owns the replicas of an object that is written through its Scale: the Scale has managers of its own, which become
 // managers of the object.
-import { timestamp } from '../../async/index.ts'
+import { timestamp } from '#async/index.ts'
 import {
   applyConfiguration,
   fieldTypeOf,
@@ -9,15 +9,10 @@ import {
   scaleManagedFields,
   type FieldWrite,
   type ReplicasPath,
-} from '../../apimachinery/managed-fields/index.ts'
-import {
-  apiVersionOf,
-  type JsonObject,
-  type KubeObject,
-  type ManagedFieldsEntry,
-} from '../../apimachinery/meta/index.ts'
-import { builtInSchema } from '../resources/builtin-schemas.ts'
-import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
+} from '#apimachinery/managed-fields/index.ts'
+import { apiVersionOf, type JsonObject, type KubeObject, type ManagedFieldsEntry } from '#apimachinery/meta/index.ts'
+import { builtInSchema } from '#virtualapi/resources/builtin-schemas.ts'
+import type { RequestContext, ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
 
 interface ScaleRequest {
   readonly definition: ResourceDefinition

@@ -1,7 +1,7 @@
 // Spec and status: which endpoint writes which, and which changes raise metadata.generation.
-import { jsonEqual } from '../../apimachinery/json/index.ts'
-import { cloneJson, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
-import type { ResourceDefinition } from '../resources/resource-definition.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
+import { cloneJson, type KubeObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
+import type { ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
 
 /**
  * Restores in `next` what this endpoint may not write: the main endpoint keeps the old status, `status` keeps

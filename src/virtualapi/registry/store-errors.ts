@@ -1,5 +1,5 @@
 // Translates StoreError to StatusError, naming the kind and object; nothing else does.
-import type { GroupResource } from '../../apimachinery/meta/index.ts'
+import type { GroupResource } from '#apimachinery/meta/index.ts'
 import {
   alreadyExists,
   conflict,
@@ -10,8 +10,8 @@ import {
   serviceUnavailable,
   statusError,
   tooManyRequests,
-} from '../../apimachinery/status/index.ts'
-import { isStoreError } from '../../store/index.ts'
+} from '#apimachinery/status/index.ts'
+import { isStoreError } from '#store/index.ts'
 
 /** The StatusError for a StoreError; any other error is returned unchanged. */
 export function fromStoreError(error: unknown, gr: GroupResource, name: string): unknown {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
 import { parseRequest } from './parse-request.ts'
 
 const parse = (method: string, url: string, hasBearerToken = false) => parseRequest(method, url, { hasBearerToken })

@@ -1,7 +1,7 @@
 // Method and raw URL -> RequestInfo, without looking anything up: whether a thing exists is answered after authorization.
 // The raw path is split by hand: a URL parser would resolve the dots in `/logicalclusters/alice/proxy/../../bob`.
-import { badRequest, pageNotFound, pathNotFound } from '../../apimachinery/status/index.ts'
-import { tryClusterName } from '../../apimachinery/meta/index.ts'
+import { badRequest, pageNotFound, pathNotFound } from '#apimachinery/status/index.ts'
+import { tryClusterName } from '#apimachinery/meta/index.ts'
 import type { ClusterScope, RequestInfo, ResourceTarget, EntryPoint } from './request-info.ts'
 
 /** Group of the APIService through which the host's aggregator reaches us. */

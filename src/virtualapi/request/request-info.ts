@@ -1,5 +1,5 @@
 // What a request asks for, as parsed from its method and URL.
-import type { ClusterName } from '../../apimachinery/meta/index.ts'
+import type { ClusterName } from '#apimachinery/meta/index.ts'
 
 /** How a request reached us; decides which credentials count. */
 export type EntryPoint =

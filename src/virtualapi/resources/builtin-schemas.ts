@@ -1,7 +1,7 @@
 // Schemas of built-in kinds as graphs of SchemaNode. A graph is linked on first use; kinds share the nodes of common
 // definitions.
-import type { GroupVersionKind } from '../../apimachinery/meta/index.ts'
-import type { SchemaNode } from '../../apimachinery/schema/index.ts'
+import type { GroupVersionKind } from '#apimachinery/meta/index.ts'
+import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import { readGenerated } from './generated-facts.ts'
 import { goStructName, isNamedScalar, structOfDefinition, type StructType } from './typed/go-types.ts'
 

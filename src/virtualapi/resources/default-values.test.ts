@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { SchemaNode } from '../../apimachinery/schema/index.ts'
+import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import { defaultValuesOf } from './default-values.ts'
 
 const text: SchemaNode = { type: 'string', default: 'a' }

@@ -1,6 +1,6 @@
 // What a tenant's schema can add to a small body: values by its defaults, and work by its validation rules.
-import type { JsonValue } from '../../apimachinery/meta/index.ts'
-import type { SchemaNode } from '../../apimachinery/schema/index.ts'
+import type { JsonValue } from '#apimachinery/meta/index.ts'
+import type { SchemaNode } from '#apimachinery/schema/index.ts'
 
 /** Values that defaults can add; a validation rule counts as one, which takes about as long. */
 interface DefaultValues {

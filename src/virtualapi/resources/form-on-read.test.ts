@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { encodeJson } from '../../apimachinery/meta/index.ts'
-import type { SchemaNode } from '../../apimachinery/schema/index.ts'
+import { encodeJson } from '#apimachinery/meta/index.ts'
+import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import { upgradeOnRead } from './upgrade-on-read.ts'
 import { decodeObject } from './object-bytes.ts'
 

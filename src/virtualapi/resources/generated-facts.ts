@@ -1,5 +1,5 @@
 // Tables that scripts/generate writes. Each is parsed on first use, to keep startup fast.
-import { parseJsonText } from '../../apimachinery/json/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import { readFileSync } from 'node:fs'
 
 /** The parsed table `NAME.json`. Nothing is cached: callers keep the result. */

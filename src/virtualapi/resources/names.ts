@@ -1,5 +1,5 @@
 // The names that objects of a kind may have. The rules themselves are in apimachinery.
-import { dns1035LabelErrors, dns1123LabelErrors, dns1123SubdomainErrors } from '../../apimachinery/field/index.ts'
+import { dns1035LabelErrors, dns1123LabelErrors, dns1123SubdomainErrors } from '#apimachinery/field/index.ts'
 
 /**
  * Returns what is wrong with a name; empty if it is valid. With `prefix`, more characters follow, so it may end in a

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { isDeepStrictEqual } from 'node:util'
-import { encodeJson, type KubeObject, type Revision } from '../../apimachinery/meta/index.ts'
+import { encodeJson, type KubeObject, type Revision } from '#apimachinery/meta/index.ts'
 import {
   annotateBytes,
   decodeMetadata,

@@ -2,7 +2,7 @@
 // has no resourceVersion. Because of the fixed order, a revision is inserted without decoding, and a list drops or
 // replaces the head of its items.
 import { Buffer } from 'node:buffer'
-import { parseJsonText } from '../../apimachinery/json/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import {
   encodeJson,
   escapeSeparators,
@@ -10,8 +10,8 @@ import {
   type ManagedFieldsEntry,
   type ObjectMeta,
   type Revision,
-} from '../../apimachinery/meta/index.ts'
-import { isTombstone, type EntryFacts } from '../../store/hub/index.ts'
+} from '#apimachinery/meta/index.ts'
+import { isTombstone, type EntryFacts } from '#store/hub/index.ts'
 
 const metadataKey = Buffer.from('"metadata":{')
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { ObjectMeta, OwnerReference } from '../../apimachinery/meta/index.ts'
+import type { ObjectMeta, OwnerReference } from '#apimachinery/meta/index.ts'
 import { dropRepeatedOwners, metaUpdateCauses } from './object-meta.ts'
 
 const owner = (uid: string): OwnerReference => ({ apiVersion: 'v1', kind: 'ConfigMap', name: 'a', uid })

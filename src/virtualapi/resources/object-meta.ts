@@ -1,7 +1,7 @@
 // The metadata that the server sets on every object, and the validation of the rest (metav1 ObjectMeta).
-import { canonicalJson } from '../../apimachinery/json/index.ts'
+import { canonicalJson } from '#apimachinery/json/index.ts'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { timestamp } from '../../async/index.ts'
+import { timestamp } from '#async/index.ts'
 import {
   fieldForbidden,
   fieldInvalid,
@@ -9,9 +9,9 @@ import {
   fieldTooMany,
   labelValueErrors,
   qualifiedNameErrors,
-} from '../../apimachinery/field/index.ts'
-import { type Int64, type KubeObject, type ObjectMeta, type OwnerReference } from '../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../apimachinery/status/index.ts'
+} from '#apimachinery/field/index.ts'
+import { type Int64, type KubeObject, type ObjectMeta, type OwnerReference } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import { pathSegmentName, type NameCheck } from './names.ts'
 import type { MetaCheck } from './meta-check.ts'
 import type { ResourceDefinition } from './resource-definition.ts'

@@ -1,6 +1,6 @@
 // The limits of a body for objects that others than the client make: webhooks, policies and conversions. A tenant's server must
 // not do to the others what a tenant's request may not.
-import { defaultMaxJsonBytes, defaultMaxJsonDepth, defaultMaxJsonValues } from '../../apimachinery/json/index.ts'
+import { defaultMaxJsonBytes, defaultMaxJsonDepth, defaultMaxJsonValues } from '#apimachinery/json/index.ts'
 
 export interface ObjectSize {
   readonly values: number

@@ -1,6 +1,6 @@
 // How the objects of a resource version are owned by field: what its schema says, and ObjectMeta.
-import { fieldTypeOf, type FieldType } from '../../apimachinery/managed-fields/index.ts'
-import type { SchemaNode } from '../../apimachinery/schema/index.ts'
+import { fieldTypeOf, type FieldType } from '#apimachinery/managed-fields/index.ts'
+import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import { builtInSchema } from './builtin-schemas.ts'
 import type { ResourceDefinition } from './resource-definition.ts'
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject, Revision } from '../../apimachinery/meta/index.ts'
+import type { KubeObject, Revision } from '#apimachinery/meta/index.ts'
 import { encodeObject, stampRevision } from './object-bytes.ts'
 import { packedManagers } from './packed-managers.ts'
 

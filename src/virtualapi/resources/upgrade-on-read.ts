@@ -1,8 +1,8 @@
 // Brings a stored custom resource in line with today's definition when it is read: adds defaults that the definition
 // got since the object was written, and drops fields that it lost.
-import { parseJsonText } from '../../apimachinery/json/index.ts'
-import type { JsonObject, KubeObject } from '../../apimachinery/meta/index.ts'
-import { applyDefaults, pruneUnknown, type SchemaNode } from '../../apimachinery/schema/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
+import { applyDefaults, pruneUnknown, type SchemaNode } from '#apimachinery/schema/index.ts'
 import { asBuffer, layOut } from './object-bytes.ts'
 
 /** What defaults may add to an object that was stored without them: a list can have a million such objects. */

@@ -3,7 +3,7 @@
 import { pipeline, Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { createGzip, gzip } from 'node:zlib'
-import type { BytesAnswer, SentChunks, StreamAnswer } from '../exchange/exchange.ts'
+import type { BytesAnswer, SentChunks, StreamAnswer } from '#virtualapi/exchange/exchange.ts'
 
 const minBytes = 128 * 1024
 const level = 1

@@ -2,7 +2,7 @@
 // whose they are. Connections that go on after many refusals take no more requests.
 import type { ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
-import { EventLoopShare } from '../flowcontrol/event-loop-share.ts'
+import { EventLoopShare } from '#virtualapi/flowcontrol/event-loop-share.ts'
 
 /** Refusals of a connection in this time, milliseconds, after which it is told to go away: clients that wait as they are asked to stay below. */
 const [maxRefusals, refusalsMs] = [500, 10_000]

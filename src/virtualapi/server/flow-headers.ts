@@ -1,10 +1,10 @@
 // The headers that tell a client which FlowSchema and PriorityLevelConfiguration of its logical cluster its request belongs to.
 import { LRUCache } from 'lru-cache'
-import { remember } from '../../apimachinery/memo/index.ts'
-import type { JsonObject } from '../../apimachinery/meta/index.ts'
-import type { BaseLayer, ClusterObjects } from '../../store/hub/index.ts'
-import { byPrecedence, classify, type ClassifiedRequest, type Flow, flowOf } from '../flowcontrol/classify.ts'
-import { decodeMetadata, decodeObject } from '../resources/object-bytes.ts'
+import { remember } from '#apimachinery/memo/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import type { BaseLayer, ClusterObjects } from '#store/hub/index.ts'
+import { byPrecedence, classify, type ClassifiedRequest, type Flow, flowOf } from '#virtualapi/flowcontrol/classify.ts'
+import { decodeMetadata, decodeObject } from '#virtualapi/resources/object-bytes.ts'
 
 const flowKey = 'flowschemas.flowcontrol.apiserver.k8s.io'
 const levelKey = 'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io'

@@ -1,7 +1,7 @@
 // Passes an upgrade (exec, port-forward, a watch over a WebSocket) on to the process that owns its logical cluster.
 import type { Duplex } from 'node:stream'
-import type { Peer } from '../clusters/ownership.ts'
-import type { IncomingRequest } from '../exchange/exchange.ts'
+import type { Peer } from '#virtualapi/clusters/ownership.ts'
+import type { IncomingRequest } from '#virtualapi/exchange/exchange.ts'
 import { hopHeaders } from './hop-headers.ts'
 import { moving } from './own.ts'
 import type { ServerParts } from './parts.ts'

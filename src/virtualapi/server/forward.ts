@@ -1,10 +1,10 @@
 // Passes a request on to the process that owns its logical cluster, and its answer back: bytes as they come, neither parsed
 // nor kept. A request is never sent twice.
 import { constants, type ClientHttp2Stream, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2'
-import { statusError, type StatusError } from '../../apimachinery/status/index.ts'
-import { errorAnswer } from '../codec/answers.ts'
-import type { Peer } from '../clusters/ownership.ts'
-import { headerOf } from '../exchange/exchange.ts'
+import { statusError, type StatusError } from '#apimachinery/status/index.ts'
+import { errorAnswer } from '#virtualapi/codec/answers.ts'
+import type { Peer } from '#virtualapi/clusters/ownership.ts'
+import { headerOf } from '#virtualapi/exchange/exchange.ts'
 import { endToEndHeaders, hopHeaders, type HopClient } from './hop-headers.ts'
 import { isRead, moving, unknownOutcome } from './own.ts'
 import type { PeerConnections } from './peer-connections.ts'

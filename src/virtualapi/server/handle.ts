@@ -5,16 +5,16 @@ import {
   notAcceptable,
   serviceUnavailable,
   type StatusError,
-} from '../../apimachinery/status/index.ts'
-import { errorAnswer, largeAnswerBytes, reformat, type ReadableForm } from '../codec/answers.ts'
-import { preferredFormat } from '../codec/negotiate.ts'
-import { builtInResources } from '../resources/builtin-resources.ts'
-import { fromStoreError } from '../registry/store-errors.ts'
-import { isStoreError } from '../../store/index.ts'
-import { effortToReformat } from '../codec/effort.ts'
-import { processTracer, type Tracer } from '../../telemetry/index.ts'
-import { isTrue } from '../request/parse-request.ts'
-import type { RequestInfo } from '../request/request-info.ts'
+} from '#apimachinery/status/index.ts'
+import { errorAnswer, largeAnswerBytes, reformat, type ReadableForm } from '#virtualapi/codec/answers.ts'
+import { preferredFormat } from '#virtualapi/codec/negotiate.ts'
+import { builtInResources } from '#virtualapi/resources/builtin-resources.ts'
+import { fromStoreError } from '#virtualapi/registry/store-errors.ts'
+import { isStoreError } from '#store/index.ts'
+import { effortToReformat } from '#virtualapi/codec/effort.ts'
+import { processTracer, type Tracer } from '#telemetry/index.ts'
+import { isTrue } from '#virtualapi/request/parse-request.ts'
+import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import {
   Exchange,
   type Answer,
@@ -24,9 +24,9 @@ import {
   type SentAnswer,
   type ForwardAnswer,
   type StreamAnswer,
-} from '../exchange/exchange.ts'
+} from '#virtualapi/exchange/exchange.ts'
 import { compressBytes, compressChunks, isCompressed } from './compress.ts'
-import type { Peer } from '../clusters/ownership.ts'
+import type { Peer } from '#virtualapi/clusters/ownership.ts'
 import type { ServerParts } from './parts.ts'
 import { endTenure } from './own.ts'
 import { codeLabel, verbLabel } from './request-labels.ts'

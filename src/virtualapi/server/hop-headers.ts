@@ -2,7 +2,7 @@
 // which only the first of them saw. All other headers, credentials included, are passed on as they came.
 import { LRUCache } from 'lru-cache'
 import type { DetailedPeerCertificate } from 'node:tls'
-import { headerOf } from '../exchange/exchange.ts'
+import { headerOf } from '#virtualapi/exchange/exchange.ts'
 
 const prefix = 'x-kcp-hop-'
 const addressHeader = `${prefix}address`

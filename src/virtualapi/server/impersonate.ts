@@ -1,11 +1,11 @@
 // Impersonation (`kubectl --as`). Each impersonated user, group, uid and extra value needs a permission of its own.
-import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
-import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../apimachinery/field/index.ts'
-import { badRequest, type StatusError } from '../../apimachinery/status/index.ts'
-import { headerText } from '../authn/header-text.ts'
-import type { UserInfo } from '../authn/user-info.ts'
-import { forbiddenError, type Attributes, type RbacAuthorizer } from '../authz/index.ts'
-import type { LogicalCluster } from '../clusters/directory.ts'
+import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
+import { dns1123LabelErrors, dns1123SubdomainErrors } from '#apimachinery/field/index.ts'
+import { badRequest, type StatusError } from '#apimachinery/status/index.ts'
+import { headerText } from '#virtualapi/authn/header-text.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
+import { forbiddenError, type Attributes, type RbacAuthorizer } from '#virtualapi/authz/index.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
 
 interface Wanted {
   readonly user: string

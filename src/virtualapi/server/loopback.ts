@@ -1,11 +1,11 @@
 // A Transport to the server within the process: our own controllers use the same stages and endpoints as clients, without
 // sockets, TLS and credentials.
 import { Buffer } from 'node:buffer'
-import type { Transport, TransportRequest, TransportResponse } from '../../client/index.ts'
-import type { UserInfo } from '../authn/user-info.ts'
-import { statusAnswer } from '../codec/answers.ts'
-import { pathNotFound } from '../../apimachinery/status/index.ts'
-import type { SentChunks } from '../exchange/exchange.ts'
+import type { Transport, TransportRequest, TransportResponse } from '#client/index.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
+import { statusAnswer } from '#virtualapi/codec/answers.ts'
+import { pathNotFound } from '#apimachinery/status/index.ts'
+import type { SentChunks } from '#virtualapi/exchange/exchange.ts'
 import { handle, type Handled } from './handle.ts'
 import type { ServerParts } from './parts.ts'
 import { pushedChunks } from './push-chunks.ts'

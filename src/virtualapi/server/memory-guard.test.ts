@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
-import { clusterIdOf, type ClusterId } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import { createMetrics, silentLogger } from '../../telemetry/index.ts'
+import { clusterIdOf, type ClusterId } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { createMetrics, silentLogger } from '#telemetry/index.ts'
 import { MemoryGuard } from './memory-guard.ts'
 
 const MiB = 1024 * 1024

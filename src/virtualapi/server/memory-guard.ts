@@ -1,11 +1,11 @@
 // Sheds the load of the largest logical clusters when memory runs out, so that the process lives and others are answered.
 import { totalmem } from 'node:os'
 import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8'
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import { tooManyRequests, type StatusError } from '../../apimachinery/status/index.ts'
-import type { ClusterLoad, Hub } from '../../store/hub/index.ts'
-import { watchBytes } from '../flowcontrol/selector-units.ts'
-import { containerMemory, youngGenerationLimit, type Logger, type Metrics } from '../../telemetry/index.ts'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import { tooManyRequests, type StatusError } from '#apimachinery/status/index.ts'
+import type { ClusterLoad, Hub } from '#store/hub/index.ts'
+import { watchBytes } from '#virtualapi/flowcontrol/selector-units.ts'
+import { containerMemory, youngGenerationLimit, type Logger, type Metrics } from '#telemetry/index.ts'
 
 /** Shares of the memory that the process may have. */
 const thresholds = {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { createLogger, createMetrics } from '../../telemetry/index.ts'
-import { Exchange } from '../exchange/exchange.ts'
-import { parseRequest } from '../request/parse-request.ts'
+import { createLogger, createMetrics } from '#telemetry/index.ts'
+import { Exchange } from '#virtualapi/exchange/exchange.ts'
+import { parseRequest } from '#virtualapi/request/parse-request.ts'
 import { PassMonitor } from './pass-monitor.ts'
 
 function exchangeOf(path: string): Exchange {

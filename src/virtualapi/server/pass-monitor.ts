@@ -1,7 +1,7 @@
 // Finds requests that block the event loop. In one pass of the loop, the time between two marks was spent by the request that
 // set the first of them.
-import type { Counter, Gauge, Logger, Metrics } from '../../telemetry/index.ts'
-import type { Exchange } from '../exchange/exchange.ts'
+import type { Counter, Gauge, Logger, Metrics } from '#telemetry/index.ts'
+import type { Exchange } from '#virtualapi/exchange/exchange.ts'
 import { verbLabel } from './request-labels.ts'
 
 /** Longer synchronous work delays everybody noticeably, milliseconds. */

@@ -2,8 +2,8 @@
 // for each upgrade. Both sides show certificates of an authority that signs for nobody else.
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
-import { abortable } from '../../async/index.ts'
-import type { Peer } from '../clusters/ownership.ts'
+import { abortable } from '#async/index.ts'
+import type { Peer } from '#virtualapi/clusters/ownership.ts'
 
 /** PEM. */
 export interface PeerCredentials {

@@ -1,6 +1,6 @@
 // Bearer tokens in the subprotocols of a WebSocket handshake: browsers cannot send the header Authorization.
 import { isWebSocketRequest } from './web-socket.ts'
-import { headerOf } from '../exchange/exchange.ts'
+import { headerOf } from '#virtualapi/exchange/exchange.ts'
 
 const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
 /** No token that anybody has. */

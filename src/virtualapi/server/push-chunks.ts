@@ -1,5 +1,5 @@
 // Makes a push an AsyncIterable, for readers within the process and for WebSockets.
-import type { PushAnswer, Sink } from '../exchange/exchange.ts'
+import type { PushAnswer, Sink } from '#virtualapi/exchange/exchange.ts'
 
 /** Starts the push. It ends when `signal` aborts, and writes the next chunk only after the last was read. */
 export function pushedChunks(answer: PushAnswer, signal: AbortSignal): AsyncIterable<Uint8Array> {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { expect } from 'chai'
-import { maxBodyBytes } from '../codec/read-object.ts'
+import { maxBodyBytes } from '#virtualapi/codec/read-object.ts'
 import { readBody } from './read-body.ts'
 
 /** Sends a request as these bytes, ends the connection if told to, and resolves with what the server read, or why not. */

@@ -1,7 +1,7 @@
 // Reads the whole body of a request. By events: an async iterator costs a small request more than all else about its body.
-import { badRequest, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
-import { maxBodyBytes } from '../codec/read-object.ts'
-import { headerOf } from '../exchange/exchange.ts'
+import { badRequest, requestEntityTooLarge } from '#apimachinery/status/index.ts'
+import { maxBodyBytes } from '#virtualapi/codec/read-object.ts'
+import { headerOf } from '#virtualapi/exchange/exchange.ts'
 import type { RawRequest } from './raw-request.ts'
 
 /** Rejects with 413 above the limit, and with 400 if the client breaks off. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { UserInfo } from '../authn/user-info.ts'
-import { parseRequest } from '../request/parse-request.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
+import { parseRequest } from '#virtualapi/request/parse-request.ts'
 import { isPrivileged, spanName } from './request-trace.ts'
 
 describe('the span of a request', () => {

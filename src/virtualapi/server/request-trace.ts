@@ -8,10 +8,10 @@ import {
   type SpanAttributes,
   type SpanReference,
   type Tracer,
-} from '../../telemetry/index.ts'
-import type { UserInfo } from '../authn/user-info.ts'
-import { headerOf, type Exchange, type ForwardAnswer, type IncomingRequest } from '../exchange/exchange.ts'
-import type { RequestInfo, ResourceTarget } from '../request/request-info.ts'
+} from '#telemetry/index.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
+import { headerOf, type Exchange, type ForwardAnswer, type IncomingRequest } from '#virtualapi/exchange/exchange.ts'
+import type { RequestInfo, ResourceTarget } from '#virtualapi/request/request-info.ts'
 import { hopTraceHeader } from './hop-headers.ts'
 import { authenticate, authorize, stageSpans, type Stage } from './stages.ts'
 

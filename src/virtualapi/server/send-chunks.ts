@@ -1,5 +1,5 @@
 // Sends a chunked answer: a few chunks at a time, each in a turn of its logical cluster.
-import type { SentChunks } from '../exchange/exchange.ts'
+import type { SentChunks } from '#virtualapi/exchange/exchange.ts'
 import type { RawResponse } from './raw-response.ts'
 
 /** Bytes written and not yet flushed above which no more are written. */

@@ -1,9 +1,9 @@
 // Writes answers to clients' connections, for both protocols; the only writer except for upgrades.
 import { once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { childSignal } from '../../async/index.ts'
-import { largeAnswerBytes } from '../codec/answers.ts'
-import type { Push, PushAnswer, SentAnswer, Sink, StreamAnswer } from '../exchange/exchange.ts'
+import { childSignal } from '#async/index.ts'
+import { largeAnswerBytes } from '#virtualapi/codec/answers.ts'
+import type { Push, PushAnswer, SentAnswer, Sink, StreamAnswer } from '#virtualapi/exchange/exchange.ts'
 import { maxSendMs } from './handle.ts'
 import type { RawResponse } from './raw-response.ts'
 import { sendChunks } from './send-chunks.ts'

@@ -1,9 +1,9 @@
 // Metrics of the server. No label names a logical cluster, to bound the number of series.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import type { Histogram, Metrics } from '../../telemetry/index.ts'
-import { storageUsed } from '../../store/index.ts'
-import type { Hub } from '../../store/hub/index.ts'
-import type { WatchClock } from '../endpoints/watch-clock.ts'
+import type { Histogram, Metrics } from '#telemetry/index.ts'
+import { storageUsed } from '#store/index.ts'
+import type { Hub } from '#store/hub/index.ts'
+import type { WatchClock } from '#virtualapi/endpoints/watch-clock.ts'
 
 export interface ServerMetrics {
   readonly requestSeconds: Histogram

@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer, type WebSocket } from 'ws'
-import { badRequest } from '../../apimachinery/status/index.ts'
+import { badRequest } from '#apimachinery/status/index.ts'
 
 /** The first header of this lower-case name, or undefined. */
 type HeaderOf = (name: string) => string | undefined

@@ -1,16 +1,10 @@
 // AdmissionReview: what webhooks are asked, and what they answer (admission.k8s.io/v1 and v1beta1).
 import { randomUUID } from 'node:crypto'
-import { goQuote } from '../../apimachinery/text/index.ts'
-import { parseJson } from '../../apimachinery/json/index.ts'
-import {
-  encodeJson,
-  isJsonObject,
-  parseApiVersion,
-  type JsonObject,
-  type JsonValue,
-} from '../../apimachinery/meta/index.ts'
-import type { AdmissionRequest } from '../admission/admission.ts'
-import type { Shown } from '../admission/shown.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import { parseJson } from '#apimachinery/json/index.ts'
+import { encodeJson, isJsonObject, parseApiVersion, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import type { AdmissionRequest } from '#virtualapi/admission/admission.ts'
+import type { Shown } from '#virtualapi/admission/shown.ts'
 import type { WebhookType } from './webhook-configurations.ts'
 
 export type ReviewVersion = 'v1' | 'v1beta1'

@@ -1,7 +1,7 @@
 // One call of one admission webhook.
-import { EgressError } from '../../egress/index.ts'
-import { urlText, type Outbound } from '../outbound/outbound.ts'
-import { statusFailure } from '../outbound/status-failure.ts'
+import { EgressError } from '#egress/index.ts'
+import { urlText, type Outbound } from '#virtualapi/outbound/outbound.ts'
+import { statusFailure } from '#virtualapi/outbound/status-failure.ts'
 import {
   admissionReview,
   InvalidReview,
@@ -10,7 +10,7 @@ import {
   UndecodableReview,
   type Verdict,
 } from './admission-review.ts'
-import type { Shown } from '../admission/shown.ts'
+import type { Shown } from '#virtualapi/admission/shown.ts'
 import type { Webhook, WebhookType } from './webhook-configurations.ts'
 import { deniedBy, dryRunUnsupported, WebhookCallError } from './webhook-errors.ts'
 

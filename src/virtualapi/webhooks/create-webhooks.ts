@@ -1,5 +1,5 @@
 // Admission webhooks as admission uses them. A request of a logical cluster without webhooks costs two look-ups.
-import type { AdmissionRequest, WebhookAdmission } from '../admission/admission.ts'
+import type { AdmissionRequest, WebhookAdmission } from '#virtualapi/admission/admission.ts'
 import { MutatingWebhooks } from './mutate.ts'
 import { validateWithWebhooks } from './validate.ts'
 import type { WebhookParts } from './webhook-parts.ts'

@@ -1,18 +1,18 @@
 // matchConditions of webhooks: CEL expressions that all must be true for the webhook to be called.
 import { LRUCache } from 'lru-cache'
-import { Program } from '../../apimachinery/cel/index.ts'
-import { aggregateText } from '../../apimachinery/field/index.ts'
-import { forbidden } from '../../apimachinery/status/index.ts'
-import type { Shown } from '../admission/shown.ts'
-import type { Authorizer } from '../authz/index.ts'
+import { Program } from '#apimachinery/cel/index.ts'
+import { aggregateText } from '#apimachinery/field/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import type { Shown } from '#virtualapi/admission/shown.ts'
+import type { Authorizer } from '#virtualapi/authz/index.ts'
 import {
   compileAdmissionExpression,
   conditionTypes,
   type ExpressionFailure,
-} from '../kinds/admission-expressions/index.ts'
-import { withAuthorizer } from '../policies/ask-authorizer.ts'
-import { chargedTo, type Spent } from '../policies/expression-costs.ts'
-import { requestVariables, withAuthorizerVariables } from '../policies/policy-input.ts'
+} from '#virtualapi/kinds/admission-expressions/index.ts'
+import { withAuthorizer } from '#virtualapi/policies/ask-authorizer.ts'
+import { chargedTo, type Spent } from '#virtualapi/policies/expression-costs.ts'
+import { requestVariables, withAuthorizerVariables } from '#virtualapi/policies/policy-input.ts'
 import type { MatchCondition, Webhook } from './webhook-configurations.ts'
 
 type Compiled = Program | ExpressionFailure

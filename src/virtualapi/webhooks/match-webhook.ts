@@ -1,9 +1,9 @@
 // Whether a request is shown to a webhook, and in which form.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { notFound } from '../../apimachinery/status/index.ts'
-import type { AdmissionRequest } from '../admission/admission.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { notFound } from '#apimachinery/status/index.ts'
+import type { AdmissionRequest } from '#virtualapi/admission/admission.ts'
 import { namespaceOf } from './admission-review.ts'
-import { equivalentForms, ownForm, type FormParts, type ReviewedForm } from '../admission/reviewed-form.ts'
+import { equivalentForms, ownForm, type FormParts, type ReviewedForm } from '#virtualapi/admission/reviewed-form.ts'
 import { ruleMatches } from './rule-match.ts'
 import type { Webhook } from './webhook-configurations.ts'
 

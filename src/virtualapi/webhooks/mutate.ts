@@ -1,10 +1,10 @@
 // Mutating webhooks: one after the other, each shown what those before it made of the object. When the object changed, the
 // plugins run again, and with them the webhooks that asked to be called again (reinvocationPolicy IfNeeded).
 import { isDeepStrictEqual } from 'node:util'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { timedOut } from '../../apimachinery/status/index.ts'
-import type { AdmissionRequest, MutatingRounds } from '../admission/admission.ts'
-import { type Shown, shownForMutation } from '../admission/shown.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { timedOut } from '#apimachinery/status/index.ts'
+import type { AdmissionRequest, MutatingRounds } from '#virtualapi/admission/admission.ts'
+import { type Shown, shownForMutation } from '#virtualapi/admission/shown.ts'
 import { applyVerdict } from './apply-patch.ts'
 import { callWebhook } from './call-webhook.ts'
 import { conditionsHold } from './match-conditions.ts'

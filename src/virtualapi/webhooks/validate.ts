@@ -1,12 +1,12 @@
 // Validating webhooks: all that match are called at once; the first refusal, in their order, is the answer.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { AdmissionRequest } from '../admission/admission.ts'
-import type { Shown } from '../admission/shown.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { AdmissionRequest } from '#virtualapi/admission/admission.ts'
+import type { Shown } from '#virtualapi/admission/shown.ts'
 import { callWebhook } from './call-webhook.ts'
 import type { WebhookParts } from './webhook-parts.ts'
 import { conditionsHold } from './match-conditions.ts'
 import { matchWebhook } from './match-webhook.ts'
-import { ownForm } from '../admission/reviewed-form.ts'
+import { ownForm } from '#virtualapi/admission/reviewed-form.ts'
 import type { Webhook } from './webhook-configurations.ts'
 import { WebhookCallError } from './webhook-errors.ts'
 

@@ -1,10 +1,10 @@
 // The admission webhooks of a logical cluster, compiled from its configurations in the order in which they are called.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { selectorFromObject, type LabelSelector, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
-import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
-import { outboundTarget, type StoredClientConfig } from '../outbound/client-config.ts'
-import type { OutboundTarget } from '../outbound/outbound.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { selectorFromObject, type LabelSelector, type LabelSelectorSource } from '#apimachinery/selector/index.ts'
+import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import { outboundTarget, type StoredClientConfig } from '#virtualapi/outbound/client-config.ts'
+import type { OutboundTarget } from '#virtualapi/outbound/outbound.ts'
 import type { WebhookRule } from './rule-match.ts'
 
 export interface MatchCondition {

@@ -1,8 +1,8 @@
 // How failures and refusals of webhooks are told to the client, in kube-apiserver's words. What a webhook answered besides a
 // valid review is never repeated: its address may be one that the tenant should not read from.
-import { goQuote } from '../../apimachinery/text/index.ts'
-import type { JsonObject } from '../../apimachinery/meta/index.ts'
-import { badRequest, internalError, StatusError, type Status } from '../../apimachinery/status/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { badRequest, internalError, StatusError, type Status } from '#apimachinery/status/index.ts'
 
 /** The webhook gave no usable answer: failurePolicy decides. */
 export class WebhookCallError extends Error {

@@ -1,8 +1,8 @@
 // What calling webhooks needs: the same on every thread, but for who makes the calls.
-import type { Authorizer } from '../authz/index.ts'
-import type { Catalog } from '../catalog/catalog.ts'
-import type { Conversions } from '../conversion/conversions.ts'
-import type { Outbound } from '../outbound/outbound.ts'
+import type { Authorizer } from '#virtualapi/authz/index.ts'
+import type { Catalog } from '#virtualapi/catalog/catalog.ts'
+import type { Conversions } from '#virtualapi/conversion/conversions.ts'
+import type { Outbound } from '#virtualapi/outbound/outbound.ts'
 
 export interface WebhookParts {
   readonly outbound: Outbound

@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
-import { writeTar } from '../../support/tar.ts'
-import { closeWithConnections } from '../../support/close-with-connections.ts'
+import { writeTar } from '#test/support/tar.ts'
+import { closeWithConnections } from '#test/support/close-with-connections.ts'
 
 /** `status.artifact` of a source. */
 export interface Artifact {

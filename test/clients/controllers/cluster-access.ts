@@ -1,9 +1,9 @@
 // A cluster as other people's programs see it: a logical cluster, a host or a real kube-apiserver.
 import { readFileSync } from 'node:fs'
 import { parseAllDocuments } from 'yaml'
-import type { GroupVersionResource, KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import { createClient, httpTransport, loadKubeconfig } from '../../../src/client/index.ts'
-import { isLongRun, waitFor, type CommandResult } from '../../support/index.ts'
+import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
+import { createClient, httpTransport, loadKubeconfig } from '#client/index.ts'
+import { isLongRun, waitFor, type CommandResult } from '#test/support/index.ts'
 
 export interface ClusterAccess {
   readonly name: string

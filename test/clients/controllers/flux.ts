@@ -1,7 +1,7 @@
 // Flux's kustomize-controller as a process beside a cluster. Its sources get their artifacts from the test.
 import { join } from 'node:path'
-import { moduleFolders } from '../../manifests/module-files.ts'
-import { ensurePrograms, freePort, startProcess, type ManagedProcess } from '../../support/index.ts'
+import { moduleFolders } from '#test/manifests/module-files.ts'
+import { ensurePrograms, freePort, startProcess, type ManagedProcess } from '#test/support/index.ts'
 import type { Artifact } from './artifact-server.ts'
 import { applyAll, installCrds, readyOf, untilObject, type ClusterAccess, type Seen } from './cluster-access.ts'
 

@@ -1,7 +1,7 @@
 // A Git repository on disk with one commit per set of files.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { runCommand } from '../../support/index.ts'
+import { runCommand } from '#test/support/index.ts'
 
 const author = ['-c', 'user.name=test', '-c', 'user.email=test@example.com', '-c', 'commit.gpgsign=false']
 

@@ -1,6 +1,6 @@
 // What a team does with Argo CD's engine in one cluster: install, upgrade, correct drift, prune.
 import { expect } from 'chai'
-import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { parseDocument } from 'yaml'
 import { read, untilGone, type ClusterAccess, type Seen } from './cluster-access.ts'
 import type { GitRepository } from './git-repository.ts'

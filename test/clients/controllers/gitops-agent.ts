@@ -1,6 +1,6 @@
 // The agent of Argo CD's gitops-engine (its cache, diff and sync) as a process beside a cluster.
 import { expect } from 'chai'
-import { ensurePrograms, freePort, startProcess, waitFor, type ManagedProcess } from '../../support/index.ts'
+import { ensurePrograms, freePort, startProcess, waitFor, type ManagedProcess } from '#test/support/index.ts'
 import type { ClusterAccess } from './cluster-access.ts'
 
 /** What one synchronization did, by `GROUP/KIND/NAMESPACE/NAME`. */

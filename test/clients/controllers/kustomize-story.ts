@@ -1,8 +1,8 @@
 // What a team does with Flux in one cluster: install, upgrade, correct drift, deploy as somebody, delete.
 import { expect } from 'chai'
 import { stringify } from 'yaml'
-import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import { waitFor } from '../../support/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { waitFor } from '#test/support/index.ts'
 import type { Artifact, ArtifactServer } from './artifact-server.ts'
 import {
   applyAll,

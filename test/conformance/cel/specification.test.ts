@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { referenceSection } from '../../support/reference-section.ts'
+import { referenceSection } from '#test/support/reference-section.ts'
 import { conformanceTests, type ConformanceTest, runConformanceTest } from './specification.ts'
 
 const withoutProtobuf = 'values here are JSON; protobuf messages and wrappers are not built'

@@ -36,8 +36,8 @@ import {
   typeParam,
   uintType,
   type Value,
-} from '../../../src/apimachinery/cel/index.ts'
-import { showValue } from '../../parity/cel/show-value.ts'
+} from '#apimachinery/cel/index.ts'
+import { showValue } from '#test/parity/cel/show-value.ts'
 
 interface Suite {
   readonly name: string

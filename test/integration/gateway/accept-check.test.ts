@@ -1,10 +1,10 @@
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { expect } from 'chai'
-import { CertificateAuthority, waitFor } from '../../support/index.ts'
-import { AcceptCheck } from '../../../src/gateway/accept-check.ts'
-import { parseIdentity, type Identity } from '../../../src/gateway/identity.ts'
-import { listenForPeers } from '../../../src/gateway/peer-server.ts'
+import { CertificateAuthority, waitFor } from '#test/support/index.ts'
+import { AcceptCheck } from '#gateway/accept-check.ts'
+import { parseIdentity, type Identity } from '#gateway/identity.ts'
+import { listenForPeers } from '#gateway/peer-server.ts'
 
 describe('the check whether a gateway takes connections', () => {
   let identity: Identity

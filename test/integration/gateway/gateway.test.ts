@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { connect as connectTls } from 'node:tls'
 import { expect } from 'chai'
-import type { GatewayIdentity } from '../../../src/syncer/gateway/gateway-identity.ts'
-import { freePort, waitFor, type ManagedProcess } from '../../support/index.ts'
+import type { GatewayIdentity } from '#syncer/gateway/gateway-identity.ts'
+import { freePort, waitFor, type ManagedProcess } from '#test/support/index.ts'
 import {
   acme,
   addPod,

@@ -2,13 +2,13 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { once } from 'node:events'
-import { clusterIdOf, type GroupVersionResource, type KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import type { KubeClient } from '../../../src/client/index.ts'
-import { nextIdentity, secretData, type GatewayIdentity } from '../../../src/syncer/gateway/gateway-identity.ts'
-import { peerObject } from '../../../src/syncer/gateway/gateway-objects.ts'
-import { gvrs } from '../../../src/syncer/resources/resources.ts'
-import { freePort, startCluster, startKcp, waitFor, type ManagedProcess } from '../../support/index.ts'
-import { clientOf } from '../syncer/ordinary-upstream.ts'
+import { clusterIdOf, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { nextIdentity, secretData, type GatewayIdentity } from '#syncer/gateway/gateway-identity.ts'
+import { peerObject } from '#syncer/gateway/gateway-objects.ts'
+import { gvrs } from '#syncer/resources/resources.ts'
+import { freePort, startCluster, startKcp, waitFor, type ManagedProcess } from '#test/support/index.ts'
+import { clientOf } from '#test/integration/syncer/ordinary-upstream.ts'
 
 export const acme = clusterIdOf('acme')
 export const bob = clusterIdOf('bob')

@@ -1,10 +1,10 @@
 // How workloads end: with their namespace, and by each propagation policy with and without finalizers of others. The right
 // outcome is that of the same manifest applied in a member.
 import { expect } from 'chai'
-import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import { createInformer, type Informer, type KubeClient } from '../../../src/client/index.ts'
-import { gvrs } from '../../../src/syncer/resources/resources.ts'
-import { silentLogger } from '../../../src/telemetry/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { createInformer, type Informer, type KubeClient } from '#client/index.ts'
+import { gvrs } from '#syncer/resources/resources.ts'
+import { silentLogger } from '#telemetry/index.ts'
 import {
   servingOn,
   space,

@@ -1,14 +1,14 @@
 // What a syncer does with copies of exported custom resources when a list upstream is empty by mistake: of the objects, or of
 // their definitions.
 import { expect } from 'chai'
-import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import { sharedInformers, type KubeClient } from '../../../src/client/index.ts'
-import { exportedFromLabel } from '../../../src/crds/index.ts'
-import { startSyncer } from '../../../src/syncer/syncer.ts'
-import { gvrs } from '../../../src/syncer/resources/resources.ts'
-import { createUpstream } from '../../../src/syncer/upstream.ts'
-import { silentLogger } from '../../../src/telemetry/index.ts'
-import { startCluster, waitFor } from '../../support/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { sharedInformers, type KubeClient } from '#client/index.ts'
+import { exportedFromLabel } from '#crds/index.ts'
+import { startSyncer } from '#syncer/syncer.ts'
+import { gvrs } from '#syncer/resources/resources.ts'
+import { createUpstream } from '#syncer/upstream.ts'
+import { silentLogger } from '#telemetry/index.ts'
+import { startCluster, waitFor } from '#test/support/index.ts'
 import { Mistake } from './mistake.ts'
 import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
 

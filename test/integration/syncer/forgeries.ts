@@ -1,16 +1,16 @@
 // What the admin of a member can write there to make its syncer speak for workloads of a logical cluster. Everything carries `mark`, so
 // that a test finds it wherever it gets to.
-import { cloneJson, isJsonObject, type KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import type { KubeClient } from '../../../src/client/index.ts'
+import { cloneJson, isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { KubeClient } from '#client/index.ts'
 import {
   contentHash,
   locatorAnnotation,
   managedLabel,
   memberAnnotation,
   templateChangesAnnotation,
-} from '../../../src/crds/index.ts'
-import { gvrs } from '../../../src/syncer/resources/resources.ts'
-import { waitFor } from '../../support/index.ts'
+} from '#crds/index.ts'
+import { gvrs } from '#syncer/resources/resources.ts'
+import { waitFor } from '#test/support/index.ts'
 
 export const mark = 'forged-by-evil'
 const address = '203.0.113.66'

@@ -1,11 +1,11 @@
 // A member whose admin writes there whatever makes its syncer speak for workloads that it does not have. kcp start with two real API
 // servers and their controllers as members: one is honest and runs the workloads.
 import { expect } from 'chai'
-import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import type { KubeClient } from '../../../src/client/index.ts'
-import { gvrs } from '../../../src/syncer/resources/resources.ts'
-import { runKcp, startCluster, waitFor } from '../../support/index.ts'
-import { startInstance, type KcpInstance, type Tenant } from '../kcp-instance.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { gvrs } from '#syncer/resources/resources.ts'
+import { runKcp, startCluster, waitFor } from '#test/support/index.ts'
+import { startInstance, type KcpInstance, type Tenant } from '#test/integration/kcp-instance.ts'
 import {
   contentOf,
   differences,

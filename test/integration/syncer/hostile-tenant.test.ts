@@ -9,13 +9,13 @@ import {
   type JsonObject,
   type JsonValue,
   type KubeObject,
-} from '../../../src/apimachinery/meta/index.ts'
-import { syncedKinds, type SyncedKind } from '../../../src/syncer/synced-kinds.ts'
-import { gvrs } from '../../../src/syncer/resources/resources.ts'
-import { podTemplateUp } from '../../../src/syncer/transform/pod-template.ts'
-import type { PodContext } from '../../../src/syncer/transform/pod-template.ts'
-import schemas from '../../../src/virtualapi/resources/generated/schemas.json' with { type: 'json' }
-import resources from '../../../src/virtualapi/resources/generated/resources.json' with { type: 'json' }
+} from '#apimachinery/meta/index.ts'
+import { syncedKinds, type SyncedKind } from '#syncer/synced-kinds.ts'
+import { gvrs } from '#syncer/resources/resources.ts'
+import { podTemplateUp } from '#syncer/transform/pod-template.ts'
+import type { PodContext } from '#syncer/transform/pod-template.ts'
+import schemas from '#virtualapi/resources/generated/schemas.json' with { type: 'json' }
+import resources from '#virtualapi/resources/generated/resources.json' with { type: 'json' }
 
 interface Schema {
   readonly $ref?: string

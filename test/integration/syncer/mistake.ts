@@ -1,7 +1,7 @@
 // Lists that are empty by mistake.
-import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import { expired } from '../../../src/apimachinery/status/index.ts'
-import type { KubeClient, WatchEvent } from '../../../src/client/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { expired } from '#apimachinery/status/index.ts'
+import type { KubeClient, WatchEvent } from '#client/index.ts'
 
 /** A client of an API server whose list of one resource is empty while `isWrong`. */
 export class Mistake {

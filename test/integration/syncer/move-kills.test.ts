@@ -2,18 +2,12 @@
 // too, in front of a real host, with two members whose pods only report that they run. A Service of the workload must never be
 // without an endpoint that lives. One state per process; `make test-long` takes all.
 import { expect } from 'chai'
-import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import {
-  createClient,
-  createInformer,
-  httpTransport,
-  loadKubeconfig,
-  type Informer,
-} from '../../../src/client/index.ts'
-import { placedOn, type CopyState } from '../../../src/crds/index.ts'
-import { silentLogger } from '../../../src/telemetry/index.ts'
-import { isLongRun, runKcp, startCluster, waitFor, type Cluster, type ManagedProcess } from '../../support/index.ts'
-import { startReplicas, type ReplicaSet } from '../replicas.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { createClient, createInformer, httpTransport, loadKubeconfig, type Informer } from '#client/index.ts'
+import { placedOn, type CopyState } from '#crds/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
+import { isLongRun, runKcp, startCluster, waitFor, type Cluster, type ManagedProcess } from '#test/support/index.ts'
+import { startReplicas, type ReplicaSet } from '#test/integration/replicas.ts'
 import { clientOf } from './ordinary-upstream.ts'
 import { simulateKubelet } from './played-member.ts'
 

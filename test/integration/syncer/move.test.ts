@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { cloneJson, type KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import { memberControllers } from '../../../src/cli/roles/member-controllers.ts'
-import { createInformer, loadKubeconfig, sharedInformers, type KubeClient } from '../../../src/client/index.ts'
+import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
+import { memberControllers } from '#cli/roles/member-controllers.ts'
+import { createInformer, loadKubeconfig, sharedInformers, type KubeClient } from '#client/index.ts'
 import {
   kcpCrds,
   memberClusters,
@@ -10,18 +10,12 @@ import {
   workloadKinds,
   type MemberCluster,
   type Placement,
-} from '../../../src/crds/index.ts'
-import {
-  ensureCrds,
-  explainWorkload,
-  PlacementInputs,
-  previewDrain,
-  startOperator,
-} from '../../../src/operator/index.ts'
-import { joinMember } from '../../../src/syncer/index.ts'
-import { createLogger } from '../../../src/telemetry/index.ts'
-import { createPki, createPkiMaterial } from '../../../src/virtualapi/index.ts'
-import { isLongRun, kubectl, startCluster, waitFor, type Cluster } from '../../support/index.ts'
+} from '#crds/index.ts'
+import { ensureCrds, explainWorkload, PlacementInputs, previewDrain, startOperator } from '#operator/index.ts'
+import { joinMember } from '#syncer/index.ts'
+import { createLogger } from '#telemetry/index.ts'
+import { createPki, createPkiMaterial } from '#virtualapi/index.ts'
+import { isLongRun, kubectl, startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 import { asWildcard, clientOf } from './ordinary-upstream.ts'
 import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 

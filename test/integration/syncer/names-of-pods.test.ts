@@ -5,11 +5,11 @@ import { Resolver } from 'node:dns/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import { placedOnAnnotation } from '../../../src/crds/index.ts'
-import { corefile } from '../../../src/syncer/member-dns/corefile.ts'
-import { gvrs } from '../../../src/syncer/resources/resources.ts'
-import { ensurePrograms, freePort, startProcess } from '../../support/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { placedOnAnnotation } from '#crds/index.ts'
+import { corefile } from '#syncer/member-dns/corefile.ts'
+import { gvrs } from '#syncer/resources/resources.ts'
+import { ensurePrograms, freePort, startProcess } from '#test/support/index.ts'
 import {
   space,
   startSyncedMembers,

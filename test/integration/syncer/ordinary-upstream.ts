@@ -1,6 +1,6 @@
 // An ordinary cluster in the role of one logical cluster, with the fields added that our server has in lists over all
 // clusters.
-import { clusterIdOf, tryClusterName, type KubeObject } from '../../../src/apimachinery/meta/index.ts'
+import { clusterIdOf, tryClusterName, type KubeObject } from '#apimachinery/meta/index.ts'
 import {
   createClient,
   httpTransport,
@@ -8,8 +8,8 @@ import {
   logicalClusterAnnotation,
   type KubeClient,
   type WatchEvent,
-} from '../../../src/client/index.ts'
-import type { ClusterIds } from '../../../src/syncer/index.ts'
+} from '#client/index.ts'
+import type { ClusterIds } from '#syncer/index.ts'
 
 /** A client of a test cluster; dispose of the stack to close it. */
 export async function clientOf(kubeconfig: string, stack: AsyncDisposableStack): Promise<KubeClient> {

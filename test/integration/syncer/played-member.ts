@@ -1,9 +1,9 @@
 // A member with real controllers and one simulated node: its pods only report that they run.
-import { sleep } from '../../../src/async/index.ts'
-import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import { createInformer, type KubeClient } from '../../../src/client/index.ts'
-import { createKeyQueue, runController } from '../../../src/reconcile/index.ts'
-import { silentLogger } from '../../../src/telemetry/index.ts'
+import { sleep } from '#async/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { createInformer, type KubeClient } from '#client/index.ts'
+import { createKeyQueue, runController } from '#reconcile/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
 
 const nodes = { group: '', version: 'v1', resource: 'nodes' }
 const pods = { group: '', version: 'v1', resource: 'pods' }

@@ -1,8 +1,8 @@
 // Claims that exist before the StatefulSet whose pods use them: each pod finds the same claim as where both are applied directly.
 import { expect } from 'chai'
 import fc from 'fast-check'
-import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import { locatorAnnotation, memberStatusAnnotation, volumeAnnotation } from '../../../src/crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { locatorAnnotation, memberStatusAnnotation, volumeAnnotation } from '#crds/index.ts'
 import { servingOn, space, startSyncedMembers, until, type Space, type SyncedMembers } from './syncers-of-members.ts'
 
 const labels = { app: 'db' }

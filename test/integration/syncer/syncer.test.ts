@@ -1,9 +1,9 @@
 import { expect } from 'chai'
-import { clusterIdOf, type KubeObject } from '../../../src/apimachinery/meta/index.ts'
+import { clusterIdOf, type KubeObject } from '#apimachinery/meta/index.ts'
 import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
 import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
-import { startCluster, waitFor, type Cluster } from '../../support/index.ts'
-import { sharedInformers, type KubeClient } from '../../../src/client/index.ts'
+import { startCluster, waitFor, type Cluster } from '#test/support/index.ts'
+import { sharedInformers, type KubeClient } from '#client/index.ts'
 import {
   kcpCrds,
   locatorAnnotation,
@@ -13,14 +13,14 @@ import {
   placedOnAnnotation,
   syncerFinalizer,
   type CopyState,
-} from '../../../src/crds/index.ts'
-import { ensureCrds, lostMembersController, startOperator } from '../../../src/operator/index.ts'
-import { memberLoss } from '../../../src/operator/member-cluster/member-loss.ts'
-import { createLogger } from '../../../src/telemetry/index.ts'
-import { createPki, createPkiMaterial } from '../../../src/virtualapi/index.ts'
-import { startSyncer } from '../../../src/syncer/syncer.ts'
-import { gvrs } from '../../../src/syncer/resources/resources.ts'
-import { createUpstream, type Upstream } from '../../../src/syncer/upstream.ts'
+} from '#crds/index.ts'
+import { ensureCrds, lostMembersController, startOperator } from '#operator/index.ts'
+import { memberLoss } from '#operator/member-cluster/member-loss.ts'
+import { createLogger } from '#telemetry/index.ts'
+import { createPki, createPkiMaterial } from '#virtualapi/index.ts'
+import { startSyncer } from '#syncer/syncer.ts'
+import { gvrs } from '#syncer/resources/resources.ts'
+import { createUpstream, type Upstream } from '#syncer/upstream.ts'
 
 const namespace = 'shop'
 const signal = new AbortController().signal

@@ -1,13 +1,13 @@
 // A logical cluster played by an ordinary cluster with its namespace controller and garbage collector, members with all controllers
 // and a simulated node, and a syncer for each member.
-import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import { sharedInformers, type KubeClient } from '../../../src/client/index.ts'
-import { placedOnAnnotation } from '../../../src/crds/index.ts'
-import { gvrs } from '../../../src/syncer/resources/resources.ts'
-import { startSyncer, type Syncer } from '../../../src/syncer/syncer.ts'
-import { createUpstream } from '../../../src/syncer/upstream.ts'
-import { createLogger } from '../../../src/telemetry/index.ts'
-import { startCluster, waitFor } from '../../support/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { sharedInformers, type KubeClient } from '#client/index.ts'
+import { placedOnAnnotation } from '#crds/index.ts'
+import { gvrs } from '#syncer/resources/resources.ts'
+import { startSyncer, type Syncer } from '#syncer/syncer.ts'
+import { createUpstream } from '#syncer/upstream.ts'
+import { createLogger } from '#telemetry/index.ts'
+import { startCluster, waitFor } from '#test/support/index.ts'
 import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
 import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 

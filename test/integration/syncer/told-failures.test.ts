@@ -1,10 +1,10 @@
 // What tenants and admins learn when a member refuses an object of a tenant, or a logical cluster refuses an object of a member.
 // kcp start with a real API server as member, whose pods only report that they run.
 import { expect } from 'chai'
-import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import { runKcp, startCluster, waitFor, type Cluster } from '../../support/index.ts'
-import { startWebhookServer, type WebhookServer } from '../../support/webhook-server.ts'
-import { startInstance, type KcpInstance, type Tenant } from '../kcp-instance.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { runKcp, startCluster, waitFor, type Cluster } from '#test/support/index.ts'
+import { startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts'
+import { startInstance, type KcpInstance, type Tenant } from '#test/integration/kcp-instance.ts'
 import { clientOf } from './ordinary-upstream.ts'
 import { simulateKubelet } from './played-member.ts'
 

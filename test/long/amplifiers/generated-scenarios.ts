@@ -1,6 +1,6 @@
 // A scenario for every place of every request with a body, and every verb on what was stored.
 import { createHash } from 'node:crypto'
-import { readCorpus } from '../../parity/corpus.ts'
+import { readCorpus } from '#test/parity/corpus.ts'
 import { goodObjects } from './good-objects.ts'
 import { grownBody, type Entries } from './grown-body.ts'
 import { bodyRequests, type BodyRequest, type Place } from './places.ts'

@@ -1,7 +1,7 @@
 // The server that is measured: a hostile tenant that asks, a quiet one that waits, and what it all costs.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { startInstance, type Tenant } from '../../integration/kcp-instance.ts'
+import { startInstance, type Tenant } from '#test/integration/kcp-instance.ts'
 import { measuredProcess, type Answer, type Measure, type Sent } from './measured-process.ts'
 import type { Waited } from './quiet-neighbour.ts'
 

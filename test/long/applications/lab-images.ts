@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { cacheDir, ensurePrograms, writeImageArchive, type ImageSpec, type TarEntry } from '../../support/index.ts'
-import { shellLayer, withLibraries } from '../../upstream/test-images.ts'
-import { installPackages } from '../../support/system-packages.ts'
+import { cacheDir, ensurePrograms, writeImageArchive, type ImageSpec, type TarEntry } from '#test/support/index.ts'
+import { shellLayer, withLibraries } from '#test/upstream/test-images.ts'
+import { installPackages } from '#test/support/system-packages.ts'
 import { busyboxImage, standInProgram, standIns } from './lab-version.ts'
 
 /** An archive with all of them, made once per version of the program and set of names. */

@@ -1,5 +1,5 @@
 // What the lab changes in manifests so that it can run them: images, and what only the real programs need.
-import { tryQuantity } from '../../../src/apimachinery/quantity/index.ts'
+import { tryQuantity } from '#apimachinery/quantity/index.ts'
 import {
   containersOf,
   templateOf,

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
-import { createHelm, type Helm } from '../../e2e/helm.ts'
-import { moduleFolders } from '../../manifests/module-files.ts'
-import { repositoryRoot } from '../../support/index.ts'
+import { createHelm, type Helm } from '#test/e2e/helm.ts'
+import { moduleFolders } from '#test/manifests/module-files.ts'
+import { repositoryRoot } from '#test/support/index.ts'
 import { applications, filesOf, type ApplicationSource } from './catalogue.ts'
 import type { Manifest } from './manifest.ts'
 

@@ -2,7 +2,7 @@
 import { expect } from 'chai'
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Helm } from '../../e2e/helm.ts'
+import type { Helm } from '#test/e2e/helm.ts'
 import {
   ensurePrograms,
   kubectl,
@@ -11,7 +11,7 @@ import {
   waitFor,
   type Cluster,
   type CommandResult,
-} from '../../support/index.ts'
+} from '#test/support/index.ts'
 import { labVersion, selects, standInProgram } from './lab-version.ts'
 import { containersOf, isHook, nameOf, templateOf, type Manifest, type ServiceSpec } from './manifest.ts'
 import { filesOf, type UnusableSource } from './catalogue.ts'

@@ -1,8 +1,8 @@
 // Sends the requests of a story and measures what they cost the server and its other tenants.
 import { existsSync, readFileSync } from 'node:fs'
-import { untilIdle } from '../amplifiers/measured-process.ts'
-import { ServerUsage } from '../amplifiers/server-usage.ts'
-import type { Subject } from '../amplifiers/subject.ts'
+import { untilIdle } from '#test/long/amplifiers/measured-process.ts'
+import { ServerUsage } from '#test/long/amplifiers/server-usage.ts'
+import type { Subject } from '#test/long/amplifiers/subject.ts'
 import type { Asked, Story } from './stories.ts'
 
 export interface Told {

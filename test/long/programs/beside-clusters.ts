@@ -1,7 +1,7 @@
 // The same story beside a real kube-apiserver, beside one logical cluster and beside many at once.
-import type { ClusterAccess } from '../../clients/controllers/cluster-access.ts'
-import { startInstance } from '../../integration/kcp-instance.ts'
-import { startCluster, type ClusterOptions } from '../../support/index.ts'
+import type { ClusterAccess } from '#test/clients/controllers/cluster-access.ts'
+import { startInstance } from '#test/integration/kcp-instance.ts'
+import { startCluster, type ClusterOptions } from '#test/support/index.ts'
 
 interface Options {
   /** Flags of the real cluster's programs; its controllers run. */

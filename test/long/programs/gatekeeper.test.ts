@@ -13,16 +13,16 @@ import {
   untilObject,
   type ClusterAccess,
   type Seen,
-} from '../../clients/controllers/cluster-access.ts'
-import { expectNoUnexplainedErrors, type Explained } from '../../clients/controllers/logged-errors.ts'
-import { moduleFolders } from '../../manifests/module-files.ts'
+} from '#test/clients/controllers/cluster-access.ts'
+import { expectNoUnexplainedErrors, type Explained } from '#test/clients/controllers/logged-errors.ts'
+import { moduleFolders } from '#test/manifests/module-files.ts'
 import {
   CertificateAuthority,
   ensurePrograms,
   freePort,
   startProcess,
   type ManagedProcess,
-} from '../../support/index.ts'
+} from '#test/support/index.ts'
 import { besideClusters } from './beside-clusters.ts'
 import { tryCreate, untilCreated, untilRefused } from './policy-checks.ts'
 

@@ -3,9 +3,9 @@
 import { expect } from 'chai'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { installCrds, type ClusterAccess } from '../../clients/controllers/cluster-access.ts'
-import { moduleFolders } from '../../manifests/module-files.ts'
-import { ensurePrograms, runCommand } from '../../support/index.ts'
+import { installCrds, type ClusterAccess } from '#test/clients/controllers/cluster-access.ts'
+import { moduleFolders } from '#test/manifests/module-files.ts'
+import { ensurePrograms, runCommand } from '#test/support/index.ts'
 import { besideClusters } from './beside-clusters.ts'
 
 for (const channel of ['standard', 'experimental'] as const)

@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ClusterAccess } from '../../clients/controllers/cluster-access.ts'
-import { createGitRepository } from '../../clients/controllers/git-repository.ts'
-import { startGitopsAgent } from '../../clients/controllers/gitops-agent.ts'
-import { firstCommit, gitopsStory } from '../../clients/controllers/gitops-agent-story.ts'
-import { expectNoUnexplainedErrors } from '../../clients/controllers/logged-errors.ts'
+import type { ClusterAccess } from '#test/clients/controllers/cluster-access.ts'
+import { createGitRepository } from '#test/clients/controllers/git-repository.ts'
+import { startGitopsAgent } from '#test/clients/controllers/gitops-agent.ts'
+import { firstCommit, gitopsStory } from '#test/clients/controllers/gitops-agent-story.ts'
+import { expectNoUnexplainedErrors } from '#test/clients/controllers/logged-errors.ts'
 import { besideClusters } from './beside-clusters.ts'
 
 describe("the agent of Argo CD's gitops-engine", function () {

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import { startArtifactServer, type ArtifactServer } from '../../clients/controllers/artifact-server.ts'
+import { startArtifactServer, type ArtifactServer } from '#test/clients/controllers/artifact-server.ts'
 import {
   applyAll,
   read,
@@ -16,7 +16,7 @@ import {
   untilObject,
   type ClusterAccess,
   type Seen,
-} from '../../clients/controllers/cluster-access.ts'
+} from '#test/clients/controllers/cluster-access.ts'
 import {
   announce,
   applyKustomization,
@@ -25,12 +25,12 @@ import {
   reconcileNow,
   startKustomizeController,
   untilApplied,
-} from '../../clients/controllers/flux.ts'
-import { createGitRepository } from '../../clients/controllers/git-repository.ts'
-import { startGitopsAgent } from '../../clients/controllers/gitops-agent.ts'
-import { expectNoUnexplainedErrors } from '../../clients/controllers/logged-errors.ts'
-import { installOnHost } from '../../e2e/installation.ts'
-import { kubectl, startCluster, type Cluster, type ManagedProcess } from '../../support/index.ts'
+} from '#test/clients/controllers/flux.ts'
+import { createGitRepository } from '#test/clients/controllers/git-repository.ts'
+import { startGitopsAgent } from '#test/clients/controllers/gitops-agent.ts'
+import { expectNoUnexplainedErrors } from '#test/clients/controllers/logged-errors.ts'
+import { installOnHost } from '#test/e2e/installation.ts'
+import { kubectl, startCluster, type Cluster, type ManagedProcess } from '#test/support/index.ts'
 
 const count = 50
 const all = Array.from({ length: count }, (_, index) => index)

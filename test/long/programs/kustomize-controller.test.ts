@@ -1,17 +1,17 @@
 // Flux's kustomize-controller beside a real kube-apiserver and logical clusters: the same story leaves the same
 // objects, managedFields included.
 import { expect } from 'chai'
-import { startArtifactServer, type ArtifactServer } from '../../clients/controllers/artifact-server.ts'
-import type { ClusterAccess } from '../../clients/controllers/cluster-access.ts'
-import { installFlux, startKustomizeController } from '../../clients/controllers/flux.ts'
+import { startArtifactServer, type ArtifactServer } from '#test/clients/controllers/artifact-server.ts'
+import type { ClusterAccess } from '#test/clients/controllers/cluster-access.ts'
+import { installFlux, startKustomizeController } from '#test/clients/controllers/flux.ts'
 import {
   explainedByStory,
   kustomizeStory,
   leftObjects,
   uninstall,
   type LeftObject,
-} from '../../clients/controllers/kustomize-story.ts'
-import { expectNoUnexplainedErrors } from '../../clients/controllers/logged-errors.ts'
+} from '#test/clients/controllers/kustomize-story.ts'
+import { expectNoUnexplainedErrors } from '#test/clients/controllers/logged-errors.ts'
 import { besideClusters } from './beside-clusters.ts'
 
 describe("Flux's kustomize-controller beside many clusters", function () {

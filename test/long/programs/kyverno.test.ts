@@ -11,10 +11,10 @@ import {
   untilObject,
   type ClusterAccess,
   type Seen,
-} from '../../clients/controllers/cluster-access.ts'
-import { expectNoUnexplainedErrors, type Explained } from '../../clients/controllers/logged-errors.ts'
-import { moduleFolders } from '../../manifests/module-files.ts'
-import { ensurePrograms, freePort, startProcess, type ManagedProcess } from '../../support/index.ts'
+} from '#test/clients/controllers/cluster-access.ts'
+import { expectNoUnexplainedErrors, type Explained } from '#test/clients/controllers/logged-errors.ts'
+import { moduleFolders } from '#test/manifests/module-files.ts'
+import { ensurePrograms, freePort, startProcess, type ManagedProcess } from '#test/support/index.ts'
 import { besideClusters } from './beside-clusters.ts'
 import { tryCreate, untilCreated, untilRefused } from './policy-checks.ts'
 

@@ -1,6 +1,6 @@
 // What a policy engine lets through. Policies come into force some time after they are written.
-import type { ClusterAccess } from '../../clients/controllers/cluster-access.ts'
-import { waitFor } from '../../support/index.ts'
+import type { ClusterAccess } from '#test/clients/controllers/cluster-access.ts'
+import { waitFor } from '#test/support/index.ts'
 
 const patience = { deadlineMs: 300_000, intervalMs: 500 }
 

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, lstatSync, readdirSync, readlinkSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { cacheDir, ensurePrograms, runCommand, writeImageArchive, type TarEntry } from '../../support/index.ts'
+import { cacheDir, ensurePrograms, runCommand, writeImageArchive, type TarEntry } from '#test/support/index.ts'
 
 /** Part of the name of the file; to be raised when the images change in another way than by their packages. */
 const version = 5

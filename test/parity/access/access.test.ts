@@ -1,5 +1,5 @@
 // Compares authentication and authorization of a real kube-apiserver and a logical cluster.
-import { compareRows } from '../support/compare-rows.ts'
+import { compareRows } from '#test/parity/support/compare-rows.ts'
 import { accessRows } from './access.ts'
 import { knownAccessDifferences } from './known-differences.ts'
 

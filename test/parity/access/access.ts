@@ -1,7 +1,7 @@
 // Requests about identity and permissions, and the messages of refusals.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import { valueAt, type SendOptions, type Session } from '../support/session.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import { valueAt, type SendOptions, type Session } from '#test/parity/support/session.ts'
 
 const rbac = 'rbac.authorization.k8s.io/v1'
 const as = (user: string, groups: string[] = []): SendOptions => ({

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { ensurePrograms } from '../../support/programs.ts'
+import { ensurePrograms } from '#test/support/programs.ts'
 import {
   brokenExpressions,
   mutated,

@@ -1,6 +1,6 @@
 // Expressions that kube-apiserver's libraries and ours are asked about. None depends on the order of the entries of a map, which Go
 // chooses at random.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
 
 /** Without a schema. */
 export const plainExpressions: readonly string[] = [

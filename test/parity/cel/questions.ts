@@ -14,9 +14,9 @@ import {
   typedValue,
   type Value,
   withTypeAndMeta,
-} from '../../../src/apimachinery/cel/index.ts'
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { parseStructuralSchema } from '../../../src/apimachinery/schema/index.ts'
+} from '#apimachinery/cel/index.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { parseStructuralSchema } from '#apimachinery/schema/index.ts'
 import { showValue } from './show-value.ts'
 
 export interface Question {

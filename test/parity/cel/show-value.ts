@@ -1,6 +1,6 @@
 // Writes a value in the form in which test/programs/cel writes it.
-import { printDouble } from '../../../src/apimachinery/cel/values/print.ts'
-import { printTimestamp } from '../../../src/apimachinery/cel/values/times.ts'
+import { printDouble } from '#apimachinery/cel/values/print.ts'
+import { printTimestamp } from '#apimachinery/cel/values/times.ts'
 import {
   CelDouble,
   CelDuration,
@@ -16,7 +16,7 @@ import {
   ObjectValue,
   PatchValue,
   type Value,
-} from '../../../src/apimachinery/cel/index.ts'
+} from '#apimachinery/cel/index.ts'
 
 /** One canonical text for each value; entries of maps in the order of their text. */
 export function showValue(value: Value): string {

@@ -1,5 +1,5 @@
 // Compares the controllers that every logical cluster has with those of kube-controller-manager.
-import { compareRows } from '../support/compare-rows.ts'
+import { compareRows } from '#test/parity/support/compare-rows.ts'
 import { knownLoopDifferences } from './known-differences.ts'
 import { loopRows } from './loops.ts'
 

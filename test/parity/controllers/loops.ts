@@ -1,9 +1,9 @@
 // The work of controllers within a cluster: namespace deletion, garbage collection, ServiceAccounts and their tokens,
 // aggregation.
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import type { Answer } from '../support/comparable-answer.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import { valueAt, type Manifest, type Session } from '../support/session.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import type { Answer } from '#test/parity/support/comparable-answer.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import { valueAt, type Manifest, type Session } from '#test/parity/support/session.ts'
 
 const gone = ({ status }: Answer): boolean => status === 404
 const there = ({ status }: Answer): boolean => status === 200

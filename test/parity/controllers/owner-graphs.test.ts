@@ -1,8 +1,8 @@
 // Compares what garbage collection leaves of random graphs of owners with what kube-controller-manager leaves.
 import { expect } from 'chai'
-import { diceOf } from '../generated/dice.ts'
-import { startTwoServers, type TwoServers } from '../support/two-servers.ts'
-import { isLongRun, waitFor } from '../../support/index.ts'
+import { diceOf } from '#test/parity/generated/dice.ts'
+import { startTwoServers, type TwoServers } from '#test/parity/support/two-servers.ts'
+import { isLongRun, waitFor } from '#test/support/index.ts'
 import { BuiltGraph, randomGraph } from './owner-graphs.ts'
 
 const firstSeed = Number(process.env['KCP_SEED'] ?? 1)

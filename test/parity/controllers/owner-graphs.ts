@@ -1,9 +1,9 @@
 // Random graphs of owners over scopes, namespaces, kinds and uids, built and deleted on one server.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { isJsonObject } from '../../../src/apimachinery/meta/index.ts'
-import type { Dice } from '../generated/dice.ts'
-import { valueAt } from '../support/session.ts'
-import type { Side } from '../support/side.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
+import type { Dice } from '#test/parity/generated/dice.ts'
+import { valueAt } from '#test/parity/support/session.ts'
+import type { Side } from '#test/parity/support/side.ts'
 
 const kinds = [
   { apiVersion: 'v1', kind: 'ConfigMap', path: '/api/v1', resource: 'configmaps', namespaced: true },

@@ -1,7 +1,7 @@
 // Compares conversion webhooks of a real kube-apiserver and of a logical cluster: both call the same webhook server.
 import { expect } from 'chai'
-import { startWebhookServer, type WebhookServer } from '../../support/webhook-server.ts'
-import { compareRows } from '../support/compare-rows.ts'
+import { startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts'
+import { compareRows } from '#test/parity/support/compare-rows.ts'
 import { knownConversionDifferences } from './known-differences.ts'
 import { conversionRows } from './rows.ts'
 

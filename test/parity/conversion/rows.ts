@@ -1,9 +1,9 @@
 // What is asked of both servers about conversion webhooks. Both call the same webhook server.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import type { WebhookServer } from '../../support/webhook-server.ts'
-import { crdPath, install, objectsPath, sampleObject, served } from '../crds/sample-crd.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import { valueAt, type Session } from '../support/session.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import type { WebhookServer } from '#test/support/webhook-server.ts'
+import { crdPath, install, objectsPath, sampleObject, served } from '#test/parity/crds/sample-crd.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import { valueAt, type Session } from '#test/parity/support/session.ts'
 
 const text = { type: 'string' }
 const status = {

@@ -1,7 +1,7 @@
 // Compares a real kube-apiserver and a logical cluster while the versions of definitions change.
-import { isLongRun } from '../../support/index.ts'
-import { startWebhookServer, type WebhookServer } from '../../support/webhook-server.ts'
-import { compareRows } from '../support/compare-rows.ts'
+import { isLongRun } from '#test/support/index.ts'
+import { startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts'
+import { compareRows } from '#test/parity/support/compare-rows.ts'
 import { versionChangeRows } from './version-changes.ts'
 
 const firstSeed = Number(process.env['KCP_SEED'] ?? 1)

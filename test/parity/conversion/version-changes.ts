@@ -1,11 +1,11 @@
 // Random sequences of changes of a CustomResourceDefinition (served flags, storage version, removal) and of requests in its versions.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import type { WebhookServer } from '../../support/webhook-server.ts'
-import { crdPath, install, objectsPath, sampleObject } from '../crds/sample-crd.ts'
-import { diceOf, type Dice } from '../generated/dice.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import type { Answer } from '../support/comparable-answer.ts'
-import { valueAt, type Session } from '../support/session.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import type { WebhookServer } from '#test/support/webhook-server.ts'
+import { crdPath, install, objectsPath, sampleObject } from '#test/parity/crds/sample-crd.ts'
+import { diceOf, type Dice } from '#test/parity/generated/dice.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import type { Answer } from '#test/parity/support/comparable-answer.ts'
+import { valueAt, type Session } from '#test/parity/support/session.ts'
 
 type Version = 'v1alpha1' | 'v1'
 const names = ['v1alpha1', 'v1'] as const

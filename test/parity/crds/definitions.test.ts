@@ -1,5 +1,5 @@
 // Compares CustomResourceDefinitions and custom resources on a real kube-apiserver and in a logical cluster.
-import { compareRows } from '../support/compare-rows.ts'
+import { compareRows } from '#test/parity/support/compare-rows.ts'
 import { definitionRows } from './definitions.ts'
 import { knownDefinitionDifferences, knownLifeDifferences, knownObjectDifferences } from './known-differences.ts'
 import { lifeRows } from './life.ts'

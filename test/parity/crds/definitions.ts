@@ -1,6 +1,6 @@
 // Valid and invalid CustomResourceDefinitions, and the answers of a server.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
 import { crdsPath, sampleCrd, type SampleCrd } from './sample-crd.ts'
 
 const text = { type: 'string' }

@@ -1,9 +1,9 @@
 // CustomResourceDefinitions over time: accepted names, several versions, subresources, columns, documents, and
 // deletion.
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import type { Answer } from '../support/comparable-answer.ts'
-import { valueAt, type Session } from '../support/session.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import type { Answer } from '#test/parity/support/comparable-answer.ts'
+import { valueAt, type Session } from '#test/parity/support/session.ts'
 import {
   crdPath,
   crdsPath,

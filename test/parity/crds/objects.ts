@@ -1,9 +1,9 @@
 // Valid and invalid custom resources: pruning, defaults, every schema keyword, and the invalid values that an update
 // may keep.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
 import { crdPath, install, objectsPath, sampleObject } from './sample-crd.ts'
-import type { Session } from '../support/session.ts'
+import type { Session } from '#test/parity/support/session.ts'
 
 const text = { type: 'string' }
 const object = (properties: JsonObject, rest: JsonObject = {}): JsonObject => ({ type: 'object', properties, ...rest })

@@ -1,5 +1,5 @@
 // Compares validation rules on a real kube-apiserver and in a logical cluster.
-import { compareRows } from '../support/compare-rows.ts'
+import { compareRows } from '#test/parity/support/compare-rows.ts'
 import { knownRuleDifferences } from './known-differences.ts'
 import { ruleRows } from './rules.ts'
 

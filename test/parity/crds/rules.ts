@@ -1,6 +1,6 @@
 // Validation rules (x-kubernetes-validations): definitions that are refused for them, and objects that rules look at.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
 import { crdPath, crdsPath, install, objectsPath, sampleCrd, sampleObject } from './sample-crd.ts'
 
 const text: JsonObject = { type: 'string', maxLength: 20 }

@@ -1,6 +1,6 @@
 // CustomResourceDefinitions for the tables: one version with one schema, modified by a row.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { valueAt, type Session } from '../support/session.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { valueAt, type Session } from '#test/parity/support/session.ts'
 
 export const crdsPath = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 

@@ -1,5 +1,5 @@
 // Compares two large documents and returns the places where they differ.
-import { isRecord } from '../../integration/json.ts'
+import { isRecord } from '#test/integration/json.ts'
 
 /** One line per difference; empty when the documents are equal. */
 export function differences(real: unknown, ours: unknown, path = ''): string[] {

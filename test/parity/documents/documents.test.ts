@@ -1,13 +1,13 @@
 // Compares the API's self-description: OpenAPI and discovery documents value by value, their bytes in
 // protobuf, and the output of kubectl explain.
 import { expect } from 'chai'
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
-import { encodeProtobuf, protobufWatchEvent } from '../../../src/virtualapi/codec/protobuf/index.ts'
-import { isRecord } from '../../integration/json.ts'
-import { waitFor } from '../../support/index.ts'
-import { kubectl } from '../../support/kubectl.ts'
-import type { Side } from '../support/side.ts'
-import { startTwoServers, type TwoServers } from '../support/two-servers.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { encodeProtobuf, protobufWatchEvent } from '#virtualapi/codec/protobuf/index.ts'
+import { isRecord } from '#test/integration/json.ts'
+import { waitFor } from '#test/support/index.ts'
+import { kubectl } from '#test/support/kubectl.ts'
+import type { Side } from '#test/parity/support/side.ts'
+import { startTwoServers, type TwoServers } from '#test/parity/support/two-servers.ts'
 import { differences } from './differences.ts'
 import { definition, explained } from './explained.ts'
 

@@ -1,9 +1,9 @@
 // Compares which FlowSchema and PriorityLevelConfiguration answers name, on a real kube-apiserver and in a logical cluster.
 import { expect } from 'chai'
-import type { JsonObject, KubeObject } from '../../../src/apimachinery/meta/index.ts'
-import { waitFor } from '../../support/index.ts'
-import type { Side } from '../support/side.ts'
-import { startTwoServers, type TwoServers } from '../support/two-servers.ts'
+import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
+import { waitFor } from '#test/support/index.ts'
+import type { Side } from '#test/parity/support/side.ts'
+import { startTwoServers, type TwoServers } from '#test/parity/support/two-servers.ts'
 
 const group = '/apis/flowcontrol.apiserver.k8s.io/v1'
 const everybody = 'testers'

@@ -1,7 +1,7 @@
 // Runs generated cases against both servers, several at once, and tells which differ.
 import { isDeepStrictEqual } from 'node:util'
-import { Session } from '../support/session.ts'
-import type { TwoServers } from '../support/two-servers.ts'
+import { Session } from '#test/parity/support/session.ts'
+import type { TwoServers } from '#test/parity/support/two-servers.ts'
 
 /** A case that was made from a seed. Its title has the seed. */
 export interface Case {

@@ -1,5 +1,5 @@
 // Random choices that are the same for the same seed.
-import { randomBelow } from '../cel/generate.ts'
+import { randomBelow } from '#test/parity/cel/generate.ts'
 
 export interface Dice {
   /** A number from 0 up to a bound. */

@@ -1,12 +1,12 @@
 // Generated cases, the same for the same seed (KCP_SEED), compared with a real kube-apiserver: thousands in make test-long;
 // KCP_GENERATED: how many of the smallest sort. KCP_GENERATED_ONLY: a pattern of titles.
 import { expect } from 'chai'
-import { rounds } from '../../support/index.ts'
-import { startWebhookServer, type WebhookServer } from '../../support/webhook-server.ts'
-import { crdsPath } from '../crds/sample-crd.ts'
-import { prepareRun } from '../support/compare-rows.ts'
-import { Session } from '../support/session.ts'
-import { startTwoServers, type TwoServers } from '../support/two-servers.ts'
+import { rounds } from '#test/support/index.ts'
+import { startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts'
+import { crdsPath } from '#test/parity/crds/sample-crd.ts'
+import { prepareRun } from '#test/parity/support/compare-rows.ts'
+import { Session } from '#test/parity/support/session.ts'
+import { startTwoServers, type TwoServers } from '#test/parity/support/two-servers.ts'
 import { differencesOf, type Case } from './compare-cases.ts'
 import { knownGeneratedDifferences } from './known-differences.ts'
 import { customGroup, customSchema } from './objects.ts'

@@ -1,5 +1,5 @@
 // Random objects of built-in kinds and of a custom one, each a choice of the same few fields, so that writers meet.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
 import type { Dice } from './dice.ts'
 
 /** A kind, and how an object of it is written at random. `make` gives the members other than kind, apiVersion and name. */

@@ -1,9 +1,9 @@
 // Random CEL as rules of CustomResourceDefinitions: what is said of a rule when it is written, and what it says of objects.
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { resource, resourceSchema } from '../cel/expressions.ts'
-import { randomExpression } from '../cel/generate.ts'
-import { crdsPath, objectsPath, sampleCrd, sampleObject } from '../crds/sample-crd.ts'
-import type { Session } from '../support/session.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { resource, resourceSchema } from '#test/parity/cel/expressions.ts'
+import { randomExpression } from '#test/parity/cel/generate.ts'
+import { crdsPath, objectsPath, sampleCrd, sampleObject } from '#test/parity/crds/sample-crd.ts'
+import type { Session } from '#test/parity/support/session.ts'
 import type { Case } from './compare-cases.ts'
 import { diceOf, type Dice } from './dice.ts'
 

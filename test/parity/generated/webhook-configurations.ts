@@ -1,7 +1,7 @@
 // Random webhook configurations: what is said of them when they are written, and which requests they are shown.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import type { WebhookServer } from '../../support/webhook-server.ts'
-import type { Session } from '../support/session.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import type { WebhookServer } from '#test/support/webhook-server.ts'
+import type { Session } from '#test/parity/support/session.ts'
 import type { Case } from './compare-cases.ts'
 import { diceOf, type Dice } from './dice.ts'
 

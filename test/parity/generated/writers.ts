@@ -1,7 +1,7 @@
 // One object and several managers that create, apply, update and patch it at random.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { isJsonObject } from '../../../src/apimachinery/meta/index.ts'
-import type { Session } from '../support/session.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
+import type { Session } from '#test/parity/support/session.ts'
 import type { Case } from './compare-cases.ts'
 import { diceOf, type Dice } from './dice.ts'
 import { randomKinds, type RandomKind } from './objects.ts'

@@ -1,8 +1,8 @@
 // certificates.k8s.io.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
-import { waitFor } from '../../support/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import { valueAt, type Session } from '../support/session.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { waitFor } from '#test/support/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import { valueAt, type Session } from '#test/parity/support/session.ts'
 import { kindRows } from './kind-table.ts'
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64')

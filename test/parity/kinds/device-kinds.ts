@@ -1,6 +1,6 @@
 // resource.k8s.io.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import type { Row } from '../support/compare-rows.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import type { Row } from '#test/parity/support/compare-rows.ts'
 import { type Change, kindRows } from './kind-table.ts'
 
 const labels = { app: 'web' }

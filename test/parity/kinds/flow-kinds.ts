@@ -1,6 +1,6 @@
 // flowcontrol.apiserver.k8s.io.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
-import type { Row } from '../support/compare-rows.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import type { Row } from '#test/parity/support/compare-rows.ts'
 import { kindRows } from './kind-table.ts'
 
 const wide = (name: string): JsonObject => ({ name: `${name}-$ID` })

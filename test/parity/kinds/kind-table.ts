@@ -1,8 +1,8 @@
 // One built-in kind as a table: a valid object, invalid variants, and allowed and forbidden updates.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { applyMergePatch } from '../../../src/apimachinery/patch/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import { pathOf, type Manifest } from '../support/session.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { applyMergePatch } from '#apimachinery/patch/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import { pathOf, type Manifest } from '#test/parity/support/session.ts'
 
 /** A description and a merge patch. */
 export type Change = readonly [about: string, patch: JsonValue]

@@ -1,6 +1,6 @@
 // Creates, changes and deletes objects of the built-in kinds on a real kube-apiserver and in a logical cluster.
-import { machineAddress } from '../../support/network.ts'
-import { compareRows } from '../support/compare-rows.ts'
+import { machineAddress } from '#test/support/network.ts'
+import { compareRows } from '#test/parity/support/compare-rows.ts'
 import { admissionRows } from './admission-kinds.ts'
 import { certificateRows } from './certificate-kinds.ts'
 import { coreRows } from './core.ts'

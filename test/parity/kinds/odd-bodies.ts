@@ -1,7 +1,7 @@
 // Bodies found by a random generator: nulls, empty times, invalid metadata, preconditions of changes.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import { pathOf, type Manifest } from '../support/session.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import { pathOf, type Manifest } from '#test/parity/support/session.ts'
 
 const labels = { app: 'web' }
 const dry = 'dryRun=All'

@@ -1,7 +1,7 @@
 // Bindings of pods to nodes, and how invalid ones are refused.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import type { Session } from '../support/session.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import type { Session } from '#test/parity/support/session.ts'
 
 const pods = '/api/v1/namespaces/$NS/pods'
 /** Set by the ServiceAccount plugin, which runs in only one of the servers. */

@@ -1,7 +1,7 @@
 // Changes of stored Services: which fields are kept, which are released, and which changes are refused.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import type { Manifest, Session } from '../support/session.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import type { Manifest, Session } from '#test/parity/support/session.ts'
 
 const port = (rest: JsonObject = {}): JsonObject => ({ name: 'http', port: 80, ...rest })
 

@@ -1,8 +1,8 @@
 // Warnings for valid objects: deprecated fields, deprecated formats, and values that hide others.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { applyMergePatch } from '../../../src/apimachinery/patch/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import { pathOf, type Manifest } from '../support/session.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { applyMergePatch } from '#apimachinery/patch/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import { pathOf, type Manifest } from '#test/parity/support/session.ts'
 import { keyPairs } from './key-pairs.ts'
 
 const labels = { app: 'web' }

@@ -1,6 +1,6 @@
 // Large valid objects, which both servers store, and changes that make them invalid.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
-import type { Row } from '../support/compare-rows.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import type { Row } from '#test/parity/support/compare-rows.ts'
 import { kindRows } from './kind-table.ts'
 import { wholePod, windowsPod } from './whole-pods.ts'
 

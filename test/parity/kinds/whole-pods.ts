@@ -1,5 +1,5 @@
 // Pods that use most fields of a pod.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
 
 const expression = { key: 'a', operator: 'In', values: ['b'] }
 const labelSelector = { matchLabels: { app: 'web' }, matchExpressions: [{ key: 'b', operator: 'Exists' }] }

@@ -1,9 +1,9 @@
 // Values of the wrong JSON type, and unusual spellings of numbers, at every member of every struct of the built-in
 // kinds: a real server's messages name Go types, which are in no document of its API.
 import { readFileSync } from 'node:fs'
-import type { Answer } from '../support/comparable-answer.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import { pathOf, type Manifest } from '../support/session.ts'
+import type { Answer } from '#test/parity/support/comparable-answer.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import { pathOf, type Manifest } from '#test/parity/support/session.ts'
 
 type Member = readonly [name: string, type: string, flags: string]
 

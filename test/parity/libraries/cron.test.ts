@@ -1,10 +1,10 @@
 // Compares schedules and time zones of CronJobs with Go's cron and time libraries.
 import { expect } from 'chai'
-import { scheduleError } from '../../../src/virtualapi/kinds/rules/cron-schedule.ts'
-import { isTimeZone, timeZones } from '../../../src/virtualapi/kinds/rules/time-zones.ts'
-import { askGo } from '../../clients/oracle-program.ts'
-import { isLongRun } from '../../support/index.ts'
-import { diceOf, type Dice } from '../generated/dice.ts'
+import { scheduleError } from '#virtualapi/kinds/rules/cron-schedule.ts'
+import { isTimeZone, timeZones } from '#virtualapi/kinds/rules/time-zones.ts'
+import { askGo } from '#test/clients/oracle-program.ts'
+import { isLongRun } from '#test/support/index.ts'
+import { diceOf, type Dice } from '#test/parity/generated/dice.ts'
 
 const seed = Number(process.env['KCP_SEED'] ?? 1)
 const count = isLongRun ? 100_000 : 4000

@@ -1,9 +1,9 @@
 // Compares the string formats of schemas with those of kube-openapi, for valid values and small changes of them.
 import { expect } from 'chai'
-import { formatCheck } from '../../../src/apimachinery/schema/formats.ts'
-import { askGo } from '../../clients/oracle-program.ts'
-import { isLongRun } from '../../support/index.ts'
-import { diceOf, type Dice } from '../generated/dice.ts'
+import { formatCheck } from '#apimachinery/schema/formats.ts'
+import { askGo } from '#test/clients/oracle-program.ts'
+import { isLongRun } from '#test/support/index.ts'
+import { diceOf, type Dice } from '#test/parity/generated/dice.ts'
 
 const seed = Number(process.env['KCP_SEED'] ?? 1)
 const perFormat = isLongRun ? 10_000 : 500

@@ -1,6 +1,6 @@
 // Compares quantities with Go's resource.Quantity: reading, printing, rounding, sums and order, and what expressions see of them.
 import { expect } from 'chai'
-import { parseQuantity, QuantityValue } from '../../../src/apimachinery/cel/kubernetes/quantity-value.ts'
+import { parseQuantity, QuantityValue } from '#apimachinery/cel/kubernetes/quantity-value.ts'
 import {
   addAmounts,
   printedQuantity,
@@ -9,10 +9,10 @@ import {
   roundUpToMilli,
   tryQuantity,
   type Quantity,
-} from '../../../src/apimachinery/quantity/index.ts'
-import { askGo } from '../../clients/oracle-program.ts'
-import { isLongRun } from '../../support/index.ts'
-import { diceOf, type Dice } from '../generated/dice.ts'
+} from '#apimachinery/quantity/index.ts'
+import { askGo } from '#test/clients/oracle-program.ts'
+import { isLongRun } from '#test/support/index.ts'
+import { diceOf, type Dice } from '#test/parity/generated/dice.ts'
 
 const seed = Number(process.env['KCP_SEED'] ?? 1)
 const count = isLongRun ? 200_000 : 6000

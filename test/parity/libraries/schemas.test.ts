@@ -1,5 +1,5 @@
 // Compares errors in the status of custom resources, and schemas with unknown keywords.
-import { compareRows } from '../support/compare-rows.ts'
+import { compareRows } from '#test/parity/support/compare-rows.ts'
 import { schemaRows } from './schemas.ts'
 
 describe("schemas and errors of a status equal a real server's", function () {

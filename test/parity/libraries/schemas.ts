@@ -1,7 +1,7 @@
 // Where kube-apiserver finds errors of a status, and what it keeps of a schema.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { crdsPath, install, objectsPath, sampleCrd, sampleObject } from '../crds/sample-crd.ts'
-import { row, type Row } from '../support/compare-rows.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { crdsPath, install, objectsPath, sampleCrd, sampleObject } from '#test/parity/crds/sample-crd.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
 
 const text = { type: 'string' }
 const status: JsonObject = {

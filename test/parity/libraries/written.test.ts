@@ -1,6 +1,6 @@
 // Compares what both servers make of odd values in objects.
-import { isLongRun } from '../../support/index.ts'
-import { compareRows } from '../support/compare-rows.ts'
+import { isLongRun } from '#test/support/index.ts'
+import { compareRows } from '#test/parity/support/compare-rows.ts'
 import { writtenRows } from './written.ts'
 
 describe("odd values in objects equal a real server's", function () {

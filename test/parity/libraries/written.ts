@@ -1,10 +1,10 @@
 // Odd values in objects that are written to both servers: quantities, keys that JavaScript takes for its own, YAML, formats, time zones.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { install, objectsPath, sampleObject } from '../crds/sample-crd.ts'
-import type { Dice } from '../generated/dice.ts'
-import { diceOf } from '../generated/dice.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import type { Manifest, Session } from '../support/session.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { install, objectsPath, sampleObject } from '#test/parity/crds/sample-crd.ts'
+import type { Dice } from '#test/parity/generated/dice.ts'
+import { diceOf } from '#test/parity/generated/dice.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import type { Manifest, Session } from '#test/parity/support/session.ts'
 
 const ownKeys = [
   '__proto__',

@@ -1,10 +1,10 @@
 // Compares YAML bodies with sigs.k8s.io/yaml, which kube-apiserver reads them with.
 import { expect } from 'chai'
 import { isDeepStrictEqual } from 'node:util'
-import { parseYamlBody } from '../../../src/virtualapi/codec/yaml.ts'
-import { askGo } from '../../clients/oracle-program.ts'
-import { isLongRun } from '../../support/index.ts'
-import { diceOf, type Dice } from '../generated/dice.ts'
+import { parseYamlBody } from '#virtualapi/codec/yaml.ts'
+import { askGo } from '#test/clients/oracle-program.ts'
+import { isLongRun } from '#test/support/index.ts'
+import { diceOf, type Dice } from '#test/parity/generated/dice.ts'
 
 const seed = Number(process.env['KCP_SEED'] ?? 1)
 const count = isLongRun ? 100_000 : 4000

@@ -1,5 +1,5 @@
 // JSON number literals around the bounds of doubles and of integers of 64 bits.
-import { diceOf } from '../generated/dice.ts'
+import { diceOf } from '#test/parity/generated/dice.ts'
 
 const written = [
   ...['0', '-0', '1', '-1', '1.0', '0.5', '1e3', '1E3', '1e-3', '1e17', '1.5e3', '123456789012345678e0'],

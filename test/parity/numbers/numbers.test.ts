@@ -1,11 +1,11 @@
 // Numbers around 2^53, 2^63 and 2^64 in every place and on every way, compared with a real kube-apiserver digit by digit.
 import { expect } from 'chai'
-import { rounds } from '../../support/index.ts'
-import { differencesOf, type Case } from '../generated/compare-cases.ts'
-import { install, objectsPath, groupOf } from '../crds/sample-crd.ts'
-import { prepareRun } from '../support/compare-rows.ts'
-import { Session, valueAt, type PatchType } from '../support/session.ts'
-import { startTwoServers, type TwoServers } from '../support/two-servers.ts'
+import { rounds } from '#test/support/index.ts'
+import { differencesOf, type Case } from '#test/parity/generated/compare-cases.ts'
+import { install, objectsPath, groupOf } from '#test/parity/crds/sample-crd.ts'
+import { prepareRun } from '#test/parity/support/compare-rows.ts'
+import { Session, valueAt, type PatchType } from '#test/parity/support/session.ts'
+import { startTwoServers, type TwoServers } from '#test/parity/support/two-servers.ts'
 import { numberLiterals } from './literals.ts'
 import { numbersSample, word } from './sample.ts'
 

@@ -1,6 +1,6 @@
 // A kind with a field for each way in which a schema takes a number.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
-import type { SampleCrd } from '../crds/sample-crd.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import type { SampleCrd } from '#test/parity/crds/sample-crd.ts'
 
 export const word = 'number'
 

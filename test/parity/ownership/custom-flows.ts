@@ -1,8 +1,8 @@
 // Stories of several clients that own parts of one custom resource.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import type { Answer } from '../support/comparable-answer.ts'
-import type { Session } from '../support/session.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import type { Answer } from '#test/parity/support/comparable-answer.ts'
+import type { Session } from '#test/parity/support/session.ts'
 
 const text = { type: 'string' }
 const whole = { type: 'integer' }

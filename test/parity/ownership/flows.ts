@@ -1,7 +1,7 @@
 // Stories of several clients that own parts of one object.
-import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import { pathOf, valueAt, type Manifest, type SendOptions, type Session } from '../support/session.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import { pathOf, valueAt, type Manifest, type SendOptions, type Session } from '#test/parity/support/session.ts'
 
 interface ApplyOptions extends SendOptions {
   readonly as?: string

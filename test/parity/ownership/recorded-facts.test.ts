@@ -1,26 +1,26 @@
 // Our ownership engine answers every recorded question as structured-merge-diff did.
 import { expect } from 'chai'
-import type { JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { compareTyped } from '../../../src/apimachinery/managed-fields/compare-typed.ts'
-import { pathText } from '../../../src/apimachinery/managed-fields/conflict-status.ts'
-import { fieldsOf } from '../../../src/apimachinery/managed-fields/fields-of.ts'
-import { parseFieldsV1, sortFields } from '../../../src/apimachinery/managed-fields/fields-v1.ts'
-import { fitToType } from '../../../src/apimachinery/managed-fields/fit-to-type.ts'
+import type { JsonValue } from '#apimachinery/meta/index.ts'
+import { compareTyped } from '#apimachinery/managed-fields/compare-typed.ts'
+import { pathText } from '#apimachinery/managed-fields/conflict-status.ts'
+import { fieldsOf } from '#apimachinery/managed-fields/fields-of.ts'
+import { parseFieldsV1, sortFields } from '#apimachinery/managed-fields/fields-v1.ts'
+import { fitToType } from '#apimachinery/managed-fields/fit-to-type.ts'
 import {
   type FieldFilter,
   type FieldSet,
   recursiveDifference,
   type OwnershipContext,
   type TypedObject,
-} from '../../../src/apimachinery/managed-fields/index.ts'
-import { OwnershipConflicts, type Managers } from '../../../src/apimachinery/managed-fields/managers.ts'
-import { mergeTyped } from '../../../src/apimachinery/managed-fields/merge-typed.ts'
-import { applyOwned, managersAfterUpdate } from '../../../src/apimachinery/managed-fields/ownership-rules.ts'
-import { removeFields } from '../../../src/apimachinery/managed-fields/remove-fields.ts'
-import { requireTyped } from '../../../src/apimachinery/managed-fields/validate-typed.ts'
+} from '#apimachinery/managed-fields/index.ts'
+import { OwnershipConflicts, type Managers } from '#apimachinery/managed-fields/managers.ts'
+import { mergeTyped } from '#apimachinery/managed-fields/merge-typed.ts'
+import { applyOwned, managersAfterUpdate } from '#apimachinery/managed-fields/ownership-rules.ts'
+import { removeFields } from '#apimachinery/managed-fields/remove-fields.ts'
+import { requireTyped } from '#apimachinery/managed-fields/validate-typed.ts'
 import { recordedFacts, type Fact, type RecordedObject } from './recorded-facts.ts'
 import { RecordedTypes } from './recorded-type.ts'
-import { referenceSection } from '../../support/reference-section.ts'
+import { referenceSection } from '#test/support/reference-section.ts'
 
 const seed = Number(process.env['KCP_SEED'] ?? Date.now() % 1_000_000)
 const rounds = Number(process.env['KCP_ROUNDS'] ?? 300)

@@ -14,10 +14,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import type { JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { cacheDir, repositoryRoot } from '../../support/cache-dir.ts'
-import { runCommand } from '../../support/command.ts'
-import { withFileLock } from '../../support/file-lock.ts'
+import type { JsonValue } from '#apimachinery/meta/index.ts'
+import { cacheDir, repositoryRoot } from '#test/support/cache-dir.ts'
+import { runCommand } from '#test/support/command.ts'
+import { withFileLock } from '#test/support/file-lock.ts'
 import type { RecordedType } from './recorded-type.ts'
 
 const version = 'v6.3.0'

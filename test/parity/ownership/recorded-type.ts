@@ -1,6 +1,6 @@
 // Types of a recorded schema as ours.
-import type { JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { deducedType, untypedAtomic, type FieldType } from '../../../src/apimachinery/managed-fields/index.ts'
+import type { JsonValue } from '#apimachinery/meta/index.ts'
+import { deducedType, untypedAtomic, type FieldType } from '#apimachinery/managed-fields/index.ts'
 
 export interface RecordedType {
   readonly name?: string

@@ -1,7 +1,7 @@
 // Which requests ValidatingAdmissionPolicies see, and what they see of them.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import type { Session } from '../support/session.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import type { Session } from '#test/parity/support/session.ts'
 
 const group = '/apis/admissionregistration.k8s.io/v1'
 const apiVersion = 'admissionregistration.k8s.io/v1'

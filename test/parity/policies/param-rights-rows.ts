@@ -1,7 +1,7 @@
 // Who may write policies and bindings that name parameters.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import { valueAt, type SendOptions, type Session } from '../support/session.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import { valueAt, type SendOptions, type Session } from '#test/parity/support/session.ts'
 
 const rbac = 'rbac.authorization.k8s.io'
 const group = 'admissionregistration.k8s.io'

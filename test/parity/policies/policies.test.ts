@@ -1,5 +1,5 @@
 // Compares ValidatingAdmissionPolicies on a real kube-apiserver and in a logical cluster.
-import { compareRows } from '../support/compare-rows.ts'
+import { compareRows } from '#test/parity/support/compare-rows.ts'
 import { knownPolicyDifferences } from './known-differences.ts'
 import { matchingRows } from './matching-rows.ts'
 import { mutatingRows } from './mutating-rows.ts'

@@ -1,6 +1,6 @@
 // ValidatingAdmissionPolicies: what is refused when they are written, and what they refuse.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
 
 const group = '/apis/admissionregistration.k8s.io/v1'
 const policiesPath = `${group}/validatingadmissionpolicies`

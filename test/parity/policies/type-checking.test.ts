@@ -1,9 +1,9 @@
 // Compares the warnings in status.typeChecking of ValidatingAdmissionPolicies with those of a real cluster, where
 // kube-controller-manager writes them.
 import { expect } from 'chai'
-import { isJsonObject, type JsonObject } from '../../../src/apimachinery/meta/index.ts'
-import { compareRows, row, type Row } from '../support/compare-rows.ts'
-import { valueAt } from '../support/session.ts'
+import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
+import { compareRows, row, type Row } from '#test/parity/support/compare-rows.ts'
+import { valueAt } from '#test/parity/support/session.ts'
 
 const policies = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies'
 const pods = [['', 'v1', 'pods']] as const

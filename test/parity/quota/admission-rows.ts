@@ -1,7 +1,7 @@
 // What the admission plugins that kube-apiserver runs by default do with pods, claims, ingresses and classes.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import { pathOf, type Manifest, type Session } from '../support/session.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import { pathOf, type Manifest, type Session } from '#test/parity/support/session.ts'
 
 const quiet = { quiet: true }
 

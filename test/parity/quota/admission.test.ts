@@ -1,5 +1,5 @@
 // Compares the admission plugins with those that kube-apiserver runs by default.
-import { compareRows } from '../support/compare-rows.ts'
+import { compareRows } from '#test/parity/support/compare-rows.ts'
 import { admissionRows } from './admission-rows.ts'
 
 describe('default admission equals that of a real server', function () {

@@ -1,5 +1,5 @@
 // Compares ResourceQuotas with those of a real kube-apiserver and kube-controller-manager.
-import { compareRows } from '../support/compare-rows.ts'
+import { compareRows } from '#test/parity/support/compare-rows.ts'
 import { knownQuotaDifferences } from './known-differences.ts'
 import { quotaRows } from './rows.ts'
 

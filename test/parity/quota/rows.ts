@@ -1,9 +1,9 @@
 // ResourceQuotas: what they refuse, in which words, and what their status says.
 import { isDeepStrictEqual } from 'node:util'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/apimachinery/meta/index.ts'
-import { waitFor } from '../../support/index.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import { valueAt, type Manifest, type Session } from '../support/session.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { waitFor } from '#test/support/index.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import { valueAt, type Manifest, type Session } from '#test/parity/support/session.ts'
 
 type Amounts = Readonly<Record<string, string>>
 

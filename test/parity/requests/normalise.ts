@@ -2,8 +2,8 @@
 // Normaliser per server and topic: it remembers earlier values, so that "the same revision as before" is compared.
 import { gunzipSync } from 'node:zlib'
 import { parse as parseYaml } from 'yaml'
-import { isRecord } from '../../integration/json.ts'
-import { chosenWay } from '../support/our-server.ts'
+import { isRecord } from '#test/integration/json.ts'
+import { chosenWay } from '#test/parity/support/our-server.ts'
 import type { Answer } from './wire.ts'
 
 /** Headers compared if either server sends them. */

@@ -1,5 +1,5 @@
 // Plays a topic on one server: its rows in sequence, with watches and background reads beside them.
-import { at } from '../../integration/json.ts'
+import { at } from '#test/integration/json.ts'
 import { Normaliser, type Comparable } from './normalise.ts'
 import type { Row, Topic } from './row.ts'
 import type { Answer, Sent, Server } from './wire.ts'

@@ -1,9 +1,9 @@
 // Sends the same requests to a real kube-apiserver and to a logical cluster: status, headers, bodies and watch events
 // must be equal. Differences are listed in known-differences.ts; a listed row that does not differ fails.
 import { expect } from 'chai'
-import { startCluster } from '../../support/index.ts'
-import { startOurServer } from '../support/our-server.ts'
-import { betaFlags } from '../support/two-servers.ts'
+import { startCluster } from '#test/support/index.ts'
+import { startOurServer } from '#test/parity/support/our-server.ts'
+import { betaFlags } from '#test/parity/support/two-servers.ts'
 import { knownDifferences } from './known-differences.ts'
 import type { Comparable } from './normalise.ts'
 import { play, type Player } from './play.ts'

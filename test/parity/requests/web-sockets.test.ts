@@ -1,7 +1,7 @@
 // Watches over WebSockets compared with a real kube-apiserver: handshake, frames and end.
 import { expect } from 'chai'
-import { framesOf } from '../../integration/web-socket-frames.ts'
-import { startTwoServers, type TwoServers } from '../support/two-servers.ts'
+import { framesOf } from '#test/integration/web-socket-frames.ts'
+import { startTwoServers, type TwoServers } from '#test/parity/support/two-servers.ts'
 import { Normaliser } from './normalise.ts'
 import { openServer, type Sent, type Server } from './wire.ts'
 

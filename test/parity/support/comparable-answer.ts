@@ -1,6 +1,6 @@
 // Removes server-specific values from an answer: uids, revisions, current times, generated names and allocated
 // addresses.
-import { isJsonObject, putField, type JsonObject, type JsonValue } from '../../../src/apimachinery/meta/index.ts'
+import { isJsonObject, putField, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 
 export interface Answer {
   readonly status: number

@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse, stringify } from 'yaml'
-import { startInstance } from '../../integration/kcp-instance.ts'
-import { startReplicas } from '../../integration/replicas.ts'
+import { startInstance } from '#test/integration/kcp-instance.ts'
+import { startReplicas } from '#test/integration/replicas.ts'
 
 /**
  * The way from a test to its logical cluster: `start` is `kcp start`; `host` is `kcp apiserver` on the etcd of a host, at its

@@ -1,13 +1,13 @@
 // What one row of a table says to one server, and the record of what the server answered.
-import { builtInResourceOfKind } from '../../../src/virtualapi/resources/builtin-resources.ts'
+import { builtInResourceOfKind } from '#virtualapi/resources/builtin-resources.ts'
 import {
   isJsonObject,
   parseApiVersion,
   resourcePath,
   type JsonObject,
   type JsonValue,
-} from '../../../src/apimachinery/meta/index.ts'
-import { waitFor } from '../../support/index.ts'
+} from '#apimachinery/meta/index.ts'
+import { waitFor } from '#test/support/index.ts'
 import { comparableAnswer, type Answer } from './comparable-answer.ts'
 import type { RequestOptions, Side } from './side.ts'
 

@@ -1,7 +1,7 @@
 // One real kube-apiserver for all specs that start it without flags of their own: starting one takes ten seconds of processor time.
 // A spec that has ended leaves it as it found it.
 import { after } from 'mocha'
-import { startCluster, waitFor, type Cluster } from '../../support/index.ts'
+import { startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 import { openSide } from './side.ts'
 
 interface Shared {

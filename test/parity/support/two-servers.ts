@@ -1,5 +1,5 @@
 // Starts a real kube-apiserver and a logical cluster of `kcp start` for comparing their answers.
-import { startCluster, waitFor } from '../../support/index.ts'
+import { startCluster, waitFor } from '#test/support/index.ts'
 import { startOurServer } from './our-server.ts'
 import { borrowCluster } from './shared-cluster.ts'
 import { openSide, type Side } from './side.ts'

@@ -1,8 +1,8 @@
 // What is asked of both servers about admission webhooks. Both call the same webhook server.
-import { waitFor } from '../../support/index.ts'
-import type { WebhookServer } from '../../support/webhook-server.ts'
-import { row, type Row } from '../support/compare-rows.ts'
-import type { Manifest, Session } from '../support/session.ts'
+import { waitFor } from '#test/support/index.ts'
+import type { WebhookServer } from '#test/support/webhook-server.ts'
+import { row, type Row } from '#test/parity/support/compare-rows.ts'
+import type { Manifest, Session } from '#test/parity/support/session.ts'
 
 type Json = Record<string, unknown>
 type Kind = 'Mutating' | 'Validating'

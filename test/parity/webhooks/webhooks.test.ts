@@ -1,6 +1,6 @@
 // Compares admission webhooks of a real kube-apiserver and of a logical cluster: both call the same webhook server.
-import { startWebhookServer, type WebhookServer } from '../../support/webhook-server.ts'
-import { compareRows } from '../support/compare-rows.ts'
+import { startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts'
+import { compareRows } from '#test/parity/support/compare-rows.ts'
 import { knownWebhookDifferences } from './known-differences.ts'
 import { webhookRows } from './rows.ts'
 

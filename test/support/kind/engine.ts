@@ -1,5 +1,5 @@
 // Whether clusters of kind can run here, and whether they are wanted.
-import { runCommand } from '../command.ts'
+import { runCommand } from '#test/support/command.ts'
 
 /** The container engines that kind knows, in the order in which they are looked for. */
 export const engines = ['docker', 'podman', 'nerdctl'] as const

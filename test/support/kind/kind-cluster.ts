@@ -2,15 +2,15 @@
 // this harness makes itself. Its parts are not processes of ours, so tests that kill one of them need the harness' own clusters.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ClusterAddresses } from '../address-plan.ts'
-import { repositoryRoot } from '../cache-dir.ts'
-import { CertificateAuthority, type CertificateRequest } from '../certificates.ts'
-import { runCommand } from '../command.ts'
-import { writeKubeconfig } from '../kubeconfig.ts'
-import { kubectl } from '../kubectl.ts'
-import type { ClusterNode } from '../node.ts'
-import { ensurePrograms } from '../programs.ts'
-import type { Run } from '../run.ts'
+import type { ClusterAddresses } from '#test/support/address-plan.ts'
+import { repositoryRoot } from '#test/support/cache-dir.ts'
+import { CertificateAuthority, type CertificateRequest } from '#test/support/certificates.ts'
+import { runCommand } from '#test/support/command.ts'
+import { writeKubeconfig } from '#test/support/kubeconfig.ts'
+import { kubectl } from '#test/support/kubectl.ts'
+import type { ClusterNode } from '#test/support/node.ts'
+import { ensurePrograms } from '#test/support/programs.ts'
+import type { Run } from '#test/support/run.ts'
 import {
   createCommand,
   inNode,

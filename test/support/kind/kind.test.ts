@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import { repositoryRoot } from '../cache-dir.ts'
+import { repositoryRoot } from '#test/support/cache-dir.ts'
 import {
   createCommand,
   deleteCommand,

@@ -1,7 +1,7 @@
 // Prepares a cluster and a working copy of the Kubernetes shell tests of kubectl.
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
-import { kubectl, type ProgramName } from '../../support/index.ts'
+import { kubectl, type ProgramName } from '#test/support/index.ts'
 import type { RunOptions } from './run-functions.ts'
 import { makeWorkingCopy } from './working-copy.ts'
 

@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { runCommand } from '../../support/index.ts'
+import { runCommand } from '#test/support/index.ts'
 import type { WorkingCopy } from './working-copy.ts'
 
 export interface FunctionResult {

@@ -1,7 +1,7 @@
 // Copies the Kubernetes shell tests of kubectl (test/cmd) out of the Go module cache, adapted so that they can run.
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { ensurePrograms, repositoryRoot, runCommand, type ProgramName } from '../../support/index.ts'
+import { ensurePrograms, repositoryRoot, runCommand, type ProgramName } from '#test/support/index.ts'
 
 /** The files that the functions read, relative to the module. */
 const parts = [

@@ -9,8 +9,8 @@ import {
   qualifiedName,
   type Select,
   type StructLiteral,
-} from '../syntax/expression.ts'
-import { noLocation, SourceErrors } from '../syntax/source.ts'
+} from '#apimachinery/cel/syntax/expression.ts'
+import { noLocation, SourceErrors } from '#apimachinery/cel/syntax/source.ts'
 import {
   boolType,
   bytesType,
@@ -32,11 +32,11 @@ import {
   typeOf,
   typeParam,
   uintType,
-} from '../types/cel-type.ts'
-import { mostGeneral, TypesTooLarge, Unifier } from '../types/unifier.ts'
-import { CelDouble, CelUint, isInt, type Value } from '../values/value.ts'
-import { CheckedExpression } from '../declarations/checked-expression.ts'
-import type { Declarations, FunctionDeclaration, Overload } from '../declarations/declarations.ts'
+} from '#apimachinery/cel/types/cel-type.ts'
+import { mostGeneral, TypesTooLarge, Unifier } from '#apimachinery/cel/types/unifier.ts'
+import { CelDouble, CelUint, isInt, type Value } from '#apimachinery/cel/values/value.ts'
+import { CheckedExpression } from '#apimachinery/cel/declarations/checked-expression.ts'
+import type { Declarations, FunctionDeclaration, Overload } from '#apimachinery/cel/declarations/declarations.ts'
 
 type Meaning = { readonly kind: 'variable' | 'typeName'; readonly name: string; readonly type: CelType }
 

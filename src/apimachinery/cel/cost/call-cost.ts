@@ -1,8 +1,8 @@
 // What calls cost while a program runs: cel-go's defaults and the table of Kubernetes' libraries.
-import type { CallCost } from '../evaluate/plan.ts'
-import { sizeOf } from '../library/standard.ts'
-import { CelList, CelMap, CelObject, CelOptional, type Value } from '../values/value.ts'
-import { lookAt, lookAtText, stepsOfEntry } from '../values/work.ts'
+import type { CallCost } from '#apimachinery/cel/evaluate/plan.ts'
+import { sizeOf } from '#apimachinery/cel/library/standard.ts'
+import { CelList, CelMap, CelObject, CelOptional, type Value } from '#apimachinery/cel/values/value.ts'
+import { lookAt, lookAtText, stepsOfEntry } from '#apimachinery/cel/values/work.ts'
 
 const traversal = 0.1
 const regexLength = 0.25

@@ -1,7 +1,7 @@
 // What calls may cost at worst, by the sizes of their arguments: Kubernetes' table and cel-go's defaults.
-import type { Expression } from '../syntax/expression.ts'
-import { type CelType, isSameType, paramOf } from '../types/cel-type.ts'
-import { isInt } from '../values/value.ts'
+import type { Expression } from '#apimachinery/cel/syntax/expression.ts'
+import { type CelType, isSameType, paramOf } from '#apimachinery/cel/types/cel-type.ts'
+import { isInt } from '#apimachinery/cel/values/value.ts'
 import type { SharedPath } from './shared-path.ts'
 import { fixed, nothing, one, plus, type Range, scaled, times, unknownSize } from './range.ts'
 

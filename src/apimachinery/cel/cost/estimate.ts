@@ -1,9 +1,16 @@
 // The cost of an expression before it ever runs: the range that its runs may cost, by the sizes that a schema allows.
-import type { CheckedExpression } from '../declarations/checked-expression.ts'
-import type { Call, Comprehension, Expression, ListLiteral, MapLiteral, Select } from '../syntax/expression.ts'
-import { type CelType, paramOf } from '../types/cel-type.ts'
-import { CelError, CelList, CelMap } from '../values/value.ts'
-import { sizeOf as sizeOfValue } from '../library/standard.ts'
+import type { CheckedExpression } from '#apimachinery/cel/declarations/checked-expression.ts'
+import type {
+  Call,
+  Comprehension,
+  Expression,
+  ListLiteral,
+  MapLiteral,
+  Select,
+} from '#apimachinery/cel/syntax/expression.ts'
+import { type CelType, paramOf } from '#apimachinery/cel/types/cel-type.ts'
+import { CelError, CelList, CelMap } from '#apimachinery/cel/values/value.ts'
+import { sizeOf as sizeOfValue } from '#apimachinery/cel/library/standard.ts'
 import {
   type CallEstimate,
   estimateLibraryCall,

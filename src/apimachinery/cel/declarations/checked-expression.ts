@@ -1,6 +1,6 @@
 // What the type checker found out about an expression, by node id.
-import type { Expression } from '../syntax/expression.ts'
-import { type CelType, dynType } from '../types/cel-type.ts'
+import type { Expression } from '#apimachinery/cel/syntax/expression.ts'
+import { type CelType, dynType } from '#apimachinery/cel/types/cel-type.ts'
 import type { FunctionDeclaration } from './declarations.ts'
 
 export interface FunctionReference {

@@ -1,6 +1,6 @@
 // What expressions may name: variables, functions with their overloads, and types.
-import type { CelType } from '../types/cel-type.ts'
-import type { Value } from '../values/value.ts'
+import type { CelType } from '#apimachinery/cel/types/cel-type.ts'
+import type { Value } from '#apimachinery/cel/values/value.ts'
 
 export type Implementation = (...args: Value[]) => Value
 

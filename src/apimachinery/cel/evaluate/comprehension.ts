@@ -1,6 +1,14 @@
 // Runs loops over lists and maps.
-import { EntryMap, GrowingList } from '../values/collections.ts'
-import { CelError, CelList, CelMap, CelOptional, CelTypeValue, typeNameOf, type Value } from '../values/value.ts'
+import { EntryMap, GrowingList } from '#apimachinery/cel/values/collections.ts'
+import {
+  CelError,
+  CelList,
+  CelMap,
+  CelOptional,
+  CelTypeValue,
+  typeNameOf,
+  type Value,
+} from '#apimachinery/cel/values/value.ts'
 import type { Evaluate, Evaluation } from './evaluation.ts'
 
 export interface Loop {

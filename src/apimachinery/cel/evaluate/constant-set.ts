@@ -1,6 +1,6 @@
 // `x in [1, 2, 3]`: membership in a constant list of scalars takes one step, whatever the length of the list.
-import { EntryMap } from '../values/collections.ts'
-import { CelDouble, CelList, CelUint, isInt, type Value } from '../values/value.ts'
+import { EntryMap } from '#apimachinery/cel/values/collections.ts'
+import { CelDouble, CelList, CelUint, isInt, type Value } from '#apimachinery/cel/values/value.ts'
 
 /** The membership test of a constant list; false for an empty one; undefined where it is no list of scalars. */
 export function isSetOfConstants(list: Value | undefined): ((value: Value) => Value) | false | undefined {

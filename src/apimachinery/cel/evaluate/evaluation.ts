@@ -1,5 +1,5 @@
 // One run of a program: its variables, its local variables, and what it has cost so far.
-import type { Value } from '../values/value.ts'
+import type { Value } from '#apimachinery/cel/values/value.ts'
 
 /** Values of the declared variables by name. */
 export type Activation = ReadonlyMap<string, Value>

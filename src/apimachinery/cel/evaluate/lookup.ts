@@ -1,5 +1,5 @@
 // Fields, keys and indices of values: `a.b`, `a[b]`, `a.?b`, has(a.b).
-import { printValue } from '../values/print.ts'
+import { printValue } from '#apimachinery/cel/values/print.ts'
 import {
   CelDouble,
   CelError,
@@ -10,7 +10,7 @@ import {
   isInt,
   typeNameOf,
   type Value,
-} from '../values/value.ts'
+} from '#apimachinery/cel/values/value.ts'
 
 /** The value under a key. An error where there is none. */
 export function lookUp(container: Value, key: Value): Value {

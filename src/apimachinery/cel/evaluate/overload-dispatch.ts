@@ -1,7 +1,7 @@
 // Picks the overload of a function by the types that its arguments have at run time.
-import type { FunctionDeclaration, Implementation, Overload } from '../declarations/declarations.ts'
-import type { FunctionReference } from '../declarations/checked-expression.ts'
-import type { CelType } from '../types/cel-type.ts'
+import type { FunctionDeclaration, Implementation, Overload } from '#apimachinery/cel/declarations/declarations.ts'
+import type { FunctionReference } from '#apimachinery/cel/declarations/checked-expression.ts'
+import type { CelType } from '#apimachinery/cel/types/cel-type.ts'
 import {
   CelDouble,
   CelDuration,
@@ -16,7 +16,7 @@ import {
   isInt,
   typeNameOf,
   type Value,
-} from '../values/value.ts'
+} from '#apimachinery/cel/values/value.ts'
 
 /** The implementation of a call: of the one overload that fits, or one that looks at the arguments. */
 export function implementationOf({ declaration, overloadIds }: FunctionReference, argCount: number): Implementation {

@@ -1,17 +1,31 @@
 // Turns a checked expression into closures. Constants are folded and costs are counted as cel-go does with the options of
 // kube-apiserver.
-import type { CheckedExpression, FunctionReference } from '../declarations/checked-expression.ts'
-import type { Implementation, StructProvider } from '../declarations/declarations.ts'
-import type { Call, Comprehension, Expression, ListLiteral, MapLiteral, StructLiteral } from '../syntax/expression.ts'
-import { ArrayList, EntryMap, isKey } from '../values/collections.ts'
-import { equal } from '../values/compare.ts'
-import { printValue } from '../values/print.ts'
-import { CelError, CelOptional, CelTypeValue, noSuchOverload, typeNameOf, type Value } from '../values/value.ts'
+import type { CheckedExpression, FunctionReference } from '#apimachinery/cel/declarations/checked-expression.ts'
+import type { Implementation, StructProvider } from '#apimachinery/cel/declarations/declarations.ts'
+import type {
+  Call,
+  Comprehension,
+  Expression,
+  ListLiteral,
+  MapLiteral,
+  StructLiteral,
+} from '#apimachinery/cel/syntax/expression.ts'
+import { ArrayList, EntryMap, isKey } from '#apimachinery/cel/values/collections.ts'
+import { equal } from '#apimachinery/cel/values/compare.ts'
+import { printValue } from '#apimachinery/cel/values/print.ts'
+import {
+  CelError,
+  CelOptional,
+  CelTypeValue,
+  noSuchOverload,
+  typeNameOf,
+  type Value,
+} from '#apimachinery/cel/values/value.ts'
 import { Attribute } from './attribute.ts'
 import { evaluateLoop, readAccumulator } from './comprehension.ts'
 import type { Evaluate } from './evaluation.ts'
 import { isSetOfConstants } from './constant-set.ts'
-import { notStrictlyFalse } from '../values/not-strictly-false.ts'
+import { notStrictlyFalse } from '#apimachinery/cel/values/not-strictly-false.ts'
 import { implementationOf } from './overload-dispatch.ts'
 
 /** What a call costs besides its arguments. */

@@ -1,8 +1,8 @@
 // `authorizer` in admission policies: asks whether somebody may do something. What decides is given by the caller.
-import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../field/index.ts'
-import { type FunctionDeclaration, type Implementation, member } from '../declarations/declarations.ts'
-import { boolType, type CelType, stringType, structType } from '../types/cel-type.ts'
-import { CelError, CelObject, noSuchOverload, type Value } from '../values/value.ts'
+import { dns1123LabelErrors, dns1123SubdomainErrors } from '#apimachinery/field/index.ts'
+import { type FunctionDeclaration, type Implementation, member } from '#apimachinery/cel/declarations/declarations.ts'
+import { boolType, type CelType, stringType, structType } from '#apimachinery/cel/types/cel-type.ts'
+import { CelError, CelObject, noSuchOverload, type Value } from '#apimachinery/cel/values/value.ts'
 
 /** A question to an authorizer. Selectors are as they are written. */
 export type AuthorizationQuestion =

@@ -5,18 +5,18 @@ import {
   mergeFunctions,
   type StructDeclaration,
   type StructProvider,
-} from '../declarations/declarations.ts'
-import { bindMacro, twoVariableFunctions, twoVariableMacros } from '../library/comprehensions.ts'
-import { kubernetesListFunctions, listFunctions, setFunctions, sortByMacro } from '../library/lists.ts'
-import { optionalFunctions, optionalMacros, optionalTypeName } from '../library/optional.ts'
-import { regexFunctions } from '../library/patterns.ts'
-import { standardFunctions, standardTypes } from '../library/standard.ts'
-import { stringFunctions } from '../library/strings.ts'
-import { type Macro, macroKey } from '../syntax/macro.ts'
-import type { ParserOptions } from '../syntax/parse.ts'
-import { standardMacros } from '../syntax/standard-macros.ts'
-import type { CelType } from '../types/cel-type.ts'
-import { type DeclaredType, fieldOfStruct, structsOf } from '../types/declared-type.ts'
+} from '#apimachinery/cel/declarations/declarations.ts'
+import { bindMacro, twoVariableFunctions, twoVariableMacros } from '#apimachinery/cel/library/comprehensions.ts'
+import { kubernetesListFunctions, listFunctions, setFunctions, sortByMacro } from '#apimachinery/cel/library/lists.ts'
+import { optionalFunctions, optionalMacros, optionalTypeName } from '#apimachinery/cel/library/optional.ts'
+import { regexFunctions } from '#apimachinery/cel/library/patterns.ts'
+import { standardFunctions, standardTypes } from '#apimachinery/cel/library/standard.ts'
+import { stringFunctions } from '#apimachinery/cel/library/strings.ts'
+import { type Macro, macroKey } from '#apimachinery/cel/syntax/macro.ts'
+import type { ParserOptions } from '#apimachinery/cel/syntax/parse.ts'
+import { standardMacros } from '#apimachinery/cel/syntax/standard-macros.ts'
+import type { CelType } from '#apimachinery/cel/types/cel-type.ts'
+import { type DeclaredType, fieldOfStruct, structsOf } from '#apimachinery/cel/types/declared-type.ts'
 import { libraries } from './libraries.ts'
 
 /** Everything that an expression is compiled with. Never changes once it is made. */

@@ -5,12 +5,12 @@ import {
   dns1123SubdomainErrors,
   labelValueErrors,
   qualifiedNameErrors,
-} from '../../field/index.ts'
-import { formatCheck } from '../../schema/index.ts'
-import { type FunctionDeclaration, member, overload } from '../declarations/declarations.ts'
-import { listOf, optionalOf, stringType, structType } from '../types/cel-type.ts'
-import { ArrayList } from '../values/collections.ts'
-import { type CelError, CelObject, CelOptional, noSuchOverload, type Value } from '../values/value.ts'
+} from '#apimachinery/field/index.ts'
+import { formatCheck } from '#apimachinery/schema/index.ts'
+import { type FunctionDeclaration, member, overload } from '#apimachinery/cel/declarations/declarations.ts'
+import { listOf, optionalOf, stringType, structType } from '#apimachinery/cel/types/cel-type.ts'
+import { ArrayList } from '#apimachinery/cel/values/collections.ts'
+import { type CelError, CelObject, CelOptional, noSuchOverload, type Value } from '#apimachinery/cel/values/value.ts'
 import { urlError } from './urls.ts'
 
 const formatType = structType('kubernetes.NamedFormat')

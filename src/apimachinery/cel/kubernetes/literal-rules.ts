@@ -1,18 +1,18 @@
 // Literals that are checked before a program runs: durations, timestamps, patterns, format strings, mixed lists.
-import { checkFormat } from '../library/format-string.ts'
-import { compileRegex } from '../library/patterns.ts'
+import { checkFormat } from '#apimachinery/cel/library/format-string.ts'
+import { compileRegex } from '#apimachinery/cel/library/patterns.ts'
 import {
   type Expression,
   type ListLiteral,
   type MapLiteral,
   type ParsedExpression,
   walk,
-} from '../syntax/expression.ts'
-import { SourceErrors } from '../syntax/source.ts'
-import { type CelType, isSameType, paramOf, printType } from '../types/cel-type.ts'
-import { toDuration, toTimestamp } from '../values/convert.ts'
-import { CelError, type Value } from '../values/value.ts'
-import type { CheckedExpression } from '../declarations/checked-expression.ts'
+} from '#apimachinery/cel/syntax/expression.ts'
+import { SourceErrors } from '#apimachinery/cel/syntax/source.ts'
+import { type CelType, isSameType, paramOf, printType } from '#apimachinery/cel/types/cel-type.ts'
+import { toDuration, toTimestamp } from '#apimachinery/cel/values/convert.ts'
+import { CelError, type Value } from '#apimachinery/cel/values/value.ts'
+import type { CheckedExpression } from '#apimachinery/cel/declarations/checked-expression.ts'
 
 export interface LiteralRules {
   /** Elements of one list, keys of one map, values of one map must be of one type, but for arguments of format(). */

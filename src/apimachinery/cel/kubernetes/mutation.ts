@@ -1,11 +1,18 @@
 // What mutating admission policies make: `Object{spec: Object.spec{...}}` and `JSONPatch{op: ..., path: ...}`.
-import { type JsonObject, type JsonValue, putField } from '../../meta/index.ts'
-import { type FunctionDeclaration, overload, type StructProvider } from '../declarations/declarations.ts'
-import { dynType, stringType, structType } from '../types/cel-type.ts'
-import { itemsOf } from '../values/collections.ts'
-import { equal } from '../values/compare.ts'
-import { jsonOf } from '../values/json-values.ts'
-import { type CelError, CelList, CelMap, CelObject, noSuchOverload, type Value } from '../values/value.ts'
+import { type JsonObject, type JsonValue, putField } from '#apimachinery/meta/index.ts'
+import { type FunctionDeclaration, overload, type StructProvider } from '#apimachinery/cel/declarations/declarations.ts'
+import { dynType, stringType, structType } from '#apimachinery/cel/types/cel-type.ts'
+import { itemsOf } from '#apimachinery/cel/values/collections.ts'
+import { equal } from '#apimachinery/cel/values/compare.ts'
+import { jsonOf } from '#apimachinery/cel/values/json-values.ts'
+import {
+  type CelError,
+  CelList,
+  CelMap,
+  CelObject,
+  noSuchOverload,
+  type Value,
+} from '#apimachinery/cel/values/value.ts'
 
 const objectName = 'Object'
 const patchName = 'JSONPatch'

@@ -1,8 +1,13 @@
 // ip(), cidr() and the methods of addresses and networks.
-import { goQuote } from '../../text/index.ts'
-import { type FunctionDeclaration, type Implementation, member, overload } from '../declarations/declarations.ts'
-import { boolType, type CelType, intType, opaqueType, stringType } from '../types/cel-type.ts'
-import { CelError, CelObject, noSuchOverload, type Value } from '../values/value.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import {
+  type FunctionDeclaration,
+  type Implementation,
+  member,
+  overload,
+} from '#apimachinery/cel/declarations/declarations.ts'
+import { boolType, type CelType, intType, opaqueType, stringType } from '#apimachinery/cel/types/cel-type.ts'
+import { CelError, CelObject, noSuchOverload, type Value } from '#apimachinery/cel/values/value.ts'
 import {
   type Address,
   isMappedV4,

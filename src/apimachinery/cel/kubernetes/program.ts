@@ -1,11 +1,11 @@
 // Compiles expressions and runs them.
-import type { CheckedExpression } from '../declarations/checked-expression.ts'
-import { check } from '../check/checker.ts'
+import type { CheckedExpression } from '#apimachinery/cel/declarations/checked-expression.ts'
+import { check } from '#apimachinery/cel/check/checker.ts'
 import { literalErrors } from './literal-rules.ts'
-import { callCost } from '../cost/call-cost.ts'
-import { estimateCost } from '../cost/estimate.ts'
-import type { SizeOfPath } from '../cost/estimate-call.ts'
-import type { Range } from '../cost/range.ts'
+import { callCost } from '#apimachinery/cel/cost/call-cost.ts'
+import { estimateCost } from '#apimachinery/cel/cost/estimate.ts'
+import type { SizeOfPath } from '#apimachinery/cel/cost/estimate-call.ts'
+import type { Range } from '#apimachinery/cel/cost/range.ts'
 import {
   type Activation,
   CostLimitExceeded,
@@ -13,15 +13,15 @@ import {
   Evaluation,
   EvaluationInterrupted,
   type EvaluationLimits,
-} from '../evaluate/evaluation.ts'
-import { plan, ProgramError } from '../evaluate/plan.ts'
-import { withConstantPattern } from '../library/patterns.ts'
-import { parse } from '../syntax/parse.ts'
-import { SourceErrors } from '../syntax/source.ts'
-import type { CelType } from '../types/cel-type.ts'
-import { type DeclaredType, typeAtPath } from '../types/declared-type.ts'
-import { CelError, type Value } from '../values/value.ts'
-import { countWork, TooMuchWork } from '../values/work.ts'
+} from '#apimachinery/cel/evaluate/evaluation.ts'
+import { plan, ProgramError } from '#apimachinery/cel/evaluate/plan.ts'
+import { withConstantPattern } from '#apimachinery/cel/library/patterns.ts'
+import { parse } from '#apimachinery/cel/syntax/parse.ts'
+import { SourceErrors } from '#apimachinery/cel/syntax/source.ts'
+import type { CelType } from '#apimachinery/cel/types/cel-type.ts'
+import { type DeclaredType, typeAtPath } from '#apimachinery/cel/types/declared-type.ts'
+import { CelError, type Value } from '#apimachinery/cel/values/value.ts'
+import { countWork, TooMuchWork } from '#apimachinery/cel/values/work.ts'
 import type { Environment } from './environment.ts'
 
 /** The most that one run may cost, as kube-apiserver has it. */

@@ -1,7 +1,14 @@
 // Quantities such as `1.5Gi` and `100m`, as resource.Quantity reads, adds and compares them.
-import { maxInt64, nanosOf, parseAmount, quantityError, quantityText, type Amount } from '../../quantity/index.ts'
-import { CelError, CelObject, type CelInt, noSuchOverload, type Value } from '../values/value.ts'
-import { checkedInt } from '../values/integers.ts'
+import {
+  maxInt64,
+  nanosOf,
+  parseAmount,
+  quantityError,
+  quantityText,
+  type Amount,
+} from '#apimachinery/quantity/index.ts'
+import { CelError, CelObject, type CelInt, noSuchOverload, type Value } from '#apimachinery/cel/values/value.ts'
+import { checkedInt } from '#apimachinery/cel/values/integers.ts'
 
 type Form = Pick<Amount, 'value' | 'scale' | 'format' | 'isInt64'>
 

@@ -1,7 +1,19 @@
 // quantity(), isQuantity() and the methods of quantities.
-import { type FunctionDeclaration, type Implementation, member, overload } from '../declarations/declarations.ts'
-import { boolType, type CelType, doubleType, intType, stringType, structType } from '../types/cel-type.ts'
-import { CelDouble, CelError, isInt, noSuchOverload, type Value } from '../values/value.ts'
+import {
+  type FunctionDeclaration,
+  type Implementation,
+  member,
+  overload,
+} from '#apimachinery/cel/declarations/declarations.ts'
+import {
+  boolType,
+  type CelType,
+  doubleType,
+  intType,
+  stringType,
+  structType,
+} from '#apimachinery/cel/types/cel-type.ts'
+import { CelDouble, CelError, isInt, noSuchOverload, type Value } from '#apimachinery/cel/values/value.ts'
 import { parseQuantity, quantityOfInt, QuantityValue } from './quantity-value.ts'
 
 const quantityType = structType('kubernetes.Quantity')

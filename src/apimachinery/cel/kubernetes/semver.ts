@@ -1,9 +1,14 @@
 // semver(), isSemver() and the methods of versions.
-import { goQuote } from '../../text/index.ts'
-import { type FunctionDeclaration, type Implementation, member, overload } from '../declarations/declarations.ts'
-import { boolType, type CelType, intType, stringType, structType } from '../types/cel-type.ts'
-import { checkedInt, maxUint64 } from '../values/integers.ts'
-import { CelError, CelObject, noSuchOverload, type Value } from '../values/value.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import {
+  type FunctionDeclaration,
+  type Implementation,
+  member,
+  overload,
+} from '#apimachinery/cel/declarations/declarations.ts'
+import { boolType, type CelType, intType, stringType, structType } from '#apimachinery/cel/types/cel-type.ts'
+import { checkedInt, maxUint64 } from '#apimachinery/cel/values/integers.ts'
+import { CelError, CelObject, noSuchOverload, type Value } from '#apimachinery/cel/values/value.ts'
 
 const semverType = structType('kubernetes.Semver')
 

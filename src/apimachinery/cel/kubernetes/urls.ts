@@ -1,8 +1,13 @@
 // url(), isURL() and the methods of URLs.
-import { type FunctionDeclaration, type Implementation, member, overload } from '../declarations/declarations.ts'
-import { boolType, type CelType, listOf, mapOf, stringType, structType } from '../types/cel-type.ts'
-import { ArrayList, EntryMap } from '../values/collections.ts'
-import { CelError, CelObject, noSuchOverload, type Value } from '../values/value.ts'
+import {
+  type FunctionDeclaration,
+  type Implementation,
+  member,
+  overload,
+} from '#apimachinery/cel/declarations/declarations.ts'
+import { boolType, type CelType, listOf, mapOf, stringType, structType } from '#apimachinery/cel/types/cel-type.ts'
+import { ArrayList, EntryMap } from '#apimachinery/cel/values/collections.ts'
+import { CelError, CelObject, noSuchOverload, type Value } from '#apimachinery/cel/values/value.ts'
 import {
   escapedPath,
   type GoUrl,
@@ -12,7 +17,7 @@ import {
   port,
   printUrl,
   queryValues,
-} from '../../text/index.ts'
+} from '#apimachinery/text/index.ts'
 
 const urlType = structType('kubernetes.URL')
 

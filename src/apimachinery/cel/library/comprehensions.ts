@@ -1,12 +1,12 @@
 // Comprehensions with two variables, and cel.bind().
-import { type FunctionDeclaration, overload } from '../declarations/declarations.ts'
-import type { Expression } from '../syntax/expression.ts'
-import { argument, type Macro, type MacroCall, MacroError, targetOf } from '../syntax/macro.ts'
-import { hidesAccumulator } from '../syntax/node-factory.ts'
-import { type Fold, foldAll, foldExists, foldExistsOne, foldList } from '../syntax/standard-macros.ts'
-import { mapOf, typeParam } from '../types/cel-type.ts'
-import { insertEntry } from '../values/collections.ts'
-import { CelError, CelMap, noSuchOverload, type Value } from '../values/value.ts'
+import { type FunctionDeclaration, overload } from '#apimachinery/cel/declarations/declarations.ts'
+import type { Expression } from '#apimachinery/cel/syntax/expression.ts'
+import { argument, type Macro, type MacroCall, MacroError, targetOf } from '#apimachinery/cel/syntax/macro.ts'
+import { hidesAccumulator } from '#apimachinery/cel/syntax/node-factory.ts'
+import { type Fold, foldAll, foldExists, foldExistsOne, foldList } from '#apimachinery/cel/syntax/standard-macros.ts'
+import { mapOf, typeParam } from '#apimachinery/cel/types/cel-type.ts'
+import { insertEntry } from '#apimachinery/cel/values/collections.ts'
+import { CelError, CelMap, noSuchOverload, type Value } from '#apimachinery/cel/values/value.ts'
 
 const insert = 'cel.@mapInsert'
 const key = typeParam('K')

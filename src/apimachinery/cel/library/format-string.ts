@@ -1,8 +1,8 @@
 // `text.format(args)`: reading format strings, formatting, and checking constant ones before a program runs.
-import { goQuote } from '../../text/index.ts'
-import type { CheckedExpression } from '../declarations/checked-expression.ts'
-import type { Call, Expression } from '../syntax/expression.ts'
-import { toDouble, toText } from '../values/convert.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import type { CheckedExpression } from '#apimachinery/cel/declarations/checked-expression.ts'
+import type { Call, Expression } from '#apimachinery/cel/syntax/expression.ts'
+import { toDouble, toText } from '#apimachinery/cel/values/convert.ts'
 import {
   CelDouble,
   CelDuration,
@@ -15,10 +15,10 @@ import {
   isInt,
   typeNameOf,
   type Value,
-} from '../values/value.ts'
-import { itemsOf } from '../values/collections.ts'
-import { printParts } from '../values/print.ts'
-import { lookAtPrinted, maxTextLength, textTooLong } from '../values/work.ts'
+} from '#apimachinery/cel/values/value.ts'
+import { itemsOf } from '#apimachinery/cel/values/collections.ts'
+import { printParts } from '#apimachinery/cel/values/print.ts'
+import { lookAtPrinted, maxTextLength, textTooLong } from '#apimachinery/cel/values/work.ts'
 
 const defaultPrecision = 6
 

@@ -1,8 +1,13 @@
 // List functions: Kubernetes' own, the sets of cel-go, and cel-go's lists in version 3.
-import { type FunctionDeclaration, type Implementation, member, overload } from '../declarations/declarations.ts'
-import type { Macro } from '../syntax/macro.ts'
-import { argument, MacroError, targetOf } from '../syntax/macro.ts'
-import { expandMap } from '../syntax/standard-macros.ts'
+import {
+  type FunctionDeclaration,
+  type Implementation,
+  member,
+  overload,
+} from '#apimachinery/cel/declarations/declarations.ts'
+import type { Macro } from '#apimachinery/cel/syntax/macro.ts'
+import { argument, MacroError, targetOf } from '#apimachinery/cel/syntax/macro.ts'
+import { expandMap } from '#apimachinery/cel/syntax/standard-macros.ts'
 import {
   boolType,
   bytesType,
@@ -16,9 +21,9 @@ import {
   timestampType,
   typeParam,
   uintType,
-} from '../types/cel-type.ts'
-import { ArrayList, contains, itemsOf } from '../values/collections.ts'
-import { compare, equal, isComparable } from '../values/compare.ts'
+} from '#apimachinery/cel/types/cel-type.ts'
+import { ArrayList, contains, itemsOf } from '#apimachinery/cel/values/collections.ts'
+import { compare, equal, isComparable } from '#apimachinery/cel/values/compare.ts'
 import {
   CelDouble,
   CelDuration,
@@ -28,8 +33,8 @@ import {
   noSuchOverload,
   typeNameOf,
   type Value,
-} from '../values/value.ts'
-import { lookAt } from '../values/work.ts'
+} from '#apimachinery/cel/values/value.ts'
+import { lookAt } from '#apimachinery/cel/values/work.ts'
 import { operators } from './operators.ts'
 
 const summable: readonly (readonly [string, CelType, Value])[] = [

@@ -1,6 +1,11 @@
 // Arithmetic, comparison and logical operators, by the types that their operands have at run time.
-import { type FunctionDeclaration, type Implementation, overload, type Overload } from '../declarations/declarations.ts'
-import { notStrictlyFalse } from '../values/not-strictly-false.ts'
+import {
+  type FunctionDeclaration,
+  type Implementation,
+  overload,
+  type Overload,
+} from '#apimachinery/cel/declarations/declarations.ts'
+import { notStrictlyFalse } from '#apimachinery/cel/values/not-strictly-false.ts'
 import {
   boolType,
   bytesType,
@@ -14,9 +19,9 @@ import {
   timestampType,
   typeParam,
   uintType,
-} from '../types/cel-type.ts'
-import { concatenate, contains } from '../values/collections.ts'
-import { compare, isComparable } from '../values/compare.ts'
+} from '#apimachinery/cel/types/cel-type.ts'
+import { concatenate, contains } from '#apimachinery/cel/values/collections.ts'
+import { compare, isComparable } from '#apimachinery/cel/values/compare.ts'
 import {
   addInts,
   addUints,
@@ -29,7 +34,7 @@ import {
   negateInt,
   subtractInts,
   subtractUints,
-} from '../values/integers.ts'
+} from '#apimachinery/cel/values/integers.ts'
 import {
   addDurations,
   addToTimestamp,
@@ -37,7 +42,7 @@ import {
   subtractDurations,
   subtractFromTimestamp,
   subtractTimestamps,
-} from '../values/times.ts'
+} from '#apimachinery/cel/values/times.ts'
 import {
   CelDouble,
   CelDuration,
@@ -49,8 +54,8 @@ import {
   isInt,
   noSuchOverload,
   type Value,
-} from '../values/value.ts'
-import { lookAt, maxTextLength, textTooLong } from '../values/work.ts'
+} from '#apimachinery/cel/values/value.ts'
+import { lookAt, maxTextLength, textTooLong } from '#apimachinery/cel/values/work.ts'
 
 type Binary = (a: Value, b: Value) => Value
 

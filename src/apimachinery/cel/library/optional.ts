@@ -1,7 +1,7 @@
 // Optional values: `a.?b`, optional.of(), optMap() and what belongs to them.
-import { type FunctionDeclaration, member, overload } from '../declarations/declarations.ts'
-import type { Expression } from '../syntax/expression.ts'
-import { argument, type Macro, type MacroCall, MacroError, targetOf } from '../syntax/macro.ts'
+import { type FunctionDeclaration, member, overload } from '#apimachinery/cel/declarations/declarations.ts'
+import type { Expression } from '#apimachinery/cel/syntax/expression.ts'
+import { argument, type Macro, type MacroCall, MacroError, targetOf } from '#apimachinery/cel/syntax/macro.ts'
 import {
   boolType,
   type CelType,
@@ -13,9 +13,9 @@ import {
   optionalOf,
   stringType,
   typeParam,
-} from '../types/cel-type.ts'
-import { ArrayList } from '../values/collections.ts'
-import { printValue } from '../values/print.ts'
+} from '#apimachinery/cel/types/cel-type.ts'
+import { ArrayList } from '#apimachinery/cel/values/collections.ts'
+import { printValue } from '#apimachinery/cel/values/print.ts'
 import {
   CelDouble,
   CelDuration,
@@ -28,7 +28,7 @@ import {
   CelUint,
   noSuchOverload,
   type Value,
-} from '../values/value.ts'
+} from '#apimachinery/cel/values/value.ts'
 
 const value = typeParam('V')
 const key = typeParam('K')

@@ -1,10 +1,10 @@
 // Regular expressions in expressions: Go's syntax, linear time, compiled once per text.
 import type { RE2JS } from 're2js'
-import { compilePattern } from '../../schema/index.ts'
-import { type FunctionDeclaration, type Implementation, member } from '../declarations/declarations.ts'
-import { intType, listOf, stringType } from '../types/cel-type.ts'
-import { ArrayList } from '../values/collections.ts'
-import { CelError, noSuchOverload, type Value } from '../values/value.ts'
+import { compilePattern } from '#apimachinery/schema/index.ts'
+import { type FunctionDeclaration, type Implementation, member } from '#apimachinery/cel/declarations/declarations.ts'
+import { intType, listOf, stringType } from '#apimachinery/cel/types/cel-type.ts'
+import { ArrayList } from '#apimachinery/cel/values/collections.ts'
+import { CelError, noSuchOverload, type Value } from '#apimachinery/cel/values/value.ts'
 
 type Compiled = RE2JS | CelError
 

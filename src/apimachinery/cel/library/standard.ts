@@ -1,6 +1,11 @@
 // The functions of the language: sizes, conversions, strings, times.
-import { type FunctionDeclaration, type Implementation, member, overload } from '../declarations/declarations.ts'
-import { codePointCount } from '../syntax/source.ts'
+import {
+  type FunctionDeclaration,
+  type Implementation,
+  member,
+  overload,
+} from '#apimachinery/cel/declarations/declarations.ts'
+import { codePointCount } from '#apimachinery/cel/syntax/source.ts'
 import {
   boolType,
   bytesType,
@@ -18,9 +23,18 @@ import {
   typeParam,
   typeType,
   uintType,
-} from '../types/cel-type.ts'
-import { toBool, toBytes, toDouble, toDuration, toInt, toText, toTimestamp, toUint } from '../values/convert.ts'
-import { timePart, type TimePart } from '../values/times.ts'
+} from '#apimachinery/cel/types/cel-type.ts'
+import {
+  toBool,
+  toBytes,
+  toDouble,
+  toDuration,
+  toInt,
+  toText,
+  toTimestamp,
+  toUint,
+} from '#apimachinery/cel/values/convert.ts'
+import { timePart, type TimePart } from '#apimachinery/cel/values/times.ts'
 import {
   CelDuration,
   CelError,
@@ -32,8 +46,8 @@ import {
   noSuchOverload,
   typeNameOf,
   type Value,
-} from '../values/value.ts'
-import { lookAtText } from '../values/work.ts'
+} from '#apimachinery/cel/values/value.ts'
+import { lookAtText } from '#apimachinery/cel/values/work.ts'
 import { operators } from './operators.ts'
 import { matchesPattern } from './patterns.ts'
 

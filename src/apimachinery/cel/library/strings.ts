@@ -1,11 +1,16 @@
 // The string functions of cel-go's extension in version 2, which count in code points.
-import { type FunctionDeclaration, type Implementation, member, overload } from '../declarations/declarations.ts'
-import { codePointCount } from '../syntax/source.ts'
-import { type CelType, dynType, intType, listOf, stringType } from '../types/cel-type.ts'
-import { ArrayList } from '../values/collections.ts'
-import { printValue } from '../values/print.ts'
-import { CelError, type CelInt, CelList, isInt, noSuchOverload, type Value } from '../values/value.ts'
-import { lookAt, maxTextLength, textTooLong } from '../values/work.ts'
+import {
+  type FunctionDeclaration,
+  type Implementation,
+  member,
+  overload,
+} from '#apimachinery/cel/declarations/declarations.ts'
+import { codePointCount } from '#apimachinery/cel/syntax/source.ts'
+import { type CelType, dynType, intType, listOf, stringType } from '#apimachinery/cel/types/cel-type.ts'
+import { ArrayList } from '#apimachinery/cel/values/collections.ts'
+import { printValue } from '#apimachinery/cel/values/print.ts'
+import { CelError, type CelInt, CelList, isInt, noSuchOverload, type Value } from '#apimachinery/cel/values/value.ts'
+import { lookAt, maxTextLength, textTooLong } from '#apimachinery/cel/values/work.ts'
 import { formatText } from './format-string.ts'
 
 const outOfRange = (index: CelInt): CelError => new CelError(`index out of range: ${String(index)}`)

@@ -1,5 +1,5 @@
 // Parsed expressions. Every node has an id; types, references and places are kept by id, not in the node.
-import type { Value } from '../values/value.ts'
+import type { Value } from '#apimachinery/cel/values/value.ts'
 
 export interface MapEntry {
   readonly id: number

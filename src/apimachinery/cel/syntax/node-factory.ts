@@ -1,5 +1,5 @@
 // Makes nodes with fresh ids and remembers where in the text each one stands.
-import type { Value } from '../values/value.ts'
+import type { Value } from '#apimachinery/cel/values/value.ts'
 import type { Expression, FieldEntry, MapEntry } from './expression.ts'
 
 /** The accumulator of comprehensions: no name that an expression can write. */

@@ -1,5 +1,5 @@
 // The parser: text to expression, macros expanded, by CEL's grammar and with cel-go's limits.
-import { CelUint, CelDouble, intValue, type Value } from '../values/value.ts'
+import { CelUint, CelDouble, intValue, type Value } from '#apimachinery/cel/values/value.ts'
 import type { Expression, FieldEntry, MapEntry, ParsedExpression } from './expression.ts'
 import { type Macro, MacroError, macroKey } from './macro.ts'
 import { NodeFactory, TooManyNodes } from './node-factory.ts'

@@ -1,5 +1,5 @@
 // The types that a structural schema gives to expressions, with the sizes that values may have.
-import type { SchemaNode } from '../../schema/index.ts'
+import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import {
   boolType,
   bytesType,

@@ -6,10 +6,10 @@ import {
   isJsonObject,
   type JsonObject,
   type JsonValue,
-} from '../../meta/index.ts'
-import { formatCheck, type SchemaNode } from '../../schema/index.ts'
-import { escapeFieldName, unescapeFieldName } from '../types/field-names.ts'
-import { withTypeAndMeta } from '../types/declared-type.ts'
+} from '#apimachinery/meta/index.ts'
+import { formatCheck, type SchemaNode } from '#apimachinery/schema/index.ts'
+import { escapeFieldName, unescapeFieldName } from '#apimachinery/cel/types/field-names.ts'
+import { withTypeAndMeta } from '#apimachinery/cel/types/declared-type.ts'
 import { equal, equalBeside, equalTypedLists } from './compare.ts'
 import { itemsOf } from './collections.ts'
 import { parseDuration, parseTimestamp } from './times.ts'

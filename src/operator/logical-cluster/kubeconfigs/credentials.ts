@@ -1,10 +1,10 @@
 // Issues the credentials in a kubeconfig: a client certificate or a token of a ServiceAccount, both for one logical cluster.
 import { X509Certificate } from 'node:crypto'
-import type { ClusterId, KubeObject } from '../../../apimachinery/meta/index.ts'
-import { internalError } from '../../../apimachinery/status/index.ts'
-import type { DeepReadonly, KubeClient, KubeconfigCredentials } from '../../../client/index.ts'
-import type { KubeconfigEntry } from '../../../crds/index.ts'
-import type { CredentialIssuer } from '../../framework/operator-context.ts'
+import type { ClusterId, KubeObject } from '#apimachinery/meta/index.ts'
+import { internalError } from '#apimachinery/status/index.ts'
+import type { DeepReadonly, KubeClient, KubeconfigCredentials } from '#client/index.ts'
+import type { KubeconfigEntry } from '#crds/index.ts'
+import type { CredentialIssuer } from '#operator/framework/operator-context.ts'
 
 type Subject = DeepReadonly<NonNullable<KubeconfigEntry['subject']>>
 

@@ -1,10 +1,10 @@
 // Keeps the Secrets of spec.kubeconfigs: observes each, plans, writes. May run twice.
-import { clusterIdOf } from '../../../apimachinery/meta/index.ts'
-import { isStatusError, tolerate } from '../../../apimachinery/status/index.ts'
-import { timestamp } from '../../../async/index.ts'
-import type { DeepReadonly, KubeClient } from '../../../client/index.ts'
-import { maxKubeconfigSecrets, type KubeconfigEntry, type LogicalCluster } from '../../../crds/index.ts'
-import type { CredentialIssuer } from '../../framework/operator-context.ts'
+import { clusterIdOf } from '#apimachinery/meta/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import { timestamp } from '#async/index.ts'
+import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import { maxKubeconfigSecrets, type KubeconfigEntry, type LogicalCluster } from '#crds/index.ts'
+import type { CredentialIssuer } from '#operator/framework/operator-context.ts'
 import { issueCredentials } from './credentials.ts'
 import type { KubeconfigsOutcome, Problem } from './outcome.ts'
 import {

@@ -1,5 +1,5 @@
 // What became of the Secrets of one LogicalCluster, as a condition. Pure.
-import type { ConditionUpdate } from '../../../crds/index.ts'
+import type { ConditionUpdate } from '#crds/index.ts'
 import type { SecretRef } from './secret-format.ts'
 
 export type ProblemReason =

@@ -1,7 +1,7 @@
 // What is left to do for the Secret of one entry. Pure: the same observation gives the same step.
-import type { KubeObject, ObjectMeta } from '../../../apimachinery/meta/index.ts'
-import { contentHash, type KubeconfigEntry } from '../../../crds/index.ts'
-import type { DeepReadonly } from '../../../client/index.ts'
+import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
+import { contentHash, type KubeconfigEntry } from '#crds/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import { frameOf } from './secret-format.ts'
 
 export interface Secret extends KubeObject {

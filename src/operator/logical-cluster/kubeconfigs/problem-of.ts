@@ -1,5 +1,5 @@
 // Refusals by the API in which Secrets are kept, in words that say what to do. Pure.
-import { isStatusError } from '../../../apimachinery/status/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
 import type { Problem } from './outcome.ts'
 import type { SecretRef } from './secret-format.ts'
 

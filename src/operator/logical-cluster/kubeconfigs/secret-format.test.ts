@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { parse } from 'yaml'
-import { loadKubeconfig } from '../../../client/index.ts'
+import { loadKubeconfig } from '#client/index.ts'
 import { frameOf, secretDataOf, secretRefOf } from './secret-format.ts'
 
 const decode = (text: string | undefined): string => Buffer.from(text ?? '', 'base64').toString()

@@ -1,6 +1,6 @@
 // What a Secret with a kubeconfig looks like for the tool that reads it. Pure.
-import { kubeconfigText, type DeepReadonly, type KubeconfigCredentials } from '../../../client/index.ts'
-import type { KubeconfigEntry, KubeconfigFormat } from '../../../crds/index.ts'
+import { kubeconfigText, type DeepReadonly, type KubeconfigCredentials } from '#client/index.ts'
+import type { KubeconfigEntry, KubeconfigFormat } from '#crds/index.ts'
 
 export interface SecretRef {
   readonly namespace: string

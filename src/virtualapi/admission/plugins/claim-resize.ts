@@ -1,9 +1,9 @@
 // Which claims may grow: bound ones of a StorageClass that allows it.
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import { forbidden } from '../../../apimachinery/status/index.ts'
-import { decodeObject } from '../../resources/object-bytes.ts'
-import { quantityOf } from '../../../apimachinery/quantity/index.ts'
-import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import { quantityOf } from '#apimachinery/quantity/index.ts'
+import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/admission/admission.ts'
 
 interface Claim extends KubeObject {
   spec: { storageClassName?: string; resources?: { requests?: Record<string, string> } }

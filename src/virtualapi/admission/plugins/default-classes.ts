@@ -1,8 +1,8 @@
 // Gives claims and ingresses that name no class the default class of the logical cluster.
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { ClusterObjects } from '../../../store/hub/index.ts'
-import { decodeMetadata } from '../../resources/object-bytes.ts'
-import type { AdmissionPlugin } from '../admission.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { ClusterObjects } from '#store/hub/index.ts'
+import { decodeMetadata } from '#virtualapi/resources/object-bytes.ts'
+import type { AdmissionPlugin } from '#virtualapi/admission/admission.ts'
 
 /** A kind whose objects name a class. */
 interface Classed {

@@ -1,5 +1,5 @@
 // By default, pods stay five minutes on a node that is not ready or not reachable.
-import type { AdmissionPlugin } from '../admission.ts'
+import type { AdmissionPlugin } from '#virtualapi/admission/admission.ts'
 
 interface Toleration {
   key?: string

@@ -1,8 +1,8 @@
 // Services of type ExternalName that lead into the zone of the nameservers in members, which has the Services of all logical clusters.
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import { forbidden } from '../../../apimachinery/status/index.ts'
-import { isInTenantZone, tenantZone } from '../../../crds/index.ts'
-import type { AdmissionPlugin } from '../admission.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import { isInTenantZone, tenantZone } from '#crds/index.ts'
+import type { AdmissionPlugin } from '#virtualapi/admission/admission.ts'
 
 /** Refuses such a name with 403 when it is written; what is stored stays, and leads nowhere in members. */
 export const externalNames: AdmissionPlugin = {

@@ -1,11 +1,6 @@
 // Remembers as which ServiceAccounts the pods of a placed workload ran before, so that they keep access during a rollout.
-import {
-  formerAccountsAnnotation,
-  formerAccountsText,
-  isWorkloadResource,
-  placedOnAnnotation,
-} from '../../../crds/index.ts'
-import type { AdmissionPlugin } from '../admission.ts'
+import { formerAccountsAnnotation, formerAccountsText, isWorkloadResource, placedOnAnnotation } from '#crds/index.ts'
+import type { AdmissionPlugin } from '#virtualapi/admission/admission.ts'
 
 /** Writes the annotation when an update of a placed workload changes the ServiceAccount of its template. */
 export const formerAccounts: AdmissionPlugin = {

@@ -1,5 +1,5 @@
 // The admission plugins of every logical cluster, in order.
-import type { AdmissionPlugin } from '../admission.ts'
+import type { AdmissionPlugin } from '#virtualapi/admission/admission.ts'
 import { claimResize } from './claim-resize.ts'
 import { defaultIngressClass, defaultStorageClass } from './default-classes.ts'
 import { defaultTolerations } from './default-tolerations.ts'

@@ -1,8 +1,8 @@
 // Warns whoever writes an Ingress of a class that the logical cluster does not show, where members show theirs.
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import { projectedAnnotation } from '../../../crds/index.ts'
-import { decodeMetadata } from '../../resources/object-bytes.ts'
-import type { AdmissionPlugin } from '../admission.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { projectedAnnotation } from '#crds/index.ts'
+import { decodeMetadata } from '#virtualapi/resources/object-bytes.ts'
+import type { AdmissionPlugin } from '#virtualapi/admission/admission.ts'
 
 const [ingresses, classes] = ['ingresses.networking.k8s.io', 'ingressclasses.networking.k8s.io']
 

@@ -1,8 +1,8 @@
 // What the installation writes on tenants' objects: annotations, labels and finalizers. Tenants can read them; only our own
 // processes can write them.
-import type { KubeObject, ObjectMeta } from '../../../apimachinery/meta/index.ts'
-import { heldAnnotation, isOwnAnnotation, isOwnFinalizer, isOwnLabel } from '../../../crds/index.ts'
-import type { AdmissionPlugin } from '../admission.ts'
+import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
+import { heldAnnotation, isOwnAnnotation, isOwnFinalizer, isOwnLabel } from '#crds/index.ts'
+import type { AdmissionPlugin } from '#virtualapi/admission/admission.ts'
 
 /** Reverts a tenant's changes of these fields with a warning. An update without them keeps them. */
 export const installationFields: AdmissionPlugin = {

@@ -1,9 +1,9 @@
 // Applies the LimitRanges of a namespace: defaults for containers, and bounds for containers, pods and claims.
-import type { JsonObject, KubeObject } from '../../../apimachinery/meta/index.ts'
-import { forbidden } from '../../../apimachinery/status/index.ts'
-import { decodeObject } from '../../resources/object-bytes.ts'
-import { quantityText, totalOfContainers } from '../../../apimachinery/quantity/index.ts'
-import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
+import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import { quantityText, totalOfContainers } from '#apimachinery/quantity/index.ts'
+import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/admission/admission.ts'
 import { violations, type Amounts, type LimitRangeItem, type Measured } from './limit-range-bounds.ts'
 
 interface Limits {

@@ -1,6 +1,6 @@
 // Tenants cannot create objects in a logical cluster that is being deleted: they would be lost a moment later.
-import { forbidden } from '../../../apimachinery/status/index.ts'
-import type { AdmissionPlugin } from '../admission.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import type { AdmissionPlugin } from '#virtualapi/admission/admission.ts'
 
 export const logicalClusterLifecycle: AdmissionPlugin = {
   name: 'LogicalClusterLifecycle',

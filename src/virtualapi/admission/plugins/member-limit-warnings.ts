@@ -1,8 +1,8 @@
 // Warns whoever writes a workload or a Service about what members will not get of it.
 import { isDeepStrictEqual } from 'node:util'
-import { memberLimits, workloadKinds } from '../../../crds/index.ts'
-import { storageKeyOf } from '../../resources/resource-definition.ts'
-import type { AdmissionPlugin } from '../admission.ts'
+import { memberLimits, workloadKinds } from '#crds/index.ts'
+import { storageKeyOf } from '#virtualapi/resources/resource-definition.ts'
+import type { AdmissionPlugin } from '#virtualapi/admission/admission.ts'
 
 const storageKeys: ReadonlySet<string> = new Set(['services', ...workloadKinds.map(({ gvr }) => storageKeyOf(gvr))])
 

@@ -1,5 +1,5 @@
 // Which secrets a pod may use, where its ServiceAccount says that it may use its own only.
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 
 interface Named {
   readonly name?: string

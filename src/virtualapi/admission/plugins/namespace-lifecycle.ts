@@ -1,9 +1,9 @@
 // Objects can be created only in namespaces that exist and are not terminating. Three namespaces cannot be deleted.
-import { forbidden, notFound } from '../../../apimachinery/status/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { Entry } from '../../../store/hub/index.ts'
-import { decodeObject } from '../../resources/object-bytes.ts'
-import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
+import { forbidden, notFound } from '#apimachinery/status/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { Entry } from '#store/hub/index.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/admission/admission.ts'
 
 const undeletable: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public'])
 const namespaces = { group: '', resource: 'namespaces' } as const

@@ -1,16 +1,16 @@
 // Pod security by the labels of a tenant's namespace (kube-apiserver's plugin PodSecurity): refuses pods that violate the level in
 // `enforce`, and warns about pods and templates that violate the level in `warn`.
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import {
   evaluatePod,
   podSecurityPolicyText,
   podSecurityViolationsText,
   type PodSecurityPolicy,
   type PodToCheck,
-} from '../../../apimachinery/pod-security/index.ts'
-import { forbidden, invalid } from '../../../apimachinery/status/index.ts'
-import { decodeObject } from '../../resources/object-bytes.ts'
-import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
+} from '#apimachinery/pod-security/index.ts'
+import { forbidden, invalid } from '#apimachinery/status/index.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/admission/admission.ts'
 import { podIn } from './pod-template.ts'
 import { policiesOf, strictness } from './pod-security-labels.ts'
 

@@ -1,10 +1,10 @@
 // A node that a tenant names evades the scheduler of the member and all that it checks; pods of the system's priority
 // classes push out those of the member itself. Admins of the installation allow both with the pod security level
 // "privileged".
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import { forbidden } from '../../../apimachinery/status/index.ts'
-import { defaultPodSecurity, isSystemPriorityClass } from '../../../crds/index.ts'
-import type { AdmissionPlugin } from '../admission.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import { defaultPodSecurity, isSystemPriorityClass } from '#crds/index.ts'
+import type { AdmissionPlugin } from '#virtualapi/admission/admission.ts'
 import type { MayRunPods } from './pod-security.ts'
 import { podIn, podSpecPath } from './pod-template.ts'
 

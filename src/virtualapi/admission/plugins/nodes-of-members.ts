@@ -1,10 +1,10 @@
 // Nodes of members, which a logical cluster shows while pods of it run there. They are the member's: nobody can cordon, label or
 // delete them here. Nodes that a tenant made stay the tenant's.
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import { forbidden } from '../../../apimachinery/status/index.ts'
-import { memberAnnotation } from '../../../crds/index.ts'
-import { decodeObject } from '../../resources/object-bytes.ts'
-import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import { memberAnnotation } from '#crds/index.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/admission/admission.ts'
 
 /** Refuses with 403 what anybody but the installation writes on nodes of members. */
 export const nodesOfMembers: AdmissionPlugin = {

@@ -1,10 +1,10 @@
 // What members write upstream: the content of ReplicaSets and EndpointSlices that a syncer copied, the status of everything that
 // is synced. Endpoints that a tenant wrote there would reach other members, which would send traffic to foreign addresses.
 import { isDeepStrictEqual } from 'node:util'
-import { isJsonObject, type JsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import { forbidden } from '../../../apimachinery/status/index.ts'
-import { isPlaceable, memberAnnotation, memberStatusAnnotationPrefix } from '../../../crds/index.ts'
-import type { AdmissionPlugin } from '../admission.ts'
+import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import { isPlaceable, memberAnnotation, memberStatusAnnotationPrefix } from '#crds/index.ts'
+import type { AdmissionPlugin } from '#virtualapi/admission/admission.ts'
 
 /** By store key: the fields that the syncer writes. */
 const writtenFields: Readonly<Record<string, readonly string[]>> = {

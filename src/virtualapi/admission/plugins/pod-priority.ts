@@ -1,9 +1,9 @@
 // Sets the priority of a pod from its PriorityClass. One class at most is the default.
-import { forbidden } from '../../../apimachinery/status/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { ClusterObjects } from '../../../store/hub/index.ts'
-import { decodeObject } from '../../resources/object-bytes.ts'
-import type { AdmissionPlugin } from '../admission.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { ClusterObjects } from '#store/hub/index.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import type { AdmissionPlugin } from '#virtualapi/admission/admission.ts'
 
 const priorityClasses = 'priorityclasses.scheduling.k8s.io'
 

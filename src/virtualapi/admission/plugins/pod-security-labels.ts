@@ -1,12 +1,12 @@
 // The labels pod-security.kubernetes.io/* of a namespace: which policy its pods are held to, and who is told.
-import { fieldInvalid } from '../../../apimachinery/field/index.ts'
+import { fieldInvalid } from '#apimachinery/field/index.ts'
 import {
   podSecurityLevels,
   tryPodSecurityLevel,
   tryPodSecurityVersion,
   type PodSecurityPolicy,
-} from '../../../apimachinery/pod-security/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/pod-security/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 
 export type LabelPolicy = Required<PodSecurityPolicy>
 

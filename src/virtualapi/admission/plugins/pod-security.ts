@@ -1,15 +1,11 @@
 // Pod security of a logical cluster, as its LogicalCluster says: admins of the installation set it, tenants cannot. Members
 // make the pods from templates, so a template is refused where Kubernetes would only warn and then refuse its pods.
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import {
-  evaluatePod,
-  podSecurityPolicyText,
-  podSecurityViolationsText,
-} from '../../../apimachinery/pod-security/index.ts'
-import { forbidden } from '../../../apimachinery/status/index.ts'
-import { defaultPodSecurity } from '../../../crds/index.ts'
-import type { RequestContext } from '../../resources/resource-definition.ts'
-import type { AdmissionPlugin } from '../admission.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { evaluatePod, podSecurityPolicyText, podSecurityViolationsText } from '#apimachinery/pod-security/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import { defaultPodSecurity } from '#crds/index.ts'
+import type { RequestContext } from '#virtualapi/resources/resource-definition.ts'
+import type { AdmissionPlugin } from '#virtualapi/admission/admission.ts'
 import { podIn } from './pod-template.ts'
 
 /** Subresources of pods that change what runs. */

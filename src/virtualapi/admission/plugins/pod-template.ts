@@ -1,6 +1,6 @@
 // Where the kinds that make pods keep the template.
-import { isJsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { PodToCheck } from '../../../apimachinery/pod-security/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { PodToCheck } from '#apimachinery/pod-security/index.ts'
 
 /** By store key: the path to the pod or its template. */
 const paths: Readonly<Record<string, readonly string[]>> = {

@@ -1,10 +1,10 @@
 // Applies a pod's RuntimeClass: the overhead of the pod beyond its containers, and which nodes can run it.
 import { isDeepStrictEqual } from 'node:util'
-import { canonicalJson } from '../../../apimachinery/json/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import { forbidden } from '../../../apimachinery/status/index.ts'
-import { decodeObject } from '../../resources/object-bytes.ts'
-import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
+import { canonicalJson } from '#apimachinery/json/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/admission/admission.ts'
 
 interface Toleration {
   key?: string

@@ -1,10 +1,10 @@
 // The ServiceAccount of a pod: who it is, its token volume, and its secrets for pulling images.
-import { sleep } from '../../../async/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import { forbidden } from '../../../apimachinery/status/index.ts'
-import { generatedName } from '../../resources/object-meta.ts'
-import { decodeObject } from '../../resources/object-bytes.ts'
-import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
+import { sleep } from '#async/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import { generatedName } from '#virtualapi/resources/object-meta.ts'
+import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/admission/admission.ts'
 import { secretsOutside, type AccountSecrets } from './mountable-secrets.ts'
 
 interface Container {

@@ -1,7 +1,7 @@
 // Certificates are replaced long before they expire, while the old ones still hold: whoever fails to renew one has a third of
 // its validity to try again.
 import { X509Certificate } from 'node:crypto'
-import { systemClock, type Clock } from '../../../async/index.ts'
+import { systemClock, type Clock } from '#async/index.ts'
 
 /** True once two thirds of the validity of this certificate (PEM) are over, and before it begins. */
 export function isRenewalDue(certificate: string, { clock = systemClock }: { clock?: Clock } = {}): boolean {

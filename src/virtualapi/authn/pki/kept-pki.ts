@@ -3,7 +3,7 @@ import { randomBytes, X509Certificate, createPrivateKey } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { systemClock, type Clock } from '../../../async/index.ts'
+import { systemClock, type Clock } from '#async/index.ts'
 import type { KeyPair } from './certificate-authority.ts'
 import { createPki, createPkiMaterial, type Pki, type PkiMaterial } from './pki.ts'
 

@@ -3,7 +3,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { clusterIdOf } from '../../../apimachinery/meta/index.ts'
+import { clusterIdOf } from '#apimachinery/meta/index.ts'
 import { createPki, createPkiMaterial, openPki, pkiFromSecret, pkiToSecret } from './index.ts'
 
 const day = 24 * 60 * 60 * 1000

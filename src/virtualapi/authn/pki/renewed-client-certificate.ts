@@ -1,5 +1,5 @@
 // A client certificate of our own that never runs out while the process lives.
-import type { Clock } from '../../../async/index.ts'
+import type { Clock } from '#async/index.ts'
 import type { KeyPair } from './certificate-authority.ts'
 import { isRenewalDue } from './is-renewal-due.ts'
 import type { ClientCertificateRequest, Pki } from './pki.ts'

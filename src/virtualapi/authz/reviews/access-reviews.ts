@@ -1,9 +1,9 @@
 // SelfSubjectAccessReview, SubjectAccessReview and LocalSubjectAccessReview: is a user allowed to do something?
-import { fieldInvalid, fieldTooMany } from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import { badRequest, invalid, type StatusCause } from '../../../apimachinery/status/index.ts'
-import type { UserInfo } from '../../authn/user-info.ts'
-import type { Attributes } from '../authorizer.ts'
+import { fieldInvalid, fieldTooMany } from '#apimachinery/field/index.ts'
+import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import { badRequest, invalid, type StatusCause } from '#apimachinery/status/index.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
+import type { Attributes } from '#virtualapi/authz/authorizer.ts'
 import { selectorCauses, selectorProblems } from './selector-attributes.ts'
 import { answered, specOf, textOf, textsOf, type Review, type ReviewContext } from './review.ts'
 

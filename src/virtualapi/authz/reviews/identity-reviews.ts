@@ -1,6 +1,6 @@
 // SelfSubjectReview: who is the requesting user? TokenReview: whose token is this?
-import { timestamp } from '../../../async/index.ts'
-import { badRequest } from '../../../apimachinery/status/index.ts'
+import { timestamp } from '#async/index.ts'
+import { badRequest } from '#apimachinery/status/index.ts'
 import { answered, specOf, textOf, textsOf, userInfoOf, type Review } from './review.ts'
 
 /** `kubectl auth whoami` uses it. */

@@ -4,7 +4,7 @@ import { selfSubjectReview, tokenReview } from './identity-reviews.ts'
 import type { Review } from './review.ts'
 import { selfSubjectRulesReview } from './rules-review.ts'
 
-export type { TokenReviewer } from '../../authn/token-reviewer.ts'
+export type { TokenReviewer } from '#virtualapi/authn/token-reviewer.ts'
 export type { Review, ReviewContext } from './review.ts'
 
 const reviews: Readonly<Record<string, Review>> = {

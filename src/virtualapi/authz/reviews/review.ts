@@ -1,11 +1,11 @@
 // The review APIs: requests that look like the creation of an object, but are answered and never stored. Each is one
 // function from the sent object and its sender to the object with a status.
-import { isJsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { WorkBudget } from '../../../apimachinery/work-budget/index.ts'
-import type { TokenReviewer } from '../../authn/token-reviewer.ts'
-import type { UserInfo } from '../../authn/user-info.ts'
-import type { RbacAuthorizer } from '../index.ts'
-import type { LogicalCluster } from '../../clusters/directory.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
+import type { TokenReviewer } from '#virtualapi/authn/token-reviewer.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
+import type { RbacAuthorizer } from '#virtualapi/authz/index.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
 
 /** What a review may read. */
 export interface ReviewContext {

@@ -1,10 +1,10 @@
 import { expect } from 'chai'
-import { clusterIdOf, type ClusterName, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../../apimachinery/status/index.ts'
-import { WorkBudget } from '../../../apimachinery/work-budget/index.ts'
-import type { UserInfo } from '../../authn/user-info.ts'
-import type { Attributes } from '../authorizer.ts'
-import { CompiledRules } from '../compiled-rules.ts'
+import { clusterIdOf, type ClusterName, type KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { WorkBudget } from '#apimachinery/work-budget/index.ts'
+import type { UserInfo } from '#virtualapi/authn/user-info.ts'
+import type { Attributes } from '#virtualapi/authz/authorizer.ts'
+import { CompiledRules } from '#virtualapi/authz/compiled-rules.ts'
 import { reviewOf, type ReviewContext } from './index.ts'
 
 const id = clusterIdOf('acme')

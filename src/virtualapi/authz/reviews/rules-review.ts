@@ -1,8 +1,8 @@
 // SelfSubjectRulesReview: which rules apply to the requesting user in a namespace? `kubectl auth can-i --list` uses it.
-import { aggregateText } from '../../../apimachinery/field/index.ts'
-import { badRequest } from '../../../apimachinery/status/index.ts'
-import { listRules } from '../held-rules.ts'
-import type { PolicyRule } from '../policy-rules.ts'
+import { aggregateText } from '#apimachinery/field/index.ts'
+import { badRequest } from '#apimachinery/status/index.ts'
+import { listRules } from '#virtualapi/authz/held-rules.ts'
+import type { PolicyRule } from '#virtualapi/authz/policy-rules.ts'
 import { answered, specOf, textOf, type Review } from './review.ts'
 
 /**

@@ -1,14 +1,14 @@
 // The selectors of an access review: validates them and finds those that cannot be parsed. RBAC ignores selectors, so
 // ignoring one makes the question wider; status.evaluationError says so.
-import { fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import { isJsonObject } from '../../../apimachinery/meta/index.ts'
+import { fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
 import {
   labelRequirementErrors,
   parseFieldSelector,
   parseLabelSelector,
   requirementError,
-} from '../../../apimachinery/selector/index.ts'
-import { isStatusError, type StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/selector/index.ts'
+import { isStatusError, type StatusCause } from '#apimachinery/status/index.ts'
 import { textOf, textsOf } from './review.ts'
 
 const root = 'spec.resourceAttributes'

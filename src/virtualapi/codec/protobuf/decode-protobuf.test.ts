@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { StatusError } from '../../../apimachinery/status/index.ts'
+import { StatusError } from '#apimachinery/status/index.ts'
 import { decodeProtobuf } from './index.ts'
 import { durationText } from './special-types.ts'
 

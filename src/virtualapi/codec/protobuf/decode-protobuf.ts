@@ -1,7 +1,7 @@
 // Decodes protobuf bodies of built-in kinds. client-go may send them and does not fall back to JSON.
-import { defaultMaxJsonValues } from '../../../apimachinery/json/index.ts'
-import type { JsonObject } from '../../../apimachinery/meta/index.ts'
-import { isStatusError, unsupportedMediaType } from '../../../apimachinery/status/index.ts'
+import { defaultMaxJsonValues } from '#apimachinery/json/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { isStatusError, unsupportedMediaType } from '#apimachinery/status/index.ts'
 import { decodeMessage } from './decode-message.ts'
 import { messageOfKind } from './message-table.ts'
 import { messageJson } from './message-json.ts'

@@ -1,13 +1,7 @@
 // Encodes the JSON of a message to the bytes that Go's generated code writes: fields by number, maps by key, and zero values of
 // fields that are no pointers.
 import { Buffer } from 'node:buffer'
-import {
-  encodeJson,
-  isJsonObject,
-  type JsonObject,
-  type JsonValue,
-  isJsonNumber,
-} from '../../../apimachinery/meta/index.ts'
+import { encodeJson, isJsonObject, type JsonObject, type JsonValue, isJsonNumber } from '#apimachinery/meta/index.ts'
 import { encodeSpecial } from './encode-special.ts'
 import type { FieldShape, FieldType, MessageType } from './message-table.ts'
 import type { WireWriter } from './wire-writer.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { integerOfText, type JsonObject } from '../../../apimachinery/meta/index.ts'
+import { integerOfText, type JsonObject } from '#apimachinery/meta/index.ts'
 import { decodeProtobuf, encodeListItem, encodeProtobuf, protobufListFrame } from './index.ts'
 
 interface Vector {

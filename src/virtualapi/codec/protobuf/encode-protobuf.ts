@@ -1,6 +1,6 @@
 // Encodes answers of built-in kinds as kube-apiserver does: `k8s\0` and an envelope around the message.
 import { Buffer } from 'node:buffer'
-import type { JsonObject, JsonValue } from '../../../apimachinery/meta/index.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
 import { encodeMessage } from './encode-message.ts'
 import { messageNamed, messageOfKind } from './message-table.ts'
 import { varintBytes, WireWriter } from './wire-writer.ts'

@@ -1,12 +1,6 @@
 // The messages of types whose JSON form differs from their message: times, quantities, raw JSON.
 import { Buffer } from 'node:buffer'
-import {
-  encodeJson,
-  isJsonObject,
-  type JsonObject,
-  type JsonValue,
-  isJsonNumber,
-} from '../../../apimachinery/meta/index.ts'
+import { encodeJson, isJsonObject, type JsonObject, type JsonValue, isJsonNumber } from '#apimachinery/meta/index.ts'
 import { messageNamed, type MessageType, type SpecialType } from './message-table.ts'
 import type { WireWriter } from './wire-writer.ts'
 

@@ -1,6 +1,6 @@
 // Converts a decoded message to the JSON object that Go would write: same members, same order, same zero values.
 import { Buffer } from 'node:buffer'
-import { putField, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
+import { putField, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { zeroOf } from './decode-message.ts'
 import type { FieldValue, MessageValue, SingleValue } from './message-value.ts'
 import type { FieldShape } from './message-table.ts'

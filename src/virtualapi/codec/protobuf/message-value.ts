@@ -1,5 +1,5 @@
 // What is read of a message, before it becomes JSON.
-import type { Int64, JsonValue } from '../../../apimachinery/meta/index.ts'
+import type { Int64, JsonValue } from '#apimachinery/meta/index.ts'
 import type { MessageType } from './message-table.ts'
 
 /** A decoded message: the value of each field that was sent. */

@@ -1,7 +1,7 @@
 // Types whose JSON form differs from their message: times, quantities, raw JSON.
 import { Buffer } from 'node:buffer'
-import { parseJson, surveyJson } from '../../../apimachinery/json/index.ts'
-import { type JsonValue, type Int64 } from '../../../apimachinery/meta/index.ts'
+import { parseJson, surveyJson } from '#apimachinery/json/index.ts'
+import { type JsonValue, type Int64 } from '#apimachinery/meta/index.ts'
 import { messageNamed, type MessageType, type SpecialType } from './message-table.ts'
 import type { MessageValue, SpecialValue } from './message-value.ts'
 import { malformed, type WireReader } from './wire-reader.ts'

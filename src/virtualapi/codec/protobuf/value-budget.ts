@@ -1,5 +1,5 @@
 // Bounds the values of one body: two bytes of protobuf can become an object of a hundred bytes in memory.
-import { defaultMaxJsonValues, tooManyValues } from '../../../apimachinery/json/index.ts'
+import { defaultMaxJsonValues, tooManyValues } from '#apimachinery/json/index.ts'
 
 /** Counts the values of one body, up to as many as a JSON body may have. */
 export class ValueBudget {

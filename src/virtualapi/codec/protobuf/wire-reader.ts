@@ -1,7 +1,7 @@
 // Reads protobuf's wire format. The bytes are untrusted, so every length is checked against what is left.
-import type { Int64 } from '../../../apimachinery/meta/index.ts'
+import type { Int64 } from '#apimachinery/meta/index.ts'
 import { Buffer } from 'node:buffer'
-import { badRequest, type StatusError } from '../../../apimachinery/status/index.ts'
+import { badRequest, type StatusError } from '#apimachinery/status/index.ts'
 import { ValueBudget } from './value-budget.ts'
 
 /** The wire type of a field. Groups (3 and 4) are not supported. */

@@ -1,5 +1,5 @@
 // Writes the protobuf wire format into one growing buffer. Lengths are inserted when a nested message is complete.
-import type { Int64 } from '../../../apimachinery/meta/index.ts'
+import type { Int64 } from '#apimachinery/meta/index.ts'
 import { Buffer } from 'node:buffer'
 
 /** Bytes reserved for the length of a nested message: most are shorter than 128 bytes. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { JsonValue } from '../../../apimachinery/meta/index.ts'
+import type { JsonValue } from '#apimachinery/meta/index.ts'
 import { tryJsonPath } from './json-path.ts'
 
 const object = {

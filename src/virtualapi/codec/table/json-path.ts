@@ -1,11 +1,5 @@
 // The subset of kubectl's JSONPath that printer columns and scale paths use: members, indexes, slices, wildcards, filters.
-import {
-  isJsonObject,
-  type JsonValue,
-  integerOfText,
-  isJsonNumber,
-  type Int64,
-} from '../../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonValue, integerOfText, isJsonNumber, type Int64 } from '#apimachinery/meta/index.ts'
 
 /** Finds values in JSON, in document order; `row` is a budget that several paths over one object share. */
 export type JsonPath = (root: JsonValue, row?: Budget) => JsonValue[]

@@ -1,8 +1,8 @@
 // Columns of kubectl's tables.
-import { apiVersionOf } from '../../../apimachinery/meta/index.ts'
-import { readGenerated } from '../../resources/generated-facts.ts'
-import type { PrinterColumn } from '../../resources/resource-definition.ts'
-import type { ResourceInfo } from '../../resources/resource-info.ts'
+import { apiVersionOf } from '#apimachinery/meta/index.ts'
+import { readGenerated } from '#virtualapi/resources/generated-facts.ts'
+import type { PrinterColumn } from '#virtualapi/resources/resource-definition.ts'
+import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
 
 /** metav1.TableColumnDefinition. Priority above 0: only with `-o wide`. */
 export interface TableColumn {

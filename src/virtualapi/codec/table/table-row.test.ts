@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { parseApiVersion, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import { builtInResourceOfKind, builtInResources } from '../../resources/builtin-resources.ts'
-import type { PrinterColumn } from '../../resources/resource-definition.ts'
-import type { ResourceInfo } from '../../resources/resource-info.ts'
+import { parseApiVersion, type KubeObject } from '#apimachinery/meta/index.ts'
+import { builtInResourceOfKind, builtInResources } from '#virtualapi/resources/builtin-resources.ts'
+import type { PrinterColumn } from '#virtualapi/resources/resource-definition.ts'
+import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
 import { columnsOfKind, humanDuration, tableColumns, tableRow } from './index.ts'
 
 interface Vector {

@@ -1,16 +1,16 @@
 // The OpenAPI v2 document of the built-in groups: that of Kubernetes if `make build` has put it into dist, else generated from
 // our tables.
-import { parseJsonText } from '../../../apimachinery/json/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { Buffer } from 'node:buffer'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import type { JsonObject } from '../../../apimachinery/meta/index.ts'
-import { builtInResources } from '../../resources/builtin-resources.ts'
-import { openApiFromTables } from '../built-in-openapi.ts'
-import { contentHash } from '../discovery-document.ts'
-import { openApiKey } from '../openapi-index.ts'
-import { kubernetesVersion } from '../version-info.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { builtInResources } from '#virtualapi/resources/builtin-resources.ts'
+import { openApiFromTables } from '#virtualapi/discovery/built-in-openapi.ts'
+import { contentHash } from '#virtualapi/discovery/discovery-document.ts'
+import { openApiKey } from '#virtualapi/discovery/openapi-index.ts'
+import { kubernetesVersion } from '#virtualapi/discovery/version-info.ts'
 import { swaggerFromV3 } from './from-v3.ts'
 import { encodeSwagger, type SwaggerParts } from './swagger.ts'
 

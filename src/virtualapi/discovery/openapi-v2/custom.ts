@@ -1,8 +1,12 @@
 // Paths and definitions of custom resources for the OpenAPI v2 document. Schemas lose what v2 cannot express, because old
 // clients would refuse valid objects; the same as upstream's apiextensions does.
-import { isJsonObject, type GroupVersion, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
-import { customDefinitionName, openApiV3ForCustomResources, type CustomResourceOpenApi } from '../custom-openapi.ts'
-import { openApiKey } from '../openapi-index.ts'
+import { isJsonObject, type GroupVersion, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import {
+  customDefinitionName,
+  openApiV3ForCustomResources,
+  type CustomResourceOpenApi,
+} from '#virtualapi/discovery/custom-openapi.ts'
+import { openApiKey } from '#virtualapi/discovery/openapi-index.ts'
 import { swaggerFromV3 } from './from-v3.ts'
 import type { SwaggerParts } from './swagger.ts'
 

@@ -1,5 +1,5 @@
 // Converts our generated OpenAPI v3 documents to v2: the same operations, and schemas as far as v2 can express them.
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { schemaKeywords } from './encode-document.ts'
 import type { SwaggerParts } from './swagger.ts'
 

@@ -1,8 +1,8 @@
 // The part of another API server in the OpenAPI v2 document: the paths of the group version that it serves, and the
 // definitions that they refer to. The other server is a tenant's: what its document becomes is bounded, and read in turns.
 import { createHash } from 'node:crypto'
-import { isJsonObject, type GroupVersion, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
-import { openApiKey } from '../openapi-index.ts'
+import { isJsonObject, type GroupVersion, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { openApiKey } from '#virtualapi/discovery/openapi-index.ts'
 import type { SwaggerSource } from './fragment.ts'
 import type { SwaggerParts } from './swagger.ts'
 

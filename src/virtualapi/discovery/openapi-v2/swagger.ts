@@ -1,6 +1,6 @@
 // Encodes OpenAPI v2 documents so that paths and definitions can be added to the bytes.
 import { Buffer } from 'node:buffer'
-import { encodeJson, type JsonObject } from '../../../apimachinery/meta/index.ts'
+import { encodeJson, type JsonObject } from '#apimachinery/meta/index.ts'
 import { encodeOpenApiV2 } from './encode-document.ts'
 
 /** The parts of a document that depend on the served resources. */

@@ -10,7 +10,7 @@ import {
   stringType,
   structType,
   timestampType,
-} from '../../../apimachinery/cel/index.ts'
+} from '#apimachinery/cel/index.ts'
 
 type Fields = Readonly<Record<string, CelType | DeclaredType>>
 

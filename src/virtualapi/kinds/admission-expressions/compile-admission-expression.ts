@@ -18,9 +18,9 @@ import {
   resourceCheckType,
   stringType,
   structType,
-} from '../../../apimachinery/cel/index.ts'
-import { fieldInvalid } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/cel/index.ts'
+import { fieldInvalid } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import { namespaceType, objectType, plainType, requestType } from './admission-types.ts'
 
 /** Why an expression is no program. */

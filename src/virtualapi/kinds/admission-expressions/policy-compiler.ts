@@ -1,8 +1,8 @@
 // Compiles the expressions of one admission policy in their order, for what is wrong with them.
 import type { V1ParamKind, V1Variable } from '@kubernetes/client-node'
-import { type CelType, dynType, Program } from '../../../apimachinery/cel/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import { type CelType, dynType, Program } from '#apimachinery/cel/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import {
   annotationTypes,
   anyTypes,

@@ -11,9 +11,9 @@ import {
   extendEnvironment,
   kubernetesEnvironment,
   Program,
-} from '../../../apimachinery/cel/index.ts'
-import type { GroupVersionKind } from '../../../apimachinery/meta/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+} from '#apimachinery/cel/index.ts'
+import type { GroupVersionKind } from '#apimachinery/meta/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { namespaceType, objectType, requestType } from './admission-types.ts'
 import { typeOfVariable, variablesIn } from './compile-admission-expression.ts'
 

@@ -1,6 +1,6 @@
 // Validates the certificate chain that a signer puts into the status.
 import { X509Certificate } from 'node:crypto'
-import { goQuote } from '../../../apimachinery/text/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
 import { pemBlocks } from './pem.ts'
 
 /** Why `pem` is not a chain of certificates; undefined if it is one. */

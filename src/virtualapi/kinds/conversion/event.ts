@@ -1,5 +1,5 @@
 // events.k8s.io/v1 Events have the fields of core/v1 Events under other names.
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 
 /** [events.k8s.io/v1, core/v1] */
 const renamed: readonly (readonly [string, string])[] = [

@@ -1,8 +1,8 @@
 // HorizontalPodAutoscalers are stored as autoscaling/v2. v1 only knows CPU; the rest goes into annotations, so that a
 // v1 client that writes back what it read loses nothing.
-import { parseJsonText } from '../../../apimachinery/json/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import { internalForm } from '../../resources/typed/internal-form.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
+import { internalForm } from '#virtualapi/resources/typed/internal-form.ts'
 import { metricFromV1, metricToV1, statusFromV1, statusToV1 } from './hpa-metrics.ts'
 
 const annotation = {

@@ -1,6 +1,6 @@
 // Converts one metric of a HorizontalPodAutoscaler between the form in the annotations of autoscaling/v1 and that of
 // v2.
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 
 type Convert = (source: JsonObject) => JsonObject
 

@@ -1,12 +1,12 @@
 // Runs the default functions over a decoded object: on every value of a struct that has a function, parents before
 // children.
-import { isJsonObject, type JsonObject } from '../../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
 import { coreDefaults } from './core-defaults.ts'
 import type { DefaultFunctions } from './default-functions.ts'
 import { podDefaults } from './pod-defaults.ts'
 import { policyDefaults } from './policy-defaults.ts'
 import { workloadDefaults } from './workload-defaults.ts'
-import { structNamed, type Member, type StructType } from '../../resources/typed/go-types.ts'
+import { structNamed, type Member, type StructType } from '#virtualapi/resources/typed/go-types.ts'
 
 const functions: DefaultFunctions = { ...coreDefaults, ...podDefaults, ...workloadDefaults, ...policyDefaults }
 const membersWithDefaults = new Map<string, readonly Member[]>()

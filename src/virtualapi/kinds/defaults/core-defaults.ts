@@ -1,5 +1,5 @@
 // Defaults of the core kinds other than pods.
-import type { JsonObject } from '../../../apimachinery/meta/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { fill, filling, objectIn, objectsIn, type DefaultFunctions } from './default-functions.ts'
 
 export const coreDefaults: DefaultFunctions = {

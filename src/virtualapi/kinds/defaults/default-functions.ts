@@ -1,5 +1,5 @@
 // The type of default functions: one per Go struct, run on every value of that struct, parents before children.
-import { cloneJson, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
+import { cloneJson, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 
 /** Sets unset members. `value` is decoded: empty members that Go omits are absent. Mutates `value`. */
 export type DefaultFunction = (value: JsonObject) => void

@@ -1,5 +1,5 @@
 // Drops pod fields whose feature gate is off by default in Kubernetes 1.34. As upstream, without a warning.
-import type { JsonObject } from '../../../apimachinery/meta/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { objectIn, objectsIn } from './default-functions.ts'
 
 const kinds = ['containers', 'initContainers', 'ephemeralContainers'] as const

@@ -1,6 +1,6 @@
 // Defaults of pods, of pod templates and of their parts.
-import type { JsonObject } from '../../../apimachinery/meta/index.ts'
-import { isJsonObject } from '../../../apimachinery/meta/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { pullPolicyOf } from './image-reference.ts'
 import { fill, filling, objectIn, objectsIn, textIn, type DefaultFunctions } from './default-functions.ts'
 import { podLevelResources } from './pod-level-resources.ts'

@@ -1,7 +1,7 @@
 // Pod-level requests and limits (KEP-2837): completed from the containers if the pod sets any.
-import type { JsonObject } from '../../../apimachinery/meta/index.ts'
-import { isJsonObject } from '../../../apimachinery/meta/index.ts'
-import { isPodLevelResource, quantityText, totalOfContainers } from '../../../apimachinery/quantity/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
+import { isPodLevelResource, quantityText, totalOfContainers } from '#apimachinery/quantity/index.ts'
 import { objectIn } from './default-functions.ts'
 
 const isHugePages = (name: string): boolean => name.startsWith('hugepages-')

@@ -1,5 +1,5 @@
 // Defaults of all other kinds: networking, RBAC, storage, scaling, admission, flow control, devices.
-import type { JsonObject } from '../../../apimachinery/meta/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { fill, filling, objectIn, textIn, type DefaultFunction, type DefaultFunctions } from './default-functions.ts'
 
 const rbacGroup = 'rbac.authorization.k8s.io'

@@ -1,5 +1,5 @@
 // Defaults of the workload kinds, outside their pod template.
-import type { JsonObject } from '../../../apimachinery/meta/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { fill, filling, objectIn, objectsIn, type DefaultFunctions } from './default-functions.ts'
 
 export const workloadDefaults: DefaultFunctions = {

@@ -1,12 +1,12 @@
 // ValidatingAdmissionPolicyBinding: a policy, its parameters, and the actions on a violation.
 import type { V1ValidatingAdmissionPolicyBindingSpec } from '@kubernetes/client-node'
-import { fieldDuplicate, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldDuplicate, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { matchResourcesCauses } from '../validation/match-resources.ts'
-import { paramRefCauses } from '../validation/param-ref.ts'
-import { objectName } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { matchResourcesCauses } from '#virtualapi/kinds/validation/match-resources.ts'
+import { paramRefCauses } from '#virtualapi/kinds/validation/param-ref.ts'
+import { objectName } from '#virtualapi/kinds/validation/values.ts'
 
 type Spec = Data<V1ValidatingAdmissionPolicyBindingSpec>
 

@@ -4,19 +4,19 @@ import type {
   V1ValidatingAdmissionPolicyStatus,
   V1Validation,
 } from '@kubernetes/client-node'
-import { byteLength, fieldDuplicate, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { byteLength, fieldDuplicate, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { failurePolicies } from '../validation/admission-rules.ts'
-import { conditionsCauses } from '../validation/conditions.ts'
-import { conditionTypes } from '../admission-expressions/index.ts'
-import { PolicyCompiler } from '../admission-expressions/policy-compiler.ts'
-import { internalText } from '../../resources/typed/internal-form.ts'
-import { paramKindCauses, variableCauses } from '../validation/admission-policies.ts'
-import { matchConditionCauses } from '../validation/match-conditions.ts'
-import { matchConstraintsCauses } from '../validation/match-resources.ts'
-import { qualifiedName, supported } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { failurePolicies } from '#virtualapi/kinds/validation/admission-rules.ts'
+import { conditionsCauses } from '#virtualapi/kinds/validation/conditions.ts'
+import { conditionTypes } from '#virtualapi/kinds/admission-expressions/index.ts'
+import { PolicyCompiler } from '#virtualapi/kinds/admission-expressions/policy-compiler.ts'
+import { internalText } from '#virtualapi/resources/typed/internal-form.ts'
+import { paramKindCauses, variableCauses } from '#virtualapi/kinds/validation/admission-policies.ts'
+import { matchConditionCauses } from '#virtualapi/kinds/validation/match-conditions.ts'
+import { matchConstraintsCauses } from '#virtualapi/kinds/validation/match-resources.ts'
+import { qualifiedName, supported } from '#virtualapi/kinds/validation/values.ts'
 
 type Spec = Data<V1ValidatingAdmissionPolicySpec>
 type Annotation = NonNullable<Spec['auditAnnotations']>[number]

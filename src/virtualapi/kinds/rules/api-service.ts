@@ -7,12 +7,12 @@ import {
   fieldInvalid,
   fieldNotSupported,
   fieldRequired,
-} from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import { goQuote } from '../../../apimachinery/text/index.ts'
-import { isBuiltInGroup } from '../../resources/builtin-resources.ts'
-import type { Data } from '../../resources/typed/data.ts'
+} from '#apimachinery/field/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import { isBuiltInGroup } from '#virtualapi/resources/builtin-resources.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import type { KindRules } from './kind-rules.ts'
 
 type Spec = Data<V1APIServiceSpec>

@@ -5,13 +5,13 @@ import type {
   V2MetricIdentifier,
   V2MetricTarget,
 } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import { pathSegmentName } from '../../resources/names.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { quantityOf } from '../../../apimachinery/quantity/index.ts'
-import { containerResourceCauses } from '../validation/resource-names.ts'
-import { label } from '../validation/values.ts'
+import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { pathSegmentName } from '#virtualapi/resources/names.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { quantityOf } from '#apimachinery/quantity/index.ts'
+import { containerResourceCauses } from '#virtualapi/kinds/validation/resource-names.ts'
+import { label } from '#virtualapi/kinds/validation/values.ts'
 
 type Metric = NonNullable<Data<V2HorizontalPodAutoscalerSpec>['metrics']>[number]
 type Target = Data<V2MetricTarget>

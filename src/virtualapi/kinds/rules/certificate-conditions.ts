@@ -1,15 +1,15 @@
 // Conditions of a CertificateSigningRequest: once approved or denied, a request stays so.
-import { timestamp } from '../../../async/index.ts'
+import { timestamp } from '#async/index.ts'
 import {
   fieldDuplicate,
   fieldForbidden,
   fieldInvalid,
   fieldNotSupported,
   fieldRequired,
-} from '../../../apimachinery/field/index.ts'
-import { goQuote } from '../../../apimachinery/text/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/field/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 
 export interface RequestCondition {
   readonly type: string

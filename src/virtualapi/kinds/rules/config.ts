@@ -1,5 +1,5 @@
 // ConfigMaps and Secrets: keys, size and immutability.
-import { parseJsonText } from '../../../apimachinery/json/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import { isDeepStrictEqual } from 'node:util'
 import {
   configMapKeyErrors,
@@ -7,11 +7,11 @@ import {
   fieldInvalid,
   fieldRequired,
   fieldTooLong,
-} from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type KubeObject, isJsonNumber } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/field/index.ts'
+import { isJsonObject, type JsonObject, type KubeObject, isJsonNumber } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import { fieldImmutable } from '../validation/values.ts'
+import { fieldImmutable } from '#virtualapi/kinds/validation/values.ts'
 
 const maxBytes = 1024 * 1024
 const immutableText = 'field is immutable when `immutable` is set'

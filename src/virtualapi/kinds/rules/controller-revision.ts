@@ -1,9 +1,9 @@
 // ControllerRevisions: snapshots of a StatefulSet or DaemonSet, whose data never changes.
 import { isDeepStrictEqual } from 'node:util'
-import { fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
+import { fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import { fieldImmutable, nonNegative } from '../validation/values.ts'
+import { fieldImmutable, nonNegative } from '#virtualapi/kinds/validation/values.ts'
 
 export const controllerRevisionRules: KindRules = {
   validate({ revision, data }, old) {

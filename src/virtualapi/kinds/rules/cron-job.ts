@@ -1,16 +1,16 @@
 // CronJobs: schedule, time zone and job template.
 import type { V1CronJobSpec } from '@kubernetes/client-node'
-import { fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { invalidInternal } from '../../resources/typed/internal-form.ts'
-import { nonNegative, requiredOneOf } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { nonNegative, requiredOneOf } from '#virtualapi/kinds/validation/values.ts'
 import { locationError, scheduleError } from './cron-schedule.ts'
 import { jobSpecCauses } from './job-validation.ts'
-import { jobSpecWarnings } from '../warnings/job-warnings.ts'
-import { isSameSpec, podOwnerNameWarnings } from '../warnings/pod-warnings.ts'
+import { jobSpecWarnings } from '#virtualapi/kinds/warnings/job-warnings.ts'
+import { isSameSpec, podOwnerNameWarnings } from '#virtualapi/kinds/warnings/pod-warnings.ts'
 
 type Spec = Data<V1CronJobSpec>
 

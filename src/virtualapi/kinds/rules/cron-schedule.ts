@@ -1,5 +1,5 @@
 // Parser of CronJob schedules: five fields, or a descriptor such as @hourly.
-import { goQuote } from '../../../apimachinery/text/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
 import { isTimeZone } from './time-zones.ts'
 
 interface Field {

@@ -7,17 +7,23 @@ import {
   fieldInvalid,
   fieldNotSupported,
   fieldRequired,
-} from '../../../apimachinery/field/index.ts'
-import type { JsonValue, KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/field/index.ts'
+import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { deprecatedNodeLabel } from '../validation/deprecated-node-labels.ts'
-import { driverNameCauses } from '../validation/driver-name.ts'
-import { invalidInternal } from '../../resources/typed/internal-form.ts'
-import { labelSelectorCauses } from '../validation/label-selector.ts'
-import { nonNegativeQuantity } from '../validation/resources.ts'
-import { fieldImmutable, nonNegative, qualifiedName, subdomain, supported } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { deprecatedNodeLabel } from '#virtualapi/kinds/validation/deprecated-node-labels.ts'
+import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
+import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { labelSelectorCauses } from '#virtualapi/kinds/validation/label-selector.ts'
+import { nonNegativeQuantity } from '#virtualapi/kinds/validation/resources.ts'
+import {
+  fieldImmutable,
+  nonNegative,
+  qualifiedName,
+  subdomain,
+  supported,
+} from '#virtualapi/kinds/validation/values.ts'
 import { dropFromSpec } from './drop-from-spec.ts'
 
 type DriverSpec = Data<V1CSIDriverSpec>

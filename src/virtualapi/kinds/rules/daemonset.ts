@@ -1,16 +1,25 @@
 // DaemonSets. An annotation counts the generations of their template.
-import { jsonEqual } from '../../../apimachinery/json/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
 import type { V1DaemonSetSpec } from '@kubernetes/client-node'
-import { fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { isEmptySelector, labelSelectorCauses, type LabelSelector } from '../validation/label-selector.ts'
-import { alwaysRunningCauses, isUsable, templateCauses, unselectedCauses } from '../validation/workload.ts'
-import { atMostAll, intOrPercent, isZeroAmount, nonNegative } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import {
+  isEmptySelector,
+  labelSelectorCauses,
+  type LabelSelector,
+} from '#virtualapi/kinds/validation/label-selector.ts'
+import {
+  alwaysRunningCauses,
+  isUsable,
+  templateCauses,
+  unselectedCauses,
+} from '#virtualapi/kinds/validation/workload.ts'
+import { atMostAll, intOrPercent, isZeroAmount, nonNegative } from '#virtualapi/kinds/validation/values.ts'
 import { selectorStays, unsupportedStrategy } from './deployment.ts'
-import { templateWarnings } from '../warnings/pod-warnings.ts'
+import { templateWarnings } from '#virtualapi/kinds/warnings/pod-warnings.ts'
 
 interface DaemonSet extends KubeObject {
   spec: Data<V1DaemonSetSpec>

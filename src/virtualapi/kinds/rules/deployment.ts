@@ -1,15 +1,15 @@
 // Deployments and ReplicaSets.
-import { jsonEqual } from '../../../apimachinery/json/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
 import type { V1DeploymentSpec, V1ReplicaSetSpec } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import { goValue } from '../../../apimachinery/text/index.ts'
-import { isOwnAnnotation } from '../../../crds/index.ts'
-import { isJsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldForbidden, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import { goValue } from '#apimachinery/text/index.ts'
+import { isOwnAnnotation } from '#crds/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { internalText, invalidInternal } from '../../resources/typed/internal-form.ts'
-import { isEmptySelector, type LabelSelector } from '../validation/label-selector.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { internalText, invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { isEmptySelector, type LabelSelector } from '#virtualapi/kinds/validation/label-selector.ts'
 import {
   alwaysRunningCauses,
   isUsable,
@@ -18,9 +18,15 @@ import {
   unselectedCauses,
   unusableCauses,
   type PodTemplate,
-} from '../validation/workload.ts'
-import { atMostAll, fieldImmutable, intOrPercent, isZeroAmount, nonNegative } from '../validation/values.ts'
-import { isSameSpec, podOwnerNameWarnings, templateWarnings } from '../warnings/pod-warnings.ts'
+} from '#virtualapi/kinds/validation/workload.ts'
+import {
+  atMostAll,
+  fieldImmutable,
+  intOrPercent,
+  isZeroAmount,
+  nonNegative,
+} from '#virtualapi/kinds/validation/values.ts'
+import { isSameSpec, podOwnerNameWarnings, templateWarnings } from '#virtualapi/kinds/warnings/pod-warnings.ts'
 
 const specOf = <T>(object: KubeObject): Data<T> => object['spec'] as Data<T>
 

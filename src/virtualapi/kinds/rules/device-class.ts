@@ -1,13 +1,13 @@
 // DeviceClasses: device selectors and configuration.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1DeviceClassSpec } from '@kubernetes/client-node'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { deviceConfigCauses, type DeviceConfig } from '../validation/device-config.ts'
-import { listCauses } from '../validation/device-names.ts'
-import { selectorsCauses } from '../validation/device-requests.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { deviceConfigCauses, type DeviceConfig } from '#virtualapi/kinds/validation/device-config.ts'
+import { listCauses } from '#virtualapi/kinds/validation/device-names.ts'
+import { selectorsCauses } from '#virtualapi/kinds/validation/device-requests.ts'
 import { dropFromSpec } from './drop-from-spec.ts'
 
 const mostConfigs = 32

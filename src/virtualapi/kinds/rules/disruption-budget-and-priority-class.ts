@@ -1,11 +1,11 @@
 // PodDisruptionBudgets and PriorityClasses.
 import type { V1PodDisruptionBudgetSpec } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldForbidden, fieldInvalid } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { labelSelectorCauses } from '../validation/label-selector.ts'
-import { atMostAll, intOrPercent, invalidStruct, oneOf } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { labelSelectorCauses } from '#virtualapi/kinds/validation/label-selector.ts'
+import { atMostAll, intOrPercent, invalidStruct, oneOf } from '#virtualapi/kinds/validation/values.ts'
 
 export const podDisruptionBudgetRules: KindRules = {
   validate(object) {

@@ -9,12 +9,12 @@ import {
   fieldRequired,
   fieldTooMany,
   labelValueErrors,
-} from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { endpointIpCauses, ipErrors, legacyIpCauses, tryIp } from '../validation/ip-values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { endpointIpCauses, ipErrors, legacyIpCauses, tryIp } from '#virtualapi/kinds/validation/ip-values.ts'
 import {
   fieldImmutable,
   label,
@@ -23,8 +23,8 @@ import {
   qualifiedName,
   requiredOneOf,
   subdomain,
-} from '../validation/values.ts'
-import { ipWarnings } from '../warnings/ip-warnings.ts'
+} from '#virtualapi/kinds/validation/values.ts'
+import { ipWarnings } from '#virtualapi/kinds/warnings/ip-warnings.ts'
 
 type Slice = Data<V1EndpointSlice> & KubeObject
 type Endpoint = Omit<Data<V1Endpoint>, 'addresses'> & { addresses?: readonly string[] | null }

@@ -1,14 +1,21 @@
 // Endpoints: the older form of EndpointSlices.
 import { isDeepStrictEqual } from 'node:util'
 import type { CoreV1EndpointPort, V1EndpointAddress, V1Endpoints } from '@kubernetes/client-node'
-import { fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldRequired } from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { endpointIpCauses, legacyIpCauses } from '../validation/ip-values.ts'
-import { label, portNumber, protocols, qualifiedName, requiredOneOf, subdomain } from '../validation/values.ts'
-import { ipWarnings } from '../warnings/ip-warnings.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { endpointIpCauses, legacyIpCauses } from '#virtualapi/kinds/validation/ip-values.ts'
+import {
+  label,
+  portNumber,
+  protocols,
+  qualifiedName,
+  requiredOneOf,
+  subdomain,
+} from '#virtualapi/kinds/validation/values.ts'
+import { ipWarnings } from '#virtualapi/kinds/warnings/ip-warnings.ts'
 
 type Subsets = NonNullable<Data<V1Endpoints>['subsets']>
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { eventRules, eventsV1Rules } from './event.ts'
 
 const manager = { manager: 'a', operation: 'Update' as const, apiVersion: 'v1', fieldsType: 'FieldsV1' as const }

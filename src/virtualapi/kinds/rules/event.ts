@@ -2,13 +2,13 @@
 // mostly immutable.
 import { isDeepStrictEqual } from 'node:util'
 import type { CoreV1Event } from '@kubernetes/client-node'
-import { byteLength, dns1123SubdomainErrors, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { JsonValue, KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { byteLength, dns1123SubdomainErrors, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { invalidInternal } from '../../resources/typed/internal-form.ts'
-import { fieldImmutable, qualifiedName } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { fieldImmutable, qualifiedName } from '#virtualapi/kinds/validation/values.ts'
 
 type Event = Data<Omit<CoreV1Event, 'metadata'>>
 

@@ -1,7 +1,7 @@
 // Validation of the conditions in the status of flow-control objects: each type is set, and occurs once.
-import { fieldDuplicate, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldDuplicate, fieldRequired } from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 
 /** Validation errors of `status.conditions`. */
 export function typedConditionCauses({ status }: KubeObject): StatusCause[] {

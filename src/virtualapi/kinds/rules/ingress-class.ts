@@ -6,12 +6,12 @@ import {
   fieldNotSupported,
   fieldRequired,
   fieldTooLong,
-} from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { domainPath, fieldImmutable, label } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { domainPath, fieldImmutable, label } from '#virtualapi/kinds/validation/values.ts'
 import { referenceCauses } from './ingress.ts'
 
 type Parameters = NonNullable<Data<V1IngressClassSpec>['parameters']>

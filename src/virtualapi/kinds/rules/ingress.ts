@@ -9,14 +9,14 @@ import {
   fieldRequired,
   maxLengthText,
   regexText,
-} from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import { pathSegmentName } from '../../resources/names.ts'
+} from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { pathSegmentName } from '#virtualapi/resources/names.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { tryIp } from '../validation/ip-values.ts'
-import { portNumber, portOrName, required, subdomain } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { tryIp } from '#virtualapi/kinds/validation/ip-values.ts'
+import { portNumber, portOrName, required, subdomain } from '#virtualapi/kinds/validation/values.ts'
 import { loadBalancerWarnings } from './service-warnings.ts'
 
 type Spec = Data<V1IngressSpec>

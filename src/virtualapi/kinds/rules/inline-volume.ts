@@ -1,10 +1,10 @@
 // Validation of the inline volume of a VolumeAttachment: the spec of a PersistentVolume, restricted to CSI.
 import type { V1CSIPersistentVolumeSource, V1PersistentVolumeSpec } from '@kubernetes/client-node'
-import { fieldForbidden, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { driverNameCauses } from '../validation/driver-name.ts'
-import { label, subdomain } from '../validation/values.ts'
+import { fieldForbidden, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
+import { label, subdomain } from '#virtualapi/kinds/validation/values.ts'
 
 type VolumeSpec = Data<V1PersistentVolumeSpec>
 type CsiSource = Data<V1CSIPersistentVolumeSource>

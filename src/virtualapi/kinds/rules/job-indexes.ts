@@ -1,5 +1,5 @@
 // Parses the text form of sets of Job indexes: `0-2,5,7-9`.
-import { goQuote } from '../../../apimachinery/text/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
 
 /** The number of indexes, or the error message. */
 export type Indexes = { readonly total: number } | { readonly error: string }

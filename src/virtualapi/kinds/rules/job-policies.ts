@@ -13,12 +13,12 @@ import {
   fieldRequired,
   fieldTooLong,
   fieldTooMany,
-} from '../../../apimachinery/field/index.ts'
-import { goQuote } from '../../../apimachinery/text/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { invalidInternal } from '../../resources/typed/internal-form.ts'
-import { nonNegative, qualifiedName } from '../validation/values.ts'
+} from '#apimachinery/field/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { nonNegative, qualifiedName } from '#virtualapi/kinds/validation/values.ts'
 import { parseIndexes } from './job-indexes.ts'
 
 type Spec = Data<V1JobSpec>

@@ -2,11 +2,11 @@
 // only to members that change, so that a status stored by an older version does not block updates.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1JobSpec, V1JobStatus } from '@kubernetes/client-node'
-import { fieldDuplicate, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { fieldImmutable, nonNegative } from '../validation/values.ts'
+import { fieldDuplicate, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { fieldImmutable, nonNegative } from '#virtualapi/kinds/validation/values.ts'
 import { parseIndexes, firstCommonIndex } from './job-indexes.ts'
 
 type Status = Data<V1JobStatus>

@@ -7,14 +7,14 @@ import {
   fieldNotSupported,
   fieldRequired,
   fieldTooLong,
-} from '../../../apimachinery/field/index.ts'
-import type { JsonValue, KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { invalidInternal } from '../../resources/typed/internal-form.ts'
-import { isEmptySelector, labelSelectorCauses, selects } from '../validation/label-selector.ts'
-import { domainPath, fieldImmutable, nonNegative } from '../validation/values.ts'
-import { templateCauses, unselectedCauses, isUsable } from '../validation/workload.ts'
+} from '#apimachinery/field/index.ts'
+import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { isEmptySelector, labelSelectorCauses, selects } from '#virtualapi/kinds/validation/label-selector.ts'
+import { domainPath, fieldImmutable, nonNegative } from '#virtualapi/kinds/validation/values.ts'
+import { templateCauses, unselectedCauses, isUsable } from '#virtualapi/kinds/validation/workload.ts'
 import { failurePolicyCauses, successPolicyCauses } from './job-policies.ts'
 
 type JobSpec = Data<V1JobSpec>

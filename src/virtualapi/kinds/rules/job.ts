@@ -1,11 +1,11 @@
 // Jobs: the selector is generated from the uid unless spec.manualSelector is true.
 import type { V1JobSpec } from '@kubernetes/client-node'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { jobCauses, jobChangeCauses } from './job-validation.ts'
-import { jobSpecWarnings } from '../warnings/job-warnings.ts'
-import { isSameSpec, podOwnerNameWarnings } from '../warnings/pod-warnings.ts'
+import { jobSpecWarnings } from '#virtualapi/kinds/warnings/job-warnings.ts'
+import { isSameSpec, podOwnerNameWarnings } from '#virtualapi/kinds/warnings/pod-warnings.ts'
 
 export interface Job extends KubeObject {
   spec: Data<V1JobSpec>

@@ -1,11 +1,11 @@
 // Leases: used for leader election and node heartbeats.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1LeaseSpec } from '@kubernetes/client-node'
-import { fieldInvalid } from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
+import { fieldInvalid } from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { nonNegative } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { nonNegative } from '#virtualapi/kinds/validation/values.ts'
 import { dropFromSpec } from './drop-from-spec.ts'
 
 export const leaseRules: KindRules = {

@@ -7,12 +7,16 @@ import {
   fieldInvalid,
   fieldRequired,
   qualifiedNameErrors,
-} from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { quantityOf } from '../../../apimachinery/quantity/index.ts'
-import { containerResourceCauses, mayOvercommit, resourceNameCauses } from '../validation/resource-names.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { quantityOf } from '#apimachinery/quantity/index.ts'
+import {
+  containerResourceCauses,
+  mayOvercommit,
+  resourceNameCauses,
+} from '#virtualapi/kinds/validation/resource-names.ts'
 
 type Item = Data<V1LimitRangeSpec>['limits'][number]
 

@@ -1,17 +1,17 @@
 // MutatingAdmissionPolicy: its members, and that its expressions compile.
 import type { V1beta1MutatingAdmissionPolicySpec, V1beta1Mutation, V1MatchResources } from '@kubernetes/client-node'
-import { fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { CelType } from '../../../apimachinery/cel/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
+import type { CelType } from '#apimachinery/cel/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { paramKindCauses, variableCauses } from '../validation/admission-policies.ts'
-import { failurePolicies } from '../validation/admission-rules.ts'
-import { applyConfigurationTypes, jsonPatchTypes } from '../admission-expressions/index.ts'
-import { PolicyCompiler } from '../admission-expressions/policy-compiler.ts'
-import { matchConditionCauses } from '../validation/match-conditions.ts'
-import { matchConstraintsCauses } from '../validation/match-resources.ts'
-import { requiredOneOf, supported } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { paramKindCauses, variableCauses } from '#virtualapi/kinds/validation/admission-policies.ts'
+import { failurePolicies } from '#virtualapi/kinds/validation/admission-rules.ts'
+import { applyConfigurationTypes, jsonPatchTypes } from '#virtualapi/kinds/admission-expressions/index.ts'
+import { PolicyCompiler } from '#virtualapi/kinds/admission-expressions/policy-compiler.ts'
+import { matchConditionCauses } from '#virtualapi/kinds/validation/match-conditions.ts'
+import { matchConstraintsCauses } from '#virtualapi/kinds/validation/match-resources.ts'
+import { requiredOneOf, supported } from '#virtualapi/kinds/validation/values.ts'
 
 type Spec = Data<V1beta1MutatingAdmissionPolicySpec>
 

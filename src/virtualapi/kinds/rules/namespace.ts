@@ -1,9 +1,9 @@
 // Namespaces: spec.finalizers keep them until their controller has deleted the content.
 import type { V1NamespaceSpec, V1NamespaceStatus } from '@kubernetes/client-node'
-import { fieldInvalid, qualifiedNameErrors } from '../../../apimachinery/field/index.ts'
-import { cloneJson, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import { fieldInvalid, qualifiedNameErrors } from '#apimachinery/field/index.ts'
+import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 
 const kubernetesFinalizer = 'kubernetes'
 

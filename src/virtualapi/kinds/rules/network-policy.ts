@@ -1,14 +1,14 @@
 // NetworkPolicies: allowed traffic of the pods they select.
 import type { V1IPBlock, V1NetworkPolicyPeer, V1NetworkPolicyPort, V1NetworkPolicySpec } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldForbidden, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { isStrictlyInside, legacyCidrCauses, tryCidr } from '../validation/ip-values.ts'
-import { labelSelectorCauses } from '../validation/label-selector.ts'
-import { oneOf, portNumber, portOrName } from '../validation/values.ts'
-import { cidrWarnings } from '../warnings/ip-warnings.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { isStrictlyInside, legacyCidrCauses, tryCidr } from '#virtualapi/kinds/validation/ip-values.ts'
+import { labelSelectorCauses } from '#virtualapi/kinds/validation/label-selector.ts'
+import { oneOf, portNumber, portOrName } from '#virtualapi/kinds/validation/values.ts'
+import { cidrWarnings } from '#virtualapi/kinds/warnings/ip-warnings.ts'
 
 type Spec = Data<V1NetworkPolicySpec>
 type Peers = readonly Data<V1NetworkPolicyPeer>[] | undefined

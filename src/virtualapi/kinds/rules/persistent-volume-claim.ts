@@ -1,23 +1,18 @@
 // PersistentVolumeClaims: mostly immutable requests for storage.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1PersistentVolumeClaimStatus } from '@kubernetes/client-node'
-import {
-  fieldForbidden,
-  fieldInvalid,
-  fieldNotSupported,
-  qualifiedNameErrors,
-} from '../../../apimachinery/field/index.ts'
-import type { JsonValue, KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldForbidden, fieldInvalid, fieldNotSupported, qualifiedNameErrors } from '#apimachinery/field/index.ts'
+import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { internalDiff } from '../../resources/typed/internal-diff.ts'
-import { quantityOf } from '../../../apimachinery/quantity/index.ts'
-import { claimSpecCauses, type ClaimSpec } from '../validation/persistent-volume-claim-spec.ts'
-import { isNativeResource } from '../validation/resource-names.ts'
-import { nonNegativeQuantity } from '../validation/resources.ts'
-import { claimWarnings } from '../warnings/persistent-volume-warnings.ts'
-import { fieldImmutable } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { internalDiff } from '#virtualapi/resources/typed/internal-diff.ts'
+import { quantityOf } from '#apimachinery/quantity/index.ts'
+import { claimSpecCauses, type ClaimSpec } from '#virtualapi/kinds/validation/persistent-volume-claim-spec.ts'
+import { isNativeResource } from '#virtualapi/kinds/validation/resource-names.ts'
+import { nonNegativeQuantity } from '#virtualapi/kinds/validation/resources.ts'
+import { claimWarnings } from '#virtualapi/kinds/warnings/persistent-volume-warnings.ts'
+import { fieldImmutable } from '#virtualapi/kinds/validation/values.ts'
 import { resourceQuantityCauses } from './persistent-volume.ts'
 import { addFinalizer } from './add-finalizer.ts'
 

@@ -1,7 +1,7 @@
 // The QoS class of a pod, which is set on creation from the requests and limits of its containers.
 import type { V1PodSpec, V1ResourceRequirements } from '@kubernetes/client-node'
-import type { Data } from '../../resources/typed/data.ts'
-import { quantityOf } from '../../../apimachinery/quantity/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { quantityOf } from '#apimachinery/quantity/index.ts'
 
 const compute = ['cpu', 'memory']
 

@@ -1,9 +1,9 @@
 // Validation of the subresource `resize`: cpu and memory of a running pod may change, within its QoS class.
 import { isDeepStrictEqual } from 'node:util'
-import { fieldForbidden, fieldInvalid } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import { mirrorAnnotation } from '../validation/pod-annotations.ts'
-import type { PodSpec } from '../validation/pod-spec.ts'
+import { fieldForbidden, fieldInvalid } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { mirrorAnnotation } from '#virtualapi/kinds/validation/pod-annotations.ts'
+import type { PodSpec } from '#virtualapi/kinds/validation/pod-spec.ts'
 import { qosClassOf } from './pod-qos.ts'
 import type { Pod } from './pod-object.ts'
 

@@ -1,15 +1,19 @@
 // Validation of updates of pods: few fields are mutable.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1NodeAffinity, V1NodeSelectorTerm } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { internalDiff } from '../../resources/typed/internal-diff.ts'
-import { invalidInternal } from '../../resources/typed/internal-form.ts'
-import { appArmorOfContainer, mirrorAnnotation, podAnnotationsCauses } from '../validation/pod-annotations.ts'
-import type { PodSpec } from '../validation/pod-spec.ts'
-import { tolerationCauses } from '../validation/scheduling.ts'
-import { between } from '../validation/values.ts'
+import { fieldForbidden, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { internalDiff } from '#virtualapi/resources/typed/internal-diff.ts'
+import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import {
+  appArmorOfContainer,
+  mirrorAnnotation,
+  podAnnotationsCauses,
+} from '#virtualapi/kinds/validation/pod-annotations.ts'
+import type { PodSpec } from '#virtualapi/kinds/validation/pod-spec.ts'
+import { tolerationCauses } from '#virtualapi/kinds/validation/scheduling.ts'
+import { between } from '#virtualapi/kinds/validation/values.ts'
 import type { Pod } from './pod-object.ts'
 
 const updatable =

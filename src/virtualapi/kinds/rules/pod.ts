@@ -1,28 +1,28 @@
 // Pods: defaults of new pods, mutable fields per subresource, and the grace period of a deletion.
 import { isDeepStrictEqual } from 'node:util'
-import { timestamp } from '../../../async/index.ts'
-import { fieldForbidden } from '../../../apimachinery/field/index.ts'
-import { cloneJson, isJsonObject, type JsonObject, isJsonNumber } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { timestamp } from '#async/index.ts'
+import { fieldForbidden } from '#apimachinery/field/index.ts'
+import { cloneJson, isJsonObject, type JsonObject, isJsonNumber } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import { completeStruct } from '../../resources/typed/decode.ts'
-import { appArmorCauses } from '../validation/security-profiles.ts'
+import { completeStruct } from '#virtualapi/resources/typed/decode.ts'
+import { appArmorCauses } from '#virtualapi/kinds/validation/security-profiles.ts'
 import {
   appArmorOfContainer,
   podAnnotationsCauses,
   profileMatchCauses,
   profileOfAnnotation,
-} from '../validation/pod-annotations.ts'
-import { podSpecCauses, type PodSpec } from '../validation/pod-spec.ts'
+} from '#virtualapi/kinds/validation/pod-annotations.ts'
+import { podSpecCauses, type PodSpec } from '#virtualapi/kinds/validation/pod-spec.ts'
 import type { Pod } from './pod-object.ts'
 import { mergeLabelKeys } from './pod-label-keys.ts'
 import { qosClassOf } from './pod-qos.ts'
 import { podResizeCauses } from './pod-resize.ts'
 import { podStatusCauses } from './pod-status.ts'
 import { ephemeralContainerChangeCauses, annotationChangeCauses, podChangeCauses } from './pod-update.ts'
-import { pathsOfContainers } from '../warnings/container-warnings.ts'
-import { ipWarnings } from '../warnings/ip-warnings.ts'
-import { appArmorWarning, podWarnings } from '../warnings/pod-warnings.ts'
+import { pathsOfContainers } from '#virtualapi/kinds/warnings/container-warnings.ts'
+import { ipWarnings } from '#virtualapi/kinds/warnings/ip-warnings.ts'
+import { appArmorWarning, podWarnings } from '#virtualapi/kinds/warnings/pod-warnings.ts'
 
 export const podRules: KindRules = {
   beforeDefaults({ spec, status }) {

@@ -6,12 +6,12 @@ import type {
   V1PriorityLevelConfigurationSpec,
   V1QueuingConfiguration,
 } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { JsonObject, KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
+import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { invalidInternal } from '../../resources/typed/internal-form.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
 import { typedConditionCauses } from './flow-conditions.ts'
 
 type Spec = Data<V1PriorityLevelConfigurationSpec>

@@ -1,14 +1,14 @@
 // Roles, ClusterRoles and their bindings.
 import { isDeepStrictEqual } from 'node:util'
 import type { RbacV1Subject, V1PolicyRule, V1RoleRef } from '@kubernetes/client-node'
-import { fieldInvalid, fieldNotSupported, fieldRequired, fieldTooMany } from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import { pathSegmentName } from '../../resources/names.ts'
+import { fieldInvalid, fieldNotSupported, fieldRequired, fieldTooMany } from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { pathSegmentName } from '#virtualapi/resources/names.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { labelSelectorCauses, type LabelSelector } from '../validation/label-selector.ts'
-import { subdomain } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { labelSelectorCauses, type LabelSelector } from '#virtualapi/kinds/validation/label-selector.ts'
+import { subdomain } from '#virtualapi/kinds/validation/values.ts'
 
 const group = 'rbac.authorization.k8s.io'
 /** Upstream has no bounds on these lists; here other tenants would wait. All are far beyond what is used. */

@@ -1,13 +1,18 @@
 // ReplicationControllers and PodTemplates.
 import type { V1ReplicationControllerSpec } from '@kubernetes/client-node'
-import { fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldRequired } from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { alwaysRunningCauses, templateCauses, unselectedCauses, type PodTemplate } from '../validation/workload.ts'
-import { nonNegative } from '../validation/values.ts'
-import { isSameSpec, podOwnerNameWarnings, templateWarnings } from '../warnings/pod-warnings.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import {
+  alwaysRunningCauses,
+  templateCauses,
+  unselectedCauses,
+  type PodTemplate,
+} from '#virtualapi/kinds/validation/workload.ts'
+import { nonNegative } from '#virtualapi/kinds/validation/values.ts'
+import { isSameSpec, podOwnerNameWarnings, templateWarnings } from '#virtualapi/kinds/warnings/pod-warnings.ts'
 
 const specOf = (object: KubeObject): Data<V1ReplicationControllerSpec> =>
   object['spec'] as Data<V1ReplicationControllerSpec>

@@ -16,24 +16,24 @@ import {
   fieldRequired,
   fieldTooLong,
   fieldTooMany,
-} from '../../../apimachinery/field/index.ts'
-import type { JsonValue, KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { conditionsCauses } from '../validation/conditions.ts'
-import { deviceConfigCauses, rawObjectCauses } from '../validation/device-config.ts'
+} from '#apimachinery/field/index.ts'
+import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { conditionsCauses } from '#virtualapi/kinds/validation/conditions.ts'
+import { deviceConfigCauses, rawObjectCauses } from '#virtualapi/kinds/validation/device-config.ts'
 import {
   listCauses,
   poolNameCauses,
   repeatedCauses,
   requestReferenceCauses,
   type RequestNames,
-} from '../validation/device-names.ts'
-import { referencesCauses, requestNamesOf, type DeviceClaim } from '../validation/device-requests.ts'
-import { driverNameCauses } from '../validation/driver-name.ts'
-import { invalidInternal } from '../../resources/typed/internal-form.ts'
-import { nodeSelectorCauses } from '../validation/node-selector.ts'
-import { fieldImmutable, label, requiredOneOf } from '../validation/values.ts'
+} from '#virtualapi/kinds/validation/device-names.ts'
+import { referencesCauses, requestNamesOf, type DeviceClaim } from '#virtualapi/kinds/validation/device-requests.ts'
+import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
+import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { nodeSelectorCauses } from '#virtualapi/kinds/validation/node-selector.ts'
+import { fieldImmutable, label, requiredOneOf } from '#virtualapi/kinds/validation/values.ts'
 
 type Status = Data<V1ResourceClaimStatus>
 type Allocation = Data<V1AllocationResult>

@@ -1,15 +1,15 @@
 // ResourceQuotas: limits per resource, for all objects of a namespace or for those in a scope.
 import type { V1ResourceQuotaSpec, V1ScopedResourceSelectorRequirement } from '@kubernetes/client-node'
-import { fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import { goValue } from '../../../apimachinery/text/index.ts'
-import { isJsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import { goValue } from '#apimachinery/text/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { internalText } from '../../resources/typed/internal-form.ts'
-import { isQuotaName, quotaResourceCauses } from '../validation/resource-names.ts'
-import { amountCauses } from '../validation/resources.ts'
-import { fieldImmutable } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { internalText } from '#virtualapi/resources/typed/internal-form.ts'
+import { isQuotaName, quotaResourceCauses } from '#virtualapi/kinds/validation/resource-names.ts'
+import { amountCauses } from '#virtualapi/kinds/validation/resources.ts'
+import { fieldImmutable } from '#virtualapi/kinds/validation/values.ts'
 
 type Spec = Data<V1ResourceQuotaSpec>
 

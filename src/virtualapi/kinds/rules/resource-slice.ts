@@ -1,21 +1,21 @@
 // ResourceSlices: the devices that a driver offers on one node or several.
 import type { V1Device, V1DeviceAttribute, V1DeviceCapacity, V1ResourceSliceSpec } from '@kubernetes/client-node'
-import { byteLength, fieldInvalid, fieldRequired, fieldTooLong } from '../../../apimachinery/field/index.ts'
-import type { JsonObject, JsonValue, KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { byteLength, fieldInvalid, fieldRequired, fieldTooLong } from '#apimachinery/field/index.ts'
+import type { JsonObject, JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import {
   deviceQualifiedNameCauses,
   listCauses,
   poolNameCauses,
   repeatedCauses,
   truncatedKey,
-} from '../validation/device-names.ts'
-import { driverNameCauses } from '../validation/driver-name.ts'
-import { internalText, invalidInternal } from '../../resources/typed/internal-form.ts'
-import { nodeSelectorCauses } from '../validation/node-selector.ts'
-import { fieldImmutable, label, subdomain } from '../validation/values.ts'
+} from '#virtualapi/kinds/validation/device-names.ts'
+import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
+import { internalText, invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { nodeSelectorCauses } from '#virtualapi/kinds/validation/node-selector.ts'
+import { fieldImmutable, label, subdomain } from '#virtualapi/kinds/validation/values.ts'
 
 type Spec = Data<V1ResourceSliceSpec>
 type Device = Data<V1Device>

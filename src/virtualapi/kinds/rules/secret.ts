@@ -1,9 +1,9 @@
 // Secrets: the write-only stringData is merged into data.
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import { isJsonObject } from '../../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import { secretCauses, secretChangeCauses } from './config.ts'
-import { keyPairWarnings } from '../warnings/key-pair-warnings.ts'
+import { keyPairWarnings } from '#virtualapi/kinds/warnings/key-pair-warnings.ts'
 
 export const secretRules: KindRules = {
   warningsOf: keyPairWarnings,

@@ -1,5 +1,5 @@
 // ServiceAccounts: of references to Secrets, only the name is stored.
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
 
 const mountableOnly = 'kubernetes.io/enforce-mountable-secrets'

@@ -1,15 +1,15 @@
 // ServiceCIDRs and IPAddresses: the ranges for Service addresses, and the addresses in use.
 import type { V1ParentReference, V1ServiceCIDRSpec } from '@kubernetes/client-node'
 import { isDeepStrictEqual } from 'node:util'
-import { fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import { pathSegmentName } from '../../resources/names.ts'
+import { fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { pathSegmentName } from '#virtualapi/resources/names.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { invalidInternal } from '../../resources/typed/internal-form.ts'
-import { cidrErrors, tryCidr } from '../validation/ip-values.ts'
-import { fieldImmutable, required, subdomain } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { cidrErrors, tryCidr } from '#virtualapi/kinds/validation/ip-values.ts'
+import { fieldImmutable, required, subdomain } from '#virtualapi/kinds/validation/values.ts'
 
 type Spec = Data<V1ServiceCIDRSpec>
 type Parent = Partial<Data<V1ParentReference>>

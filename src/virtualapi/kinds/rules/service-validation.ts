@@ -7,9 +7,9 @@ import {
   fieldInvalid,
   fieldNotSupported,
   fieldRequired,
-} from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import { endpointIpCauses, legacyCidrCauses, legacyIpCauses } from '../validation/ip-values.ts'
+} from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { endpointIpCauses, legacyCidrCauses, legacyIpCauses } from '#virtualapi/kinds/validation/ip-values.ts'
 import {
   fieldImmutable,
   ipAddress,
@@ -22,7 +22,7 @@ import {
   requiredOneOf,
   subdomain,
   supported,
-} from '../validation/values.ts'
+} from '#virtualapi/kinds/validation/values.ts'
 import { isExternallyAccessible, isHeadless, needsHealthCheckPort, portsOf, type Service } from './service-types.ts'
 
 const types = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort']

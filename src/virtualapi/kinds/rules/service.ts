@@ -1,9 +1,9 @@
 // Services: allocation of addresses and node ports, and cleanup when the type changes.
 import { isIPv4 } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
-import { fieldInvalid } from '../../../apimachinery/field/index.ts'
-import { internalError, invalid, type StatusCause } from '../../../apimachinery/status/index.ts'
-import type { RequestContext } from '../../resources/resource-definition.ts'
+import { fieldInvalid } from '#apimachinery/field/index.ts'
+import { internalError, invalid, type StatusCause } from '#apimachinery/status/index.ts'
+import type { RequestContext } from '#virtualapi/resources/resource-definition.ts'
 import type { KindRules } from './kind-rules.ts'
 import { allocationFor, type Allocation } from './service-allocation.ts'
 import { addressCauses, isValidService, serviceCauses, serviceChangeCauses } from './service-validation.ts'

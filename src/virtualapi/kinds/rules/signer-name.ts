@@ -6,9 +6,9 @@ import {
   fieldInvalid,
   fieldRequired,
   fieldTooLong,
-} from '../../../apimachinery/field/index.ts'
-import { goQuote } from '../../../apimachinery/text/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/field/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 
 const longestDomain = 253
 const longestName = longestDomain + 1 + longestDomain + 63 + 1

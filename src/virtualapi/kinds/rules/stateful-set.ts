@@ -1,14 +1,14 @@
 // StatefulSets: pods with stable names and claims.
-import { jsonEqual } from '../../../apimachinery/json/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
 import type { V1StatefulSetSpec } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { JsonValue, KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
+import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { invalidInternal } from '../../resources/typed/internal-form.ts'
-import { claimSpecCauses, type ClaimSpec } from '../validation/persistent-volume-claim-spec.ts'
-import { isEmptySelector } from '../validation/label-selector.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { claimSpecCauses, type ClaimSpec } from '#virtualapi/kinds/validation/persistent-volume-claim-spec.ts'
+import { isEmptySelector } from '#virtualapi/kinds/validation/label-selector.ts'
 import {
   alwaysRunningCauses,
   isUsable,
@@ -18,10 +18,10 @@ import {
   unselectedCauses,
   unusableCauses,
   type PodTemplate,
-} from '../validation/workload.ts'
-import { label, nonNegative } from '../validation/values.ts'
-import { claimResourceWarnings } from '../warnings/fractional-byte-warnings.ts'
-import { isSameSpec, templateWarnings } from '../warnings/pod-warnings.ts'
+} from '#virtualapi/kinds/validation/workload.ts'
+import { label, nonNegative } from '#virtualapi/kinds/validation/values.ts'
+import { claimResourceWarnings } from '#virtualapi/kinds/warnings/fractional-byte-warnings.ts'
+import { isSameSpec, templateWarnings } from '#virtualapi/kinds/warnings/pod-warnings.ts'
 
 type Spec = Data<V1StatefulSetSpec>
 

@@ -1,5 +1,5 @@
 // Validation of statuses that controllers write: counters, phases, addresses and conditions.
-import { fieldForbidden, fieldInvalid, fieldNotSupported } from '../../../apimachinery/field/index.ts'
+import { fieldForbidden, fieldInvalid, fieldNotSupported } from '#apimachinery/field/index.ts'
 import {
   isJsonObject,
   type JsonObject,
@@ -7,11 +7,11 @@ import {
   type KubeObject,
   isJsonNumber,
   type Int64,
-} from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import { conditionsCauses } from '../validation/conditions.ts'
-import { legacyIpCauses, tryIp } from '../validation/ip-values.ts'
-import { nonNegative, subdomain } from '../validation/values.ts'
+} from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { conditionsCauses } from '#virtualapi/kinds/validation/conditions.ts'
+import { legacyIpCauses, tryIp } from '#virtualapi/kinds/validation/ip-values.ts'
+import { nonNegative, subdomain } from '#virtualapi/kinds/validation/values.ts'
 import { jobStatusCauses } from './job-status.ts'
 import { persistentVolumeClaimStatusCauses } from './persistent-volume-claim.ts'
 import { quotaStatusCauses } from './resource-quota.ts'

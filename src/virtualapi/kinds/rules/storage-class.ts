@@ -8,13 +8,13 @@ import {
   fieldInvalid,
   fieldRequired,
   fieldTooLong,
-} from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { deprecatedNodeLabel } from '../validation/deprecated-node-labels.ts'
-import { fieldImmutable, oneOf, qualifiedName, supported } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { deprecatedNodeLabel } from '#virtualapi/kinds/validation/deprecated-node-labels.ts'
+import { fieldImmutable, oneOf, qualifiedName, supported } from '#virtualapi/kinds/validation/values.ts'
 
 type StorageClass = Data<Omit<V1StorageClass, 'metadata'>>
 

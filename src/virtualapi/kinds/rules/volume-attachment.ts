@@ -1,14 +1,14 @@
 // VolumeAttachments: they request that a volume be attached to a node.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1VolumeAttachmentSpec, V1VolumeAttachmentStatus, V1VolumeError } from '@kubernetes/client-node'
-import { byteLength, fieldForbidden, fieldRequired, fieldTooLong } from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { byteLength, fieldForbidden, fieldRequired, fieldTooLong } from '#apimachinery/field/index.ts'
+import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { driverNameCauses } from '../validation/driver-name.ts'
-import { invalidInternal } from '../../resources/typed/internal-form.ts'
-import { fieldImmutable, subdomain } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
+import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { fieldImmutable, subdomain } from '#virtualapi/kinds/validation/values.ts'
 import { inlineVolumeCauses } from './inline-volume.ts'
 
 type Spec = Data<V1VolumeAttachmentSpec>

@@ -1,8 +1,8 @@
 // Validation of the source of a PersistentVolume: exactly one, with stricter rules than in a pod for some.
 import type { V1CSIPersistentVolumeSource, V1PersistentVolumeSpec, V1SecretReference } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import { fieldForbidden, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import {
   azureDiskCauses,
   flexCauses,
@@ -10,8 +10,8 @@ import {
   requiredMemberCauses,
   partitionCauses,
   secretRefCauses,
-} from '../validation/cloud-volumes.ts'
-import { driverNameCauses } from '../validation/driver-name.ts'
+} from '#virtualapi/kinds/validation/cloud-volumes.ts'
+import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
 import {
   fcCauses,
   flockerCauses,
@@ -23,8 +23,8 @@ import {
   quobyteCauses,
   rbdCauses,
   storageOsCauses,
-} from '../validation/network-volumes.ts'
-import { label, withoutParentSteps, required, subdomain } from '../validation/values.ts'
+} from '#virtualapi/kinds/validation/network-volumes.ts'
+import { label, withoutParentSteps, required, subdomain } from '#virtualapi/kinds/validation/values.ts'
 
 type Spec = Data<V1PersistentVolumeSpec>
 type Source = Exclude<

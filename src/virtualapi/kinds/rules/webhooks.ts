@@ -6,16 +6,16 @@ import {
   fieldDuplicate,
   fieldInvalid,
   fieldRequired,
-} from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import { webhookClientCauses } from '../validation/webhook-client.ts'
+} from '#apimachinery/field/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { webhookClientCauses } from '#virtualapi/kinds/validation/webhook-client.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { failurePolicies, matchPolicies, operationRuleCauses } from '../validation/admission-rules.ts'
-import { labelSelectorCauses } from '../validation/label-selector.ts'
-import { matchConditionCauses } from '../validation/match-conditions.ts'
-import { supported } from '../validation/values.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { failurePolicies, matchPolicies, operationRuleCauses } from '#virtualapi/kinds/validation/admission-rules.ts'
+import { labelSelectorCauses } from '#virtualapi/kinds/validation/label-selector.ts'
+import { matchConditionCauses } from '#virtualapi/kinds/validation/match-conditions.ts'
+import { supported } from '#virtualapi/kinds/validation/values.ts'
 
 /** Mutating webhooks have all members of validating ones. */
 type Webhook = Data<V1MutatingWebhook>

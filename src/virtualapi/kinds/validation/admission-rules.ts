@@ -1,8 +1,8 @@
 // Validation of the rules that say which requests a webhook or an admission policy handles.
 import type { V1RuleWithOperations } from '@kubernetes/client-node'
-import { fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import { fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { supported } from './values.ts'
 
 export type OperationRule = Data<V1RuleWithOperations>

@@ -1,8 +1,8 @@
 // Validation of host paths, of cloud disks and of plugin drivers, in pods and in PersistentVolumes.
 import type { V1AzureDiskVolumeSource, V1HostPathVolumeSource } from '@kubernetes/client-node'
-import { fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import { fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { withoutParentSteps, required } from './values.ts'
 
 const hostPathTypes = [

@@ -7,10 +7,10 @@ import {
   fieldRequired,
   fieldTooLong,
   regexText,
-} from '../../../apimachinery/field/index.ts'
-import { type JsonValue, isJsonNumber } from '../../../apimachinery/meta/index.ts'
-import { isJsonObject } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/field/index.ts'
+import { type JsonValue, isJsonNumber } from '#apimachinery/meta/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import { qualifiedName } from './values.ts'
 
 const statuses = ['False', 'True', 'Unknown']

@@ -6,9 +6,9 @@ import {
   fieldInvalid,
   fieldNotSupported,
   fieldRequired,
-} from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+} from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { envCauses, envFromCauses } from './env.ts'
 import { handlerCauses, probeCauses } from './handlers.ts'
 import { containerResourceCauses } from './resource-names.ts'

@@ -1,7 +1,7 @@
 // Validation of device configuration: the name of a driver, and parameters that only the driver interprets.
-import { fieldInvalid, fieldRequired, fieldTooLong } from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldInvalid, fieldRequired, fieldTooLong } from '#apimachinery/field/index.ts'
+import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import { driverNameCauses } from './driver-name.ts'
 
 export interface DeviceConfig {

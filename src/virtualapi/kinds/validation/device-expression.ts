@@ -14,9 +14,9 @@ import {
   stringType,
   structType,
   printDeclaredType,
-} from '../../../apimachinery/cel/index.ts'
-import { fieldForbidden, fieldInvalid } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/cel/index.ts'
+import { fieldForbidden, fieldInvalid } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 
 /** In cost units. */
 const maxCost = 1_000_000n

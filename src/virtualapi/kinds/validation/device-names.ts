@@ -8,8 +8,8 @@ import {
   fieldTooLong,
   fieldTooMany,
   regexText,
-} from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import { driverNameCauses } from './driver-name.ts'
 import { subdomain } from './values.ts'
 

@@ -15,9 +15,9 @@ import {
   fieldRequired,
   fieldTooLong,
   labelValueErrors,
-} from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+} from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { deviceExpressionCauses } from './device-expression.ts'
 import { deviceConfigCauses, type DeviceConfig } from './device-config.ts'
 import {

@@ -5,8 +5,8 @@ import {
   fieldInvalid,
   fieldRequired,
   fieldTooLong,
-} from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 
 const longest = 63
 

@@ -1,9 +1,9 @@
 // Validation of environment variables.
 import type { V1EnvFromSource, V1EnvVar, V1EnvVarSource } from '@kubernetes/client-node'
-import { fieldInvalid, fieldRequired, configMapKeyErrors } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { quantityOf } from '../../../apimachinery/quantity/index.ts'
+import { fieldInvalid, fieldRequired, configMapKeyErrors } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { quantityOf } from '#apimachinery/quantity/index.ts'
 import { objectName, qualifiedName, required, requiredOneOf, subdomain } from './values.ts'
 
 const envFieldPaths = [

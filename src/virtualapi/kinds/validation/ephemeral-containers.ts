@@ -1,8 +1,8 @@
 // Validation of ephemeral containers, which are added to a running pod for debugging.
 import type { V1EphemeralContainer } from '@kubernetes/client-node'
-import { fieldDuplicate, fieldForbidden, fieldNotFound } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import { fieldDuplicate, fieldForbidden, fieldNotFound } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { commonCauses, imageCauses, type Container, type ContainerContext } from './containers.ts'
 
 const forbidden = [

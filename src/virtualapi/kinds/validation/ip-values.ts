@@ -1,8 +1,8 @@
 // Parses, prints and validates IP addresses and CIDRs. As in Go, `::ffff:1.2.3.4` is an IPv4 address. Older API fields
 // also accept leading zeros.
 import { isIPv6 } from 'node:net'
-import { fieldInvalid } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldInvalid } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 
 /** A parsed address. */
 export interface Ip {

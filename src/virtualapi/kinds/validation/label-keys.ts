@@ -1,6 +1,6 @@
 // Validation of matchLabelKeys and mismatchLabelKeys: keys of labels whose values are taken from the pod itself.
-import { fieldForbidden, fieldInvalid } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldForbidden, fieldInvalid } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { LabelSelector } from './label-selector.ts'
 import { qualifiedName } from './values.ts'
 

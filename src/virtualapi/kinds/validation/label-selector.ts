@@ -1,8 +1,8 @@
 // Validation and matching of metav1.LabelSelector.
 import type { V1LabelSelector } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldRequired, labelValueErrors } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import { fieldForbidden, fieldInvalid, fieldRequired, labelValueErrors } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { labels, qualifiedName } from './values.ts'
 
 export type LabelSelector = Data<V1LabelSelector>

@@ -1,9 +1,13 @@
 // Validation of match conditions of webhooks and admission policies.
 import type { V1MatchCondition } from '@kubernetes/client-node'
-import { fieldDuplicate, fieldRequired, fieldTooMany } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { compileAdmissionExpression, conditionTypes, expressionCauses } from '../admission-expressions/index.ts'
+import { fieldDuplicate, fieldRequired, fieldTooMany } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import {
+  compileAdmissionExpression,
+  conditionTypes,
+  expressionCauses,
+} from '#virtualapi/kinds/admission-expressions/index.ts'
 import { qualifiedName } from './values.ts'
 
 const mostConditions = 64

@@ -1,9 +1,9 @@
 // Validation of MatchResources: the requests that an admission policy or its binding handles.
 import type { V1MatchResources } from '@kubernetes/client-node'
-import { fieldDuplicate, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import { pathSegmentName } from '../../resources/names.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import { fieldDuplicate, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { pathSegmentName } from '#virtualapi/resources/names.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { matchPolicies, operationRuleCauses } from './admission-rules.ts'
 import { labelSelectorCauses } from './label-selector.ts'
 import { supported } from './values.ts'

@@ -1,8 +1,8 @@
 // Validation of node selectors: terms over labels and fields of nodes, in pods and in PersistentVolumes.
 import type { V1NodeSelector, V1NodeSelectorRequirement, V1NodeSelectorTerm } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldRequired, labelValueErrors } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import { fieldForbidden, fieldInvalid, fieldRequired, labelValueErrors } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { qualifiedName, subdomain } from './values.ts'
 
 const noOperator = 'not a valid selector operator'

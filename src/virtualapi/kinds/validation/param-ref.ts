@@ -1,9 +1,9 @@
 // Validation of the reference of an admission policy's binding to parameters.
 import type { V1ParamRef } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import { pathSegmentName } from '../../resources/names.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { pathSegmentName } from '#virtualapi/resources/names.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { labelSelectorCauses } from './label-selector.ts'
 
 const notBoth = 'name and selector are mutually exclusive'

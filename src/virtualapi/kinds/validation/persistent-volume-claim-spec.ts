@@ -10,9 +10,9 @@ import {
   fieldInvalid,
   fieldNotSupported,
   fieldRequired,
-} from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+} from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { labelSelectorCauses } from './label-selector.ts'
 import { positiveQuantity } from './resources.ts'
 import { annotationsCauses, label, labels, required, subdomain } from './values.ts'

@@ -1,8 +1,8 @@
 // Validation of pod annotations that preceded fields and must not contradict them, and of a few others.
-import { parseJsonText } from '../../../apimachinery/json/index.ts'
-import { fieldForbidden, fieldInvalid } from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type ObjectMeta } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import { fieldForbidden, fieldInvalid } from '#apimachinery/field/index.ts'
+import { isJsonObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import { containersOf } from './pod-os.ts'
 import type { PodSpec } from './pod-spec.ts'
 import { tolerationCauses } from './scheduling.ts'

@@ -1,8 +1,8 @@
 // Validation of a pod against its operating system and its user namespace.
 import type { V1Container, V1PodSpec } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 
 type PodSpec = Data<V1PodSpec>
 type Container = Pick<Data<V1Container>, 'name' | 'securityContext' | 'volumeDevices'>

@@ -1,9 +1,9 @@
 // Validation of volumes whose files the kubelet writes: ConfigMap, Secret, downward API, and projections of these and
 // of tokens.
 import type { V1DownwardAPIVolumeFile, V1KeyToPath, V1VolumeProjection } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import { fieldForbidden, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { fieldRefCauses, resourceRefCauses } from './env.ts'
 import { fileMode, unreservedRelativePath, required } from './values.ts'
 

@@ -1,6 +1,6 @@
 // Classes of resource names: which need no prefix, which are counted in whole units, which may be overcommitted.
-import { fieldInvalid, fieldNotSupported, qualifiedNameErrors } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldInvalid, fieldNotSupported, qualifiedNameErrors } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 
 const computed = ['cpu', 'memory', 'ephemeral-storage']
 const counted: ReadonlySet<string> = new Set([

@@ -1,10 +1,10 @@
 // Validation of requests and limits: amounts, requests against limits, and references to claims of the pod.
 import type { V1ResourceRequirements } from '@kubernetes/client-node'
-import { fieldDuplicate, fieldForbidden, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import { goQuote } from '../../../apimachinery/text/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { quantityOf, tryQuantity } from '../../../apimachinery/quantity/index.ts'
+import { fieldDuplicate, fieldForbidden, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { quantityOf, tryQuantity } from '#apimachinery/quantity/index.ts'
 import { isHugePages, isCountedInUnits, mayOvercommit } from './resource-names.ts'
 import { label } from './values.ts'
 

@@ -12,9 +12,9 @@ import {
   fieldNotSupported,
   fieldRequired,
   labelValueErrors,
-} from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+} from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { labelKeysCauses } from './label-keys.ts'
 import { labelSelectorCauses } from './label-selector.ts'
 import { nodeSelectorCauses, nodeTermCauses } from './node-selector.ts'

@@ -1,9 +1,9 @@
 // Validation of seccomp and AppArmor profiles, as fields and as the older annotations.
 import type { V1AppArmorProfile, V1SeccompProfile } from '@kubernetes/client-node'
-import { fieldInvalid, fieldNotSupported, fieldRequired, fieldTooLong } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { invalidInternal } from '../../resources/typed/internal-form.ts'
+import { fieldInvalid, fieldNotSupported, fieldRequired, fieldTooLong } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
 import { relativePathInside } from './values.ts'
 
 const types = ['Localhost', 'RuntimeDefault', 'Unconfined']

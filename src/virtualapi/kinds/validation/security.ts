@@ -1,9 +1,9 @@
 // Validation of the security contexts of pods and containers.
 import type { V1PodSecurityContext, V1PodSpec, V1SecurityContext } from '@kubernetes/client-node'
-import { fieldDuplicate, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { internalText } from '../../resources/typed/internal-form.ts'
+import { fieldDuplicate, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { internalText } from '#virtualapi/resources/typed/internal-form.ts'
 import { appArmorCauses, seccompCauses } from './security-profiles.ts'
 import { between } from './values.ts'
 import { windowsOptionsCauses } from './windows-options.ts'

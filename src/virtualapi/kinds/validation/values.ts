@@ -1,5 +1,5 @@
 // Validation of single values, shared by many kinds. Messages are those of upstream.
-import type { Int64 } from '../../../apimachinery/meta/index.ts'
+import type { Int64 } from '#apimachinery/meta/index.ts'
 import { isIP } from 'node:net'
 import {
   dns1123LabelErrors,
@@ -11,8 +11,8 @@ import {
   labelValueErrors,
   qualifiedNameErrors,
   regexText,
-} from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 
 export const fieldImmutable = 'field is immutable'
 export const protocols = ['SCTP', 'TCP', 'UDP'] as const

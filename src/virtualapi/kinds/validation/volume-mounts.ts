@@ -6,9 +6,9 @@ import {
   fieldNotFound,
   fieldNotSupported,
   fieldRequired,
-} from '../../../apimachinery/field/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+} from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { relativePathInside, withoutParentSteps } from './values.ts'
 import type { Volume } from './volumes.ts'
 

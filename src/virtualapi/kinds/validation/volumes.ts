@@ -6,10 +6,10 @@ import {
   fieldForbidden,
   fieldInvalid,
   fieldRequired,
-} from '../../../apimachinery/field/index.ts'
-import { goQuote } from '../../../apimachinery/text/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+} from '#apimachinery/field/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { claimTemplateCauses } from './persistent-volume-claim-spec.ts'
 import {
   azureDiskCauses,

@@ -1,8 +1,8 @@
 // Validation of webhook addresses, shared by conversion webhooks of CustomResourceDefinitions and admission webhooks.
 import { X509Certificate } from 'node:crypto'
-import { dns1123SubdomainErrors, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { dns1123SubdomainErrors, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 
 /** Validation errors of a clientConfig, except those of its caBundle. */
 export function webhookClientCauses(path: string, clientConfig: Readonly<JsonObject>): StatusCause[] {

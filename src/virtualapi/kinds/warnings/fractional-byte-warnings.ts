@@ -1,5 +1,5 @@
 // Warnings about amounts in bytes that are not whole numbers.
-import { quantityOf } from '../../../apimachinery/quantity/index.ts'
+import { quantityOf } from '#apimachinery/quantity/index.ts'
 
 const one = 1_000_000_000n
 

@@ -1,6 +1,6 @@
 // Warnings about IP addresses and CIDRs in forms that are still accepted but discouraged.
-import { goQuote } from '../../../apimachinery/text/index.ts'
-import { cidrText, ipText, tryCidr, tryIp } from '../validation/ip-values.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import { cidrText, ipText, tryCidr, tryIp } from '#virtualapi/kinds/validation/ip-values.ts'
 
 /** Warnings about the form of an address at `path`; none if the text is not an address. */
 export function ipWarnings(path: string, text: string): string[] {

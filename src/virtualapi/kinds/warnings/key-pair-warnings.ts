@@ -1,6 +1,6 @@
 // Warnings about TLS Secrets: whether certificate and key parse and match. Messages are those of Go's crypto/tls.
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
-import { isJsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 
 const secretType = 'kubernetes.io/tls'
 

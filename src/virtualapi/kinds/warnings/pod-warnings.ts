@@ -1,17 +1,17 @@
 // Warnings about pods and pod templates.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1PodSpec, V1PodTemplateSpec } from '@kubernetes/client-node'
-import { dns1123LabelErrors } from '../../../apimachinery/field/index.ts'
-import { goQuote } from '../../../apimachinery/text/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
+import { dns1123LabelErrors } from '#apimachinery/field/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
 import { fractionalByteWarnings } from './fractional-byte-warnings.ts'
 import {
   appArmorOfContainer,
   profileOfAnnotation,
   seccompOfContainer,
   seccompOfPod,
-} from '../validation/pod-annotations.ts'
+} from '#virtualapi/kinds/validation/pod-annotations.ts'
 import { amountWarnings, envWarnings, pathsOfContainers, portWarnings } from './container-warnings.ts'
 import { ipWarnings } from './ip-warnings.ts'
 import { affinityWarnings, nodeWarnings } from './scheduling-warnings.ts'

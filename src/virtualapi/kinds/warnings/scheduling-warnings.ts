@@ -1,8 +1,8 @@
 // Warnings about scheduling constraints of pods: deprecated node labels, and selectors that match nothing.
 import type { V1Affinity, V1NodeSelectorTerm, V1PodAffinity, V1PodSpec } from '@kubernetes/client-node'
-import { labelValueErrors } from '../../../apimachinery/field/index.ts'
-import type { Data } from '../../resources/typed/data.ts'
-import { deprecatedNodeLabel } from '../validation/deprecated-node-labels.ts'
+import { labelValueErrors } from '#apimachinery/field/index.ts'
+import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { deprecatedNodeLabel } from '#virtualapi/kinds/validation/deprecated-node-labels.ts'
 
 type PodSpec = Data<V1PodSpec>
 type Term = Data<V1NodeSelectorTerm>

@@ -9,9 +9,9 @@ import {
   isJsonNumber,
   putField,
   type Int64,
-} from '../../../apimachinery/meta/index.ts'
-import { parseApiVersion } from '../../../apimachinery/meta/index.ts'
-import { badRequest } from '../../../apimachinery/status/index.ts'
+} from '#apimachinery/meta/index.ts'
+import { parseApiVersion } from '#apimachinery/meta/index.ts'
+import { badRequest } from '#apimachinery/status/index.ts'
 import { goStructName, structNamed, type Member, type StructType } from './go-types.ts'
 import {
   printedQuantity,
@@ -19,7 +19,7 @@ import {
   quantityText,
   roundUpToMilli,
   tryQuantity,
-} from '../../../apimachinery/quantity/index.ts'
+} from '#apimachinery/quantity/index.ts'
 import { goMicroTime, goTime } from './times.ts'
 
 class DecodeError extends Error {}

@@ -1,6 +1,6 @@
 // Built-in kinds as Go structs, from the generated table. kube-apiserver decodes into such structs: that drops unknown
 // and empty members, adds those that are always printed, and refuses values of the wrong type.
-import { parseJsonText } from '../../../apimachinery/json/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import { readFileSync } from 'node:fs'
 
 /**

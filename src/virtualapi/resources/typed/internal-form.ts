@@ -1,9 +1,9 @@
 // Prints objects as kube-apiserver's errors do: as Kubernetes' internal structs, whose members have Go names, an order
 // of their own, and are never omitted.
-import { parseJsonText } from '../../../apimachinery/json/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import { readFileSync } from 'node:fs'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
-import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 
 /** Printed name, path in the API, type, flags; see scripts/generate/go-internal. */
 type Row = readonly [shown: string, path: string, type: string, flags: string]

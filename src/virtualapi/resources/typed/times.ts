@@ -1,5 +1,5 @@
 // metav1.Time and MicroTime: parses RFC 3339 and prints UTC, in seconds or with six digits.
-import { remember } from '../../../apimachinery/memo/index.ts'
+import { remember } from '#apimachinery/memo/index.ts'
 
 const pattern = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 const secondsLayout = '2006-01-02T15:04:05Z07:00'

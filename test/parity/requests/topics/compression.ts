@@ -1,5 +1,5 @@
 // Which answers are compressed: depending on Accept-Encoding and size.
-import { get, post, watch, type Row, type Topic } from '../row.ts'
+import { get, post, watch, type Row, type Topic } from '#test/parity/requests/row.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'
 const large = 'x'.repeat(150_000)

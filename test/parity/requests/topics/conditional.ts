@@ -1,5 +1,5 @@
 // Documents that clients cache: ETags, conditional requests, hashes in names.
-import { get, send, type Row, type RowOptions, type Topic } from '../row.ts'
+import { get, send, type Row, type RowOptions, type Topic } from '#test/parity/requests/row.ts'
 import { widgets } from './widgets.ts'
 
 const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'

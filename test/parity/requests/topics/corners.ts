@@ -1,5 +1,5 @@
 // Differences that seeded random requests to both servers once found, and similar cases.
-import { del, get, patch, post, put, send, watch, type Row, type Topic } from '../row.ts'
+import { del, get, patch, post, put, send, watch, type Row, type Topic } from '#test/parity/requests/row.ts'
 import { widgets } from './widgets.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'

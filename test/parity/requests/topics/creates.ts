@@ -1,5 +1,5 @@
 // POST: the metadata that a client may set, and how the server changes it.
-import { get, post, type Row, type Topic } from '../row.ts'
+import { get, post, type Row, type Topic } from '#test/parity/requests/row.ts'
 import { widgets } from './widgets.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'

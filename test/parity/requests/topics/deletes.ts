@@ -1,5 +1,5 @@
 // DELETE: options in every form, preconditions, finalizers, collections.
-import { del, get, patch, post, put, type Row, type Topic } from '../row.ts'
+import { del, get, patch, post, put, type Row, type Topic } from '#test/parity/requests/row.ts'
 import { widgets } from './widgets.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'

@@ -1,5 +1,5 @@
 // fieldValidation: fields that are unknown, duplicate, or in another letter case.
-import { patch, post, put, type Row, type Topic } from '../row.ts'
+import { patch, post, put, type Row, type Topic } from '#test/parity/requests/row.ts'
 import { widgets } from './widgets.ts'
 
 const sets = '/apis/apps/v1/namespaces/{ns}/replicasets'

@@ -1,5 +1,5 @@
 // Impersonation headers.
-import { get, post, type Row, type Topic } from '../row.ts'
+import { get, post, type Row, type Topic } from '#test/parity/requests/row.ts'
 
 const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
 const asked = (what: string, headers: Record<string, string | readonly string[]>): Row =>

@@ -1,5 +1,5 @@
 // All topics, the most common requests first.
-import type { Topic } from '../row.ts'
+import type { Topic } from '#test/parity/requests/row.ts'
 import { compression } from './compression.ts'
 import { conditional } from './conditional.ts'
 import { impersonation } from './impersonation.ts'

@@ -1,5 +1,5 @@
 // GET of objects and collections: resourceVersions, pages, selectors.
-import { get, post, patch, type Topic, type Row } from '../row.ts'
+import { get, post, patch, type Topic, type Row } from '#test/parity/requests/row.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'
 const labelled = `${maps}?labelSelector=app`

@@ -1,6 +1,6 @@
 // Media types of answers and bodies.
 import { gzipSync } from 'node:zlib'
-import { get, post, put, send, type Row, type RowOptions, type Topic } from '../row.ts'
+import { get, post, put, send, type Row, type RowOptions, type Topic } from '#test/parity/requests/row.ts'
 import { widgets } from './widgets.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'

@@ -1,5 +1,5 @@
 // PATCH of every type: invalid documents, patches that do not apply, and the fields that a patch may change.
-import { get, patch, patchTypes, post, put, send, type Row, type Topic } from '../row.ts'
+import { get, patch, patchTypes, post, put, send, type Row, type Topic } from '#test/parity/requests/row.ts'
 import { widgets } from './widgets.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'

@@ -1,5 +1,5 @@
 // Paths that are not resources: unknown paths, unsupported methods, discovery, health.
-import { get, send, post, type Topic } from '../row.ts'
+import { get, send, post, type Topic } from '#test/parity/requests/row.ts'
 
 const discovery = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 

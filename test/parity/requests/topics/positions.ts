@@ -1,5 +1,5 @@
 // All pairs of parameters that set the start of lists and watches.
-import { get, patch, post, watch, type Row, type Topic } from '../row.ts'
+import { get, patch, post, watch, type Row, type Topic } from '#test/parity/requests/row.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'
 const selector = 'labelSelector=p'

@@ -1,5 +1,5 @@
 // The review APIs: who sends the review, its subject and action, and the answer.
-import { get, post, put, send, type Row, type RowOptions, type Topic } from '../row.ts'
+import { get, post, put, send, type Row, type RowOptions, type Topic } from '#test/parity/requests/row.ts'
 
 const authorization = '/apis/authorization.k8s.io/v1'
 const authentication = '/apis/authentication.k8s.io/v1'

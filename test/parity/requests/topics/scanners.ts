@@ -1,6 +1,6 @@
 // What scanners and careless programs send: paths of other programs and of removed versions, writes at the wrong place, odd
 // names, headers and sizes.
-import { del, get, patch, post, put, send, watch, type Row, type Topic } from '../row.ts'
+import { del, get, patch, post, put, send, watch, type Row, type Topic } from '#test/parity/requests/row.ts'
 import { widgets } from './widgets.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'

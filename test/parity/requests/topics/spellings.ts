@@ -1,5 +1,5 @@
 // Unusual but valid requests: other methods, other spellings of paths, unknown parameters.
-import { get, patch, post, put, send, watch, type Topic } from '../row.ts'
+import { get, patch, post, put, send, watch, type Topic } from '#test/parity/requests/row.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'
 const long = 'm'.repeat(129)

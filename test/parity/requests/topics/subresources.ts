@@ -1,5 +1,5 @@
 // Every method on the subresources of many kinds: those that the kind has, those that it has not, and those of absent objects.
-import { del, get, patch, post, put, send, type Row, type Topic } from '../row.ts'
+import { del, get, patch, post, put, send, type Row, type Topic } from '#test/parity/requests/row.ts'
 import { widgets } from './widgets.ts'
 
 const pods = '/api/v1/namespaces/{ns}/pods'

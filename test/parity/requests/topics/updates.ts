@@ -1,5 +1,5 @@
 // PUT: preconditions, fields that are kept, and what counts as a change.
-import { get, post, put, type Row, type Topic } from '../row.ts'
+import { get, post, put, type Row, type Topic } from '#test/parity/requests/row.ts'
 import { widgets } from './widgets.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'

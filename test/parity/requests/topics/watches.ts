@@ -1,5 +1,5 @@
 // Watches: their start, events, media types and end.
-import { del, get, patch, post, send, watch, type Row, type Topic } from '../row.ts'
+import { del, get, patch, post, send, watch, type Row, type Topic } from '#test/parity/requests/row.ts'
 import { widgets } from './widgets.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'

@@ -1,5 +1,5 @@
 // A custom resource shared by topics: with status, scale, a selectable field and a column.
-import { get, post, type Row } from '../row.ts'
+import { get, post, type Row } from '#test/parity/requests/row.ts'
 
 const group = 'parity.example.com'
 

@@ -1,5 +1,5 @@
 // Formats of cells that several kinds share.
-import type { JsonObject } from '../../../../apimachinery/meta/index.ts'
+import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { objectAt, objectsAt, scalarText, textAt, textsAt, valueAt } from './read-fields.ts'
 import { timeSince } from './human-duration.ts'
 

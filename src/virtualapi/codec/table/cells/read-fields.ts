@@ -1,5 +1,5 @@
 // Reads fields of an object of unverified shape: an absent value and one of another type count as empty.
-import { isJsonObject, type JsonObject, type JsonValue, isJsonNumber } from '../../../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue, isJsonNumber } from '#apimachinery/meta/index.ts'
 
 const nothing: JsonObject = {}
 

@@ -1,7 +1,14 @@
 // Cells of HorizontalPodAutoscalers: current and target values of their metrics.
-import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, firstOf, nameOf } from '../cells/format-cells.ts'
-import { numberAt, objectAt, objectsAt, scalarText, textAt, valueAt } from '../cells/read-fields.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { ageOf, firstOf, nameOf } from '#virtualapi/codec/table/cells/format-cells.ts'
+import {
+  numberAt,
+  objectAt,
+  objectsAt,
+  scalarText,
+  textAt,
+  valueAt,
+} from '#virtualapi/codec/table/cells/read-fields.ts'
 
 export function autoscalerCells(object: JsonObject, nowMs: number): JsonValue[] {
   const statuses = objectsAt(object, 'status', 'currentMetrics')

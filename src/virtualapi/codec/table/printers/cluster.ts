@@ -1,8 +1,16 @@
 // Cells of namespaces, nodes, ConfigMaps, Secrets, quotas, leases, classes and Events.
-import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, compareText, nameOf } from '../cells/format-cells.ts'
-import { timeSince } from '../cells/human-duration.ts'
-import { conditionAt, numberAt, objectAt, objectsAt, scalarText, textAt, valueAt } from '../cells/read-fields.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { ageOf, compareText, nameOf } from '#virtualapi/codec/table/cells/format-cells.ts'
+import { timeSince } from '#virtualapi/codec/table/cells/human-duration.ts'
+import {
+  conditionAt,
+  numberAt,
+  objectAt,
+  objectsAt,
+  scalarText,
+  textAt,
+  valueAt,
+} from '#virtualapi/codec/table/cells/read-fields.ts'
 
 export function namespaceCells(object: JsonObject, nowMs: number): JsonValue[] {
   return [nameOf(object), textAt(object, 'status', 'phase'), ageOf(object, nowMs)]

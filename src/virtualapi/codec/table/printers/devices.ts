@@ -1,7 +1,7 @@
 // Cells of dynamic resource allocation.
-import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, isDeleting, nameOf } from '../cells/format-cells.ts'
-import { objectsAt, textAt, valueAt } from '../cells/read-fields.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { ageOf, isDeleting, nameOf } from '#virtualapi/codec/table/cells/format-cells.ts'
+import { objectsAt, textAt, valueAt } from '#virtualapi/codec/table/cells/read-fields.ts'
 
 export function nameAndAgeCells(object: JsonObject, nowMs: number): JsonValue[] {
   return [nameOf(object), ageOf(object, nowMs)]

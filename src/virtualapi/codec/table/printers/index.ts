@@ -1,5 +1,5 @@
 // The cell printer of each kind; the columns are in a generated table.
-import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
 import { autoscalerCells, autoscalerV1Cells } from './autoscaling.ts'
 import * as cluster from './cluster.ts'
 import { nameAndAgeCells, resourceClaimCells, resourceSliceCells } from './devices.ts'

@@ -1,7 +1,22 @@
 // Cells of Services, Endpoints, Ingresses, NetworkPolicies and IP addresses.
-import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, compareText, firstOf, labelsText, nameOf, selectorOrNone } from '../cells/format-cells.ts'
-import { numberAt, objectAt, objectsAt, scalarText, textAt, textsAt, valueAt } from '../cells/read-fields.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import {
+  ageOf,
+  compareText,
+  firstOf,
+  labelsText,
+  nameOf,
+  selectorOrNone,
+} from '#virtualapi/codec/table/cells/format-cells.ts'
+import {
+  numberAt,
+  objectAt,
+  objectsAt,
+  scalarText,
+  textAt,
+  textsAt,
+  valueAt,
+} from '#virtualapi/codec/table/cells/read-fields.ts'
 
 export function serviceCells(object: JsonObject, nowMs: number): JsonValue[] {
   const ports = objectsAt(object, 'spec', 'ports').map(servicePort).join(',')

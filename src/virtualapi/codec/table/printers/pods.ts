@@ -1,8 +1,15 @@
 // Cells of Pods. The status column is computed from the phase, the containers and the conditions.
-import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, isDeleting, nameOf } from '../cells/format-cells.ts'
-import { timeSince } from '../cells/human-duration.ts'
-import { conditionAt, numberAt, objectAt, objectsAt, textAt, valueAt } from '../cells/read-fields.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { ageOf, isDeleting, nameOf } from '#virtualapi/codec/table/cells/format-cells.ts'
+import { timeSince } from '#virtualapi/codec/table/cells/human-duration.ts'
+import {
+  conditionAt,
+  numberAt,
+  objectAt,
+  objectsAt,
+  textAt,
+  valueAt,
+} from '#virtualapi/codec/table/cells/read-fields.ts'
 
 /** metav1.TableRowCondition */
 export interface RowCondition {

@@ -1,8 +1,15 @@
 // Cells of APIServices, RBAC bindings, signing requests, admission policies and flow control.
-import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, nameOf, selectorText } from '../cells/format-cells.ts'
-import { humanDuration } from '../cells/human-duration.ts'
-import { conditionAt, numberAt, objectAt, objectsAt, textAt, valueAt } from '../cells/read-fields.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { ageOf, nameOf, selectorText } from '#virtualapi/codec/table/cells/format-cells.ts'
+import { humanDuration } from '#virtualapi/codec/table/cells/human-duration.ts'
+import {
+  conditionAt,
+  numberAt,
+  objectAt,
+  objectsAt,
+  textAt,
+  valueAt,
+} from '#virtualapi/codec/table/cells/read-fields.ts'
 
 export function roleBindingCells(object: JsonObject, nowMs: number): JsonValue[] {
   const subjects = objectsAt(object, 'subjects')

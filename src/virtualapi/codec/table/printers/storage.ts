@@ -1,7 +1,7 @@
 // Cells of volumes, their classes and their drivers.
-import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, isDeleting, nameOf } from '../cells/format-cells.ts'
-import { objectsAt, scalarText, textAt, textsAt, valueAt } from '../cells/read-fields.ts'
+import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
+import { ageOf, isDeleting, nameOf } from '#virtualapi/codec/table/cells/format-cells.ts'
+import { objectsAt, scalarText, textAt, textsAt, valueAt } from '#virtualapi/codec/table/cells/read-fields.ts'
 
 const classAnnotation = 'volume.beta.kubernetes.io/storage-class'
 const defaultAnnotations = [

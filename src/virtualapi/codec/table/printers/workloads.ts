@@ -1,5 +1,5 @@
 // Cells of the kinds that run pods.
-import { parseApiVersion, type JsonObject, type JsonValue } from '../../../../apimachinery/meta/index.ts'
+import { parseApiVersion, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import {
   ageOf,
   containerCells,
@@ -8,9 +8,17 @@ import {
   nameOf,
   selectorOrNone,
   selectorText,
-} from '../cells/format-cells.ts'
-import { humanDuration, timeSince } from '../cells/human-duration.ts'
-import { conditionAt, numberAt, objectAt, objectsAt, scalarText, textAt, valueAt } from '../cells/read-fields.ts'
+} from '#virtualapi/codec/table/cells/format-cells.ts'
+import { humanDuration, timeSince } from '#virtualapi/codec/table/cells/human-duration.ts'
+import {
+  conditionAt,
+  numberAt,
+  objectAt,
+  objectsAt,
+  scalarText,
+  textAt,
+  valueAt,
+} from '#virtualapi/codec/table/cells/read-fields.ts'
 
 const templateSpec = ['spec', 'template', 'spec'] as const
 
