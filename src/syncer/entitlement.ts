@@ -9,6 +9,7 @@ import {
   hasCopy,
   isPlaceable,
   memberAnnotation,
+  memberUidAnnotation,
   placedOn,
   replicasOf,
   syncerFinalizer,
@@ -17,7 +18,6 @@ import {
   workloadKinds,
 } from '#crds/index.ts'
 import type { FailureSubject } from './sync-failures.ts'
-import { memberUid } from './member-made-copy.ts'
 import { asOrdinalClaim, claimReferences, ingressBackends } from './references.ts'
 import type { ResourceName } from './resources/resources.ts'
 import {
@@ -131,6 +131,11 @@ function isCopyOf(
     locator?.namespace === namespace &&
     locator.clusterId === upstream.ids.idOf(cluster)
   )
+}
+
+/** The uid of the member's object of which this upstream object is a copy. */
+export function memberUid({ metadata }: CachedObject): string | undefined {
+  return metadata.annotations?.[memberUidAnnotation] ?? metadata.uid
 }
 
 /** Whether the upstream object was copied up from this object of this member. Only the installation writes what says so. */

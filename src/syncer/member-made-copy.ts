@@ -5,6 +5,7 @@ import { replacingPatch } from '#apimachinery/patch/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import { canonicalJson, keepUidHeader, memberUidAnnotation } from '#crds/index.ts'
+import { memberUid } from './entitlement.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import { downstreamNamespaceOf, downstreamObject, isOurs, type SyncContext, type Visit } from './sync-context.ts'
 
@@ -17,11 +18,6 @@ const uidForm = /^[\w-]{1,64}$/
 export interface Deletion {
   readonly gracePeriodSeconds?: Int64
   readonly propagationPolicy?: 'Background'
-}
-
-/** The uid of the member's object of which this upstream object is a copy. */
-export function memberUid({ metadata }: CachedObject): string | undefined {
-  return metadata.annotations?.[memberUidAnnotation] ?? metadata.uid
 }
 
 /** The upstream copy is gone: deletes the member's object, if it is the one of that copy. */
