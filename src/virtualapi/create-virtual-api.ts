@@ -6,7 +6,7 @@ import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import { StorageBudget, type Store } from '#store/index.ts'
 import { createHub, type Hub } from '#store/hub/index.ts'
 import { containerMemory, processTracer, type Logger, type Metrics } from '#telemetry/index.ts'
-import type { AuditSink } from './audit/index.ts'
+import type { AuditSink } from './audit/request-audit.ts'
 import {
   createAuthenticator,
   createServiceAccountTokens,
@@ -16,13 +16,9 @@ import {
 } from './authn/index.ts'
 import { createAuthorizer } from './authz/index.ts'
 import { createBaseLayer, type ApiAddress } from './bootstrap/index.ts'
-import {
-  createDirectory,
-  type ClusterFilter,
-  type ClusterOwnership,
-  type InformedDirectory,
-  type LogicalCluster,
-} from './clusters/index.ts'
+import type { LogicalCluster } from './clusters/directory.ts'
+import { createDirectory, type InformedDirectory } from './clusters/informed-directory.ts'
+import type { ClusterFilter, ClusterOwnership } from './clusters/ownership.ts'
 import { defaultEventTtlMs, expireEvents } from './expiry/index.ts'
 import { ObjectGraph } from './graph/index.ts'
 import { noPodConnector } from './endpoints/connect.ts'

@@ -5,7 +5,7 @@ import type { KubeClient } from '#client/index.ts'
 import type { Hub } from '#store/hub/index.ts'
 import type { WriteAvailable } from './aggregation/availability.ts'
 import { apiServiceKey } from './aggregation/remote-api-service.ts'
-import type { ClusterDirectory } from './clusters/index.ts'
+import type { ClusterDirectory } from './clusters/directory.ts'
 import { decodeObject } from './resources/object-bytes.ts'
 
 const apiServices: GroupVersionResource = { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' }

@@ -16,7 +16,7 @@ import {
   frontProxyFromHost,
   type UserInfo,
 } from '#virtualapi/authn/index.ts'
-import type { LogicalCluster } from '#virtualapi/clusters/index.ts'
+import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
 import { parseRequest } from '#virtualapi/request/parse-request.ts'
 import { clusterPrograms, ensurePrograms } from '#test/support/programs.ts'
 import { startCluster, type Cluster } from '#test/support/cluster.ts'

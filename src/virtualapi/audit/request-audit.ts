@@ -6,7 +6,7 @@ import { isIP } from 'node:net'
 import type { Status } from '#apimachinery/status/index.ts'
 import type { Clock } from '#async/index.ts'
 import type { UserInfo } from '#virtualapi/authn/user-info.ts'
-import type { Decision } from '#virtualapi/authz/index.ts'
+import type { Decision } from '#virtualapi/authz/authorizer.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 
 /** Takes the lines. Must not block, and must bound its buffer. */

@@ -1,5 +1,5 @@
 // Counts how often this process has got logical clusters from others, and waits for the next time.
-import type { ClusterOwnership } from '#virtualapi/clusters/index.ts'
+import type { ClusterOwnership } from '#virtualapi/clusters/ownership.ts'
 
 export class Gains implements Disposable {
   readonly #unfollow: () => void

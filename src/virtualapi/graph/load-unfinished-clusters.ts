@@ -2,7 +2,7 @@
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { sleep } from '#async/index.ts'
 import type { Hub } from '#store/hub/index.ts'
-import type { ClusterDirectory } from '#virtualapi/clusters/index.ts'
+import type { ClusterDirectory } from '#virtualapi/clusters/directory.ts'
 
 /** Objects that contain one of these may need a controller: deleted and owned objects, ServiceAccount token Secrets, Jobs that expire. */
 const deletion = '"deletionTimestamp":"'

@@ -1,6 +1,6 @@
 // What the stages depend on. Created once by createVirtualApi.
 import type { Logger } from '#telemetry/index.ts'
-import type { AuditSink } from '#virtualapi/audit/index.ts'
+import type { AuditSink } from '#virtualapi/audit/request-audit.ts'
 import type { Authenticator } from '#virtualapi/authn/authenticator.ts'
 import type { EndpointParts } from '#virtualapi/endpoints/parts.ts'
 import type { Fairness } from '#virtualapi/flowcontrol/fairness.ts'

@@ -1,1 +1,0 @@
-export { auditIdOf, RequestAudit, type AuditSink, type Named } from './request-audit.ts'

@@ -1,3 +1,0 @@
-export * from './directory.ts'
-export * from './informed-directory.ts'
-export * from './ownership.ts'
