@@ -54,6 +54,9 @@ describe('real programs in members', function () {
     } else installation = stack.use(await installWithoutHost({ east: members['east']! }))
     for (const member of Object.values(members)) await installation.join(member)
     await kubectl(installation.admin, ['wait', '--for=condition=Ready', 'memberclusters', '--all', '--timeout=60s'])
+    // A cluster has its DNS before its first pod: programs resolve names when they start.
+    for (const member of Object.values(members))
+      await waitFor(() => hasNameserver(member), { what: `the nameserver of ${member.name}`, ...within })
     await createLogicalCluster(installation, 'acme', 'alice')
     id = await idOf(installation, 'acme')
     const kubeconfig = await installation.tenant('acme', 'alice')
@@ -163,6 +166,11 @@ describe('real programs in members', function () {
 
   const held = async (name: string, workload: string): Promise<string> =>
     (await tenant('get', workload, '-n', name, '-o', 'jsonpath={.metadata.annotations.kcp\\.dev/held}')).stdout
+
+  const hasNameserver = async (member: Cluster): Promise<boolean> => {
+    const available = 'jsonpath={.items[?(@.metadata.name=="kcp-dns")].status.availableReplicas}'
+    return Number((await member.kubectl(['get', 'deployments', '-n', 'kcp-system', '-o', available])).stdout) > 0
+  }
 
   const restarts = async (name: string, side: Side): Promise<number> => {
     const format = 'jsonpath={range .items[*]}{.status.containerStatuses[*].restartCount}{" "}{end}'

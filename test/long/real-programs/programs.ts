@@ -50,8 +50,9 @@ export const realPrograms: readonly RealProgram[] = [
       },
       {
         pod: 'deploy/backend',
-        script: 'cat /etc/resolv.conf | grep ^search',
-        contains: 'search nginx.svc.cluster.local',
+        script:
+          'for name in front front.nginx front.nginx.svc front.nginx.svc.cluster.local; do getent hosts $name || exit 1; done && echo all resolve',
+        contains: 'all resolve',
       },
     ],
     scale: { workload: 'deployment/backend', from: 2, to: 3 },
@@ -121,7 +122,7 @@ export const realPrograms: readonly RealProgram[] = [
       {
         pod: 'zk-2',
         script: until(
-          'for i in 0 1 2; do echo srvr | nc -w 2 zk-$i.zk 2181 | grep ^Mode; done | sort | uniq -c | tr -s " " | tr "\\n" ";" | grep "2 Mode: follower"',
+          'for i in 0 1 2; do echo srvr | nc -w 2 zk-$i.zk 2181 | grep ^Mode; done | sort | uniq -c | tr -s " " | tr "\\n" ";" | grep "2 Mode: follower; 1 Mode: leader"',
         ),
         contains: '1 Mode: leader',
       },
