@@ -1,4 +1,4 @@
-// What is alive in the heap of another Node process, asked by the protocol of its inspector.
+// The live objects in the heap of another Node process, read through the protocol of its inspector.
 
 export class HeapUsage implements Disposable {
   readonly #socket: WebSocket

@@ -1,4 +1,4 @@
-// What it costs that a request reaches another replica of `kcp apiserver` than the one that owns the logical cluster.
+// The cost of a request that reaches another replica of `kcp apiserver` than the owner of its logical cluster.
 import { setTimeout as delay } from 'node:timers/promises'
 import { startReplicas } from '#test/integration/replicas.ts'
 import { openEndpoint, type Endpoint } from './load.ts'

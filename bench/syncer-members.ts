@@ -1,5 +1,6 @@
-// What members cost kcp while nothing happens: memory, processor time, connections and watches, first without workloads, then with some in
-// each. What one more costs is taken between half of them and all, so that what the first one causes does not count.
+// The cost of idle members: memory, processor time, connections and watches, first without workloads, then with some in
+// each. The cost of a further member is the difference between half of them and all, which leaves out the cost of the
+// first.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// What the admin of the installation sees of the Deployments of all logical clusters, and of the members.
+// The Deployments of all logical clusters and the members, as the admin of the installation sees them.
 import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import {
   createInformer,

@@ -1,4 +1,4 @@
-// Which platforms the image is built for, and where the Node of each comes from.
+// The platforms of the image, and the source of Node for each.
 
 export interface Platform {
   /** As OCI names it. */

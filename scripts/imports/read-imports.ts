@@ -1,4 +1,4 @@
-// Which file of a source tree imports which: also types, re-exports and import(...).
+// The imports of a source tree, file by file: also of types, re-exports and import(...).
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import ts from 'typescript'

@@ -1,5 +1,5 @@
-// How many bytes of unfinished answers of one server, or to one logical cluster, are held at once. Above the limit only the oldest answer is read further: the
-// others wait in their sockets, where they cost the server that sends them.
+// A bound on the bytes of unfinished answers of one server, or to one logical cluster. Above the limit only the oldest
+// answer is read further: the others wait in their sockets, where they cost the server that sends them.
 
 /** One answer that is being read. Disposing of it ends it. */
 export interface HeldAnswer extends Disposable {

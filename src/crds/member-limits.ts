@@ -1,4 +1,5 @@
-// What of tenants' objects does not pass into members, because a member or its controllers would act on it for its own sake.
+// The parts of tenants' objects that do not pass into members, because a member or its controllers would act on them
+// for its own sake.
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { memberStatusAnnotationPrefix, ownAnnotationPrefix } from './sync-contract.ts'
 import { workloadKindOfObject, workloadKinds, templateOf } from './workload-kinds.ts'

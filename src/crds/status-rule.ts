@@ -1,4 +1,4 @@
-// Which fields of a status come from members, and how the reports of several members become one status.
+// The status fields that come from members, and the merging of several members' reports into one status.
 
 export interface StatusRule {
   /** Numbers that are summed over members. */

@@ -1,4 +1,5 @@
-// What a syncer says when too much of what runs in a member is not known upstream any more, and how an admin answers.
+// The words of a syncer that suspends deletions because too many objects in its member are no longer known upstream,
+// and the answer of an admin.
 import type { DeepReadonly, ObjectMeta } from '#apimachinery/meta/index.ts'
 
 /** On a MemberCluster: until this time (RFC 3339) its syncer deletes what is not known upstream any more, however much. */

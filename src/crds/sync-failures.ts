@@ -1,4 +1,4 @@
-// What a syncer says of the objects that it cannot sync, and what the condition of the member says of them.
+// The messages about objects that a syncer cannot sync, on the objects and in the condition of the member.
 
 export interface SyncFailureReport {
   /** How many objects of tenants fail. */

@@ -1,4 +1,4 @@
-// What the pods of a workload request together.
+// The total requests of the pods of a workload.
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { totalOfPod, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'
 import { hasEnded, replicasOf, templateOf, valueAt } from './workload-kinds.ts'

@@ -1,5 +1,5 @@
-// Which addresses calls may go to that tenants' data causes. Whatever could be this machine, the host cluster or a cloud's
-// metadata service is denied unless the operator of the installation allows it.
+// The addresses that calls caused by tenants' data may reach. Addresses that could be this machine, the host cluster or
+// a cloud's metadata service are denied unless the operator of the installation allows them.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { embeddedIpv4, mappedIpv4 } from './embedded-ipv4.ts'

@@ -1,5 +1,5 @@
-// How many calls one logical cluster may have open at once, and how many bytes of answers they may hold. What hangs waits in the
-// queue of its own destination: neither other logical clusters nor other destinations of the same one wait for it.
+// Bounds on the open calls of one logical cluster and on the bytes of their answers. A hanging call waits in the queue
+// of its own destination: neither other logical clusters nor other destinations of the same one wait for it.
 import { abortable, AnswerAccount, type HeldAnswer } from '#async/index.ts'
 import { EgressError } from './egress-error.ts'
 

@@ -1,4 +1,4 @@
-// Why a call failed, in the words of Go's HTTP client, which kube-apiserver's messages quote.
+// The reasons of failed calls, in the words of Go's HTTP client, which kube-apiserver's messages quote.
 
 /** A call that got no answer. The message may be shown to the tenant: it holds nothing that the other side sent. */
 export class EgressError extends Error {

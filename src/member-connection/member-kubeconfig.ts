@@ -1,4 +1,4 @@
-// Where the credentials for a member are: in the Secret that its MemberCluster refers to.
+// The location of a member's credentials: the Secret to which its MemberCluster refers.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
 import type { MemberCluster } from '#crds/index.ts'

@@ -1,5 +1,5 @@
-// How controllers learn of changes in all logical clusters: the server beside them calls them as it applies each change.
-// Nothing is stored per object or per logical cluster.
+// The feed of changes in all logical clusters for controllers: the server in the same process calls them as it applies
+// each change. Nothing is stored per object or per logical cluster.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { ObjectKey } from './object-graph.ts'
 

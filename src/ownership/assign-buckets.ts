@@ -1,5 +1,5 @@
-// Which replica should own which bucket: rendezvous hashing with bounded loads. Every replica computes the same from the
-// names of the live replicas, so nobody has to be asked.
+// The preferred owner of each bucket: rendezvous hashing with bounded loads. Every replica computes the same from the
+// names of the live replicas, so no replica has to ask another one.
 import { createHash } from 'node:crypto'
 
 /** Buckets of logical clusters; the host store keeps each in a namespace of its own. */

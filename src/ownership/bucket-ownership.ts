@@ -1,7 +1,7 @@
-// Which buckets of logical clusters this process owns among several. Each replica holds a Lease that names the buckets it
-// claims. A replica takes a bucket in this order: it writes the claim, then lists the Leases of all, and holds the bucket
-// only if no other claims it. It gives one up by ending its requests, then removing the claim. So two never hold the same
-// bucket, however late one hears of the other; docs/design/0012-ownership.md has the argument.
+// The buckets of logical clusters that this process owns among several. Each replica holds a Lease that names the
+// buckets it claims. A replica takes a bucket in this order: it writes the claim, then lists the Leases of all, and
+// holds the bucket only if no other claims it. It gives one up by ending its requests, then removing the claim. So two
+// never hold the same bucket, however late one hears of the other; docs/design/0012-ownership.md has the argument.
 import { systemClock, type Clock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import type { Logger } from '#telemetry/index.ts'

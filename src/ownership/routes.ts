@@ -1,4 +1,4 @@
-// Where requests for each bucket go, by the claims of the replicas.
+// The destination of requests for each bucket, by the claims of the replicas.
 import { assignBuckets, bucketCount } from './assign-buckets.ts'
 import type { Replica } from './replica-lease.ts'
 

@@ -1,5 +1,5 @@
-// Where a write is charged to its logical cluster. There is one account for each, on the main thread: what the offload
-// thread writes goes through the hub like every other write, and is charged here too.
+// The account to which writes of a logical cluster are charged. There is one account for each, on the main thread:
+// writes of the offload thread go through the hub like every other write, and are charged here too.
 
 /** What a logical cluster keeps by now. */
 export interface Kept {

@@ -1,4 +1,4 @@
-// How much memory this process may have, by the limit of its container.
+// The memory that this process may use, by the limit of its container.
 import { totalmem } from 'node:os'
 
 const MiB = 1024 * 1024

@@ -1,4 +1,4 @@
-// Which ServiceAccounts run in which member, by the scheduler's decision alone: a member is not asked.
+// The members in which a ServiceAccount runs, by the scheduler's decision alone: a member is not asked.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { placedOn, serviceAccountsOf, workloadKinds } from '#crds/index.ts'
 import type { ClusterObjects, Entry, Hub } from '#store/hub/index.ts'

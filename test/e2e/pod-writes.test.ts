@@ -1,4 +1,5 @@
-// What a tenant writes of a pod that runs in a member is true there once it is answered, or is refused with the member's reason.
+// Tenants' writes of pods that run in a member: each is true there once it is answered, or is refused with the member's
+// reason.
 import { expect } from 'chai'
 import { agnhostImage, kubectl, needsNodes, waitFor, type CommandResult } from '#test/support/index.ts'
 import { deleteAll } from './delete-all.ts'

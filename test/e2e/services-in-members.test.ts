@@ -1,5 +1,6 @@
-// What a logical cluster calls by a Service whose pods run in a member: admission webhooks, conversion webhooks, and proxies of
-// pods and Services. The pods run the programs of Kubernetes' own tests. And an operator that runs in a member.
+// Calls by a logical cluster to Services whose pods run in a member: admission webhooks, conversion webhooks, and
+// proxies of pods and Services. The pods run the programs of Kubernetes' own tests. And an operator that runs in a
+// member.
 import { expect } from 'chai'
 import { startArtifactServer } from '#test/clients/controllers/artifact-server.ts'
 import type { ClusterAccess } from '#test/clients/controllers/cluster-access.ts'

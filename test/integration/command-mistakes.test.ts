@@ -1,4 +1,4 @@
-// What a person is told who gives a command the wrong thing: one line, with what to do, and exit code 1.
+// The answers of commands to wrong arguments: one line, with the remedy, and exit code 1.
 import { expect } from 'chai'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
-// What a stolen token of each of our processes reaches in the host, computed from what the chart renders. A new right must be written here,
-// too; one that makes a token become another identity fails wherever it comes from.
+// The reach of a stolen token of each of our processes in the host, computed from the rendered chart. A new right must
+// be written here, too; one that makes a token become another identity fails wherever it comes from.
 import { expect } from 'chai'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'

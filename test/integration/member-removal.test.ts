@@ -1,5 +1,5 @@
-// What is left in a member after its MemberCluster was deleted: nothing that joining made, unless another installation has joined
-// the member since.
+// The state of a member after its MemberCluster was deleted: nothing that joining made is left, unless another
+// installation has joined the member since.
 import { expect } from 'chai'
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '#client/index.ts'

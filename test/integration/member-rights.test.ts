@@ -1,5 +1,5 @@
-// What the identity of the syncer may do in a member: write in namespaces of logical clusters, and nowhere else, though its
-// ClusterRole holds for all namespaces. Its token lives for a day.
+// The rights of the syncer's identity in a member: writes in namespaces of logical clusters, and nowhere else, though
+// its ClusterRole holds for all namespaces. Its token lives for a day.
 import { expect } from 'chai'
 import { decodeJwt } from 'jose'
 import { parse } from 'yaml'

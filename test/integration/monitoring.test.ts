@@ -1,5 +1,5 @@
-// What people on call look at: every metric that an alert or the dashboard asks for is there, Prometheus may read it, and the
-// chart's options for it are accepted by a real host.
+// The view of people on call: every metric that an alert or the dashboard asks for is there, Prometheus may read it,
+// and the chart's options for it are accepted by a real host.
 import { expect } from 'chai'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { request } from 'node:https'

@@ -1,4 +1,4 @@
-// What tenants are told of placement when they write, on a real server with its operator.
+// The answers of a real server with its operator to tenants' writes that concern placement.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { crdOf, placementKind } from '#crds/index.ts'

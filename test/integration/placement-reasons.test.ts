@@ -1,4 +1,4 @@
-// Which workloads the scheduler visits after a change, counted on a real server beside its own operator.
+// The workloads that the scheduler visits after a change, counted on a real server beside its own operator.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'

@@ -1,5 +1,5 @@
-// What any kube-apiserver answers besides objects: certificates on request, paths without a logical cluster, component
-// statuses, metrics of one logical cluster.
+// The answers of any kube-apiserver besides objects: certificates on request, paths without a logical cluster,
+// component statuses, metrics of one logical cluster.
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import { expect } from 'chai'

@@ -1,4 +1,5 @@
-// What a ServiceAccount of rendered manifests can do, and which others it can become with that: a graph, followed to its end.
+// The rights of a ServiceAccount of rendered manifests, and the other accounts that it can become with them: a graph,
+// followed to its end.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 
 interface Rule {

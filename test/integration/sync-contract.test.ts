@@ -1,5 +1,5 @@
-// What the installation writes on tenants' objects: a tenant's admin can neither forge nor remove it. One row for each name
-// that src/crds/sync-contract.ts exports, so that a new one without a row fails.
+// Protection of the names that the installation writes on tenants' objects: a tenant's admin can neither forge nor
+// remove them. One row for each name that src/crds/sync-contract.ts exports, so that a new one without a row fails.
 import { expect } from 'chai'
 import * as contract from '#crds/sync-contract.ts'
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'

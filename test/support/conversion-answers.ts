@@ -1,5 +1,5 @@
-// What the webhook server of tests answers to a ConversionReview. Version v1 of its kind has `spec.hostPort`, later ones have
-// `spec.host` and `spec.port`.
+// The answer of the tests' webhook server to a ConversionReview. Version v1 of its kind has `spec.hostPort`, later ones
+// have `spec.host` and `spec.port`.
 
 type Json = Record<string, unknown>
 

@@ -1,4 +1,4 @@
-// What a change did, field by field.
+// The fields that a change added, removed and modified.
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { jsonEqual } from '#apimachinery/json/index.ts'
 import { addedFields } from './added-fields.ts'

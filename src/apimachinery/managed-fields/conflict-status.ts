@@ -1,4 +1,4 @@
-// What a client is told whose configuration would change what others own.
+// The error for an applied configuration that would change fields of other managers.
 import { goQuote } from '#apimachinery/text/index.ts'
 import { statusError, type StatusCause, type StatusError } from '#apimachinery/status/index.ts'
 import { identityOf } from './managed-entries.ts'

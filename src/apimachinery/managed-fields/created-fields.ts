@@ -1,5 +1,5 @@
-// Who creates an object owns all that it says besides what an empty one says. Which fields these are does not depend on most
-// values, so the last sets of each kind are kept.
+// Fields owned by the creator of an object: every field of the object that an empty object does not have. The set does
+// not depend on most values, so the last sets of each kind are kept.
 import { jsonEqual } from '#apimachinery/json/index.ts'
 import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { addedFields } from './added-fields.ts'

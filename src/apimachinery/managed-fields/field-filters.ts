@@ -1,4 +1,4 @@
-// Which fields writes through an endpoint can own: all but those that it resets.
+// The fields that writes through an endpoint can own: all but the fields that the endpoint resets.
 import { recursiveDifference, setOf, type FieldFilter } from './field-set.ts'
 
 type Paths = readonly (readonly string[])[]

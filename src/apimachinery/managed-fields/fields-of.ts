@@ -1,4 +1,4 @@
-// Which fields a value says something of: what who applies it owns.
+// Fields owned by an applier: every leaf and list item of the applied value.
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { emptySet, nodeOf, type FieldSet, type FieldSetBuilder } from './field-set.ts'
 import { shapeOf, typeOfField, type FieldType, type ListType, type MapType } from './field-type.ts'

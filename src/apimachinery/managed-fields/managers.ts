@@ -1,4 +1,5 @@
-// Who owns which fields of an object, while a write is worked out. A manager is one entry of metadata.managedFields.
+// The managers of an object and their fields while a write is computed. A manager is one entry of
+// metadata.managedFields.
 import type { ManagedFieldsEntry } from '#apimachinery/meta/index.ts'
 import type { FieldSet } from './field-set.ts'
 

@@ -1,4 +1,4 @@
-// How a write changes who owns what: the rules of structured-merge-diff, over sets that know nothing of Kubernetes.
+// Changes of ownership by a write: the rules of structured-merge-diff, over sets that know nothing of Kubernetes.
 import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { jsonEqual } from '#apimachinery/json/index.ts'
 import { compareTyped, type Comparison } from './compare-typed.ts'

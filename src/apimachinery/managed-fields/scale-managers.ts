@@ -1,4 +1,4 @@
-// Who owns the number of replicas: in the Scale of an object, and in the object itself.
+// The managers of the number of replicas: in the Scale of an object, and in the object itself.
 import type { ManagedFieldsEntry } from '#apimachinery/meta/index.ts'
 import { difference, hasPath, isEmptySet, setOf } from './field-set.ts'
 import { decodeManaged, encodeManaged } from './managed-entries.ts'

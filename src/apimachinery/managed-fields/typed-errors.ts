@@ -1,4 +1,4 @@
-// What is wrong with a value of a type, as structured-merge-diff says it.
+// The errors of a value against its type, in the words of structured-merge-diff.
 import { goFloat } from '#apimachinery/text/index.ts'
 import { isJsonObject, type JsonValue, isJsonNumber } from '#apimachinery/meta/index.ts'
 import type { FieldType } from './field-type.ts'

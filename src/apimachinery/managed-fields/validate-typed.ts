@@ -1,4 +1,5 @@
-// Whether a value can be owned by field: it must fit its type, and items of lists must be told apart.
+// Validation of a value before its fields are owned: the value must fit its type, and list items must be
+// distinguishable.
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { shapeOf, typeOfField, type FieldType, type ListType, type MapType } from './field-type.ts'
 import { itemElement } from './list-items.ts'

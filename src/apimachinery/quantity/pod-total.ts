@@ -1,4 +1,4 @@
-// What a pod asks of its node, from its spec (k8s.io/component-helpers/resource).
+// The total requests of a pod to its node, from the pod's spec (k8s.io/component-helpers/resource).
 import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
 import { addAmounts, amountsOf, type Amounts } from './amounts.ts'
 import type { Quantity } from './quantity.ts'

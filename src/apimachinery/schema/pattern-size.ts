@@ -1,4 +1,4 @@
-// How large a program a regular expression is compiled to, estimated from its text: repetitions multiply, so 20 characters may
+// An estimate of the size of the program that a regular expression compiles to. Repetitions multiply: 20 characters may
 // stand for a million instructions, which take seconds to compile.
 
 /** Classes such as \p{L} are compiled to tables. */

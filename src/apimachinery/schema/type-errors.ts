@@ -1,5 +1,5 @@
-// What Go's decoder says of a body whose values do not fit the built-in types. A real server decodes into Go structs, so
-// for built-in kinds this is the only thing it checks of a value's type.
+// The errors of Go's decoder for values that do not fit the built-in types. A real server decodes into Go structs, and
+// for built-in kinds checks the type of a value nowhere else.
 import { quantityError } from '#apimachinery/quantity/index.ts'
 import { goNumber, goQuote } from '#apimachinery/text/index.ts'
 import {

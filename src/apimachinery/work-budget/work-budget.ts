@@ -1,5 +1,6 @@
-// What one request may cost. Tenants choose the sizes of both sides of a product (selectors times objects, rules times
-// roles, a pattern times a text), so a small request can mean minutes of work, and nobody else is answered meanwhile.
+// The budget of work of one request. Tenants choose the sizes of both sides of a product (selectors times objects,
+// rules times roles, a pattern times a text), so a small request can cause minutes of work, during which all other
+// requests wait.
 import { requestEntityTooLarge } from '#apimachinery/status/index.ts'
 
 /** In units of some 20 ns: 0.2 s at worst. */

@@ -1,4 +1,5 @@
-// What `kcp diagnose` says about the replicas of `kcp apiserver`: who answers for how many of the logical clusters.
+// The lines of `kcp diagnose` about the replicas of `kcp apiserver`, with the number of logical clusters that each one
+// owns.
 import type { KubeList } from '#apimachinery/meta/index.ts'
 import { bucketCount, replicaOf, type ReplicaLease } from '#ownership/index.ts'
 import { ageText, right, wrong, type Answer, type Finding } from './diagnosis.ts'

@@ -1,4 +1,4 @@
-// What is wrong with an installation, and what to do, from what was observed of it. Pure.
+// The faults of an installation with their remedies, from what was observed of the installation. Pure.
 import type { Condition, KubeObject } from '#apimachinery/meta/index.ts'
 
 /** The answer to one question, or why there was none. */

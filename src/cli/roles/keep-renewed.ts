@@ -1,4 +1,4 @@
-// What expires is looked at again and again for as long as the process runs.
+// Periodic renewal of everything that expires, until the process ends.
 import { sleep } from '#async/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 

@@ -1,4 +1,4 @@
-// What `kcp apiserver` applies in its host to be reached through it.
+// The objects that `kcp apiserver` applies in its host, which make the host's API lead to it.
 
 /** `all`: for a process beside the host; `apiservice`: for pods that the Service kcp-apiserver selects. */
 export const registrations = ['all', 'apiservice', 'none'] as const

@@ -1,4 +1,4 @@
-// What is needed to reach an API server: its address, its CA, and our credentials.
+// The address, the CA and our credentials for an API server.
 
 export interface Endpoint {
   /** `https://host:port`, with a path if the API is not at the root. */

@@ -1,4 +1,4 @@
-// Which kubeconfigs are used. One from a Secret is not trusted: fields that would read files, run programs, or lead to an
+// A check of kubeconfigs from Secrets, which are not trusted: fields that would read files, run programs, or lead to an
 // unverified server are refused by name.
 import { badRequest } from '#apimachinery/status/index.ts'
 

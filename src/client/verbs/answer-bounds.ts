@@ -1,5 +1,5 @@
-// How large and how slow the answer to a request may be, by the kind of the request. For servers that are not trusted, such as
-// members: what they answer costs the process that asks, and so everybody in it.
+// Bounds on the size and the duration of an answer, by the kind of its request. Servers such as members are not
+// trusted: their answers cost the process that asks, and so all its users.
 
 export interface AnswerBound {
   readonly kind: 'small' | 'discovery' | 'object' | 'list' | 'schema' | 'watch' | 'stream'

@@ -1,4 +1,4 @@
-// How bytes reach a Kubernetes API: over TLS, or inside the process (the loopback of the virtual API server).
+// Byte transport to a Kubernetes API: over TLS, or inside the process (the loopback of the virtual API server).
 import type { Duplex } from 'node:stream'
 
 export interface TransportRequest {

@@ -1,4 +1,4 @@
-// Which of the 256 buckets contains a logical cluster.
+// The bucket of a logical cluster, one of 256.
 import { hash } from 'node:crypto'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 

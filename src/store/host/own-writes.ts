@@ -1,4 +1,4 @@
-// What this process has sent to the host and not yet seen on its watch: the event of such a write needs no decoding.
+// The writes of this process to the host that its watch has not shown yet: the event of such a write needs no decoding.
 import type { StorageRecord } from '#crds/index.ts'
 import type { ObjectKey } from '#store/store.ts'
 

@@ -1,4 +1,4 @@
-// Which values of the database are sealed, and how they look at rest.
+// The sealed values of the database, and their form at rest.
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreError, type ObjectKey } from '#store/store.ts'
 import type { Seal } from '#store/seal.ts'

@@ -1,4 +1,4 @@
-// What admission knows of placement: the members, the rules of admins, and those of the tenant.
+// The view of placement that admission has: the members, the rules of admins, and the rules of the tenant.
 import { rootClusterName, type DeepReadonly, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { MemberCluster, Placement } from '#crds/index.ts'
 import { workloadKindOf } from '#crds/index.ts'

@@ -1,4 +1,4 @@
-// What a webhook or a policy sees of a request: its objects in the form in which it matched.
+// The view that a webhook or a policy has of a request: its objects in the form in which the request matched.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { AdmissionRequest } from './admission.ts'
 import { ownForm, type ReviewedForm } from './reviewed-form.ts'

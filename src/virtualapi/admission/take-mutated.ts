@@ -1,4 +1,4 @@
-// What a webhook or a policy made of the object that it was shown becomes the object of the request.
+// Conversion of an object that a webhook or a policy mutated back into the object of the request.
 import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { internalError, isStatusError } from '#apimachinery/status/index.ts'

@@ -1,4 +1,5 @@
-// Whether a Service can serve an APIService at all, from the objects alone. Reasons and messages as in kube-aggregator.
+// The verdict whether a Service can serve an APIService at all, from the objects alone. Reasons and messages as in
+// kube-aggregator.
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
 import type { ClusterObjects } from '#store/hub/index.ts'

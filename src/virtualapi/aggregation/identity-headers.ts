@@ -1,4 +1,5 @@
-// Who asks, as aggregated API servers are told it (requestheader authentication of k8s.io/apiserver).
+// The headers that tell an aggregated API server the user of a request (requestheader authentication of
+// k8s.io/apiserver).
 import type { UserInfo } from '#virtualapi/authn/user-info.ts'
 
 /** The X-Remote headers of a user. Values are the bytes of UTF-8, each as one character, as Node writes headers. */

@@ -1,4 +1,4 @@
-// Which part of an object did not change: failures there are only warned of (KEP-4008).
+// The unchanged parts of an object, where failures are only warned of (KEP-4008).
 import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { fieldBefore, fieldSchemaOf, isUnchanged, type SchemaNode } from '#apimachinery/schema/index.ts'
 

@@ -1,4 +1,4 @@
-// Which logical cluster the credentials of a request say they are for. Nothing is verified: it only decides which process
+// The logical cluster that the credentials of a request name. Nothing is verified: the name only decides which process
 // verifies them.
 import { X509Certificate } from 'node:crypto'
 import type { DetailedPeerCertificate } from 'node:tls'

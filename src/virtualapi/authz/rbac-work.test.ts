@@ -1,4 +1,4 @@
-// What decisions cost with the largest RBAC objects that tenants can store. Counted in steps of a work budget.
+// The cost of decisions with the largest RBAC objects that tenants can store, counted in steps of a work budget.
 import { expect } from 'chai'
 import { clusterIdOf } from '#apimachinery/meta/index.ts'
 import { WorkBudget } from '#apimachinery/work-budget/index.ts'

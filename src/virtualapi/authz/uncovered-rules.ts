@@ -1,4 +1,4 @@
-// Which of the wanted rules a user does not hold, for the escalation check of RBAC.
+// The wanted rules that a user does not hold, for the escalation check of RBAC.
 import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import type { CompiledRules } from './compiled-rules.ts'
 import { atomsOf, type PolicyRule } from './policy-rules.ts'

@@ -1,5 +1,5 @@
-// What a logical cluster serves. The write path, endpoints and loops know this interface only: resources may come from
-// elsewhere than the logical cluster's own CustomResourceDefinitions.
+// The resources that a logical cluster serves. The write path, endpoints and loops know this interface only: resources
+// may come from elsewhere than the logical cluster's own CustomResourceDefinitions.
 import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '#store/hub/index.ts'
 import type { CompiledCrd, CustomResourceDefinition } from '#virtualapi/apiextensions/index.ts'

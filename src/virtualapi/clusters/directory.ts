@@ -1,4 +1,4 @@
-// Which logical clusters exist: name, id, and what the server must know of each to answer a request.
+// The directory of logical clusters: name, id, and the facts that the server needs to answer a request for each.
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import type { PodSecurityLevel } from '#apimachinery/pod-security/index.ts'
 

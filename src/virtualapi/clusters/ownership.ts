@@ -1,4 +1,4 @@
-// Which logical clusters this process answers for, where several processes share them. Without it, it answers for all.
+// The logical clusters that this process owns, where several processes share them. A process without this owns all.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 
 /** A request's permission to answer for a logical cluster. */

@@ -1,5 +1,5 @@
-// What a scalar of YAML means to the Go library of kube-apiserver (go.yaml.in/yaml/v2): YAML 1.1 without sexagesimal numbers and
-// timestamps, with Go's syntax of integers (`0o644`, `0b1`, `1_000`).
+// The meaning of a YAML scalar in the Go library of kube-apiserver (go.yaml.in/yaml/v2): YAML 1.1 without sexagesimal
+// numbers and timestamps, with Go's syntax of integers (`0o644`, `0b1`, `1_000`).
 import { Buffer } from 'node:buffer'
 import { integerOfText, type JsonValue } from '#apimachinery/meta/index.ts'
 

@@ -1,4 +1,4 @@
-// What a conversion webhook may do to an object: anything outside metadata, and labels and annotations.
+// The changes that a conversion webhook may make to an object: anything outside metadata, and labels and annotations.
 import {
   isJsonObject,
   parseApiVersion,

@@ -1,4 +1,4 @@
-// What an endpoint gets: the exchange, the definition of the requested resource, and the target for the registry.
+// The argument of an endpoint: the exchange, the definition of the requested resource, and the target for the registry.
 import { goQuote } from '#apimachinery/text/index.ts'
 import { badRequest, notFound, pathNotFound } from '#apimachinery/status/index.ts'
 import type { ClusterObjects } from '#store/hub/index.ts'

@@ -1,4 +1,4 @@
-// What endpoints depend on. Created once per thread.
+// The dependencies of endpoints, created once per thread.
 import type { Clock } from '#async/index.ts'
 import type { Fleet } from '#virtualapi/admission/placement-rules.ts'
 import type { AggregatedServers } from '#virtualapi/aggregation/aggregated-servers.ts'

@@ -1,4 +1,4 @@
-// Which pod and port a proxy request leads to: of `pods/[SCHEME:]NAME[:PORT]/proxy` and `services/[SCHEME:]NAME[:PORT]/proxy`.
+// The pod and port of a proxy request: of `pods/[SCHEME:]NAME[:PORT]/proxy` and `services/[SCHEME:]NAME[:PORT]/proxy`.
 import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { badRequest, forbidden, notFound, serviceUnavailable } from '#apimachinery/status/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'

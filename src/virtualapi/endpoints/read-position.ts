@@ -1,4 +1,4 @@
-// Which state a list reads, from resourceVersion, resourceVersionMatch, limit and continue.
+// The state that a list reads, from resourceVersion, resourceVersionMatch, limit and continue.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { Buffer } from 'node:buffer'
 import { badRequest, expired, statusError, timedOut } from '#apimachinery/status/index.ts'

@@ -1,4 +1,4 @@
-// Which paths a resource has and which methods they take. Checked after authorization and before anything is read.
+// The paths of a resource and the methods that each takes. Checked after authorization and before anything is read.
 import { methodNotServed, pageNotFound, pathNotFound } from '#apimachinery/status/index.ts'
 import { isBuiltInGroup } from '#virtualapi/resources/builtin-resources.ts'
 import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'

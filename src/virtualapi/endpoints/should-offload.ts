@@ -1,4 +1,4 @@
-// Which requests the offload thread answers: those too expensive for the main thread (docs/design/0011).
+// The requests that the offload thread answers: those too expensive for the main thread (docs/design/0011).
 import { surveyJson } from '#apimachinery/json/index.ts'
 import { alwaysLight, isLargeBody, isLargeGrowth, isLargeObject } from '#virtualapi/codec/effort.ts'
 import type { Exchange } from '#virtualapi/exchange/exchange.ts'

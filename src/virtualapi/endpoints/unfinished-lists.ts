@@ -1,5 +1,5 @@
-// What is left of lists over all logical clusters that clients read page by page. To read and compare all objects again for each
-// page costs the square of their number.
+// The rest of lists over all logical clusters that clients read page by page. To read and compare all objects again for
+// each page would cost the square of their number.
 import type { Entry } from '#store/hub/index.ts'
 
 export interface UnfinishedListsOptions {

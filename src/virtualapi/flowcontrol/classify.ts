@@ -1,5 +1,5 @@
-// Which FlowSchema a request belongs to, by the rules of API Priority and Fairness (KEP-1040). Clients are told; what load a
-// logical cluster may cause is decided by its own budget.
+// The FlowSchema of a request, by the rules of API Priority and Fairness (KEP-1040). Clients are told its name; the
+// budget of the logical cluster decides the load that it may cause.
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 
 /** Who asks for what. `resource` is absent for other paths. */

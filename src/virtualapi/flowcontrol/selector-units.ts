@@ -1,4 +1,5 @@
-// How many watches a watch counts for: one, and more where its selectors take more memory than a watch does otherwise.
+// The number of watches that a watch counts for: one, and more if its selectors take more memory than a watch does
+// otherwise.
 
 /** Bytes that an open watch takes, beside its selectors. */
 export const watchBytes = 20 * 1024

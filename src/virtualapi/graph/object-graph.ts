@@ -1,5 +1,5 @@
-// What controllers see of all logical clusters: changes of objects, and owner references. Reads from the hub, and notifies
-// its listeners when the hub applies a change.
+// The controllers' view of all logical clusters: changes of objects, and owner references. Reads from the hub, and
+// notifies its listeners when the hub applies a change.
 import { sleep, yieldEvery } from '#async/index.ts'
 import {
   apiVersionOf,

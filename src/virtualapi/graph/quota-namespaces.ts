@@ -1,4 +1,4 @@
-// Which namespaces have ResourceQuotas, of the logical clusters that were loaded: only there every change is passed on.
+// The namespaces with ResourceQuotas in loaded logical clusters: every change of an object is passed on only there.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects, HubEvent } from '#store/hub/index.ts'
 import { quotaResource } from '#virtualapi/quota/index.ts'

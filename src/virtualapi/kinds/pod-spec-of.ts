@@ -1,4 +1,4 @@
-// Where the kinds that make pods have the spec of a pod.
+// The pod spec of each kind that makes pods.
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
 
 const paths: Readonly<Record<string, readonly string[]>> = {

@@ -1,5 +1,5 @@
-// Which headers and query parameters of a tenant's request are forwarded to a member. Headers are on an allow list, so that
-// no credential is ever forwarded.
+// The headers and query parameters of a tenant's request that are forwarded to a member. Headers are on an allow list,
+// so that no credential is ever forwarded.
 
 const always = new Set(['accept', 'content-type', 'user-agent'])
 const forUpgrades = new Set([

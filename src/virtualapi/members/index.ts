@@ -1,4 +1,5 @@
-// How the API server reaches members: their pods for logs, exec, metrics and writes, and TokenReviews of their pods' tokens.
+// The API server's access to members: their pods for logs, exec, metrics and writes, and TokenReviews of their pods'
+// tokens.
 import type { DeepReadonly } from '#apimachinery/meta/index.ts'
 import type { MemberCluster, Placement } from '#crds/index.ts'
 import { createMemberMetrics, type MemberMetrics } from './member-metrics.ts'

@@ -1,5 +1,5 @@
-// What the pods of a logical cluster use, as the metrics.k8s.io API of their member tells. Asked for a whole namespace at a
-// time, and kept for a while.
+// The usage of a logical cluster's pods, from the metrics.k8s.io API of their member. Requested for a whole namespace
+// at a time, and kept for a while.
 import { LRUCache } from 'lru-cache'
 import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, serviceUnavailable } from '#apimachinery/status/index.ts'

@@ -1,4 +1,4 @@
-// How the worker waits for the main thread's answer to a read.
+// The worker's wait for the main thread's answer to a read.
 
 /**
  * Blocks until the counter at 0 has another value than `before`. A wake-up alone says nothing: the main thread counts, then

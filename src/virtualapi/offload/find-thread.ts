@@ -1,4 +1,4 @@
-// Which offload thread takes the next job of a logical cluster.
+// The choice of the offload thread for the next job of a logical cluster.
 
 /** Two jobs: one computes while the other waits for its write to be durable. Both are of one logical cluster. */
 const maxComputing = 2

@@ -1,5 +1,5 @@
-// What is kept of a large answer of an admission webhook. Many webhooks send the whole review back, with the objects that they were
-// shown; only the response counts, and of it only what is used, within bounds.
+// The kept part of a large answer of an admission webhook. Many webhooks send the whole review back, with the objects
+// that they were shown; only the response counts, and of it only the used fields, within bounds.
 import { Buffer } from 'node:buffer'
 import { parseJsonInTurns } from '#apimachinery/json/index.ts'
 import { encodeJson, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'

@@ -1,4 +1,4 @@
-// What a Service of a logical cluster is resolved to.
+// The address of a Service of a logical cluster.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { Tunnel } from '#egress/index.ts'
 

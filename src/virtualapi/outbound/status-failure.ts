@@ -1,4 +1,4 @@
-// What the HTTP status of a failed call means, in the words of Kubernetes' REST client.
+// The meaning of the HTTP status of a failed call, in the words of Kubernetes' REST client.
 
 const texts: Readonly<Record<number, string>> = {
   400: 'the server rejected our request for an unknown reason',

@@ -1,4 +1,4 @@
-// What ValidatingAdmissionPolicies write into the audit line of a request.
+// The annotations that ValidatingAdmissionPolicies write into the audit line of a request.
 import type { RequestContext } from '#virtualapi/resources/resource-definition.ts'
 import type { AuditAnnotation, Denial } from './evaluate-policy.ts'
 

@@ -1,4 +1,4 @@
-// What all expressions of admission policies and match conditions cost for one request.
+// The cost of all expressions of admission policies and match conditions for one request.
 import { requestEntityTooLarge } from '#apimachinery/status/index.ts'
 import type { RequestContext } from '#virtualapi/resources/resource-definition.ts'
 

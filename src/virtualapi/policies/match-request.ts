@@ -1,4 +1,4 @@
-// Whether a request is one that an admission policy or a binding is about, and in which form they see its objects.
+// The match of a request with an admission policy or a binding, and the form in which they see its objects.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { notFound } from '#apimachinery/status/index.ts'
 import type { AdmissionRequest } from '#virtualapi/admission/admission.ts'

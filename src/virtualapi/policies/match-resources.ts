@@ -1,4 +1,4 @@
-// Which requests an admission policy or a binding is about.
+// The resource rules of an admission policy or a binding.
 import type { V1MatchResources, V1NamedRuleWithOperations } from '@kubernetes/client-node'
 import { type LabelSelector, selectorFromObject } from '#apimachinery/selector/index.ts'
 import type { Data } from '#virtualapi/resources/typed/data.ts'

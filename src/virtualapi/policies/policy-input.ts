@@ -1,4 +1,4 @@
-// What expressions of admission policies and of match conditions see of a request.
+// The input of the expressions of admission policies and match conditions.
 import {
   authorizerValue,
   type CelAuthorizer,

@@ -1,4 +1,4 @@
-// What a ResourceClaim counts for in a quota (k8s.io/kubernetes/pkg/quota/v1/evaluator/core/resource_claims.go).
+// The usage of a ResourceClaim in a quota (k8s.io/kubernetes/pkg/quota/v1/evaluator/core/resource_claims.go).
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { Amounts, Quantity } from '#apimachinery/quantity/index.ts'
 

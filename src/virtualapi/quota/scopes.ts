@@ -1,4 +1,4 @@
-// Which objects a quota with scopes is about.
+// The objects that count for a quota with scopes.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { qosClassOf } from '#virtualapi/kinds/index.ts'
 

@@ -1,5 +1,5 @@
-// What the objects of one resource in one namespace use together. It reads every object once, and later only those that
-// changed, so that a write costs the same however many objects there are.
+// The total usage of the objects of one resource in one namespace. It reads every object once, and later only those
+// that changed, so that a write costs the same however many objects there are.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '#store/hub/index.ts'
 import { decodeObject } from '#virtualapi/resources/object-bytes.ts'

@@ -1,4 +1,4 @@
-// What one object counts for in a quota (the evaluators of k8s.io/kubernetes/pkg/quota/v1/evaluator/core).
+// The usage of one object in a quota (the evaluators of k8s.io/kubernetes/pkg/quota/v1/evaluator/core).
 import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import {
   addAmounts,

@@ -1,4 +1,4 @@
-// What the objects of a namespace use of a quota.
+// The total usage of a quota by the objects of its namespace.
 import type { ClusterObjects } from '#store/hub/index.ts'
 import type { Amounts, Quantity } from '#apimachinery/quantity/index.ts'
 import type { Quota } from './quota.ts'

@@ -1,4 +1,4 @@
-// What a deletion does to an object: removes it, or marks it while finalizers, a grace period or its own content hold
+// The effect of a deletion on an object: removal, or a mark while finalizers, a grace period or its own content hold
 // it.
 import { timestamp } from '#async/index.ts'
 import { jsonEqual } from '#apimachinery/json/index.ts'

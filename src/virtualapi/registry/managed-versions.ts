@@ -1,5 +1,5 @@
-// Who owns which fields is computed without waiting, and yet may need the object in a version that a conversion webhook makes. So
-// it is computed again once the webhook has made what was missing.
+// Repetition of the ownership computation after conversions. The computation does not wait, and yet may need the object
+// in a version that a conversion webhook makes, so it runs again once the webhook has answered.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { Conversions, ConvertedDefinition } from '#virtualapi/conversion/conversions.ts'
 import type { RequestContext, ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'

@@ -1,5 +1,5 @@
-// Who owns the replicas of an object that is written through its Scale: the Scale has managers of its own, which become
-// managers of the object.
+// Ownership of the replicas of an object that is written through its Scale: the Scale has managers of its own, which
+// become managers of the object.
 import { timestamp } from '#async/index.ts'
 import {
   applyConfiguration,

@@ -1,4 +1,4 @@
-// What a request asks for, as parsed from its method and URL.
+// The facts of a request, as parsed from its method and URL.
 import type { ClusterName } from '#apimachinery/meta/index.ts'
 
 /** How a request reached us; decides which credentials count. */

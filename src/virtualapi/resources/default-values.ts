@@ -1,4 +1,5 @@
-// What a tenant's schema can add to a small body: values by its defaults, and work by its validation rules.
+// The growth that a tenant's schema can cause of a small body: values by its defaults, and work by its validation
+// rules.
 import type { JsonValue } from '#apimachinery/meta/index.ts'
 import type { SchemaNode } from '#apimachinery/schema/index.ts'
 

@@ -1,4 +1,4 @@
-// How often, and how closely, a kind looks at the metadata of a changed object.
+// The cadence and depth of checks of a changed object's metadata, by kind.
 
 /** One additional validation of changed metadata; see `Strategy.metadataChecks`. */
 export interface MetaCheck {

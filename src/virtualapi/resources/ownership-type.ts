@@ -1,4 +1,4 @@
-// How the objects of a resource version are owned by field: what its schema says, and ObjectMeta.
+// The type by which the objects of a resource version are owned field by field: its schema, and ObjectMeta.
 import { fieldTypeOf, type FieldType } from '#apimachinery/managed-fields/index.ts'
 import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import { builtInSchema } from './builtin-schemas.ts'

@@ -1,5 +1,5 @@
-// What one of our processes tells another about the client whose request it passes on: its address and its certificate,
-// which only the first of them saw. All other headers, credentials included, are passed on as they came.
+// The headers by which one of our processes tells another the address and the certificate of the client whose request
+// it passes on: only the first process saw them. All other headers, credentials included, are passed on as they came.
 import { LRUCache } from 'lru-cache'
 import type { DetailedPeerCertificate } from 'node:tls'
 import { headerOf } from '#virtualapi/exchange/exchange.ts'

@@ -1,4 +1,4 @@
-// What the stages depend on. Created once by createVirtualApi.
+// The dependencies of the stages, created once by createVirtualApi.
 import type { Logger } from '#telemetry/index.ts'
 import type { AuditSink } from '#virtualapi/audit/request-audit.ts'
 import type { Authenticator } from '#virtualapi/authn/authenticator.ts'

@@ -1,4 +1,4 @@
-// Where Node takes the bytes of an answer.
+// The writer of answers into Node's response objects.
 import type { ServerResponse } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 

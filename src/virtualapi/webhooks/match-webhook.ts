@@ -1,4 +1,4 @@
-// Whether a request is shown to a webhook, and in which form.
+// The match of a request with a webhook, and the form in which the webhook sees it.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { notFound } from '#apimachinery/status/index.ts'
 import type { AdmissionRequest } from '#virtualapi/admission/admission.ts'

@@ -1,4 +1,4 @@
-// Which requests the rules of an admission webhook match.
+// The rules of an admission webhook: the requests that match them.
 
 export interface WebhookRule {
   readonly operations: readonly string[]

@@ -1,5 +1,5 @@
-// How failures and refusals of webhooks are told to the client, in kube-apiserver's words. What a webhook answered besides a
-// valid review is never repeated: its address may be one that the tenant should not read from.
+// The errors that clients get for failures and refusals of webhooks, in kube-apiserver's words. Nothing of a webhook's
+// answer besides a valid review is ever repeated: its address may be one from which the tenant should not read.
 import { goQuote } from '#apimachinery/text/index.ts'
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { badRequest, internalError, StatusError, type Status } from '#apimachinery/status/index.ts'

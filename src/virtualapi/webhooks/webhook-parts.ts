@@ -1,4 +1,4 @@
-// What calling webhooks needs: the same on every thread, but for who makes the calls.
+// The dependencies of webhook calls: the same on every thread, but for the maker of the calls.
 import type { Authorizer } from '#virtualapi/authz/index.ts'
 import type { Catalog } from '#virtualapi/catalog/catalog.ts'
 import type { Conversions } from '#virtualapi/conversion/conversions.ts'

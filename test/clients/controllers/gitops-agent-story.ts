@@ -1,4 +1,4 @@
-// What a team does with Argo CD's engine in one cluster: install, upgrade, correct drift, prune.
+// A team's work with Argo CD's engine in one cluster: install, upgrade, correct drift, prune.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { parseDocument } from 'yaml'

@@ -1,4 +1,4 @@
-// What a team does with Flux in one cluster: install, upgrade, correct drift, deploy as somebody, delete.
+// A team's work with Flux in one cluster: install, upgrade, correct drift, deploy as somebody, delete.
 import { expect } from 'chai'
 import { stringify } from 'yaml'
 import type { KubeObject } from '#apimachinery/meta/index.ts'

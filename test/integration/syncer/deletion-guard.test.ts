@@ -1,4 +1,4 @@
-// What a syncer does when workloads vanish upstream and nobody deleted them: an empty list by mistake, or a store that lost them.
+// A syncer whose workloads vanish upstream without a deletion: an empty list by mistake, or a store that lost them.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { expired } from '#apimachinery/status/index.ts'

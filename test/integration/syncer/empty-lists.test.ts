@@ -1,4 +1,4 @@
-// What a syncer does with EndpointSlices when a list is empty by mistake: of the slices of its member, or of Services upstream.
+// A syncer whose list of EndpointSlices is empty by mistake: the slices of its member, or those of Services upstream.
 import { expect } from 'chai'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { KubeObject } from '#apimachinery/meta/index.ts'

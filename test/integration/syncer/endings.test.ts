@@ -1,5 +1,5 @@
-// How workloads end: with their namespace, and by each propagation policy with and without finalizers of others. The right
-// outcome is that of the same manifest applied in a member.
+// The ends of workloads: with their namespace, and by each propagation policy with and without finalizers of others.
+// The right outcome is that of the same manifest applied in a member.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { createInformer, type Informer, type KubeClient } from '#client/index.ts'

@@ -1,5 +1,4 @@
-// What a syncer does with copies of exported custom resources when a list upstream is empty by mistake: of the objects, or of
-// their definitions.
+// A syncer whose list of exported custom resources is empty by mistake: of the objects, or of their definitions.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { sharedInformers, type KubeClient } from '#client/index.ts'

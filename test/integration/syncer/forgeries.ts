@@ -1,5 +1,5 @@
-// What the admin of a member can write there to make its syncer speak for workloads of a logical cluster. Everything carries `mark`, so
-// that a test finds it wherever it gets to.
+// Forgeries by the admin of a member that would make its syncer speak for workloads of a logical cluster. Everything
+// carries `mark`, so that a test finds it wherever it gets to.
 import { cloneJson, isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import {

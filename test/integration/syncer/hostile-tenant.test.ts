@@ -1,5 +1,6 @@
-// What arrives in a member of objects whose tenant fills every field of every kind with hostile values. Kinds and fields come from the schemas of
-// the API, so a field that a new version of Kubernetes brings fails here until somebody has looked at it and written it into the list.
+// The content that arrives in a member of objects whose tenant fills every field of every kind with hostile values.
+// Kinds and fields come from the schemas of the API, so a field that a new version of Kubernetes brings fails here
+// until a person has looked at it and written it into the list.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'

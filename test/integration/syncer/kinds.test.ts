@@ -1,4 +1,5 @@
-// What is special about single kinds: pods and Jobs that must not run twice, what members make, and a member whose rights are old.
+// The special behaviour of single kinds: pods and Jobs that must not run twice, objects that members make, and a member
+// whose rights are old.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'

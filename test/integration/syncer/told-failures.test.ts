@@ -1,5 +1,5 @@
-// What tenants and admins learn when a member refuses an object of a tenant, or a logical cluster refuses an object of a member.
-// kcp start with a real API server as member, whose pods only report that they run.
+// The messages to tenants and admins when a member refuses an object of a tenant, or a logical cluster refuses an
+// object of a member. kcp start with a real API server as member, whose pods only report that they run.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { runKcp, startCluster, waitFor, type Cluster } from '#test/support/index.ts'

@@ -1,4 +1,5 @@
-// What decides about rights: rules, subjects and bindings against reviews with as many groups, and aggregated roles.
+// Decisions about rights that grow: rules, subjects and bindings against reviews with as many groups, and aggregated
+// roles.
 import type { Scenario, Step } from './scenario.ts'
 import type { Sent } from './measured-process.ts'
 

@@ -1,4 +1,4 @@
-// How fast a cost grows with the size of what causes it.
+// The growth of a cost with the size of its cause.
 
 /** What one request cost at one size. */
 export interface Point {

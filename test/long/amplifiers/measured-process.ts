@@ -1,4 +1,4 @@
-// What a request costs the process that answers it, whatever else runs on the machine.
+// The cost of a request for the process that answers it, whatever else runs on the machine.
 import { setTimeout as delay } from 'node:timers/promises'
 import { ServerUsage, type Usage } from './server-usage.ts'
 

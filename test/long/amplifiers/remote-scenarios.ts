@@ -1,4 +1,5 @@
-// What the servers of a tenant answer, in every direction in which it can grow: reviews, patches, conversions, discovery, OpenAPI.
+// The answers of a tenant's servers, in every direction in which they can grow: reviews, patches, conversions,
+// discovery, OpenAPI.
 import { createServer } from 'node:https'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'

@@ -1,4 +1,4 @@
-// What a run found, as text for people and as JSON for the next run to be compared with.
+// The findings of a run, as text for people and as JSON for comparison with the next run.
 import { fails, type Verdict } from './scenario.ts'
 
 export interface Found {

@@ -1,4 +1,5 @@
-// What needs no body: addresses, headers and selectors that grow, against a few hundred objects; and many small objects.
+// Requests without a body: addresses, headers and selectors that grow, against a few hundred objects; and many small
+// objects.
 import type { Scenario, Step } from './scenario.ts'
 import type { Sent } from './measured-process.ts'
 

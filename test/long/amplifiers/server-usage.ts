@@ -1,4 +1,4 @@
-// What a process uses, from /proc, finer than its clock ticks: in nanoseconds of its threads.
+// The resource usage of a process, from /proc, finer than its clock ticks: in nanoseconds of its threads.
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 
 export interface Usage {

@@ -1,4 +1,5 @@
-// What the lab changes in manifests so that it can run them: images, and what only the real programs need.
+// The changes that the lab makes in manifests so that it can run them: images, and the fields that only the real
+// programs need.
 import { tryQuantity } from '#apimachinery/quantity/index.ts'
 import {
   containersOf,

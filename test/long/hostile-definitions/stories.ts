@@ -1,4 +1,5 @@
-// What a tenant can define so that others would have to compute: regular expressions, CEL, schemas, many kinds, webhooks that hang.
+// Definitions by which a tenant could make others compute: regular expressions, CEL, schemas, many kinds, webhooks that
+// hang.
 import type { Sent } from '#test/long/amplifiers/measured-process.ts'
 
 /** Requests of one tenant, in order, and what they may be answered. */

@@ -1,4 +1,4 @@
-// What a policy engine lets through. Policies come into force some time after they are written.
+// The requests that a policy engine lets through. Policies come into force some time after they are written.
 import type { ClusterAccess } from '#test/clients/controllers/cluster-access.ts'
 import { waitFor } from '#test/support/index.ts'
 

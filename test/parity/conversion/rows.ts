@@ -1,4 +1,4 @@
-// What is asked of both servers about conversion webhooks. Both call the same webhook server.
+// The requests about conversion webhooks that both servers get. Both call the same webhook server.
 import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
 import type { WebhookServer } from '#test/support/webhook-server.ts'
 import { crdPath, install, objectsPath, sampleObject, served } from '#test/parity/crds/sample-crd.ts'

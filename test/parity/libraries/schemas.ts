@@ -1,4 +1,4 @@
-// Where kube-apiserver finds errors of a status, and what it keeps of a schema.
+// The places where kube-apiserver finds errors of a status, and the parts that it keeps of a schema.
 import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
 import { crdsPath, install, objectsPath, sampleCrd, sampleObject } from '#test/parity/crds/sample-crd.ts'
 import { row, type Row } from '#test/parity/support/compare-rows.ts'

@@ -1,4 +1,5 @@
-// Who owns which fields, as a real kube-apiserver and a logical cluster tell it: objects and managedFields, byte for byte.
+// Ownership of fields, as a real kube-apiserver and a logical cluster tell it: objects and managedFields, byte for
+// byte.
 import { compareRows } from '#test/parity/support/compare-rows.ts'
 import { customFlowRows } from './custom-flows.ts'
 import { flowRows } from './flows.ts'

@@ -1,5 +1,5 @@
-// What structured-merge-diff answers: its own tests and random ones run in a copy of the module that writes down every
-// question with its answer. The copy is made and compiled outside the checkout.
+// The answers of structured-merge-diff: its own tests and random ones run in a copy of the module that writes down
+// every question with its answer. The copy is made and compiled outside the checkout.
 import { createHash } from 'node:crypto'
 import {
   chmodSync,

@@ -1,4 +1,4 @@
-// Which requests ValidatingAdmissionPolicies see, and what they see of them.
+// The requests that ValidatingAdmissionPolicies match, and the input that they get.
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { row, type Row } from '#test/parity/support/compare-rows.ts'
 import type { Session } from '#test/parity/support/session.ts'

@@ -1,4 +1,4 @@
-// Who may write policies and bindings that name parameters.
+// The rights to write policies and bindings that name parameters.
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { row, type Row } from '#test/parity/support/compare-rows.ts'
 import { valueAt, type SendOptions, type Session } from '#test/parity/support/session.ts'

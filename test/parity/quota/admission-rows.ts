@@ -1,4 +1,4 @@
-// What the admission plugins that kube-apiserver runs by default do with pods, claims, ingresses and classes.
+// The effect of the admission plugins that kube-apiserver runs by default on pods, claims, ingresses and classes.
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { row, type Row } from '#test/parity/support/compare-rows.ts'
 import { pathOf, type Manifest, type Session } from '#test/parity/support/session.ts'

@@ -1,4 +1,4 @@
-// What one row of a table says to one server, and the record of what the server answered.
+// The requests of one row of a table to one server, and the record of the server's answers.
 import { builtInResourceOfKind } from '#virtualapi/resources/builtin-resources.ts'
 import {
   isJsonObject,

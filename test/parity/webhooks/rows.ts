@@ -1,4 +1,4 @@
-// What is asked of both servers about admission webhooks. Both call the same webhook server.
+// The requests about admission webhooks that both servers get. Both call the same webhook server.
 import { waitFor } from '#test/support/index.ts'
 import type { WebhookServer } from '#test/support/webhook-server.ts'
 import { row, type Row } from '#test/parity/support/compare-rows.ts'

@@ -1,4 +1,4 @@
-// Whether clusters of kind can run here, and whether they are wanted.
+// The availability of clusters of kind: possible here, and wanted.
 import { runCommand } from '#test/support/command.ts'
 
 /** The container engines that kind knows, in the order in which they are looked for. */

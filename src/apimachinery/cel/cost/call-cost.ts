@@ -1,4 +1,4 @@
-// What calls cost while a program runs: cel-go's defaults and the table of Kubernetes' libraries.
+// The cost of calls while a program runs: cel-go's defaults and the table of Kubernetes' libraries.
 import type { CallCost } from '#apimachinery/cel/evaluate/plan.ts'
 import { sizeOf } from '#apimachinery/cel/library/standard.ts'
 import { CelList, CelMap, CelObject, CelOptional, type Value } from '#apimachinery/cel/values/value.ts'

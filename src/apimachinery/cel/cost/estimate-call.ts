@@ -1,4 +1,4 @@
-// What calls may cost at worst, by the sizes of their arguments: Kubernetes' table and cel-go's defaults.
+// The worst cost of calls, by the sizes of their arguments: Kubernetes' table and cel-go's defaults.
 import type { Expression } from '#apimachinery/cel/syntax/expression.ts'
 import { type CelType, isSameType, paramOf } from '#apimachinery/cel/types/cel-type.ts'
 import { isInt } from '#apimachinery/cel/values/value.ts'

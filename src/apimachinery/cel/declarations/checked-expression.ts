@@ -1,4 +1,4 @@
-// What the type checker found out about an expression, by node id.
+// The findings of the type checker about an expression, by node id.
 import type { Expression } from '#apimachinery/cel/syntax/expression.ts'
 import { type CelType, dynType } from '#apimachinery/cel/types/cel-type.ts'
 import type { FunctionDeclaration } from './declarations.ts'

@@ -1,4 +1,4 @@
-// What expressions may name: variables, functions with their overloads, and types.
+// The names that expressions may use: variables, functions with their overloads, and types.
 import type { CelType } from '#apimachinery/cel/types/cel-type.ts'
 import type { Value } from '#apimachinery/cel/values/value.ts'
 

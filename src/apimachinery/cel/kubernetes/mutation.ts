@@ -1,4 +1,5 @@
-// What mutating admission policies make: `Object{spec: Object.spec{...}}` and `JSONPatch{op: ..., path: ...}`.
+// The values that mutating admission policies make: `Object{spec: Object.spec{...}}` and `JSONPatch{op: ..., path:
+// ...}`.
 import { type JsonObject, type JsonValue, putField } from '#apimachinery/meta/index.ts'
 import { type FunctionDeclaration, overload, type StructProvider } from '#apimachinery/cel/declarations/declarations.ts'
 import { dynType, stringType, structType } from '#apimachinery/cel/types/cel-type.ts'

@@ -1,4 +1,4 @@
-// Which types may stand for which, and what type parameters are bound to while an expression is checked.
+// Assignability of types, and the bindings of type parameters while an expression is checked.
 import { type CelType, dynType, isDyn, isSameType, paramOf } from './cel-type.ts'
 
 const wild = (type: CelType): boolean => isDyn(type) || type.kind === 'error'

@@ -1,4 +1,4 @@
-// What keeps the loops of all() and exists() going.
+// The loop condition of all() and exists().
 import type { Value } from './value.ts'
 
 /** False only of false: what failed counts as true. */

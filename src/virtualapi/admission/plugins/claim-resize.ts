@@ -1,4 +1,4 @@
-// Which claims may grow: bound ones of a StorageClass that allows it.
+// Growth of claims: allowed for bound claims of a StorageClass that allows expansion.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
 import { decodeObject } from '#virtualapi/resources/object-bytes.ts'

@@ -1,5 +1,5 @@
-// What the installation writes on tenants' objects: annotations, labels and finalizers. Tenants can read them; only our own
-// processes can write them.
+// Protection of the annotations, labels and finalizers that the installation writes on tenants' objects. Tenants can
+// read them; only our own processes can write them.
 import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { heldAnnotation, isOwnAnnotation, isOwnFinalizer, isOwnLabel } from '#crds/index.ts'
 import type { AdmissionPlugin } from '#virtualapi/admission/admission.ts'

@@ -1,4 +1,4 @@
-// Which requests and limits of a pod or claim are out of the bounds of a LimitRange, with kube-apiserver's messages.
+// The requests and limits of a pod or claim that are out of the bounds of a LimitRange, with kube-apiserver's messages.
 import { quantityOf } from '#apimachinery/quantity/index.ts'
 
 export type Amounts = Readonly<Record<string, string>>

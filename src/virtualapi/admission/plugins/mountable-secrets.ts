@@ -1,4 +1,4 @@
-// Which secrets a pod may use, where its ServiceAccount says that it may use its own only.
+// The secrets that a pod may use if its ServiceAccount allows only its own.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 
 interface Named {

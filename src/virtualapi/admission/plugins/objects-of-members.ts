@@ -1,5 +1,6 @@
-// What members write upstream: the content of ReplicaSets and EndpointSlices that a syncer copied, the status of everything that
-// is synced. Endpoints that a tenant wrote there would reach other members, which would send traffic to foreign addresses.
+// Protection of the objects that members write upstream: the content of ReplicaSets and EndpointSlices that a syncer
+// copied, and the status of everything that is synced. Endpoints that a tenant wrote there would reach other members,
+// which would send traffic to foreign addresses.
 import { isDeepStrictEqual } from 'node:util'
 import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'

@@ -1,4 +1,4 @@
-// Where the kinds that make pods keep the template.
+// The pod template of each kind that makes pods.
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { PodToCheck } from '#apimachinery/pod-security/index.ts'
 

@@ -1,4 +1,4 @@
-// What is read of a message, before it becomes JSON.
+// A decoded message before it becomes JSON.
 import type { Int64, JsonValue } from '#apimachinery/meta/index.ts'
 import type { MessageType } from './message-table.ts'
 

@@ -1,4 +1,4 @@
-// Which answers are compressed: depending on Accept-Encoding and size.
+// Compression of answers: depending on Accept-Encoding and size.
 import { get, post, watch, type Row, type Topic } from '#test/parity/requests/row.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'

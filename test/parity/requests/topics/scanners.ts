@@ -1,5 +1,5 @@
-// What scanners and careless programs send: paths of other programs and of removed versions, writes at the wrong place, odd
-// names, headers and sizes.
+// Requests of scanners and careless programs: paths of other programs and of removed versions, writes at the wrong
+// place, odd names, headers and sizes.
 import { del, get, patch, post, put, send, watch, type Row, type Topic } from '#test/parity/requests/row.ts'
 import { widgets } from './widgets.ts'
 
