@@ -1,7 +1,7 @@
 // Measures what definitions of custom resources cost in memory, the first of their content and those of other logical clusters
 // with the same content; and what managedFields cost where nobody uses server-side apply.
 import { sleep } from '#async/index.ts'
-import { packedManagers } from '#virtualapi/resources/packed-managers.ts'
+import { packedManagers } from '#virtualapi/kinds/resources/packed-managers.ts'
 import { startKcpUnderTest, type KcpUnderTest } from './kcp-under-test.ts'
 import { openEndpoint } from './load.ts'
 import { inParallel } from './in-parallel.ts'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { clusterIdOf, type ClusterId, type Revision } from '#apimachinery/meta/index.ts'
 import { createHub, type BaseLayer } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
-import { readFacts, stampRevision } from '#virtualapi/resources/object-bytes.ts'
+import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 
 const seconds = Number(process.argv[2] ?? 3)
 const { signal } = new AbortController()

@@ -12,20 +12,20 @@ interface Step {
   readonly outputs: readonly string[]
 }
 
-const tables = 'src/virtualapi/resources/generated'
-const typedTables = 'src/virtualapi/resources/typed/generated'
+const tables = 'src/virtualapi/kinds/resources/generated'
+const typedTables = 'src/virtualapi/kinds/resources/typed/generated'
 const steps: readonly Step[] = [
   {
     command: [process.execPath, 'scripts/generate/kubernetes-facts.ts'],
     outputs: [
       ...['resources', 'schemas', 'protobuf', 'enums', 'table-columns'].map((name) => `${tables}/${name}.json`),
-      'src/virtualapi/codec/protobuf/generated/vectors.json',
-      'src/virtualapi/codec/table/generated/vectors.json',
+      'test/vectors/protobuf.json',
+      'test/vectors/table.json',
     ],
   },
   {
     command: ['bash', 'scripts/generate/bootstrap-objects.sh'],
-    outputs: ['src/virtualapi/bootstrap/generated/bootstrap-objects.json'],
+    outputs: ['src/virtualapi/catalog/bootstrap/generated/bootstrap-objects.json'],
   },
   {
     command: ['bash', 'scripts/generate/go-tables.sh'],

@@ -10,7 +10,12 @@ const source = join(root, 'src')
 const output = join(root, 'dist/src')
 
 /** The program, its threads, and the library for others, below src. What these import late, with `import()`, is added. */
-const entries = ['cli/main.ts', 'store/sqlite/worker.ts', 'virtualapi/offload/worker.ts', 'watch-across/index.ts']
+const entries = [
+  'cli/main.ts',
+  'store/sqlite/worker.ts',
+  'virtualapi/server/offload/worker.ts',
+  'watch-across/index.ts',
+]
 
 const compiledName = (file: string): string => file.replaceAll('\\', '/').replace(/\.ts$/, '.js')
 

@@ -13,14 +13,14 @@ import { servedGroupVersions } from './resource-table.ts'
 import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
 import { commonTextsFile, type CommonTexts } from '#virtualapi/discovery/common-descriptions.ts'
 import { withEnums } from '#virtualapi/discovery/openapi-definitions.ts'
-import { readGenerated } from '#virtualapi/resources/generated-facts.ts'
+import { readGenerated } from '#virtualapi/kinds/resources/generated-facts.ts'
 import { kubernetesVersion } from '#virtualapi/discovery/version-info.ts'
 
 const out = join(root, 'dist/openapi/v3')
 
 function copyTables(): void {
   for (const file of globSync('src/**/generated/*.json', { cwd: root }))
-    if (!file.endsWith('vectors.json')) cpSync(join(root, file), join(root, 'dist', file))
+    cpSync(join(root, file), join(root, 'dist', file))
 }
 
 function writeDocuments(module: string): void {

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Regenerates the tables in src/virtualapi/resources/typed/generated from the pinned Kubernetes modules.
+# Regenerates the tables in src/virtualapi/kinds/resources/typed/generated from the pinned Kubernetes modules.
 set -euo pipefail
 if [ "${1:-}" = --help ]; then
   sed -n 2p "$0" | cut -c3-
   exit 0
 fi
 here=$(cd "$(dirname "$0")" && pwd)
-generated=$here/../../src/virtualapi/resources/typed/generated
+generated=$here/../../src/virtualapi/kinds/resources/typed/generated
 write() {
   cd "$here/$1"
   go run . >"$generated/$2.new"

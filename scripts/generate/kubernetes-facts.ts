@@ -8,16 +8,16 @@ import { kubernetesModuleDir, root } from './kubernetes-module.ts'
 import { readResources } from './resource-table.ts'
 import { readSchemas } from './schema-table.ts'
 
-const generated = 'src/virtualapi/resources/generated'
-const tableCorpus = join(root, 'src/virtualapi/codec/table/table-corpus.json')
+const generated = 'src/virtualapi/kinds/resources/generated'
+const tableCorpus = join(root, 'test/vectors/table-corpus.json')
 
 /** The output file of each part of the Go program. */
 const fromGo: Record<string, string> = {
   'protobuf.json': `${generated}/protobuf.json`,
   'enums.json': `${generated}/enums.json`,
   'table-columns.json': `${generated}/table-columns.json`,
-  'protobuf-vectors.json': 'src/virtualapi/codec/protobuf/generated/vectors.json',
-  'table-vectors.json': 'src/virtualapi/codec/table/generated/vectors.json',
+  'protobuf-vectors.json': 'test/vectors/protobuf.json',
+  'table-vectors.json': 'test/vectors/table.json',
 }
 
 function generate(): Map<string, string> {

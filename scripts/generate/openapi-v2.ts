@@ -12,7 +12,7 @@ import {
   type BuiltSwaggerIndex,
 } from '#virtualapi/discovery/openapi-v2/index.ts'
 import { withEnums } from '#virtualapi/discovery/openapi-definitions.ts'
-import { readGenerated } from '#virtualapi/resources/generated-facts.ts'
+import { readGenerated } from '#virtualapi/kinds/resources/generated-facts.ts'
 import { enumTexts, withEnumTexts } from './enum-texts.ts'
 import { servedGroupVersions } from './resource-table.ts'
 

@@ -2,7 +2,7 @@
 // versions it serves by default and those of enabled features.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ResourceInfo, SubresourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { ResourceInfo, SubresourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 
 interface ApiResource {
   name: string

@@ -1,33 +1,21 @@
-// The rules of imports: only what the table allows, no cycle, other top-level folders through their index.ts. Pure.
+// The check of imports: only what the rules allow, no cycle, other top-level folders through their index.ts. Pure.
 import { dirname } from 'node:path'
 import { cyclesOf } from './cycles.ts'
 import type { Import } from './read-imports.ts'
 
-/** What the files of a folder may import; `NAME/*` stands for every folder in NAME. */
-export type ImportTable = ReadonlyMap<string, ReadonlySet<string>>
+export interface ImportRules {
+  /** The other top-level folders that the files of a folder may import. A room with an entry of its own has only that. */
+  readonly folders: Readonly<Record<string, readonly string[]>>
+  /**
+   * The rooms of a folder by floor, from the lowest up, several on a floor with spaces between; `.` stands for the files of
+   * the folder itself. A file may import its own room and lower floors. A folder without an entry has no order.
+   */
+  readonly floors: Readonly<Record<string, readonly string[]>>
+}
 
 const levels = 2
 /** Their subfolders are entered through an index.ts of their own. */
 const foldersOfDoors = new Set(['apimachinery', 'store'])
-
-/** Reads the rows `| folder | may import |` between the two markers of ARCHITECTURE.md. */
-export function parseImportTable(markdown: string): ImportTable {
-  const rows = /<!-- imports -->([\s\S]*?)<!-- \/imports -->/.exec(markdown)?.[1]
-  if (rows === undefined) throw new Error('no import table between <!-- imports --> and <!-- /imports -->')
-  const table = new Map<string, ReadonlySet<string>>()
-  for (const line of rows.split('\n')) {
-    const [, folder = '', targets = ''] = line.split('|').map((cell) => cell.trim().replaceAll('`', ''))
-    if (folder === '' || folder === 'folder' || folder.startsWith('-')) continue
-    const names = targets.split(',').map((target) => target.trim())
-    table.set(folder, new Set(names.filter((name) => name !== '' && name !== '-')))
-  }
-  return table
-}
-
-/** The folder of a path, down to two levels. */
-function folderOf(path: string): string {
-  return ancestorOf(path, levels)
-}
 
 function ancestorOf(path: string, depth: number): string {
   return dirname(path).split('/').slice(0, depth).join('/')
@@ -39,7 +27,7 @@ const topOf = (path: string): string => path.split('/')[0] ?? ''
 export function importsByFolder(imports: readonly Import[]): ReadonlyMap<string, readonly string[]> {
   const folders = new Map<string, Set<string>>()
   for (const { from, to } of imports) {
-    const [folder, target] = [folderOf(from), folderOf(to)]
+    const [folder, target] = [ancestorOf(from, levels), ancestorOf(to, levels)]
     const targets = folders.get(folder) ?? new Set<string>()
     if (folder !== target) targets.add(target)
     folders.set(folder, targets)
@@ -51,55 +39,54 @@ function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]
   return a < b ? -1 : 1
 }
 
-/**
- * Every rule that is broken, as a line for people. `unmended`: top-level folders whose cycles are still to be broken; one
- * that has none any more is a complaint too, so that the list shrinks.
- */
-export function checkImports(
-  imports: readonly Import[],
-  table: ImportTable,
-  { unmended = [] }: { readonly unmended?: readonly string[] } = {},
-): readonly string[] {
-  const cycles = findCycles(imports)
-  const isUnmended = ({ members }: Cycle, folder: string): boolean =>
-    members.every((member) => topOf(member) === folder)
+/** Every rule that is broken, as a line for people. */
+export function checkImports(imports: readonly Import[], rules: ImportRules): readonly string[] {
   return [
-    ...imports.flatMap((one) => importComplaint(one, table) ?? []),
-    ...cycles.filter((cycle) => !unmended.some((folder) => isUnmended(cycle, folder))).map(({ text }) => text),
-    ...unmended
-      .filter((folder) => !cycles.some((cycle) => isUnmended(cycle, folder)))
-      .map((folder) => `${folder} has no cycle any more: take it off the list in scripts/verify-imports.ts`),
-    ...staleRows(imports, table),
+    ...imports.flatMap((each) => crossingComplaint(each, rules) ?? []),
+    ...Object.keys(rules.floors).flatMap((folder) => floorComplaints(imports, folder, rules.floors[folder] ?? [])),
+    ...findCycles(imports),
+    ...staleRules(imports, rules),
   ]
 }
 
-function importComplaint({ from, to }: Import, table: ImportTable): string | undefined {
-  const [folder, target] = [folderOf(from), folderOf(to)]
-  if (folder === target) return undefined
-  const allowed = table.get(folder)
-  if (allowed === undefined) return `${from}: its folder ${folder} is not in the import table of ARCHITECTURE.md`
-  if (!allowed.has(target) && !allowed.has(`${dirname(target)}/*`))
-    return `${from}: may not import ${target} (${to}); see the table in ARCHITECTURE.md`
-  const [top, targetTop] = [topOf(from), topOf(to)]
-  if (top === targetTop || to.endsWith('/index.ts') || to.endsWith('.json')) return undefined
-  return `${from}: enters ${targetTop} by ${to}; use ${foldersOfDoors.has(targetTop) ? dirname(to) : targetTop}/index.ts`
+function crossingComplaint({ from, to }: Import, { folders }: ImportRules): string | undefined {
+  const [top, target] = [topOf(from), topOf(to)]
+  if (top === target) return undefined
+  const allowed = folders[ancestorOf(from, levels)] ?? folders[top]
+  if (allowed === undefined) return `${from}: its folder ${top} is not in scripts/imports/rules.ts`
+  if (!allowed.includes(target)) return `${from}: may not import ${target} (${to}); see scripts/imports/rules.ts`
+  if (to.endsWith('/index.ts') || to.endsWith('.json')) return undefined
+  return `${from}: enters ${target} by ${to}; use ${foldersOfDoors.has(target) ? dirname(to) : target}/index.ts`
 }
 
-interface Cycle {
-  readonly members: readonly string[]
-  readonly text: string
+function floorComplaints(imports: readonly Import[], folder: string, floors: readonly string[]): string[] {
+  const floorOf = new Map(floors.flatMap((rooms, floor) => rooms.split(' ').map((room) => [room, floor])))
+  const roomOf = (path: string): string =>
+    dirname(path)
+      .slice(folder.length + 1)
+      .split('/')[0] || '.'
+  const isInside = (path: string): boolean => path.startsWith(`${folder}/`)
+  return imports.flatMap(({ from, to }) => {
+    if (!isInside(from) || !isInside(to)) return []
+    const [room, target] = [roomOf(from), roomOf(to)]
+    if (room === target || to.endsWith('.json')) return []
+    const [floor, targetFloor] = [floorOf.get(room), floorOf.get(target)]
+    if (floor === undefined) return [`${from}: its room ${room} has no floor of ${folder} in scripts/imports/rules.ts`]
+    if (targetFloor !== undefined && targetFloor < floor) return []
+    return [`${from}: may not import ${to}: ${target} is not below ${room} in scripts/imports/rules.ts`]
+  })
 }
 
 /** Between files, and between folders of every level: a folder counts with all that is in it, and by its own files. */
-function findCycles(imports: readonly Import[]): readonly Cycle[] {
+function findCycles(imports: readonly Import[]): readonly string[] {
   const depth = Math.max(0, ...imports.map(({ from }) => from.split('/').length - 1))
-  const found = new Map<string, Cycle>()
+  const found = new Map<string, string>()
   const search = (what: string, nameOf: (path: string) => string): void => {
     for (const members of cyclesOf(imports.map(({ from, to }) => [nameOf(from), nameOf(to)]))) {
       const key = members.join(' ')
       if (found.has(key)) continue
       const examples = importsAmong(imports, members, nameOf)
-      found.set(key, { members, text: `cycle of ${what}: ${members.join(', ')}\n${examples}` })
+      found.set(key, `cycle of ${what}: ${members.join(', ')}\n${examples}`)
     }
   }
   search('files', (path) => path)
@@ -122,10 +109,14 @@ function importsAmong(
   return [...examples.values()].join('\n')
 }
 
-/** Rows of folders that there are not any more. */
-function staleRows(imports: readonly Import[], table: ImportTable): string[] {
-  const folders = new Set(imports.flatMap(({ from, to }) => [folderOf(from), folderOf(to)]))
-  return [...table.keys()]
-    .filter((folder) => !folders.has(folder))
-    .map((folder) => `the import table of ARCHITECTURE.md names ${folder}, which there is not`)
+/** Rules about folders and rooms that do not exist any more. */
+function staleRules(imports: readonly Import[], { folders, floors }: ImportRules): string[] {
+  const paths = imports.flatMap(({ from, to }) => [from, to])
+  const isMissing = (folder: string): boolean => !paths.some((path) => path.startsWith(`${folder}/`))
+  const rooms = Object.entries(floors).flatMap(([folder, rows]) =>
+    rows.flatMap((row) => row.split(' ')).map((room) => (room === '.' ? folder : `${folder}/${room}`)),
+  )
+  return [...Object.keys(folders), ...rooms]
+    .filter(isMissing)
+    .map((folder) => `scripts/imports/rules.ts names ${folder}, which does not exist`)
 }

@@ -1,24 +1,24 @@
 // The controllers that a Kubernetes control plane runs inside a cluster, for all logical clusters at once: no controller
-// keeps anything per logical cluster. They learn of changes from the server beside them (src/object-graph) and write
+// keeps anything per logical cluster. They learn of changes from the server beside them (src/reconcile/object-graph) and write
 // through the API of the logical cluster, as any client does.
 import { childSignal } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import type { ControllerContext, ControllersOptions } from './context/controller-context.ts'
-import { startBuiltInRegistration } from './api-services/builtin-registration.ts'
-import { startCertificateSigning } from './certificates/certificate-signing.ts'
-import { startCrdDeletion } from './custom-resources/crd-deletion.ts'
-import { startCrdRegistration } from './custom-resources/crd-registration.ts'
-import { startFlowDefaults } from './flows/flow-defaults.ts'
-import { startFlowSchemaStatus } from './flows/flow-schema-status.ts'
-import { startGarbageCollection } from './garbage/garbage-collection.ts'
-import { startJobExpiry } from './jobs/job-expiry.ts'
-import { startNamespaceDefaults } from './namespaces/namespace-defaults.ts'
-import { startNamespaceDeletion } from './namespaces/namespace-deletion.ts'
-import { startPolicyTypes } from './policies/policy-types.ts'
-import { startQuotaStatus } from './quota/quota-status.ts'
-import { startRoleAggregation } from './roles/role-aggregation.ts'
-import { startTokenSecrets } from './service-accounts/token-secrets.ts'
-import { startVolumeProtection } from './volumes/volume-protection.ts'
+import type { ControllerContext, ControllersOptions } from './controller-context.ts'
+import { startBuiltInRegistration } from './api-service-registration.ts'
+import { startCertificateSigning } from './certificate-signing.ts'
+import { startCrdDeletion } from './crd-deletion.ts'
+import { startCrdRegistration } from './crd-registration.ts'
+import { startFlowDefaults } from './flow-defaults.ts'
+import { startFlowSchemaStatus } from './flow-schema-status.ts'
+import { startGarbageCollection } from './garbage-collection.ts'
+import { startJobExpiry } from './job-expiry.ts'
+import { startNamespaceDefaults } from './namespace-defaults.ts'
+import { startNamespaceDeletion } from './namespace-deletion.ts'
+import { startPolicyTypes } from './policy-types.ts'
+import { startQuotaStatus } from './quota-status.ts'
+import { startRoleAggregation } from './role-aggregation.ts'
+import { startTokenSecrets } from './token-secrets.ts'
+import { startVolumeProtection } from './volume-protection.ts'
 
 /**
  * Starts all controllers and resolves at once. They end with the signal or when disposed; disposal waits for running

@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net'
 import type { Logger } from '#telemetry/index.ts'
 import { connectEndpoint } from './connect-endpoint.ts'
-import { networkOf } from '#listening/index.ts'
+import { networkOf } from '#network/listening/index.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import type { Direction, GatewayMetrics } from './gateway-metrics.ts'
 import { joinLegs } from './join-legs.ts'

@@ -1,7 +1,7 @@
 // What the kubelet and Prometheus ask for, over plain HTTP.
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { PendingConnections } from '#listening/index.ts'
+import { PendingConnections } from '#network/listening/index.ts'
 import type { Metrics } from '#telemetry/index.ts'
 
 export interface HealthServerOptions {

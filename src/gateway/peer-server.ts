@@ -1,7 +1,7 @@
 // Takes connections of the gateways of other members. One is known by its certificate, and by nothing else.
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { createServer as createTlsServer, type Server as TlsServer, type TLSSocket } from 'node:tls'
-import { PendingConnections, type PendingBounds } from '#listening/index.ts'
+import { PendingConnections, type PendingBounds } from '#network/listening/index.ts'
 import type { Identity } from './identity.ts'
 import { secureLeg, type Leg } from './leg.ts'
 import { keepAliveMs } from './peer-dialer.ts'

@@ -1,6 +1,6 @@
 export { startSyncer, type Syncer, type SyncerOptions } from './syncer.ts'
-export { type SyncedMember } from './sync-context.ts'
-export { createUpstream, type ClusterIds, type Upstream, type UpstreamOptions } from './upstream.ts'
+export { type SyncedMember } from './context/sync-context.ts'
+export { createUpstream, type ClusterIds, type Upstream, type UpstreamOptions } from './context/upstream.ts'
 export { ClusterPresence } from './gateway/cluster-presence.ts'
 export { type GatewayPeer } from './gateway/gateway-objects.ts'
 export { removeMemberGateway, startMemberGateway } from './gateway/member-gateway.ts'

@@ -19,11 +19,11 @@ export {
   type KeyPair,
   type Pki,
   type ServingCertificateStore,
-} from './authn/index.ts'
-export { metricsReadersGroup } from './authz/index.ts'
-export { createMembers, type Members } from './members/index.ts'
-export { rootCluster } from './clusters/informed-directory.ts'
-export type { ClusterOwnership } from './clusters/ownership.ts'
+} from './auth/authn/index.ts'
+export { metricsReadersGroup } from './auth/authz/index.ts'
+export { createMembers, type Members } from './outbound/members/index.ts'
+export { rootCluster } from './background/directory/informed-directory.ts'
+export type { ClusterOwnership } from './request/ownership.ts'
 export { PeerConnections, peerServerName, type PeerCredentials } from './server/peer-connections.ts'
 export { createVirtualApi, type VirtualApi, type VirtualApiOptions } from './create-virtual-api.ts'
-export { requireObjectBytes } from './resources/object-bytes.ts'
+export { requireObjectBytes } from './kinds/resources/object-bytes.ts'

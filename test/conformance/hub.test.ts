@@ -19,7 +19,7 @@ import {
 } from '#store/hub/index.ts'
 import type { ObjectKey, Store } from '#store/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
-import { decodeObject, readFacts, stampRevision } from '#virtualapi/resources/object-bytes.ts'
+import { decodeObject, readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { waitFor } from '#test/support/index.ts'
 import { freshCluster, keyOf, record, refused, revisionOf } from './store.ts'
 

@@ -18,7 +18,7 @@ import { isStoreError, type ObjectKey, type Store, type StoredObject } from '#st
 import { createHub, type BaseLayer, type HubWatch } from '#store/hub/index.ts'
 import { abortable } from '#async/index.ts'
 import { openHostStore, resealRecords, type SharedStore } from '#store/host/index.ts'
-import { readFacts, stampRevision } from '#virtualapi/resources/object-bytes.ts'
+import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 import { describeStore, freshCluster, record, refused, valueOf, type StoreFixture } from './store.ts'
 

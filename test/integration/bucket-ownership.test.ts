@@ -2,7 +2,7 @@
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createClient, httpTransport, loadKubeconfig, type Transport } from '#client/index.ts'
-import { bucketCount, BucketOwnership, leases, replicaSelector, type ReplicaLease } from '#ownership/index.ts'
+import { bucketCount, BucketOwnership, leases, replicaSelector, type ReplicaLease } from '#store/ownership/index.ts'
 import { createLogger } from '#telemetry/index.ts'
 import { rounds, startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 

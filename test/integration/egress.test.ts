@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import { connect, type AddressInfo } from 'node:net'
 import { expect } from 'chai'
-import { createEgress, EgressError, type Egress, type EgressCall, type Tunnel } from '#egress/index.ts'
+import { createEgress, EgressError, type Egress, type EgressCall, type Tunnel } from '#network/egress/index.ts'
 import { CertificateAuthority } from '#test/support/certificates.ts'
 
 const { signal } = new AbortController()

@@ -15,8 +15,8 @@ import {
   createPkiMaterial,
   frontProxyFromHost,
   type UserInfo,
-} from '#virtualapi/authn/index.ts'
-import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
+} from '#virtualapi/auth/authn/index.ts'
+import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { parseRequest } from '#virtualapi/request/parse-request.ts'
 import { clusterPrograms, ensurePrograms } from '#test/support/programs.ts'
 import { startCluster, type Cluster } from '#test/support/cluster.ts'

@@ -3,10 +3,10 @@
 import { expect } from 'chai'
 import type { ClusterName, GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import type { ObjectGraph } from '#object-graph/index.ts'
+import type { ObjectGraph } from '#reconcile/object-graph/index.ts'
 import { startControllers } from '#controllers/index.ts'
 import { silentLogger } from '#telemetry/index.ts'
-import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { startServedApi, untilTrue, type ServedApi, type ServedTenant } from './served-api.ts'
 
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' }

@@ -2,7 +2,7 @@
 // carries metadata, small and so large that the offload thread writes it, and by a mutating policy that runs after the request.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import resources from '#virtualapi/resources/generated/resources.json' with { type: 'json' }
+import resources from '#virtualapi/kinds/resources/generated/resources.json' with { type: 'json' }
 import { clustersAnnotation, isPlaceable, workloadKinds } from '#crds/index.ts'
 import { isLongRun, waitFor } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'

@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:https'
 import { connect, type AddressInfo, type Server, type Socket } from 'node:net'
 import { buffer, text } from 'node:stream/consumers'
 import { expect } from 'chai'
-import { proxiedHeaders, proxyOver, type ProxiedRequest } from '#virtualapi/endpoints/proxy-exchange.ts'
+import { proxiedHeaders, proxyOver, type ProxiedRequest } from '#virtualapi/endpoints/forwarded/proxy-exchange.ts'
 import { CertificateAuthority } from '#test/support/certificates.ts'
 import { startServedApi, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { ClusterId, KubeObject } from '#apimachinery/meta/index.ts'
 import { createClient, httpTransport, kubeconfigText, loadKubeconfig } from '#client/index.ts'
 import { installationKeysName } from '#crds/index.ts'
-import { leases, replicaOf, replicaSelector, type Replica, type ReplicaLease } from '#ownership/index.ts'
+import { leases, replicaOf, replicaSelector, type Replica, type ReplicaLease } from '#store/ownership/index.ts'
 import { bucketNumberOf } from '#store/host/index.ts'
 import { createPki, pkiFromSecret } from '#virtualapi/index.ts'
 import {

@@ -3,7 +3,7 @@
 //   KUBE_SERVER=https://127.0.0.1:6443 KUBE_TOKEN=... NODE_TLS_REJECT_UNAUTHORIZED=0 node test/parity/record-corpus.ts
 //
 // The server must be a fresh one, without controllers, and with the ServiceAccount plugin disabled.
-import { builtInResourceOfKind } from '#virtualapi/resources/builtin-resources.ts'
+import { builtInResourceOfKind } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import { parseApiVersion, resourcePath, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { Status } from '#apimachinery/status/index.ts'
 import { comparable, readCorpus, writeCorpus, type Case } from './corpus.ts'

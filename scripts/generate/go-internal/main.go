@@ -1,7 +1,7 @@
 // Command go-internal writes how the structs look that a real server shows in what it refuses. They are Kubernetes'
 // internal ones: members go by their Go names, nothing is left out, and some stand elsewhere than in the API.
 //
-//	go run . > ../../../src/virtualapi/resources/typed/generated/internal-types.json
+//	go run . > ../../../src/virtualapi/kinds/resources/typed/generated/internal-types.json
 package main
 
 import (

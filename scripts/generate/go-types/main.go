@@ -1,7 +1,7 @@
 // Command go-types writes how every built-in kind looks as a Go struct: which members it has, in which order they are
 // encoded, which are left out when empty. The server normalises and fills in built-in objects by this table.
 //
-//	go run . > ../../../src/virtualapi/resources/typed/generated/go-types.json
+//	go run . > ../../../src/virtualapi/kinds/resources/typed/generated/go-types.json
 package main
 
 import (

@@ -53,7 +53,7 @@ const schemas: Record<string, SchemaNode> = {
   ConfigMap: object({ data: { type: 'object', additionalProperties: string } }),
 }
 
-const file = new URL('strategic-merge-patch.vectors.json', import.meta.url)
+const file = new URL('../../../test/vectors/strategic-merge-patch.json', import.meta.url)
 const vectors = JSON.parse(readFileSync(file, 'utf8')) as Vector[]
 
 describe('strategic merge patch', () => {

@@ -1,7 +1,7 @@
 // The lines of `kcp diagnose` about the replicas of `kcp apiserver`, with the number of logical clusters that each one
 // owns.
 import type { KubeList } from '#apimachinery/meta/index.ts'
-import { bucketCount, replicaOf, type ReplicaLease } from '#ownership/index.ts'
+import { bucketCount, replicaOf, type ReplicaLease } from '#store/ownership/index.ts'
 import { ageText, right, wrong, type Answer, type Finding } from './diagnosis.ts'
 
 const start = 'start kcp apiserver; if it runs, see its log'

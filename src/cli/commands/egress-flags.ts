@@ -1,6 +1,6 @@
 // The flags for outbound calls that tenants' data causes (webhooks), shared by all commands that serve requests.
 import { InvalidArgumentError, type Command } from 'commander'
-import { isCidr, type AddressPolicyOptions } from '#egress/index.ts'
+import { isCidr, type AddressPolicyOptions } from '#network/egress/index.ts'
 
 /** The flag values as commander passes them. */
 export interface EgressFlags {

@@ -2,7 +2,7 @@
 import { ensureCrds } from '#operator/index.ts'
 import { kcpCrds, storageCrds } from '#crds/index.ts'
 import { sleep } from '#async/index.ts'
-import type { AddressPolicyOptions } from '#egress/index.ts'
+import type { AddressPolicyOptions } from '#network/egress/index.ts'
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import { startControllers } from '#controllers/index.ts'
 import { measuredStore } from '#store/measured/index.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { clusterIdOf } from '#apimachinery/meta/index.ts'
-import { assignBuckets } from '#ownership/index.ts'
+import { assignBuckets } from '#store/ownership/index.ts'
 import { bucketNumberOf } from '#store/host/index.ts'
 
 describe('3,000 logical clusters', () => {

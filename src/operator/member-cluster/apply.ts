@@ -18,7 +18,7 @@ import {
   memberFinalizer,
   type ServiceNetwork,
 } from '#crds/index.ts'
-import { requestMemberToken, withMemberToken } from '#member-connection/index.ts'
+import { requestMemberToken, withMemberToken } from '#client/member/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import type { OperatorContext } from '#operator/framework/operator-context.ts'
 import type { EventText } from '#operator/framework/record-event.ts'

@@ -1,7 +1,7 @@
 // The members this process is connected to, and their running syncers.
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
 import type { MemberCluster, MemberClasses, SuspendedDeletions, SyncFailureReport } from '#crds/index.ts'
-import { connectToMember, memberKubeconfig, memberTimeouts, type MemberConnection } from '#member-connection/index.ts'
+import { connectToMember, memberKubeconfig, memberTimeouts, type MemberConnection } from '#client/member/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import { WatchedClasses } from './watched-classes.ts'
 

@@ -11,7 +11,7 @@ import {
   type LogicalCluster,
   type MemberCluster,
 } from '#crds/index.ts'
-import { isMemberTokenDue } from '#member-connection/index.ts'
+import { isMemberTokenDue } from '#client/member/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 import { recordEvent, type EventText } from '#operator/framework/record-event.ts'

@@ -5,7 +5,7 @@ import { isStatusError } from '#apimachinery/status/index.ts'
 import { childSignal } from '#async/index.ts'
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
 import { workloadKinds, type MemberCluster } from '#crds/index.ts'
-import { memberTimeouts } from '#member-connection/index.ts'
+import { memberTimeouts } from '#client/member/index.ts'
 import { membersOf, nameOf } from './placed-workloads.ts'
 import type { Probe, ResourceList } from './status.ts'
 

@@ -15,7 +15,7 @@ import {
 } from '#crds/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
 import type { Logger } from '#telemetry/index.ts'
-import { gvrs } from '#syncer/resources/resources.ts'
+import { gvrs } from '#syncer/context/resources.ts'
 import { findGatewayAddress } from './gateway-address.ts'
 import { identityOf, nextIdentity, secretData, type GatewayIdentity } from './gateway-identity.ts'
 import { gatewayObjects, peerObject, type GatewayPeer } from './gateway-objects.ts'

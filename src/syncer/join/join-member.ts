@@ -26,7 +26,7 @@ import {
   type ServiceNetwork,
 } from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
-import { requestMemberToken } from '#member-connection/index.ts'
+import { requestMemberToken } from '#client/member/index.ts'
 import { memberObjects } from './member-objects.ts'
 import { memberPolicy } from './member-policy.ts'
 

@@ -3,7 +3,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { serviceUnavailable } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { syncerFieldManager, systemNamespace } from '#crds/index.ts'
-import { gvrs } from '#syncer/resources/resources.ts'
+import { gvrs } from '#syncer/context/resources.ts'
 import { corefile } from './corefile.ts'
 import { defaultNameserverImage, nameserverName, nameserverObjects, type SyncerAddress } from './nameserver-objects.ts'
 

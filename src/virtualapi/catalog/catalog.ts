@@ -2,9 +2,9 @@
 // may come from elsewhere than the logical cluster's own CustomResourceDefinitions.
 import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '#store/hub/index.ts'
-import type { CompiledCrd, CustomResourceDefinition } from '#virtualapi/apiextensions/index.ts'
-import type { ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
-import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { CompiledCrd, CustomResourceDefinition } from './apiextensions/index.ts'
+import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
+import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 
 /** A CustomResourceDefinition that is served: its stored entry, and the compiled form. */
 export interface ServedCrd {

@@ -2,21 +2,20 @@
 import { apiVersionOf, parseApiVersion, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import { memberCrd, members } from '#crds/index.ts'
 import type { ClusterObjects, Entry } from '#store/hub/index.ts'
-import { builtInResource, builtInResources } from '#virtualapi/resources/builtin-resources.ts'
-import { builtInSchema } from '#virtualapi/resources/builtin-schemas.ts'
+import { builtInResource, builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
+import { builtInSchema } from '#virtualapi/kinds/resources/builtin-schemas.ts'
 import type { Catalog, DocumentedCrd, ServedCrd } from './catalog.ts'
-import { crdStorageKey, crdStrategy } from '#virtualapi/apiextensions/crd-strategy.ts'
+import { crdStorageKey, crdStrategy } from './apiextensions/crd-strategy.ts'
+import { compileCrd, isEstablished, type CompiledCrd, type CustomResourceDefinition } from './apiextensions/index.ts'
+import { customStrategy } from './apiextensions/custom-strategy.ts'
+import { upgradeOnRead } from '#virtualapi/kinds/resources/upgrade-on-read.ts'
+import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import {
-  compileCrd,
-  isEstablished,
-  type CompiledCrd,
-  type CustomResourceDefinition,
-} from '#virtualapi/apiextensions/index.ts'
-import { customStrategy } from '#virtualapi/apiextensions/custom-strategy.ts'
-import { upgradeOnRead } from '#virtualapi/resources/upgrade-on-read.ts'
-import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
-import { storageKeyOf, type ResourceDefinition, type Strategy } from '#virtualapi/resources/resource-definition.ts'
-import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+  storageKeyOf,
+  type ResourceDefinition,
+  type Strategy,
+} from '#virtualapi/kinds/resources/resource-definition.ts'
+import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import { storageOf } from '#virtualapi/kinds/conversions.ts'
 import { builtInStrategy } from '#virtualapi/kinds/index.ts'
 import { policyStrategy } from './policy-strategy.ts'

@@ -4,9 +4,9 @@ import { isDeepStrictEqual } from 'node:util'
 import type { V1ValidatingAdmissionPolicySpec } from '@kubernetes/client-node'
 import { parseApiVersion, type KubeObject } from '#apimachinery/meta/index.ts'
 import { checkedType, type CheckedKind, typeWarnings } from '#virtualapi/kinds/admission-expressions/index.ts'
-import type { RequestContext, Strategy } from '#virtualapi/resources/resource-definition.ts'
-import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { RequestContext, Strategy } from '#virtualapi/kinds/resources/resource-definition.ts'
+import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import type { Catalog } from './catalog.ts'
 
 type Spec = Data<V1ValidatingAdmissionPolicySpec>

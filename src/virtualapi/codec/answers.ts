@@ -5,7 +5,7 @@ import { Buffer } from 'node:buffer'
 import { stringify, type ScalarTag, type Tags } from 'yaml'
 import { encodeJson, isJsonObject } from '#apimachinery/meta/index.ts'
 import type { Status, StatusError } from '#apimachinery/status/index.ts'
-import type { BytesAnswer, Chunks, ChunkedAnswer } from '#virtualapi/exchange/exchange.ts'
+import type { BytesAnswer, Chunks, ChunkedAnswer } from '#virtualapi/request/exchange.ts'
 import { minChunkedBytes } from './list-chunks.ts'
 import { encodeProtobuf } from './protobuf/index.ts'
 

@@ -1,8 +1,8 @@
 // Encodes a list in chunks, so that thousands of objects are neither copied into one buffer nor encoded without a pause.
 import { Buffer } from 'node:buffer'
 import { encodeJson } from '#apimachinery/meta/index.ts'
-import type { Chunks } from '#virtualapi/exchange/exchange.ts'
-import { asBuffer, metadataStart } from '#virtualapi/resources/object-bytes.ts'
+import type { Chunks } from '#virtualapi/request/exchange.ts'
+import { asBuffer, metadataStart } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { ListSegments, type ListItem } from './list-segments.ts'
 
 export interface ListMeta {

@@ -1,7 +1,7 @@
 // Runs of objects joined as a list, or the initial state of a watch, sends them. What is asked for again sends the runs that
 // did not change without reading their objects.
 import { Buffer } from 'node:buffer'
-import { asBuffer, metadataStart } from '#virtualapi/resources/object-bytes.ts'
+import { asBuffer, metadataStart } from '#virtualapi/kinds/resources/object-bytes.ts'
 
 /** An object of a list: its bytes are read when they are sent. */
 export interface ListItem {

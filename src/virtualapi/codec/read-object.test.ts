@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { StatusError } from '#apimachinery/status/index.ts'
 import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
-import type { ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
+import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import { decodeObjectBody, objectOf, type FieldValidation } from './read-object.ts'
 
 const deployments = new ClusterCatalog().findBuiltIn({ group: 'apps', version: 'v1', resource: 'deployments' })

@@ -1,5 +1,5 @@
 // Aggregated discovery: all groups, versions and resources in one document.
-import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import { servedGroups, type ServedVersion } from './served-groups.ts'
 
 /** The exact content types of the answer; clients compare them. */

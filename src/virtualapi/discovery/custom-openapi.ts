@@ -7,7 +7,7 @@ import {
   type GroupVersionKind,
   type JsonObject,
 } from '#apimachinery/meta/index.ts'
-import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import { commonDescriptions } from './common-descriptions.ts'
 import { builtInDefinitionName, builtInDefinitions } from './openapi-definitions.ts'
 import { commonDefinitions, reference, resourcePaths } from './openapi-operations.ts'

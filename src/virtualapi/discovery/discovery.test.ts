@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { gunzipSync } from 'node:zlib'
 import type { JsonObject } from '#apimachinery/meta/index.ts'
-import { builtInResources } from '#virtualapi/resources/builtin-resources.ts'
+import { builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import { compareVersions } from '#apimachinery/meta/index.ts'
-import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import {
   aggregatedContentTypes,
   aggregatedFormat,

@@ -1,6 +1,6 @@
 // The unaggregated discovery documents: /api, /apis, /apis/GROUP and /apis/GROUP/VERSION.
 import { apiVersionOf, type GroupVersion } from '#apimachinery/meta/index.ts'
-import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import { servedGroups, type ServedGroup } from './served-groups.ts'
 
 interface VersionForDiscovery {

@@ -1,8 +1,8 @@
 // OpenAPI definitions of built-in kinds, generated from the schema table: as upstream's, without descriptions (except those of
 // metadata).
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
-import { builtInSchemaTable, type SchemaTableNode } from '#virtualapi/resources/builtin-schemas.ts'
-import { readGenerated } from '#virtualapi/resources/generated-facts.ts'
+import { builtInSchemaTable, type SchemaTableNode } from '#virtualapi/kinds/resources/builtin-schemas.ts'
+import { readGenerated } from '#virtualapi/kinds/resources/generated-facts.ts'
 import { withMetadataDescriptions } from './object-meta-descriptions.ts'
 import { reference } from './openapi-operations.ts'
 

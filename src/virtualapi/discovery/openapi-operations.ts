@@ -1,7 +1,7 @@
 // Paths and operations of a resource in an OpenAPI v3 document, in which kubectl and helm look up the query parameters of a
 // verb by kind.
 import { groupVersionPath, type GroupVersionKind, type JsonObject } from '#apimachinery/meta/index.ts'
-import type { ResourceInfo, SubresourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { ResourceInfo, SubresourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 
 /** Resolves the definitions that operations refer to, other than `commonDefinitions`. */
 export interface OperationSchemas {

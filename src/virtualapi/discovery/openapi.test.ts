@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
-import { builtInResources } from '#virtualapi/resources/builtin-resources.ts'
+import { builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import {
   builtInOpenApi,
   encodeOpenApiInTurns,

@@ -1,6 +1,6 @@
 // The resource table arranged for discovery: groups, their versions in order of preference, and the resources of each.
 import { compareVersions, type GroupVersion } from '#apimachinery/meta/index.ts'
-import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 
 export interface ServedVersion extends GroupVersion {
   readonly resources: readonly ResourceInfo[]

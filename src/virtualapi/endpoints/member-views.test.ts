@@ -10,14 +10,14 @@ import { createHub, type Hub } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import type { Store } from '#store/index.ts'
 import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
-import { Exchange, type PushAnswer } from '#virtualapi/exchange/exchange.ts'
+import { Exchange, type PushAnswer } from '#virtualapi/request/exchange.ts'
 import { parseRequest } from '#virtualapi/request/parse-request.ts'
-import { readFacts, stampRevision } from '#virtualapi/resources/object-bytes.ts'
+import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { dispatch } from './dispatch.ts'
-import type { EndpointParts } from './parts.ts'
+import type { EndpointParts } from './call/parts.ts'
 import { Deliveries } from '#virtualapi/flowcontrol/deliveries.ts'
 import { EventLoopShare } from '#virtualapi/flowcontrol/event-loop-share.ts'
-import { WatchClock } from './watch-clock.ts'
+import { WatchClock } from './call/watch-clock.ts'
 
 /** Resolves when deliveries, which take turns of the event loop, have come so far. */
 async function untilDelivered(isDone: () => boolean): Promise<void> {

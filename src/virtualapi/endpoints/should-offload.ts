@@ -1,9 +1,9 @@
 // The requests that the offload thread answers: those too expensive for the main thread (docs/design/0011).
 import { surveyJson } from '#apimachinery/json/index.ts'
 import { alwaysLight, isLargeBody, isLargeGrowth, isLargeObject } from '#virtualapi/codec/effort.ts'
-import type { Exchange } from '#virtualapi/exchange/exchange.ts'
-import { defaultValuesOf } from '#virtualapi/resources/default-values.ts'
-import type { EndpointCall } from './endpoint-call.ts'
+import type { Exchange } from '#virtualapi/request/exchange.ts'
+import { defaultValuesOf } from '#virtualapi/kinds/resources/default-values.ts'
+import type { EndpointCall } from './call/endpoint-call.ts'
 
 const minYamlItemBytes = 4
 const verbs = new Set(['get', 'create', 'update', 'patch', 'delete'])

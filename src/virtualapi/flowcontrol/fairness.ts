@@ -1,7 +1,7 @@
 // Limits per logical cluster, so that one tenant's load does not hurt the others. Only counters: nothing is kept for a logical
 // cluster without requests.
 import { tooManyRequests, type StatusError } from '#apimachinery/status/index.ts'
-import { networkOf } from '#listening/index.ts'
+import { networkOf } from '#network/listening/index.ts'
 import { unitsOfSelector } from './selector-units.ts'
 
 export interface FairnessLimits {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { builtInResource } from '#virtualapi/resources/builtin-resources.ts'
+import { builtInResource } from './resources/builtin-resources.ts'
 import { storageOf, type StorageForm } from './conversions.ts'
 
 function formOf(group: string, resource: string, version = 'v1'): StorageForm {

@@ -1,7 +1,7 @@
 // Resources that are served in several versions and stored in one. All others are stored as they are served.
 import { apiVersionOf, type KubeObject } from '#apimachinery/meta/index.ts'
-import { storageKeyOf } from '#virtualapi/resources/resource-definition.ts'
-import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import { storageKeyOf } from './resources/resource-definition.ts'
+import type { ResourceInfo } from './resources/resource-info.ts'
 import { hpaFromStorage, hpaToStorage } from './conversion/horizontal-pod-autoscaler.ts'
 import { eventFromStorage, eventToStorage } from './conversion/event.ts'
 

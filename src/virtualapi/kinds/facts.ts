@@ -1,14 +1,8 @@
 // The facts of built-in kinds that need no code: one table per fact, as in Kubernetes 1.34.
-import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { ResourceInfo } from './resources/resource-info.ts'
 import { groupResourceText } from '#apimachinery/meta/index.ts'
-import {
-  label1035Name,
-  labelName,
-  pathSegmentName,
-  subdomainName,
-  type NameCheck,
-} from '#virtualapi/resources/names.ts'
-import type { MetaCheck } from '#virtualapi/resources/meta-check.ts'
+import { label1035Name, labelName, pathSegmentName, subdomainName, type NameCheck } from './resources/names.ts'
+import type { MetaCheck } from './resources/meta-check.ts'
 import { ipErrors } from './validation/ip-values.ts'
 
 /** The facts of one kind; see the members of Strategy. */

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { StatusError } from '#apimachinery/status/index.ts'
-import { builtInResource } from '#virtualapi/resources/builtin-resources.ts'
+import { builtInResource } from './resources/builtin-resources.ts'
 import { applyScale, scaleOf, type Scalable } from './scale.ts'
 
 const info = builtInResource({ group: 'apps', version: 'v1', resource: 'deployments' })

@@ -2,8 +2,8 @@
 import { fieldInvalid } from '#apimachinery/field/index.ts'
 import { cloneJson, isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
 import { badRequest, internalError, invalid } from '#apimachinery/status/index.ts'
-import type { CustomFacts, ResourceDefinition } from '#virtualapi/resources/resource-definition.ts'
-import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { CustomFacts, ResourceDefinition } from './resources/resource-definition.ts'
+import type { ResourceInfo } from './resources/resource-info.ts'
 import { selectorText } from './selector-text.ts'
 
 type ScalePaths = NonNullable<CustomFacts['scale']>

@@ -6,7 +6,7 @@ import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { Store } from '#store/index.ts'
 import { createHub, type BaseLayer, type ClusterObjects, type Hub } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
-import { readFacts, stampRevision } from '#virtualapi/resources/object-bytes.ts'
+import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { flowHeaders } from './flow-headers.ts'
 
 const group = 'flowcontrol.apiserver.k8s.io'

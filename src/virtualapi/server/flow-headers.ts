@@ -4,7 +4,7 @@ import { remember } from '#apimachinery/memo/index.ts'
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import type { BaseLayer, ClusterObjects } from '#store/hub/index.ts'
 import { byPrecedence, classify, type ClassifiedRequest, type Flow, flowOf } from '#virtualapi/flowcontrol/classify.ts'
-import { decodeMetadata, decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import { decodeMetadata, decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 
 const flowKey = 'flowschemas.flowcontrol.apiserver.k8s.io'
 const levelKey = 'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io'

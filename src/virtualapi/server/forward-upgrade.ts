@@ -1,11 +1,11 @@
 // Passes an upgrade (exec, port-forward, a watch over a WebSocket) on to the process that owns its logical cluster.
 import type { Duplex } from 'node:stream'
-import type { Peer } from '#virtualapi/clusters/ownership.ts'
-import type { IncomingRequest } from '#virtualapi/exchange/exchange.ts'
-import { hopHeaders } from './hop-headers.ts'
+import type { Peer } from '#virtualapi/request/ownership.ts'
+import type { IncomingRequest } from '#virtualapi/request/exchange.ts'
+import { hopHeaders } from './wire/hop-headers.ts'
 import { moving } from './own.ts'
 import type { ServerParts } from './parts.ts'
-import { pipeSockets } from './pipe-sockets.ts'
+import { pipeSockets } from './wire/pipe-sockets.ts'
 
 export interface ForwardedUpgrade {
   readonly incoming: IncomingRequest

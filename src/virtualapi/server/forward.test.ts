@@ -3,7 +3,7 @@ import { Agent, createServer, request, type IncomingMessage, type Server } from 
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
-import { createCertificateAuthority, signCertificate } from '#virtualapi/authn/index.ts'
+import { createCertificateAuthority, signCertificate } from '#virtualapi/auth/authn/index.ts'
 import { forward } from './forward.ts'
 import { PeerConnections, peerServerName } from './peer-connections.ts'
 import { rawRequest } from './serve.ts'

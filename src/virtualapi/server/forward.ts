@@ -3,13 +3,13 @@
 import { constants, type ClientHttp2Stream, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2'
 import { statusError, type StatusError } from '#apimachinery/status/index.ts'
 import { errorAnswer } from '#virtualapi/codec/answers.ts'
-import type { Peer } from '#virtualapi/clusters/ownership.ts'
-import { headerOf } from '#virtualapi/exchange/exchange.ts'
-import { endToEndHeaders, hopHeaders, type HopClient } from './hop-headers.ts'
+import type { Peer } from '#virtualapi/request/ownership.ts'
+import { headerOf } from '#virtualapi/request/exchange.ts'
+import { endToEndHeaders, hopHeaders, type HopClient } from './wire/hop-headers.ts'
 import { isRead, moving, unknownOutcome } from './own.ts'
 import type { PeerConnections } from './peer-connections.ts'
-import type { RawRequest } from './raw-request.ts'
-import type { RawResponse } from './raw-response.ts'
+import type { RawRequest } from './wire/raw-request.ts'
+import type { RawResponse } from './wire/raw-response.ts'
 import { isGone, send } from './send.ts'
 
 export interface Forwarding {

@@ -8,8 +8,8 @@ import {
 } from '#apimachinery/status/index.ts'
 import { errorAnswer, largeAnswerBytes, reformat, type ReadableForm } from '#virtualapi/codec/answers.ts'
 import { preferredFormat } from '#virtualapi/codec/negotiate.ts'
-import { builtInResources } from '#virtualapi/resources/builtin-resources.ts'
-import { fromStoreError } from '#virtualapi/registry/store-errors.ts'
+import { builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
+import { fromStoreError } from '#virtualapi/write/registry/store-errors.ts'
 import { isStoreError } from '#store/index.ts'
 import { effortToReformat } from '#virtualapi/codec/effort.ts'
 import { processTracer, type Tracer } from '#telemetry/index.ts'
@@ -24,15 +24,15 @@ import {
   type SentAnswer,
   type ForwardAnswer,
   type StreamAnswer,
-} from '#virtualapi/exchange/exchange.ts'
-import { compressBytes, compressChunks, isCompressed } from './compress.ts'
-import type { Peer } from '#virtualapi/clusters/ownership.ts'
+} from '#virtualapi/request/exchange.ts'
+import { compressBytes, compressChunks, isCompressed } from './wire/compress.ts'
+import type { Peer } from '#virtualapi/request/ownership.ts'
 import type { ServerParts } from './parts.ts'
 import { endTenure } from './own.ts'
-import { codeLabel, verbLabel } from './request-labels.ts'
+import { codeLabel, verbLabel } from './limits/request-labels.ts'
 import { RequestTrace } from './request-trace.ts'
 import { isLongRunning, stages, type Stage } from './stages.ts'
-import { warningHeader } from './warning-header.ts'
+import { warningHeader } from './wire/warning-header.ts'
 
 /** Above this many bytes, an answer is indented only on explicit request, since it must be decoded for that. */
 const maxUnaskedIndentBytes = 4 * 1024 * 1024

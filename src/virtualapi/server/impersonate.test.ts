@@ -2,7 +2,7 @@ import { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import { expect } from 'chai'
 import { Buffer } from 'node:buffer'
 import { clusterIdOf, type ClusterName } from '#apimachinery/meta/index.ts'
-import type { UserInfo } from '#virtualapi/authn/user-info.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import { impersonated, wantedIdentity } from './impersonate.ts'
 
 const id = clusterIdOf('acme')

@@ -2,10 +2,10 @@
 import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '#apimachinery/field/index.ts'
 import { badRequest, type StatusError } from '#apimachinery/status/index.ts'
-import { headerText } from '#virtualapi/authn/header-text.ts'
-import type { UserInfo } from '#virtualapi/authn/user-info.ts'
-import { forbiddenError, type Attributes, type RbacAuthorizer } from '#virtualapi/authz/index.ts'
-import type { LogicalCluster } from '#virtualapi/clusters/directory.ts'
+import { headerText } from '#virtualapi/auth/authn/header-text.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
+import { forbiddenError, type Attributes, type RbacAuthorizer } from '#virtualapi/auth/authz/index.ts'
+import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 
 interface Wanted {
   readonly user: string

@@ -2,13 +2,13 @@
 // sockets, TLS and credentials.
 import { Buffer } from 'node:buffer'
 import type { Transport, TransportRequest, TransportResponse } from '#client/index.ts'
-import type { UserInfo } from '#virtualapi/authn/user-info.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import { statusAnswer } from '#virtualapi/codec/answers.ts'
 import { pathNotFound } from '#apimachinery/status/index.ts'
-import type { SentChunks } from '#virtualapi/exchange/exchange.ts'
+import type { SentChunks } from '#virtualapi/request/exchange.ts'
 import { handle, type Handled } from './handle.ts'
 import type { ServerParts } from './parts.ts'
-import { pushedChunks } from './push-chunks.ts'
+import { pushedChunks } from './wire/push-chunks.ts'
 
 /** The user of our own controllers. */
 export const loopbackUser: UserInfo = {

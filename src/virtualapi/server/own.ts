@@ -1,11 +1,11 @@
 // Decides which of the processes that share the logical clusters answers a request, and whether it still may when it does.
 import { badRequest, serviceUnavailable, statusError, type StatusError } from '#apimachinery/status/index.ts'
-import { clusterOfCertificate, clusterOfToken } from '#virtualapi/authn/claimed-cluster.ts'
-import { isOpenPath } from '#virtualapi/authz/index.ts'
+import { clusterOfCertificate, clusterOfToken } from '#virtualapi/auth/authn/claimed-cluster.ts'
+import { isOpenPath } from '#virtualapi/auth/authz/index.ts'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
-import { headerOf, type Exchange } from '#virtualapi/exchange/exchange.ts'
+import { headerOf, type Exchange } from '#virtualapi/request/exchange.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
-import { hasHopHeader } from './hop-headers.ts'
+import { hasHopHeader } from './wire/hop-headers.ts'
 import type { ServerParts } from './parts.ts'
 
 type Parts = Pick<ServerParts, 'ownership'>

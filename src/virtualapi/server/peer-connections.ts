@@ -3,7 +3,7 @@
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { abortable } from '#async/index.ts'
-import type { Peer } from '#virtualapi/clusters/ownership.ts'
+import type { Peer } from '#virtualapi/request/ownership.ts'
 
 /** PEM. */
 export interface PeerCredentials {

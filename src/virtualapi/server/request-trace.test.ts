@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { UserInfo } from '#virtualapi/authn/user-info.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import { parseRequest } from '#virtualapi/request/parse-request.ts'
 import { isPrivileged, spanName } from './request-trace.ts'
 

@@ -9,10 +9,10 @@ import {
   type SpanReference,
   type Tracer,
 } from '#telemetry/index.ts'
-import type { UserInfo } from '#virtualapi/authn/user-info.ts'
-import { headerOf, type Exchange, type ForwardAnswer, type IncomingRequest } from '#virtualapi/exchange/exchange.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
+import { headerOf, type Exchange, type ForwardAnswer, type IncomingRequest } from '#virtualapi/request/exchange.ts'
 import type { RequestInfo, ResourceTarget } from '#virtualapi/request/request-info.ts'
-import { hopTraceHeader } from './hop-headers.ts'
+import { hopTraceHeader } from './wire/hop-headers.ts'
 import { authenticate, authorize, stageSpans, type Stage } from './stages.ts'
 
 /** Whose traces may go on here, as in kube-apiserver. Names of groups in the host have a prefix; those of tenants do not count. */

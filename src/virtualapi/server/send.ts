@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { childSignal } from '#async/index.ts'
 import { largeAnswerBytes } from '#virtualapi/codec/answers.ts'
-import type { Push, PushAnswer, SentAnswer, Sink, StreamAnswer } from '#virtualapi/exchange/exchange.ts'
+import type { Push, PushAnswer, SentAnswer, Sink, StreamAnswer } from '#virtualapi/request/exchange.ts'
 import { maxSendMs } from './handle.ts'
-import type { RawResponse } from './raw-response.ts'
-import { sendChunks } from './send-chunks.ts'
+import type { RawResponse } from './wire/raw-response.ts'
+import { sendChunks } from './wire/send-chunks.ts'
 
 /** Bytes of a large body that are written at once. */
 const pieceBytes = 128 * 1024

@@ -4,10 +4,10 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { childSignal } from '#async/index.ts'
-import type { Exchange, PushAnswer } from '#virtualapi/exchange/exchange.ts'
+import type { Exchange, PushAnswer } from '#virtualapi/request/exchange.ts'
 import type { ServerParts } from './parts.ts'
-import { pushedChunks } from './push-chunks.ts'
-import { acceptWebSocket } from './web-socket.ts'
+import { pushedChunks } from './wire/push-chunks.ts'
+import { acceptWebSocket } from './wire/web-socket.ts'
 
 interface Connection {
   readonly request: IncomingMessage

@@ -6,7 +6,7 @@ import { clusterIdOf, type GroupVersionResource, type KubeObject } from '#apimac
 import type { KubeClient } from '#client/index.ts'
 import { nextIdentity, secretData, type GatewayIdentity } from '#syncer/gateway/gateway-identity.ts'
 import { peerObject } from '#syncer/gateway/gateway-objects.ts'
-import { gvrs } from '#syncer/resources/resources.ts'
+import { gvrs } from '#syncer/context/resources.ts'
 import { freePort, startCluster, startKcp, waitFor, type ManagedProcess } from '#test/support/index.ts'
 import { clientOf } from '#test/integration/syncer/ordinary-upstream.ts'
 

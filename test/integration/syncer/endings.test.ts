@@ -3,7 +3,7 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { createInformer, type Informer, type KubeClient } from '#client/index.ts'
-import { gvrs } from '#syncer/resources/resources.ts'
+import { gvrs } from '#syncer/context/resources.ts'
 import { silentLogger } from '#telemetry/index.ts'
 import {
   servingOn,

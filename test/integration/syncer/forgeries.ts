@@ -9,7 +9,7 @@ import {
   memberAnnotation,
   templateChangesAnnotation,
 } from '#crds/index.ts'
-import { gvrs } from '#syncer/resources/resources.ts'
+import { gvrs } from '#syncer/context/resources.ts'
 import { waitFor } from '#test/support/index.ts'
 
 export const mark = 'forged-by-evil'

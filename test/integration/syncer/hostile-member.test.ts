@@ -3,7 +3,7 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import { gvrs } from '#syncer/resources/resources.ts'
+import { gvrs } from '#syncer/context/resources.ts'
 import { runKcp, startCluster, waitFor } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from '#test/integration/kcp-instance.ts'
 import {

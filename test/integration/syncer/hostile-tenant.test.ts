@@ -11,12 +11,12 @@ import {
   type JsonValue,
   type KubeObject,
 } from '#apimachinery/meta/index.ts'
-import { syncedKinds, type SyncedKind } from '#syncer/synced-kinds.ts'
-import { gvrs } from '#syncer/resources/resources.ts'
+import { syncedKinds, type SyncedKind } from '#syncer/rules/synced-kinds.ts'
+import { gvrs } from '#syncer/context/resources.ts'
 import { podTemplateUp } from '#syncer/transform/pod-template.ts'
 import type { PodContext } from '#syncer/transform/pod-template.ts'
-import schemas from '#virtualapi/resources/generated/schemas.json' with { type: 'json' }
-import resources from '#virtualapi/resources/generated/resources.json' with { type: 'json' }
+import schemas from '#virtualapi/kinds/resources/generated/schemas.json' with { type: 'json' }
+import resources from '#virtualapi/kinds/resources/generated/resources.json' with { type: 'json' }
 
 interface Schema {
   readonly $ref?: string

@@ -8,7 +8,7 @@ import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { placedOnAnnotation } from '#crds/index.ts'
 import { corefile } from '#syncer/member-dns/corefile.ts'
-import { gvrs } from '#syncer/resources/resources.ts'
+import { gvrs } from '#syncer/context/resources.ts'
 import { ensurePrograms, freePort, startProcess } from '#test/support/index.ts'
 import {
   space,

@@ -7,7 +7,7 @@ import { clusterIdOf, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { downstreamNamespace } from '#crds/index.ts'
 import { corefile } from '#syncer/member-dns/corefile.ts'
-import { gvrs } from '#syncer/resources/resources.ts'
+import { gvrs } from '#syncer/context/resources.ts'
 import { ensurePrograms, freePort, startCluster, startProcess, waitFor } from '#test/support/index.ts'
 import { clientOf } from './ordinary-upstream.ts'
 

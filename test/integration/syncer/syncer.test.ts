@@ -19,8 +19,8 @@ import { memberLoss } from '#operator/member-cluster/member-loss.ts'
 import { createLogger } from '#telemetry/index.ts'
 import { createPki, createPkiMaterial } from '#virtualapi/index.ts'
 import { startSyncer } from '#syncer/syncer.ts'
-import { gvrs } from '#syncer/resources/resources.ts'
-import { createUpstream, type Upstream } from '#syncer/upstream.ts'
+import { gvrs } from '#syncer/context/resources.ts'
+import { createUpstream, type Upstream } from '#syncer/context/upstream.ts'
 
 const namespace = 'shop'
 const signal = new AbortController().signal

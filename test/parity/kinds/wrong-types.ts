@@ -12,7 +12,7 @@ interface Table {
   readonly structs: Readonly<Record<string, readonly Member[]>>
 }
 
-const file = '../../../src/virtualapi/resources/typed/generated/go-types.json'
+const file = '../../../src/virtualapi/kinds/resources/typed/generated/go-types.json'
 const table = JSON.parse(readFileSync(new URL(file, import.meta.url), 'utf8')) as Table
 
 /** Each of these has the wrong type somewhere. */

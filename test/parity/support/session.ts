@@ -1,5 +1,5 @@
 // The requests of one row of a table to one server, and the record of the server's answers.
-import { builtInResourceOfKind } from '#virtualapi/resources/builtin-resources.ts'
+import { builtInResourceOfKind } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import {
   isJsonObject,
   parseApiVersion,

@@ -10,7 +10,9 @@ interface Vector {
   protobuf: string
   object: Record<string, unknown>
 }
-const vectors = JSON.parse(readFileSync(new URL('./generated/vectors.json', import.meta.url), 'utf8')) as Vector[]
+const vectors = JSON.parse(
+  readFileSync(new URL('../../../../test/vectors/protobuf.json', import.meta.url), 'utf8'),
+) as Vector[]
 const bytesOf = (vector: Vector): Uint8Array => new Uint8Array(Buffer.from(vector.protobuf, 'base64'))
 
 /** A length-delimited field with a number below 16. */

@@ -9,7 +9,9 @@ interface Vector {
   protobuf: string
   object: JsonObject
 }
-const vectors = JSON.parse(readFileSync(new URL('./generated/vectors.json', import.meta.url), 'utf8')) as Vector[]
+const vectors = JSON.parse(
+  readFileSync(new URL('../../../../test/vectors/protobuf.json', import.meta.url), 'utf8'),
+) as Vector[]
 
 /** Of these, JSON does not tell all: bytes that are empty and not absent, and how raw JSON inside was escaped. */
 const ambiguous = new Set([

@@ -1,5 +1,5 @@
 // The protobuf messages of built-in kinds, from a generated table.
-import { readGenerated } from '#virtualapi/resources/generated-facts.ts'
+import { readGenerated } from '#virtualapi/kinds/resources/generated-facts.ts'
 
 /** A scalar type of the wire format. */
 type ScalarType = 'bool' | 'integer' | 'string' | 'bytes' | 'double'

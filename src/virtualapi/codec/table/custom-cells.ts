@@ -1,7 +1,7 @@
 // Cells of custom resources: the value that the JSONPath of a printer column finds, in the column's type.
 import { remember } from '#apimachinery/memo/index.ts'
 import { encodeJson, isJsonObject, type JsonObject, type JsonValue, isJsonNumber } from '#apimachinery/meta/index.ts'
-import type { PrinterColumn } from '#virtualapi/resources/resource-definition.ts'
+import type { PrinterColumn } from '#virtualapi/kinds/resources/resource-definition.ts'
 import { timeSince } from './cells/human-duration.ts'
 import { tryJsonPath, type Budget, type JsonPath } from './json-path.ts'
 

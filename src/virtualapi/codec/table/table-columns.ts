@@ -1,8 +1,8 @@
 // Columns of kubectl's tables.
 import { apiVersionOf } from '#apimachinery/meta/index.ts'
-import { readGenerated } from '#virtualapi/resources/generated-facts.ts'
-import type { PrinterColumn } from '#virtualapi/resources/resource-definition.ts'
-import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import { readGenerated } from '#virtualapi/kinds/resources/generated-facts.ts'
+import type { PrinterColumn } from '#virtualapi/kinds/resources/resource-definition.ts'
+import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 
 /** metav1.TableColumnDefinition. Priority above 0: only with `-o wide`. */
 export interface TableColumn {

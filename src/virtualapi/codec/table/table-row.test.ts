@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { parseApiVersion, type KubeObject } from '#apimachinery/meta/index.ts'
-import { builtInResourceOfKind, builtInResources } from '#virtualapi/resources/builtin-resources.ts'
-import type { PrinterColumn } from '#virtualapi/resources/resource-definition.ts'
-import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import { builtInResourceOfKind, builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
+import type { PrinterColumn } from '#virtualapi/kinds/resources/resource-definition.ts'
+import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import { columnsOfKind, humanDuration, tableColumns, tableRow } from './index.ts'
 
 interface Vector {
@@ -11,7 +11,9 @@ interface Vector {
   columns?: PrinterColumn[]
   cells: unknown[]
 }
-const vectors = JSON.parse(readFileSync(new URL('./generated/vectors.json', import.meta.url), 'utf8')) as Vector[]
+const vectors = JSON.parse(
+  readFileSync(new URL('../../../../test/vectors/table.json', import.meta.url), 'utf8'),
+) as Vector[]
 const now = Date.parse('2026-05-05T05:05:05Z')
 
 /** Replaces `@-90s` by the time 90 seconds before now, `@-90u` by the same with microseconds. */

@@ -1,7 +1,7 @@
 // One object as a row of kubectl's table.
 import { apiVersionOf, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
-import type { PrinterColumn } from '#virtualapi/resources/resource-definition.ts'
-import type { ResourceInfo } from '#virtualapi/resources/resource-info.ts'
+import type { PrinterColumn } from '#virtualapi/kinds/resources/resource-definition.ts'
+import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import { customCell, visitsOfRow } from './custom-cells.ts'
 import { nameOf } from './cells/format-cells.ts'
 import { cellPrinters } from './printers/index.ts'

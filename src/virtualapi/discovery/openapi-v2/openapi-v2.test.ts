@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib'
 import { expect } from 'chai'
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
-import { builtInResources } from '#virtualapi/resources/builtin-resources.ts'
+import { builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import { swaggerFromTables } from './built-in.ts'
 import { schemaForV2, swaggerForCustomResources } from './custom.ts'
 import { openApiV2Body, openApiV2Hash } from './document.ts'

@@ -1,7 +1,7 @@
 // The type under which expressions are checked against the schema of a kind.
 import { type DeclaredType, declaredType } from '#apimachinery/cel/index.ts'
 import type { SchemaNode } from '#apimachinery/schema/index.ts'
-import { builtInSchema } from '#virtualapi/resources/builtin-schemas.ts'
+import { builtInSchema } from '#virtualapi/kinds/resources/builtin-schemas.ts'
 
 const known = new WeakMap<SchemaNode, { readonly type: DeclaredType | undefined }>()
 

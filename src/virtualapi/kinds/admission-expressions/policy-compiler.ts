@@ -2,7 +2,7 @@
 import type { V1ParamKind, V1Variable } from '@kubernetes/client-node'
 import { type CelType, dynType, Program } from '#apimachinery/cel/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import {
   annotationTypes,
   anyTypes,

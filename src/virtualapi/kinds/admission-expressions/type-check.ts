@@ -13,7 +13,7 @@ import {
   Program,
 } from '#apimachinery/cel/index.ts'
 import type { GroupVersionKind } from '#apimachinery/meta/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { namespaceType, objectType, requestType } from './admission-types.ts'
 import { typeOfVariable, variablesIn } from './compile-admission-expression.ts'
 

@@ -2,7 +2,7 @@
 // v1 client that writes back what it read loses nothing.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
-import { internalForm } from '#virtualapi/resources/typed/internal-form.ts'
+import { internalForm } from '#virtualapi/kinds/resources/typed/internal-form.ts'
 import { metricFromV1, metricToV1, statusFromV1, statusToV1 } from './hpa-metrics.ts'
 
 const annotation = {

@@ -6,7 +6,7 @@ import type { DefaultFunctions } from './default-functions.ts'
 import { podDefaults } from './pod-defaults.ts'
 import { policyDefaults } from './policy-defaults.ts'
 import { workloadDefaults } from './workload-defaults.ts'
-import { structNamed, type Member, type StructType } from '#virtualapi/resources/typed/go-types.ts'
+import { structNamed, type Member, type StructType } from '#virtualapi/kinds/resources/typed/go-types.ts'
 
 const functions: DefaultFunctions = { ...coreDefaults, ...podDefaults, ...workloadDefaults, ...policyDefaults }
 const membersWithDefaults = new Map<string, readonly Member[]>()

@@ -3,7 +3,7 @@ import type { V1ValidatingAdmissionPolicyBindingSpec } from '@kubernetes/client-
 import { fieldDuplicate, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { matchResourcesCauses } from '#virtualapi/kinds/validation/match-resources.ts'
 import { paramRefCauses } from '#virtualapi/kinds/validation/param-ref.ts'
 import { objectName } from '#virtualapi/kinds/validation/values.ts'

@@ -11,8 +11,8 @@ import {
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
-import { isBuiltInGroup } from '#virtualapi/resources/builtin-resources.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { isBuiltInGroup } from '#virtualapi/kinds/resources/builtin-resources.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import type { KindRules } from './kind-rules.ts'
 
 type Spec = Data<V1APIServiceSpec>

@@ -8,9 +8,9 @@ import type {
 import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
 import { isJsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import { pathSegmentName } from '#virtualapi/resources/names.ts'
+import { pathSegmentName } from '#virtualapi/kinds/resources/names.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { metricCauses } from './autoscaler-metrics.ts'
 
 type Spec = Data<V2HorizontalPodAutoscalerSpec>

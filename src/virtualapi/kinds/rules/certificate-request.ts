@@ -13,7 +13,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import { certificateChainError, parseSigningRequest } from '#virtualapi/kinds/certificates/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import {
   conditionCauses,
   conditionChangeCauses,

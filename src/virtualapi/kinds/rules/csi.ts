@@ -11,10 +11,10 @@ import {
 import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { deprecatedNodeLabel } from '#virtualapi/kinds/validation/deprecated-node-labels.ts'
 import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
-import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
 import { labelSelectorCauses } from '#virtualapi/kinds/validation/label-selector.ts'
 import { nonNegativeQuantity } from '#virtualapi/kinds/validation/resources.ts'
 import {

@@ -5,7 +5,7 @@ import { fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import {
   isEmptySelector,
   labelSelectorCauses,

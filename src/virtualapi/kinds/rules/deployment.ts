@@ -7,8 +7,8 @@ import { isOwnAnnotation } from '#crds/index.ts'
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
-import { internalText, invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { internalText, invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
 import { isEmptySelector, type LabelSelector } from '#virtualapi/kinds/validation/label-selector.ts'
 import {
   alwaysRunningCauses,

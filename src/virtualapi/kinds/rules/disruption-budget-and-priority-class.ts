@@ -3,7 +3,7 @@ import type { V1PodDisruptionBudgetSpec } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { labelSelectorCauses } from '#virtualapi/kinds/validation/label-selector.ts'
 import { atMostAll, intOrPercent, invalidStruct, oneOf } from '#virtualapi/kinds/validation/values.ts'
 

@@ -13,7 +13,7 @@ import {
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { endpointIpCauses, ipErrors, legacyIpCauses, tryIp } from '#virtualapi/kinds/validation/ip-values.ts'
 import {
   fieldImmutable,

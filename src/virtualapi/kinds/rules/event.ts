@@ -6,8 +6,8 @@ import { byteLength, dns1123SubdomainErrors, fieldInvalid, fieldRequired } from 
 import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
-import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
 import { fieldImmutable, qualifiedName } from '#virtualapi/kinds/validation/values.ts'
 
 type Event = Data<Omit<CoreV1Event, 'metadata'>>

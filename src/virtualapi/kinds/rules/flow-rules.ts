@@ -2,7 +2,7 @@
 import type { V1NonResourcePolicyRule, V1ResourcePolicyRule } from '@kubernetes/client-node'
 import { dns1123LabelErrors, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 
 const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'proxy', 'update', 'watch']
 /** Decoding sets an absent list to null. */

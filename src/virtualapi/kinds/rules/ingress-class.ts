@@ -10,7 +10,7 @@ import {
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { domainPath, fieldImmutable, label } from '#virtualapi/kinds/validation/values.ts'
 import { referenceCauses } from './ingress.ts'
 

@@ -2,7 +2,7 @@
 import type { V1CSIPersistentVolumeSource, V1PersistentVolumeSpec } from '@kubernetes/client-node'
 import { fieldForbidden, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
 import { label, subdomain } from '#virtualapi/kinds/validation/values.ts'
 

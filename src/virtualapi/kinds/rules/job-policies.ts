@@ -16,8 +16,8 @@ import {
 } from '#apimachinery/field/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
-import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
 import { nonNegative, qualifiedName } from '#virtualapi/kinds/validation/values.ts'
 import { parseIndexes } from './job-indexes.ts'
 

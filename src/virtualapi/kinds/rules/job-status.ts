@@ -5,7 +5,7 @@ import type { V1JobSpec, V1JobStatus } from '@kubernetes/client-node'
 import { fieldDuplicate, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { fieldImmutable, nonNegative } from '#virtualapi/kinds/validation/values.ts'
 import { parseIndexes, firstCommonIndex } from './job-indexes.ts'
 

@@ -2,7 +2,7 @@
 import type { V1JobSpec } from '@kubernetes/client-node'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { jobCauses, jobChangeCauses } from './job-validation.ts'
 import { jobSpecWarnings } from '#virtualapi/kinds/warnings/job-warnings.ts'
 import { isSameSpec, podOwnerNameWarnings } from '#virtualapi/kinds/warnings/pod-warnings.ts'

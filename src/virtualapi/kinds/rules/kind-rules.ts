@@ -1,7 +1,7 @@
 // The hooks of one built-in kind; one file per kind beside this one.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { RequestContext, Strategy } from '#virtualapi/resources/resource-definition.ts'
+import type { RequestContext, Strategy } from '#virtualapi/kinds/resources/resource-definition.ts'
 
 /** Hooks of a kind. Objects are decoded by the struct of the kind, so their members have the right types. */
 export interface KindRules extends Pick<

@@ -4,7 +4,7 @@ import type { V1LeaseSpec } from '@kubernetes/client-node'
 import { fieldInvalid } from '#apimachinery/field/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { nonNegative } from '#virtualapi/kinds/validation/values.ts'
 import { dropFromSpec } from './drop-from-spec.ts'
 

@@ -10,7 +10,7 @@ import {
 } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { quantityOf } from '#apimachinery/quantity/index.ts'
 import {
   containerResourceCauses,

@@ -1,7 +1,7 @@
 // MutatingAdmissionPolicyBinding: a policy and its parameters.
 import type { V1beta1MutatingAdmissionPolicyBindingSpec } from '@kubernetes/client-node'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { matchResourcesCauses } from '#virtualapi/kinds/validation/match-resources.ts'
 import { paramRefCauses } from '#virtualapi/kinds/validation/param-ref.ts'
 import { objectName } from '#virtualapi/kinds/validation/values.ts'

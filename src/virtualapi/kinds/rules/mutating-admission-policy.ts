@@ -4,7 +4,7 @@ import { fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/fi
 import type { CelType } from '#apimachinery/cel/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { paramKindCauses, variableCauses } from '#virtualapi/kinds/validation/admission-policies.ts'
 import { failurePolicies } from '#virtualapi/kinds/validation/admission-rules.ts'
 import { applyConfigurationTypes, jsonPatchTypes } from '#virtualapi/kinds/admission-expressions/index.ts'

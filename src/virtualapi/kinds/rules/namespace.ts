@@ -3,7 +3,7 @@ import type { V1NamespaceSpec, V1NamespaceStatus } from '@kubernetes/client-node
 import { fieldInvalid, qualifiedNameErrors } from '#apimachinery/field/index.ts'
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 
 const kubernetesFinalizer = 'kubernetes'
 

@@ -4,7 +4,7 @@ import { fieldForbidden, fieldInvalid, fieldRequired } from '#apimachinery/field
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { isStrictlyInside, legacyCidrCauses, tryCidr } from '#virtualapi/kinds/validation/ip-values.ts'
 import { labelSelectorCauses } from '#virtualapi/kinds/validation/label-selector.ts'
 import { oneOf, portNumber, portOrName } from '#virtualapi/kinds/validation/values.ts'

@@ -1,7 +1,7 @@
 // matchLabelKeys and mismatchLabelKeys: merges the values of the pod's own labels into the selectors of its
 // constraints.
 import type { V1LabelSelector } from '@kubernetes/client-node'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import type { PodSpec } from '#virtualapi/kinds/validation/pod-spec.ts'
 
 type Labels = Readonly<Record<string, string>>

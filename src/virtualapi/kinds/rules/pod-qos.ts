@@ -1,6 +1,6 @@
 // The QoS class of a pod, which is set on creation from the requests and limits of its containers.
 import type { V1PodSpec, V1ResourceRequirements } from '@kubernetes/client-node'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { quantityOf } from '#apimachinery/quantity/index.ts'
 
 const compute = ['cpu', 'memory']

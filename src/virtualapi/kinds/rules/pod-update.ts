@@ -3,9 +3,9 @@ import { isDeepStrictEqual } from 'node:util'
 import type { V1NodeAffinity, V1NodeSelectorTerm } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
-import { internalDiff } from '#virtualapi/resources/typed/internal-diff.ts'
-import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { internalDiff } from '#virtualapi/kinds/resources/typed/internal-diff.ts'
+import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
 import {
   appArmorOfContainer,
   mirrorAnnotation,

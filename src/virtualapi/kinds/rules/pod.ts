@@ -5,7 +5,7 @@ import { fieldForbidden } from '#apimachinery/field/index.ts'
 import { cloneJson, isJsonObject, type JsonObject, isJsonNumber } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import { completeStruct } from '#virtualapi/resources/typed/decode.ts'
+import { completeStruct } from '#virtualapi/kinds/resources/typed/decode.ts'
 import { appArmorCauses } from '#virtualapi/kinds/validation/security-profiles.ts'
 import {
   appArmorOfContainer,

@@ -10,8 +10,8 @@ import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
-import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
 import { typedConditionCauses } from './flow-conditions.ts'
 
 type Spec = Data<V1PriorityLevelConfigurationSpec>

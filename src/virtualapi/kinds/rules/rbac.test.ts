@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { RequestContext } from '#virtualapi/resources/resource-definition.ts'
+import type { RequestContext } from '#virtualapi/kinds/resources/resource-definition.ts'
 import { clusterRoleBindingRules, clusterRoleRules, roleRules } from './rbac.ts'
 
 const group = 'rbac.authorization.k8s.io'

@@ -4,9 +4,9 @@ import type { RbacV1Subject, V1PolicyRule, V1RoleRef } from '@kubernetes/client-
 import { fieldInvalid, fieldNotSupported, fieldRequired, fieldTooMany } from '#apimachinery/field/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import { pathSegmentName } from '#virtualapi/resources/names.ts'
+import { pathSegmentName } from '#virtualapi/kinds/resources/names.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { labelSelectorCauses, type LabelSelector } from '#virtualapi/kinds/validation/label-selector.ts'
 import { subdomain } from '#virtualapi/kinds/validation/values.ts'
 

@@ -19,7 +19,7 @@ import {
 } from '#apimachinery/field/index.ts'
 import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { conditionsCauses } from '#virtualapi/kinds/validation/conditions.ts'
 import { deviceConfigCauses, rawObjectCauses } from '#virtualapi/kinds/validation/device-config.ts'
 import {
@@ -31,7 +31,7 @@ import {
 } from '#virtualapi/kinds/validation/device-names.ts'
 import { referencesCauses, requestNamesOf, type DeviceClaim } from '#virtualapi/kinds/validation/device-requests.ts'
 import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
-import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
 import { nodeSelectorCauses } from '#virtualapi/kinds/validation/node-selector.ts'
 import { fieldImmutable, label, requiredOneOf } from '#virtualapi/kinds/validation/values.ts'
 

@@ -4,7 +4,7 @@ import { byteLength, fieldInvalid, fieldRequired, fieldTooLong } from '#apimachi
 import type { JsonObject, JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import {
   deviceQualifiedNameCauses,
   listCauses,
@@ -13,7 +13,7 @@ import {
   truncatedKey,
 } from '#virtualapi/kinds/validation/device-names.ts'
 import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
-import { internalText, invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { internalText, invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
 import { nodeSelectorCauses } from '#virtualapi/kinds/validation/node-selector.ts'
 import { fieldImmutable, label, subdomain } from '#virtualapi/kinds/validation/values.ts'
 

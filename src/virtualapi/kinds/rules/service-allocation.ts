@@ -1,7 +1,7 @@
 // Allocates cluster IPs and node ports of Services. Each logical cluster has its own range.
 import { randomInt } from 'node:crypto'
 import type { ClusterObjects, Entry } from '#store/hub/index.ts'
-import { decodeObject } from '#virtualapi/resources/object-bytes.ts'
+import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { portsOf, type Service } from './service-types.ts'
 
 /** 10.96.0.0/12, the default of kubeadm. */

@@ -1,7 +1,7 @@
 // The type of Services, and predicates that follow from spec.type.
 import type { V1ServicePort, V1ServiceSpec } from '@kubernetes/client-node'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 
 export interface Service extends KubeObject {
   spec: Data<V1ServiceSpec>

@@ -1,7 +1,7 @@
 // Warnings about ignored or deprecated fields of Services, and about addresses in discouraged forms.
 import type { V1LoadBalancerIngress } from '@kubernetes/client-node'
 import { isJsonObject } from '#apimachinery/meta/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { cidrWarnings, ipWarnings } from '#virtualapi/kinds/warnings/ip-warnings.ts'
 import { isHeadless, type Service } from './service-types.ts'
 

@@ -12,7 +12,7 @@ import {
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { deprecatedNodeLabel } from '#virtualapi/kinds/validation/deprecated-node-labels.ts'
 import { fieldImmutable, oneOf, qualifiedName, supported } from '#virtualapi/kinds/validation/values.ts'
 

@@ -5,9 +5,9 @@ import { byteLength, fieldForbidden, fieldRequired, fieldTooLong } from '#apimac
 import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
-import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
 import { fieldImmutable, subdomain } from '#virtualapi/kinds/validation/values.ts'
 import { inlineVolumeCauses } from './inline-volume.ts'
 

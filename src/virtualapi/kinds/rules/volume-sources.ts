@@ -2,7 +2,7 @@
 import type { V1CSIPersistentVolumeSource, V1PersistentVolumeSpec, V1SecretReference } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import {
   azureDiskCauses,
   flexCauses,

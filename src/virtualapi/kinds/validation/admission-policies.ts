@@ -3,7 +3,7 @@ import type { V1ParamKind, V1Variable } from '@kubernetes/client-node'
 import { dns1035LabelErrors, dns1123SubdomainErrors, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { PolicyCompiler } from '#virtualapi/kinds/admission-expressions/policy-compiler.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 
 /** Validation errors of the kind of a policy's parameters; none if it has none. */
 export function paramKindCauses(path: string, kindOf: Data<V1ParamKind> | undefined): StatusCause[] {

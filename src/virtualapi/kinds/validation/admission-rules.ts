@@ -2,7 +2,7 @@
 import type { V1RuleWithOperations } from '@kubernetes/client-node'
 import { fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { supported } from './values.ts'
 
 export type OperationRule = Data<V1RuleWithOperations>

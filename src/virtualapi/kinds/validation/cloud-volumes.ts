@@ -2,7 +2,7 @@
 import type { V1AzureDiskVolumeSource, V1HostPathVolumeSource } from '@kubernetes/client-node'
 import { fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { withoutParentSteps, required } from './values.ts'
 
 const hostPathTypes = [

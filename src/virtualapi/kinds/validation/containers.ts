@@ -8,7 +8,7 @@ import {
   fieldRequired,
 } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { envCauses, envFromCauses } from './env.ts'
 import { handlerCauses, probeCauses } from './handlers.ts'
 import { containerResourceCauses } from './resource-names.ts'

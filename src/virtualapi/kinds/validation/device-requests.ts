@@ -17,7 +17,7 @@ import {
   labelValueErrors,
 } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { deviceExpressionCauses } from './device-expression.ts'
 import { deviceConfigCauses, type DeviceConfig } from './device-config.ts'
 import {

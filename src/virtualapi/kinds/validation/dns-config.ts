@@ -2,7 +2,7 @@
 import type { V1HostAlias, V1PodDNSConfig } from '@kubernetes/client-node'
 import { fieldInvalid, fieldRequired, maxLengthText, regexText } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { legacyIpCauses } from './ip-values.ts'
 import { subdomain } from './values.ts'
 

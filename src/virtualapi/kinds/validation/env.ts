@@ -2,7 +2,7 @@
 import type { V1EnvFromSource, V1EnvVar, V1EnvVarSource } from '@kubernetes/client-node'
 import { fieldInvalid, fieldRequired, configMapKeyErrors } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { quantityOf } from '#apimachinery/quantity/index.ts'
 import { objectName, qualifiedName, required, requiredOneOf, subdomain } from './values.ts'
 

@@ -2,7 +2,7 @@
 import type { V1LifecycleHandler, V1Probe } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldRequired, regexText } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { nonNegative, oneOf, portNumber, portOrName, required } from './values.ts'
 
 type Handler = Data<V1LifecycleHandler> & Pick<Data<V1Probe>, 'grpc'>

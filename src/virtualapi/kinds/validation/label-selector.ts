@@ -2,7 +2,7 @@
 import type { V1LabelSelector } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldRequired, labelValueErrors } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { labels, qualifiedName } from './values.ts'
 
 export type LabelSelector = Data<V1LabelSelector>

@@ -9,7 +9,7 @@ import type {
 } from '@kubernetes/client-node'
 import { fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { between, label, required } from './values.ts'
 
 // The patterns are anchored, so that a long hostile name cannot cause backtracking.

@@ -2,8 +2,8 @@
 import type { V1ParamRef } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import { pathSegmentName } from '#virtualapi/resources/names.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import { pathSegmentName } from '#virtualapi/kinds/resources/names.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { labelSelectorCauses } from './label-selector.ts'
 
 const notBoth = 'name and selector are mutually exclusive'

@@ -12,7 +12,7 @@ import {
   fieldRequired,
 } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { labelSelectorCauses } from './label-selector.ts'
 import { positiveQuantity } from './resources.ts'
 import { annotationsCauses, label, labels, required, subdomain } from './values.ts'

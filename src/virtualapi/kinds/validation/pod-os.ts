@@ -2,7 +2,7 @@
 import type { V1Container, V1PodSpec } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 
 type PodSpec = Data<V1PodSpec>
 type Container = Pick<Data<V1Container>, 'name' | 'securityContext' | 'volumeDevices'>

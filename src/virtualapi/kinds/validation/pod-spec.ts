@@ -9,7 +9,7 @@ import {
 } from '#apimachinery/field/index.ts'
 import type { ObjectMeta } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import {
   containersCauses,
   imageCauses,

@@ -3,7 +3,7 @@
 import type { V1DownwardAPIVolumeFile, V1KeyToPath, V1VolumeProjection } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { fieldRefCauses, resourceRefCauses } from './env.ts'
 import { fileMode, unreservedRelativePath, required } from './values.ts'
 

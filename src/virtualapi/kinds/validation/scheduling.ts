@@ -14,7 +14,7 @@ import {
   labelValueErrors,
 } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { labelKeysCauses } from './label-keys.ts'
 import { labelSelectorCauses } from './label-selector.ts'
 import { nodeSelectorCauses, nodeTermCauses } from './node-selector.ts'

@@ -2,8 +2,8 @@
 import type { V1AppArmorProfile, V1SeccompProfile } from '@kubernetes/client-node'
 import { fieldInvalid, fieldNotSupported, fieldRequired, fieldTooLong } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
-import { invalidInternal } from '#virtualapi/resources/typed/internal-form.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
 import { relativePathInside } from './values.ts'
 
 const types = ['Localhost', 'RuntimeDefault', 'Unconfined']

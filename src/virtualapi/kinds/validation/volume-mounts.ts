@@ -8,7 +8,7 @@ import {
   fieldRequired,
 } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { relativePathInside, withoutParentSteps } from './values.ts'
 import type { Volume } from './volumes.ts'
 

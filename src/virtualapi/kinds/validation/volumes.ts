@@ -9,7 +9,7 @@ import {
 } from '#apimachinery/field/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { claimTemplateCauses } from './persistent-volume-claim-spec.ts'
 import {
   azureDiskCauses,

@@ -2,7 +2,7 @@
 import type { V1WindowsSecurityContextOptions } from '@kubernetes/client-node'
 import { dns1123SubdomainErrors, fieldInvalid } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 
 const maxCredentialSpecKiB = 64
 const maxDomainBytes = 256

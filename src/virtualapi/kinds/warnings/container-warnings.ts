@@ -1,7 +1,7 @@
 // Warnings about containers: definitions that hide others, and byte amounts that are not whole numbers.
 import type { V1Container, V1ContainerPort, V1PodSpec } from '@kubernetes/client-node'
 import { goQuote } from '#apimachinery/text/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { fractionalByteWarnings } from './fractional-byte-warnings.ts'
 
 type Container = Data<V1Container>

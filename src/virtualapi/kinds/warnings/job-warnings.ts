@@ -1,6 +1,6 @@
 // Warnings about Jobs and Job templates.
 import type { V1JobSpec } from '@kubernetes/client-node'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { templateWarnings } from './pod-warnings.ts'
 
 const manyCompletions = 100_000

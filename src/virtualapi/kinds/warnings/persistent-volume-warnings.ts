@@ -1,6 +1,6 @@
 // Warnings about deprecated fields and annotations of PersistentVolumes and PersistentVolumeClaims.
 import type { V1PersistentVolumeSpec } from '@kubernetes/client-node'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { claimResourceWarnings } from './fractional-byte-warnings.ts'
 import { nodeTermWarnings } from './scheduling-warnings.ts'
 

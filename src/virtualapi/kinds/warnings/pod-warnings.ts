@@ -4,7 +4,7 @@ import type { V1PodSpec, V1PodTemplateSpec } from '@kubernetes/client-node'
 import { dns1123LabelErrors } from '#apimachinery/field/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { fractionalByteWarnings } from './fractional-byte-warnings.ts'
 import {
   appArmorOfContainer,

@@ -1,7 +1,7 @@
 // Warnings about scheduling constraints of pods: deprecated node labels, and selectors that match nothing.
 import type { V1Affinity, V1NodeSelectorTerm, V1PodAffinity, V1PodSpec } from '@kubernetes/client-node'
 import { labelValueErrors } from '#apimachinery/field/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { deprecatedNodeLabel } from '#virtualapi/kinds/validation/deprecated-node-labels.ts'
 
 type PodSpec = Data<V1PodSpec>

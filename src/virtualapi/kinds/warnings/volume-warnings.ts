@@ -1,7 +1,7 @@
 // Warnings about volumes: plugins that no longer work, and files of one volume whose paths overlap.
 import type { V1Volume, V1VolumeProjection } from '@kubernetes/client-node'
 import { goQuote } from '#apimachinery/text/index.ts'
-import type { Data } from '#virtualapi/resources/typed/data.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { claimResourceWarnings } from './fractional-byte-warnings.ts'
 
 type Volume = Data<V1Volume>

@@ -1,0 +1,220 @@
+// One visit of garbage collection to one object: deletes it when its owners are gone, and handles the finalizers
+// `foregroundDeletion` (dependents go first) and `orphan` (dependents lose this owner).
+import { isDeepStrictEqual } from 'node:util'
+import type { ObjectMeta, OwnerReference } from '#apimachinery/meta/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import type { KubeClient, ObjectRef } from '#client/index.ts'
+import type { GraphObject, ObjectGraph, ObjectKey } from '#reconcile/object-graph/index.ts'
+import type { ReconcileResult } from '#reconcile/index.ts'
+import { decide } from './garbage-decision.ts'
+import { inBatches } from './in-batches.ts'
+import type { GoneOwners } from './gone-owners.ts'
+import { isDeletingInForeground, ownersOf, type Owner } from './garbage-owners.ts'
+import { reportWrongOwner } from './report-wrong-owner.ts'
+
+export interface VisitContext {
+  readonly graph: ObjectGraph
+  readonly client: KubeClient
+  readonly gone: GoneOwners
+  /** Asks for a visit to another object. */
+  readonly enqueue: (key: ObjectKey) => void
+}
+
+/** An owner's kind that is not served now may be served later. */
+const unresolvableRetrySeconds = 300
+/** Dependents that one visit orphans, so that other keys are not kept waiting. */
+const maxOrphaned = 50
+
+/** Takes one step; the change it makes causes the next visit. Every write has the uid of the object as a precondition. */
+export async function visitObject(
+  object: GraphObject,
+  context: VisitContext,
+  signal: AbortSignal,
+): Promise<ReconcileResult | undefined> {
+  const { metadata } = object
+  if (metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes('orphan') === true)
+    return orphanDependents(object, context, signal)
+  if (isDeletingInForeground(metadata)) return visitDependentsFirst(object, context, signal)
+  if (metadata.deletionTimestamp !== undefined || metadata.ownerReferences === undefined) return undefined
+  const owners = await ownersOf(object, context, signal)
+  for (const owner of owners) await reportWrongOwner(object, owner, context, signal)
+  return applyDecision(object, owners, context, signal)
+}
+
+async function applyDecision(
+  object: GraphObject,
+  owners: readonly Owner[],
+  context: VisitContext,
+  signal: AbortSignal,
+): Promise<ReconcileResult | undefined> {
+  const decision = decide(owners, object.metadata.finalizers ?? [])
+  switch (decision.do) {
+    case 'keep':
+      return undefined
+    case 'retry':
+      return { requeueAfterSeconds: unresolvableRetrySeconds }
+    case 'dropOwners':
+      await dropOwners(object, decision.owners, context, signal)
+      return undefined
+    case 'delete': {
+      const dependents = decision.foregroundIfDependents
+        ? await context.graph.dependents(object.key.cluster, object.metadata.uid ?? '', signal)
+        : []
+      if (dependents.length === 0) return remove(object, decision.policy, context, signal)
+      // The change causes the next visit, which knows the new resourceVersion.
+      if ((await isInOwnerCycle(dependents, context, signal)) && (await stopBlocking(object, context, signal))) return
+      return remove(object, 'Foreground', context, signal)
+    }
+  }
+}
+
+/** Enqueues all dependents once. Each one that is deleted later causes a check whether this owner is still blocked. */
+async function visitDependentsFirst(
+  object: GraphObject,
+  context: VisitContext,
+  signal: AbortSignal,
+): Promise<undefined> {
+  const dependents = await context.graph.dependents(object.key.cluster, object.metadata.uid ?? '', signal)
+  for await (const key of inBatches(dependents, signal)) {
+    const dependent = await context.graph.get(key, signal)
+    // Two objects that own each other would otherwise enqueue each other forever.
+    if (dependent !== undefined && !isDeletingInForeground(dependent.metadata)) context.enqueue(key)
+  }
+  return releaseIfUnblocked(object, context, signal)
+}
+
+/**
+ * Removes the finalizer `foregroundDeletion` when no dependent blocks the deletion. It is called after the deletion of each
+ * dependent, so its cost must not depend on how many are left.
+ */
+export async function releaseIfUnblocked(
+  object: GraphObject,
+  context: VisitContext,
+  signal: AbortSignal,
+): Promise<undefined> {
+  const { metadata, key } = object
+  if (!isDeletingInForeground(metadata)) return
+  if (await context.graph.isBlocked(key, metadata.uid ?? '', signal)) return
+  await removeFinalizer(object, 'foregroundDeletion', context, signal)
+}
+
+/**
+ * Removes this owner from a limited number of dependents per visit, then removes the finalizer `orphan`. Dependents of another
+ * object that has the same uid keep their owner.
+ */
+async function orphanDependents(object: GraphObject, context: VisitContext, signal: AbortSignal): Promise<undefined> {
+  const { uid = '' } = object.metadata
+  let orphaned = 0
+  for await (const key of inBatches(await context.graph.dependents(object.key.cluster, uid, signal), signal)) {
+    const dependent = await context.graph.get(key, signal)
+    const reference = dependent?.metadata.ownerReferences?.find((owner) => owner.uid === uid)
+    if (dependent === undefined || reference === undefined) continue
+    if (await meansAnother(reference, object, dependent, context, signal)) continue
+    if (orphaned++ === maxOrphaned) {
+      context.enqueue(object.key)
+      return
+    }
+    await dropOwners(dependent, [{ reference, state: 'absent' }], context, signal)
+  }
+  await removeFinalizer(object, 'orphan', context, signal)
+  return undefined
+}
+
+/** Whether the uid of a reference is this object's, but the reference means another object, which exists and has the same uid. */
+async function meansAnother(
+  reference: OwnerReference,
+  owner: GraphObject,
+  dependent: GraphObject,
+  context: VisitContext,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { cluster, namespace, name } = owner.key
+  const served = await context.graph.resourceOf(cluster, reference, signal)
+  const isReachable = namespace === '' || namespace === dependent.key.namespace
+  if (served?.resource === owner.resource && reference.name === name && isReachable) return false
+  const metadata = { ...dependent.metadata, ownerReferences: [reference] }
+  const [other] = await ownersOf({ ...dependent, metadata }, context, signal)
+  return other?.state === 'solid' || other?.state === 'waiting'
+}
+
+/** Whether a dependent already waits for its own dependents: then both could wait for each other forever. */
+async function isInOwnerCycle(
+  dependents: readonly ObjectKey[],
+  { graph }: VisitContext,
+  signal: AbortSignal,
+): Promise<boolean> {
+  for (const key of dependents) {
+    const dependent = await graph.get(key, signal)
+    if (dependent !== undefined && isDeletingInForeground(dependent.metadata)) return true
+  }
+  return false
+}
+
+/** False if the object does not block its owners already. */
+async function stopBlocking(object: GraphObject, context: VisitContext, signal: AbortSignal): Promise<boolean> {
+  const { ownerReferences = [] } = object.metadata
+  if (!ownerReferences.some(({ blockOwnerDeletion }) => blockOwnerDeletion === true)) return false
+  const unblocked = ownerReferences.map((owner) => ({ ...owner, blockOwnerDeletion: false }))
+  await patchMetadata(object, { ownerReferences: unblocked }, context, signal)
+  return true
+}
+
+async function dropOwners(
+  object: GraphObject,
+  dropped: readonly Owner[],
+  context: VisitContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const uids = new Set(dropped.map(({ reference }) => reference.uid))
+  const kept = object.metadata.ownerReferences?.filter(({ uid }) => !uids.has(uid)) ?? []
+  await patchMetadata(object, { ownerReferences: kept.length === 0 ? null : kept }, context, signal)
+}
+
+async function removeFinalizer(
+  object: GraphObject,
+  finalizer: string,
+  context: VisitContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const finalizers = object.metadata.finalizers?.filter((other) => other !== finalizer) ?? []
+  await patchMetadata(object, { finalizers: finalizers.length === 0 ? null : finalizers }, context, signal)
+}
+
+/** Rejects with Conflict if the object has changed since it was read: the next visit sees the change. */
+async function patchMetadata(
+  { gvr, key, metadata }: GraphObject,
+  change: Partial<Record<keyof ObjectMeta, unknown>>,
+  { client }: VisitContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const { uid, resourceVersion } = metadata
+  const patch = { metadata: { uid, resourceVersion, ...change } }
+  await client.patch(gvr, refOf(key), 'merge', patch, { signal }).catch(tolerate('NotFound'))
+}
+
+async function remove(
+  object: GraphObject,
+  propagationPolicy: 'Background' | 'Foreground' | 'Orphan',
+  { client }: VisitContext,
+  signal: AbortSignal,
+): Promise<undefined> {
+  const { gvr, key, metadata } = object
+  const { uid, resourceVersion } = metadata
+  const options = { ...(uid !== undefined && { uid }), propagationPolicy, signal }
+  try {
+    // With the resourceVersion: the object may have got another owner since.
+    await client.delete(gvr, refOf(key), { ...options, ...(resourceVersion !== undefined && { resourceVersion }) })
+  } catch (error) {
+    if (isStatusError(error, 'NotFound')) return
+    if (!isStatusError(error, 'Conflict')) throw error
+    const live = await client.tryGet(gvr, refOf(key), { signal })
+    if (live?.metadata.uid !== uid) return
+    if (!isDeepStrictEqual(live?.metadata.ownerReferences, metadata.ownerReferences)) throw error
+    // The owners are the same: frequent changes of the rest must not keep the object forever.
+    await client.delete(gvr, refOf(key), options).catch(tolerate('NotFound'))
+  }
+}
+
+function refOf({ namespace, name }: ObjectKey): ObjectRef {
+  return namespace === '' ? { name } : { name, namespace }
+}

@@ -1,0 +1,76 @@
+// Restores the FlowSchemas and PriorityLevelConfigurations that every logical cluster is created with, as kube-apiserver does:
+// deleted ones come back, and changed ones too unless their annotation says that they are kept by hand.
+import { isDeepStrictEqual } from 'node:util'
+import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { ControllerContext } from './controller-context.ts'
+import { flowSchemas, priorityLevels } from './resources.ts'
+import { visitChanged, type ChangedOptions } from './framework.ts'
+
+const fieldManager = 'api-priority-and-fairness-config-producer-v1'
+const autoUpdate = 'apf.kubernetes.io/autoupdate-spec'
+/** Upstream looks once a minute. Not at once: who replaces an object deletes it and creates another. */
+const restoreMs = 2000
+/** Their spec is always restored. */
+const mandatory = new Set(['exempt', 'catch-all'])
+const kinds = new Map([flowSchemas, priorityLevels].map((gvr) => [groupResourceText(gvr), gvr]))
+
+/** Visits those that change or are deleted, until the signal aborts. */
+export async function startFlowDefaults(context: ControllerContext): Promise<void> {
+  const { graph } = context
+  const follow: ChangedOptions['follow'][string] = ({ key }, enqueue) => {
+    // The place of the namespace names the resource.
+    if (graph.initial(key) !== undefined)
+      enqueue({ cluster: key.cluster, namespace: key.resource, name: key.name }, restoreMs)
+  }
+  await visitChanged(context, {
+    name: 'flow-defaults',
+    follow: Object.fromEntries([...kinds.keys()].map((resource) => [resource, follow])),
+    visit: async ({ cluster, namespace: resource = '', name }, { client, signal }) => {
+      const gvr = kinds.get(resource)
+      const initial = graph.initial({ cluster, resource, namespace: '', name })
+      if (gvr !== undefined && initial !== undefined) await restore(client, { gvr, name, initial }, signal)
+    },
+  })
+}
+
+async function restore(
+  client: KubeClient,
+  { gvr, name, initial }: { gvr: GroupVersionResource; name: string; initial: KubeObject },
+  signal: AbortSignal,
+): Promise<void> {
+  const current = await client.tryGet<KubeObject>(gvr, { name }, { signal })
+  if (current === undefined) {
+    const { kind, apiVersion, metadata } = initial
+    const object = {
+      kind,
+      apiVersion,
+      metadata: { name, annotations: metadata.annotations ?? {} },
+      spec: initial['spec'],
+    }
+    await client.create<KubeObject>(gvr, object, { fieldManager, signal }).catch(tolerate('AlreadyExists'))
+    return
+  }
+  const restored = restoredFrom(current, initial)
+  // Who changed it meanwhile causes another visit.
+  if (restored !== undefined)
+    await client.update(gvr, restored, { fieldManager, signal }).catch(tolerate('Conflict', 'NotFound'))
+}
+
+/** The object as it should be; undefined if it is so. */
+function restoredFrom(current: KubeObject, initial: KubeObject): KubeObject | undefined {
+  const { metadata } = current
+  const { annotations = {}, generation = 0, name = '' } = metadata
+  const given = parsedBoolean(annotations[autoUpdate])
+  const isKept = mandatory.has(name) || (given ?? generation === 1)
+  const spec = isKept ? initial['spec'] : current['spec']
+  if (given === isKept && isDeepStrictEqual(spec, current['spec'])) return undefined
+  return { ...current, metadata: { ...metadata, annotations: { ...annotations, [autoUpdate]: String(isKept) } }, spec }
+}
+
+/** As Go's strconv.ParseBool reads it; undefined for other texts. */
+function parsedBoolean(text: string | undefined): boolean | undefined {
+  if (text !== undefined && ['1', 't', 'T', 'TRUE', 'true', 'True'].includes(text)) return true
+  return text !== undefined && ['0', 'f', 'F', 'FALSE', 'false', 'False'].includes(text) ? false : undefined
+}

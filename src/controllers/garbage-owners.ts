@@ -1,0 +1,95 @@
+// The state of the owners that an object names.
+import type { KubeObject, OwnerReference } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { GraphObject, ObjectGraph, ServedResource } from '#reconcile/object-graph/index.ts'
+import type { GoneOwners } from './gone-owners.ts'
+
+export type OwnerState =
+  /** The owner exists and does not wait for its dependents. */
+  | 'solid'
+  /** The owner does not exist, or its name belongs to another object now. */
+  | 'absent'
+  /** The owner is being deleted in the foreground: it goes after this object. */
+  | 'waiting'
+  /** The kind is not served, or its objects cannot own this object. Nothing is known, so nothing is done. */
+  | 'unresolvable'
+
+export interface Owner {
+  readonly reference: OwnerReference
+  readonly state: OwnerState
+  /** The reference is invalid: its owner exists, but in this other namespace. */
+  readonly wrongNamespace?: string
+}
+
+interface Lookup {
+  readonly graph: Pick<ObjectGraph, 'resourceOf' | 'namespaceOf'>
+  readonly client: Pick<KubeClient, 'tryGet'>
+  readonly gone: GoneOwners
+}
+
+/**
+ * The owners of an object. Asks the API for each one, by kind, namespace, name and uid: neither an earlier deletion of this uid
+ * nor an earlier answer counts, because another object may have the same uid. Rejects with StatusError.
+ */
+export async function ownersOf(object: GraphObject, lookup: Lookup, signal: AbortSignal): Promise<Owner[]> {
+  const owners: Owner[] = []
+  for (const reference of object.metadata.ownerReferences ?? []) {
+    owners.push({ reference, ...(await stateOf(object, reference, lookup, signal)) })
+  }
+  return owners
+}
+
+async function stateOf(
+  object: GraphObject,
+  reference: OwnerReference,
+  lookup: Lookup,
+  signal: AbortSignal,
+): Promise<Omit<Owner, 'reference'>> {
+  const { graph, gone } = lookup
+  const { cluster, namespace } = object.key
+  const served = await graph.resourceOf(cluster, reference, signal)
+  if (served === undefined) return { state: gone.has(object.key, reference) ? 'absent' : 'unresolvable' }
+  if (served.namespaced && namespace === '')
+    return { state: 'unresolvable', ...(await elsewhere(object, reference, served, lookup, signal)) }
+  const found = await liveOwner(served, { name: reference.name, namespace }, lookup, signal)
+  if (found === 'unreadable') return { state: 'unresolvable' }
+  if (found?.metadata.uid === reference.uid)
+    return { state: isDeletingInForeground(found.metadata) ? 'waiting' : 'solid' }
+  return { state: 'absent', ...(await elsewhere(object, reference, served, lookup, signal)) }
+}
+
+/** The object that has the place of the owner now; `unreadable` if its kind cannot be read, as a TokenReview. */
+async function liveOwner(
+  { gvr, namespaced }: ServedResource,
+  { name, namespace }: { readonly name: string; readonly namespace: string },
+  { client }: Lookup,
+  signal: AbortSignal,
+): Promise<KubeObject | 'unreadable' | undefined> {
+  try {
+    return await client.tryGet(gvr, { name, ...(namespaced && { namespace }) }, { signal })
+  } catch (error) {
+    if (isStatusError(error, 'MethodNotAllowed')) return 'unreadable'
+    throw error
+  }
+}
+
+/** Says in which other namespace the owner is, if it is in one. */
+async function elsewhere(
+  { key: { cluster, namespace } }: GraphObject,
+  { uid }: OwnerReference,
+  { resource }: ServedResource,
+  { graph, gone }: Lookup,
+  signal: AbortSignal,
+): Promise<Pick<Owner, 'wrongNamespace'>> {
+  // A search looks at all objects of the resource: dependents of one absent owner must not each cause one.
+  if (gone.isNowhere(cluster, resource, uid)) return {}
+  const wrongNamespace = await graph.namespaceOf(cluster, resource, uid, signal)
+  if (wrongNamespace === undefined) gone.addNowhere(cluster, resource, uid)
+  return wrongNamespace === undefined || wrongNamespace === namespace ? {} : { wrongNamespace }
+}
+
+/** True while the object is being deleted and waits for its dependents. */
+export function isDeletingInForeground(metadata: GraphObject['metadata']): boolean {
+  return metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes('foregroundDeletion') === true
+}

@@ -1,0 +1,41 @@
+// Deletes Jobs whose spec.ttlSecondsAfterFinished has passed since they ended, as kube-controller-manager does. Their copies
+// in members do not have the field, so that no member deletes a Job that is still wanted upstream.
+import { type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { systemClock } from '#async/index.ts'
+import type { ReconcileResult } from '#reconcile/index.ts'
+import type { ControllerContext } from './controller-context.ts'
+import { visitChanged } from './framework.ts'
+import { expiryMs } from './expiry-time.ts'
+
+const jobs: GroupVersionResource = { group: 'batch', version: 'v1', resource: 'jobs' }
+/** A Job that lives longer is looked at again then: timers of Node end at 24 days. */
+const maxWaitSeconds = 86_400
+
+/** Deletes expired Jobs of all logical clusters, until the signal aborts. */
+export async function startJobExpiry(context: ControllerContext): Promise<void> {
+  await visitChanged(context, {
+    name: 'job-expiry',
+    follow: {
+      'jobs.batch': ({ key: { cluster, namespace, name }, exists, deleting, contains }, enqueue) => {
+        if (exists && !deleting && contains('"ttlSecondsAfterFinished":') && contains('"conditions":['))
+          enqueue({ cluster, namespace, name })
+      },
+    },
+    visit: async ({ namespace = '', name }, { client, signal }): Promise<ReconcileResult | undefined> => {
+      // Not found: the Job, or its logical cluster, was deleted.
+      const job = await client.tryGet<KubeObject>(jobs, { namespace, name }, { signal })
+      if (job === undefined) return undefined
+      const at = job.metadata.deletionTimestamp === undefined ? expiryMs(job) : undefined
+      if (at === undefined) return undefined
+      const leftSeconds = (at - systemClock.now()) / 1000
+      if (leftSeconds > 0) return { requeueAfterSeconds: Math.min(leftSeconds, maxWaitSeconds) }
+      const { uid, resourceVersion } = job.metadata
+      const preconditions = { ...(uid && { uid }), ...(resourceVersion && { resourceVersion }) }
+      await client
+        .delete(jobs, { namespace, name }, { ...preconditions, propagationPolicy: 'Foreground', signal })
+        .catch(tolerate('NotFound'))
+      return undefined
+    },
+  })
+}

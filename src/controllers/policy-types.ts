@@ -1,0 +1,44 @@
+// Checks the types of ValidatingAdmissionPolicies again when a kind that they are about is defined, changed or deleted. The server
+// checks when a policy is written, and when its status is written by us.
+import { groupResourceText, type KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import type { ControllerContext } from './controller-context.ts'
+import { customResourceDefinitions, validatingAdmissionPolicies } from './resources.ts'
+import { visitChanged } from './framework.ts'
+
+const fieldManager = 'validatingadmissionpolicy-status'
+/** Definitions are written several times when they are created; one visit suffices. */
+const collectMs = 200
+
+/** Visits every CustomResourceDefinition that changes, until the signal aborts. */
+export async function startPolicyTypes(context: ControllerContext): Promise<void> {
+  await visitChanged(context, {
+    name: 'policy-types',
+    follow: {
+      [groupResourceText(customResourceDefinitions)]: ({ key: { cluster, name } }, enqueue) =>
+        enqueue({ cluster, name }, collectMs),
+    },
+    visit: async ({ cluster, name }, { client, signal }) => {
+      const resource = groupResourceText(validatingAdmissionPolicies)
+      const isNamed = ({ contains }: { contains: (text: string) => boolean }): boolean => mayName(contains, name)
+      for (const policy of await context.graph.select(cluster, resource, isNamed, signal)) {
+        const current = await client.tryGet<KubeObject>(
+          validatingAdmissionPolicies,
+          { name: policy.key.name },
+          { signal },
+        )
+        if (current === undefined) continue
+        // Who changed it meanwhile had it checked.
+        await client
+          .update(validatingAdmissionPolicies, current, { subresource: 'status', fieldManager, signal })
+          .catch(tolerate('Conflict', 'NotFound'))
+      }
+    },
+  })
+}
+
+/** Whether a policy names the resource, or parameters of its group. `definition`: PLURAL.GROUP. */
+function mayName(contains: (text: string) => boolean, definition: string): boolean {
+  const dot = definition.indexOf('.')
+  return contains(`"${definition.slice(0, dot)}"`) || contains(`"${definition.slice(dot + 1)}/`)
+}

@@ -1,1 +1,0 @@
-export { clusterProfilesController } from './controller.ts'

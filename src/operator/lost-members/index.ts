@@ -1,1 +1,0 @@
-export { lostMembersController } from './controller.ts'

@@ -1,0 +1,1 @@
+export { classesController } from './classes.ts'

@@ -1,0 +1,1 @@
+export { clusterProfilesController } from './cluster-profiles.ts'

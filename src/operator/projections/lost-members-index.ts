@@ -1,0 +1,1 @@
+export { lostMembersController } from './lost-members.ts'

@@ -1,0 +1,1 @@
+export { serviceExportsController } from './service-exports.ts'

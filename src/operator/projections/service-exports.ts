@@ -1,0 +1,141 @@
+// The controller of ServiceExports in logical clusters whose tenants installed the Multi-Cluster Services API. In the others there
+// is nothing to see: two watches over all logical clusters tell of every export.
+import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
+import { systemClock, timestamp, type Clock } from '#async/index.ts'
+import { clusterInKey, keyFor, parseKey, type DeepReadonly, type KubeClient } from '#client/index.ts'
+import {
+  clusterSetServiceName,
+  exportedNameOf,
+  memberClusters,
+  serviceExports,
+  serviceImports,
+  type MemberCluster,
+} from '#crds/index.ts'
+import { createKeyQueue, runController } from '#reconcile/index.ts'
+import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
+import { untilOne } from '#operator/framework/until-one.ts'
+import { planExport, planRefusal, type Part, type Step } from './plan-service-exports.ts'
+
+const services = { group: '', version: 'v1', resource: 'services' } as const
+const slices = { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices' } as const
+const serviceNameLabel = 'kubernetes.io/service-name'
+
+const gvrOf: Readonly<Record<Part, GroupVersionResource>> = {
+  export: serviceExports,
+  import: serviceImports,
+  service: services,
+}
+
+/** Makes ServiceImports, and Services with names of the cluster set, of ServiceExports. */
+export function serviceExportsController({ clock = systemClock }: { readonly clock?: Clock } = {}): OperatorController {
+  return { name: 'service-exports', run: (context, life) => run(context, clock, life) }
+}
+
+async function run(
+  context: OperatorContext,
+  clock: Clock,
+  { signal, started }: Parameters<OperatorController['run']>[1],
+): Promise<void> {
+  const { informers, tenantInformers, log } = context
+  const members = informers.of<MemberCluster>(memberClusters)
+  started()
+  await untilOne(members, signal)
+  const exports = tenantInformers.of<KubeObject>(serviceExports)
+  const imports = tenantInformers.of<KubeObject>(serviceImports)
+  const ofServices = tenantInformers.of<KubeObject>(services)
+  const ofSlices = tenantInformers.of<KubeObject>(slices)
+  const byNamespace = tenantInformers.byNamespace(slices)
+  await Promise.all([exports, imports, ofServices, ofSlices].map((one) => one.synced(signal)))
+  using queue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterInKey })
+  using stack = new DisposableStack()
+  for (const informer of [exports, imports]) stack.defer(informer.onChange(({ key }) => queue.add(key)))
+  stack.defer(
+    ofServices.onChange(({ key, before, after }) => {
+      if (exports.store.get(key) !== undefined) queue.add(key)
+      const exported = exportedNameOf(after ?? before ?? { metadata: {} })
+      const { cluster = '', namespace = '' } = parseKey(key)
+      if (exported !== undefined) queue.add(keyFor({ cluster, namespace, name: exported }))
+    }),
+  )
+  stack.defer(
+    ofSlices.onChange(({ key, before, after }) => {
+      const { cluster = '', namespace = '' } = parseKey(key)
+      const name = (after ?? before)?.metadata.labels?.[serviceNameLabel]
+      const of = name === undefined ? undefined : keyFor({ cluster, namespace, name })
+      if (of !== undefined && exports.store.get(of) !== undefined) queue.add(of)
+    }),
+  )
+  const reconcile = async (key: string, visit: AbortSignal): Promise<void> => {
+    const { cluster = '', namespace = '', name } = parseKey(key)
+    const client = context.virtual(`/clusters/${cluster}`)
+    const exported = exports.store.get(key)
+    const now = timestamp(clock.now())
+    const seen = {
+      export: exported,
+      import: imports.store.get(key),
+      service: ofServices.store.get(key),
+      derived: ofServices.store.get(keyFor({ cluster, namespace, name: clusterSetServiceName(name) })),
+      slices: [...byNamespace.of(`${cluster}|${namespace}`)].filter(
+        ({ metadata }) => metadata.labels?.[serviceNameLabel] === name,
+      ),
+    }
+    const steps = planExport(name, seen, now)
+    try {
+      if (steps.some((step) => step.do === 'delete')) await confirmWithdrawn(client, { namespace, name }, seen, visit)
+      for (const step of steps) await apply(step, namespace, client, visit)
+    } catch (error) {
+      // Such as a full quota: the tenant is told, and it is tried again.
+      if (exported !== undefined && isRefusal(error))
+        for (const step of planRefusal(exported, error.message, now)) await apply(step, namespace, client, visit)
+      throw error
+    }
+  }
+  await runController({ name: 'service-exports', queue, workers: 2, reconcile, log, signal })
+}
+
+function isRefusal(error: unknown): error is Error {
+  return isStatusError(error) && error.code < 500 && ![404, 409, 429].includes(error.code)
+}
+
+/** Rejects with ServiceUnavailable if only a list lacked the export or its Service: clients would lose a name that they use. */
+async function confirmWithdrawn(
+  client: KubeClient,
+  ref: { readonly namespace: string; readonly name: string },
+  seen: {
+    readonly export: DeepReadonly<KubeObject> | undefined
+    readonly service: DeepReadonly<KubeObject> | undefined
+  },
+  signal: AbortSignal,
+): Promise<void> {
+  const lacking: GroupVersionResource[] = []
+  if (seen.export === undefined) lacking.push(serviceExports)
+  else if (seen.service === undefined) lacking.push(services)
+  for (const gvr of lacking) {
+    const found = await client.tryGet<KubeObject>(gvr, ref, { signal })
+    if (found !== undefined && found.metadata.deletionTimestamp === undefined)
+      throw serviceUnavailable(
+        `${groupResourceText(gvr)} "${ref.name}" is there, but was not in the list of all logical clusters`,
+      )
+  }
+}
+
+async function apply(step: Step, namespace: string, client: KubeClient, signal: AbortSignal): Promise<void> {
+  const gvr = gvrOf[step.part]
+  switch (step.do) {
+    case 'create':
+      // AlreadyExists: our list lags behind, and what it lacks causes the next visit.
+      await client.create(gvr, step.object, { signal }).catch(tolerate('AlreadyExists'))
+      return
+    case 'update':
+      await client.update(gvr, step.object, { signal })
+      return
+    case 'updateStatus':
+      await client.update(gvr, step.object, { subresource: 'status', signal }).catch(tolerate('NotFound'))
+      return
+    case 'delete':
+      await client
+        .delete(gvr, { namespace, name: step.name }, { ...(step.uid && { uid: step.uid }), signal })
+        .catch(tolerate('NotFound', 'Conflict'))
+  }
+}

@@ -1,0 +1,1 @@
+export { volumesController } from './volumes.ts'

@@ -1,0 +1,187 @@
+// The question which members a workload should run on, from the workload, the rules that apply and the members. Pure.
+import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
+import {
+  clustersAnnotation,
+  hasCopy,
+  hasEnded,
+  memberStatusesOf,
+  placedOn,
+  podRequestsOf,
+  replicasOf,
+  requestsOf,
+  surgeOf,
+  workloadKindOfObject,
+  type MemberCluster,
+  type MemberStatus,
+  type PlacedOn,
+  type PlacementMove,
+  type WorkloadKind,
+} from '#crds/index.ts'
+import type { ApplicableRules } from '#placement/rules/applicable-rules.ts'
+import type { Candidate, Demand, DivideDemand, PodDemand } from '#placement/rules/candidate.ts'
+import { namedClasses } from '#placement/rules/classes.ts'
+import type { MoveInput } from '#placement/move/move-input.ts'
+import { currentMembers } from '#placement/move/move.ts'
+import { moveKindOf } from '#placement/move/strategy.ts'
+import { moveTimes } from '#placement/rules/move-times.ts'
+import { rebalanceRule, rebalancingOf, type RebalanceRule, type Rebalancing } from '#placement/rules/rebalance-rule.ts'
+import { demandOf, targetOf, type ChosenTarget, type PlacementRule, type Target } from '#placement/rules/target.ts'
+import { membersWithVolumes, usesSingleWriterVolume } from '#placement/rules/volumes.ts'
+
+type CachedObject = DeepReadonly<KubeObject>
+
+/** The question which members a workload should run on. */
+export interface Choice {
+  readonly namespace: string
+  readonly target: Target
+  /** What decides about the target, for people. */
+  readonly source: string
+  /** The key of the Placement that decides, by the caller's own naming; undefined if an annotation does, or nothing. */
+  readonly placementKey: string | undefined
+  readonly demand: Demand
+  readonly candidates: readonly Candidate[]
+  /** Members with a copy now. */
+  readonly current: readonly string[]
+  /** Of these, the members whose copy serves. */
+  readonly serving: readonly string[]
+  /** How many replicas each member has, of a divided workload; of others, how many are available there. */
+  readonly present?: Readonly<Record<string, number>>
+  /** Members with another workload of the namespace. */
+  readonly near: readonly string[]
+  /** Members with volumes of the workload. */
+  readonly volumesIn: readonly string[]
+  readonly move: WorkloadKind['move']
+  /** Replicas, and the first ordinal of a StatefulSet; absent where the kind has no replicas. */
+  readonly scale?: NonNullable<MoveInput['scale']> & { readonly hasOrdinals: boolean }
+  /** A Job or pod that has ended. */
+  readonly hasEnded: boolean
+  /** How long the steps of a move last, where a Placement says so. */
+  readonly moveTimes?: PlacementMove
+  /** What admins say of rebalancing; absent: nothing. */
+  readonly rebalance?: RebalanceRule
+  /** A move for balance that is under way or begins now. */
+  readonly rebalancing?: Rebalancing
+}
+
+export interface ChoiceInput {
+  readonly workload: CachedObject
+  readonly namespace: string
+  /** Undefined: it does not exist. */
+  readonly namespaceObject: CachedObject | undefined
+  readonly rules: ApplicableRules
+  /** PersistentVolumeClaims of the namespace. */
+  readonly claims: readonly CachedObject[]
+  readonly members: () => readonly DeepReadonly<MemberCluster>[]
+  readonly candidates: readonly Candidate[]
+  /** Members with another workload of the namespace. */
+  readonly near: readonly string[]
+  /** The key of a Placement: of the tenant, or of the admins. */
+  readonly keyOf: (placement: string, isTenants: boolean) => string
+  /** A move for balance that begins now. */
+  readonly rebalancing?: Rebalancing
+  /** In Unix milliseconds; default 0, at which no move for balance has lasted too long. */
+  readonly nowMs?: number
+}
+
+/** Everything that the decision about one workload depends on. */
+export function choiceOf(input: ChoiceInput): Choice {
+  const { workload, namespace, namespaceObject, rules, claims, members, candidates, near, keyOf, nowMs = 0 } = input
+  const chosen = targetOf({
+    object: workload.metadata.annotations,
+    namespace: namespaceObject?.metadata.annotations,
+    placements: [rules.ofTenant, rules.ofCluster, rules.global],
+  })
+  const placed = placedOn(workload as KubeObject)
+  const bounds = [...rules.ofCluster, ...rules.global]
+  const move = moveKindOf(workload, { usesSingleWriterVolume: usesSingleWriterVolume(workload, claims) })
+  const pods = podDemandOf(workload)
+  const divided = divideDemandOf(pods, move, chosen.rule?.replicas)
+  const { source, rule } = chosen
+  const times = moveTimes(rules)
+  const rebalance = rebalanceRule(rules, [workload, namespaceObject])
+  const rebalancing = rebalancingOf(workload, placed, { rule: rebalance, begins: input.rebalancing, nowMs })
+  return {
+    namespace,
+    target: chosen.target,
+    source: sourceText(chosen),
+    placementKey: source === 'placement' && rule ? keyOf(rule.name, rules.ofTenant.includes(rule)) : undefined,
+    demand: {
+      ...demandOf(chosen, {
+        bounds,
+        requests: divided ? podRequestsOf(workload) : requestsOf(workload),
+        classes: namedClasses(workload, () => claims, members),
+      }),
+      runsOnce: move !== 'makeBeforeBreak',
+      ...(pods && { pods }),
+      ...(divided && { divide: divided }),
+    },
+    present: divided ? presentOf(placed, divided.replicas) : availableOf(workload),
+    candidates,
+    current: currentMembers(placed),
+    serving: Object.keys(placed).filter((member) => placed[member]?.state === 'Serving'),
+    near,
+    volumesIn: membersWithVolumes(workload, claims),
+    move,
+    scale: specScaleOf(workload),
+    hasEnded: hasEnded(workload),
+    ...(times && { moveTimes: times }),
+    ...(rebalance && { rebalance }),
+    ...(rebalancing && { rebalancing }),
+  }
+}
+
+function sourceText({ source, rule }: ChosenTarget): string {
+  if (source === 'placement') return `Placement "${rule?.name ?? ''}"`
+  if (source === 'default') return 'no rule'
+  return `annotation ${clustersAnnotation} of the ${source}`
+}
+
+/** Absent for kinds without replicas. */
+function podDemandOf(workload: CachedObject): PodDemand | undefined {
+  if (workloadKindOfObject(workload)?.paths.replicas === undefined) return undefined
+  return {
+    replicas: replicasOf(workload),
+    perPod: podRequestsOf(workload),
+    surge: (replicas) => surgeOf(workload, replicas),
+  }
+}
+
+/** Absent where the rule does not divide, and for kinds that run on one member or that have no replicas. */
+function divideDemandOf(
+  pods: PodDemand | undefined,
+  move: WorkloadKind['move'],
+  rule: PlacementRule['replicas'],
+): DivideDemand | undefined {
+  if (rule?.mode !== 'Divide' || move !== 'makeBeforeBreak' || pods === undefined) return undefined
+  return { ...pods, division: rule.division ?? 'Balanced', bounds: rule.bounds ?? [] }
+}
+
+/** How many replicas are available in each member. */
+function availableOf(workload: CachedObject): Record<string, number> {
+  const reports = Object.entries(memberStatusesOf<MemberStatus>(workload as KubeObject))
+  return Object.fromEntries(
+    reports.map(([name, { availableReplicas }]) => [
+      name,
+      typeof availableReplicas === 'number' ? availableReplicas : 0,
+    ]),
+  )
+}
+
+/** How many replicas each member has. */
+function presentOf(placed: PlacedOn, replicas: number): Record<string, number> {
+  const copies = Object.entries(placed).filter(([, copy]) => hasCopy(copy))
+  return Object.fromEntries(copies.map(([name, copy]) => [name, copy.replicas ?? replicas]))
+}
+
+function specScaleOf(workload: CachedObject): NonNullable<Choice['scale']> {
+  const { ordinals, updateStrategy } = (workload['spec'] ?? {}) as {
+    ordinals?: { start?: number }
+    updateStrategy?: { type?: string; rollingUpdate?: { partition?: number } }
+  }
+  const replicas = replicasOf(workload)
+  if (workload.kind !== 'StatefulSet') return { replicas, start: 0, hasOrdinals: false }
+  const { type, rollingUpdate } = updateStrategy ?? {}
+  const start = ordinals?.start ?? 0
+  const updatesFrom = type === 'OnDelete' ? Infinity : start + (rollingUpdate?.partition ?? 0)
+  return { replicas, start, updatesFrom, hasOrdinals: true }
+}

@@ -1,0 +1,50 @@
+// Chooses the members of a divided workload, and how many of its replicas each has. Pure.
+import { amountsText } from '#apimachinery/quantity/index.ts'
+import type { Candidate, Demand, DivideDemand } from '#placement/rules/candidate.ts'
+import { divide, portionOf, type Portion } from './divide.ts'
+import { freeOf } from './filters.ts'
+import { podsIn, roomFor } from './room.ts'
+
+export interface DividedInput {
+  readonly divide: DivideDemand
+  readonly demand: Demand
+  /** The members that may have some, in the order in which equal claims are met. */
+  readonly fitting: readonly Candidate[]
+  /** How many each member has now. */
+  readonly present: Readonly<Record<string, number>>
+}
+
+export interface Shares {
+  readonly shares: Readonly<Record<string, number>>
+  /** Why some replicas have no member; absent if all have one. */
+  readonly short?: string
+}
+
+/** The replicas of each member that has some; of the first one alone if there are none. */
+export function chooseShares({ divide: how, fitting, present }: DividedInput): Shares {
+  const portions = fitting.map((candidate) => boundedPortion(candidate, how, present[candidate.name] ?? 0))
+  const all = divide(how.replicas, portions)
+  const used = Object.entries(all).filter(([, share]) => share > 0)
+  const [first] = fitting
+  const shares = Object.fromEntries(used.length === 0 && first !== undefined ? [[first.name, 0]] : used)
+  const given = used.reduce((sum, [, share]) => sum + share, 0)
+  if (given >= how.replicas) return { shares }
+  const rooms = portions.map(({ name, max = 0 }) => `"${name}" ${max}`).join(', ')
+  const message = `${how.replicas - given} of ${how.replicas} replicas have no room: each needs ${amountsText(how.perPod)}, and member clusters can take ${rooms}`
+  return { shares, short: message }
+}
+
+function boundedPortion(candidate: Candidate, how: DivideDemand, present: number): Portion {
+  const { limits, requested } = candidate
+  const { min, max = Infinity, weight, name } = portionOf(candidate.name, how.bounds)
+  // What runs there is not taken away because others need the room.
+  const room = limits === undefined ? Infinity : Math.max(present, roomFor(how, freeOf(limits, requested)))
+  const most = Math.min(max, room)
+  const share = how.division === 'ByCapacity' && limits !== undefined ? Math.max(1, podsIn(how.perPod, limits)) : 1
+  return {
+    name,
+    weight: how.division === 'Weighted' ? weight : Math.min(share, Number.MAX_SAFE_INTEGER),
+    ...(min !== undefined && { min: Math.min(min, most) }),
+    ...(most !== Infinity && { max: most }),
+  }
+}

@@ -1,0 +1,166 @@
+// A syncer deletes what is gone upstream. An object that a cache lacks is gone only if a watch has reported its deletion, or the
+// API server says so when it is asked. If more than a handful of workloads is gone and nobody was seen to delete them (a list that
+// was empty by mistake, a store that was lost or restored), nothing of them is deleted until an admin says so.
+import type { Clock } from '#async/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { serviceUnavailable } from '#apimachinery/status/index.ts'
+import { keyFor } from '#client/index.ts'
+import { workloadKinds, type SuspendedDeletions } from '#crds/index.ts'
+import { gvrs, type ResourceName } from './resources.ts'
+import {
+  locatorOf,
+  upstreamNamespaceOf,
+  upstreamObject,
+  type DeletionChecks,
+  type SyncContext,
+  type Visit,
+} from './sync-context.ts'
+
+/** The cause of the errors with which the guard holds a deletion. */
+const heldByGuard = new Error('a deletion in a member is held')
+
+/** Whether a step failed because the guard holds a deletion: a condition of the member says so. */
+export function isDeletionHeld(error: unknown): boolean {
+  return error instanceof Error && error.cause === heldByGuard
+}
+
+/** So many workloads of a logical cluster, or of all together, may be gone unseen before deletions stop. */
+const handful = { ofCluster: 5, ofAll: 20 } as const
+/** Or this part of those in the member, if that is more. */
+const usualPart = 0.1
+/** For how long a count is used again: deletions come in bursts. */
+const countMs = 1000
+
+type Ref = Pick<Visit, 'cluster' | 'namespace' | 'name'>
+type Count = Omit<SuspendedDeletions, 'cluster'>
+
+export class DeletionGuard implements DeletionChecks {
+  readonly #clock: Clock
+  /** By logical cluster, undefined for all together. */
+  readonly #counts = new Map<string | undefined, { readonly count: Count; readonly atMs: number }>()
+  /** By logical cluster: how to count again whether deletions of it are still suspended. */
+  readonly #suspended = new Map<string | undefined, () => Count | undefined>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /**
+   * Resolves if the object (with the uid, if it is known) may be deleted in the member because it is gone upstream: `visit.kind` is
+   * its resource. Rejects with ServiceUnavailable, so that the visit is repeated, if it is there or if deletions are suspended.
+   */
+  async confirmGone(
+    context: SyncContext,
+    visit: Visit,
+    known: { readonly uid: string } | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const resource = resourceOf(visit)
+    if (context.upstream.tombstones.has(resource, keyOf(visit))) return
+    const found = await this.findUnlisted(context, visit, signal)
+    if (found !== undefined && (!known?.uid || known.uid === found.metadata.uid))
+      throw serviceUnavailable(
+        `${resource} "${visit.name}" is there, but was not in the list of all logical clusters`,
+        heldByGuard,
+      )
+    if (context.member.acceptsDeletions?.() === true) return
+    for (const cluster of [visit.cluster, undefined]) {
+      const recount = (): Count | undefined => this.#tripped(context, cluster)
+      const count = recount()
+      if (count === undefined) continue
+      this.#suspended.set(cluster, recount)
+      throw serviceUnavailable(
+        `${count.missing} of ${count.total} workloads in the member are gone upstream, but kcp saw no deletion of them: deletions in the member are suspended`,
+        heldByGuard,
+      )
+    }
+  }
+
+  /** The object that our cache lacks, asked of the server. If it is there, its informer lists again. */
+  async findUnlisted(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<KubeObject | undefined> {
+    const resource = resourceOf(visit)
+    if (context.upstream.tombstones.has(resource, keyOf(visit))) return undefined
+    const { cluster, namespace, name } = visit
+    const ref = { name, ...(namespace && { namespace }) }
+    const found = await context.upstream.client(cluster).tryGet<KubeObject>(gvrs[resource], ref, { signal })
+    if (found !== undefined && upstreamObject(context, resource, visit) === undefined)
+      context.upstream.informers[resource].relist()
+    return found
+  }
+
+  /**
+   * What workloads refer to, or what is there with them, seems to be needed no more while the workloads are missing: it stays as
+   * long as they do. Throws ServiceUnavailable then.
+   */
+  holdFollower(context: SyncContext, { cluster, name }: Ref): void {
+    const { missing } = this.#count(context, cluster)
+    if (missing > 0)
+      throw serviceUnavailable(
+        `"${name}" stays while ${missing} workloads of its logical cluster are missing upstream`,
+        heldByGuard,
+      )
+  }
+
+  /** A list lacks a workload: counts are not used any more. */
+  vanished(): void {
+    this.#counts.clear()
+  }
+
+  /** Where deletions are suspended now. */
+  suspended(): SuspendedDeletions[] {
+    const found: SuspendedDeletions[] = []
+    for (const [cluster, recount] of this.#suspended) {
+      const count = recount()
+      if (count === undefined) this.#suspended.delete(cluster)
+      else found.push({ cluster, ...count })
+    }
+    return found
+  }
+
+  #tripped(context: SyncContext, cluster: string | undefined): Count | undefined {
+    if (context.member.acceptsDeletions?.() === true) return undefined
+    const count = this.#count(context, cluster)
+    const limit = cluster === undefined ? handful.ofAll : handful.ofCluster
+    return count.missing > Math.max(limit, count.total * usualPart) ? count : undefined
+  }
+
+  #count(context: SyncContext, cluster: string | undefined): Count {
+    const atMs = this.#clock.now()
+    const known = this.#counts.get(cluster)
+    if (known !== undefined && atMs - known.atMs < countMs) return known.count
+    const count = countMissing(context, cluster)
+    this.#counts.set(cluster, { count, atMs })
+    return count
+  }
+}
+
+function resourceOf({ kind }: Visit): ResourceName {
+  return (kind === 'pod' ? 'pods' : kind) as ResourceName
+}
+
+function keyOf({ cluster, namespace, name }: Ref): string {
+  return keyFor({ cluster, name, ...(namespace && { namespace }) })
+}
+
+/** Counts the copies of workloads of a logical cluster, or of all, and those whose workload is missing upstream. */
+function countMissing(context: SyncContext, cluster: string | undefined): Count {
+  const id = cluster === undefined ? '' : (context.upstream.ids.idOf(cluster) ?? '')
+  let [missing, total] = [0, 0]
+  for (const { metadata } of context.downstreamIn('namespaces', '')) {
+    const { name: below = '' } = metadata
+    const found = below.startsWith(id) ? upstreamNamespaceOf(context, below) : undefined
+    if (found === undefined || (cluster !== undefined && found.cluster !== cluster)) continue
+    for (const { gvr } of workloadKinds) {
+      const { resource } = gvr
+      for (const copy of context.downstreamIn(resource, below)) {
+        const locator = copy.metadata.deletionTimestamp === undefined ? locatorOf(copy) : undefined
+        if (locator === undefined) continue
+        total++
+        const ref = { cluster: found.cluster, namespace: found.namespace, name: locator.name }
+        const isKnown = upstreamObject(context, resource, ref) !== undefined
+        if (!isKnown && !context.upstream.tombstones.has(resource, keyOf(ref))) missing++
+      }
+    }
+  }
+  return { missing, total }
+}

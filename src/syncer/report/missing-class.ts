@@ -1,0 +1,30 @@
+// An Ingress whose class a member does not have: its copy is there, but no controller of the member serves it. An Event says so.
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import type { MemberClass } from '#crds/index.ts'
+import type { SyncContext, Visit } from '#syncer/context/sync-context.ts'
+import { warnOnce } from './warning-event.ts'
+
+/** Writes an Event on the Ingress if the member lacks its class. */
+export async function reportMissingClass(
+  context: SyncContext,
+  ingress: DeepReadonly<KubeObject>,
+  visit: Visit,
+  signal: AbortSignal,
+): Promise<void> {
+  const { member } = context
+  const missing = missingIngressClass(ingress, member.classesOf?.('IngressClass'))
+  if (missing === undefined) return
+  const message = `member cluster "${member.name}" has no IngressClass "${missing}": nothing there serves the Ingress until it has one`
+  await warnOnce(context, ingress, visit, { reason: 'ClassMissing', message }, signal)
+}
+
+/** The class that the Ingress names and a member with these classes does not have. `classes` undefined: not known. */
+export function missingIngressClass(
+  ingress: DeepReadonly<KubeObject>,
+  classes: readonly DeepReadonly<MemberClass>[] | undefined,
+): string | undefined {
+  const { ingressClassName: name } = (ingress['spec'] ?? {}) as { ingressClassName?: string }
+  if (!name || classes === undefined) return undefined
+  return classes.some((one) => one.name === name) ? undefined : name
+}

@@ -1,0 +1,260 @@
+// What a member may say about a logical cluster. Everything that is written upstream because of something read in a member asks here
+// first. What objects in the member carry (locators, labels, owners, uids) is never believed alone: the scheduler's record upstream must
+// say that the member has the workload, and the object must be its copy, or made of it by a chain of controllers with the right uids and
+// the names that they give.
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { selectorFromObject } from '#apimachinery/selector/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import {
+  hasCopy,
+  isPlaceable,
+  memberAnnotation,
+  memberUidAnnotation,
+  placedOn,
+  replicasOf,
+  syncerFinalizer,
+  templateOf,
+  workloadKindOfObject,
+  workloadKinds,
+} from '#crds/index.ts'
+import type { FailureSubject } from '#syncer/context/sync-failures.ts'
+import { asOrdinalClaim, claimReferences, ingressBackends } from '#syncer/context/references.ts'
+import type { ResourceName } from '#syncer/context/resources.ts'
+import {
+  downstreamNamespaceOf,
+  downstreamObject,
+  locatorOf,
+  upstreamObject,
+  type SyncContext,
+  type Visit,
+} from '#syncer/context/sync-context.ts'
+import { syncedKindOf } from './synced-kinds.ts'
+import { inMember } from '#syncer/context/upstream.ts'
+
+type CachedObject = DeepReadonly<KubeObject>
+type UpstreamNamespace = Pick<Visit, 'cluster' | 'namespace'>
+type UpstreamRef = Pick<Visit, 'cluster' | 'namespace' | 'name'>
+
+/** Whether the member has, or should have, something of the workload: the scheduler placed it there, or our finalizer is still on it. */
+export function isHere({ member }: Pick<SyncContext, 'member'>, workload: CachedObject): boolean {
+  if (!isPlaceable(workload)) return false
+  return (
+    hasCopy(placedOn(workload as KubeObject)[member.name]) ||
+    workload.metadata.finalizers?.includes(syncerFinalizer(member.name)) === true
+  )
+}
+
+/** The upstream object, if the member has, or should have, a copy of it. */
+export function objectHere(context: SyncContext, resource: ResourceName, ref: UpstreamRef): CachedObject | undefined {
+  const kind = syncedKindOf(resource)
+  const object = kind && upstreamObject(context, resource, ref)
+  if (object === undefined || kind === undefined) return undefined
+  const isWanted = kind.workload
+    ? isHere(context, object)
+    : kind.wanted(object, context.view(ref.cluster, ref.namespace), context.member.name)
+  return isWanted ? object : undefined
+}
+
+/** The same with the copy; undefined if the member has none. */
+export function copyHere(
+  context: SyncContext,
+  resource: ResourceName,
+  ref: UpstreamRef,
+): { readonly object: CachedObject; readonly copy: CachedObject } | undefined {
+  const object = objectHere(context, resource, ref)
+  const memberNamespace = downstreamNamespaceOf(context, ref)
+  if (object === undefined || memberNamespace === undefined) return undefined
+  const copy = downstreamObject(context, resource, memberNamespace, ref.name)
+  return copy !== undefined && isCopyOf(context, ref, copy, object) ? { object, copy } : undefined
+}
+
+/**
+ * Whether the member may say something of an object that is in all members with a workload of its namespace: a budget, a Service or an
+ * Ingress is spoken for by members that run pods which it selects.
+ */
+export function speaksFor(context: SyncContext, where: UpstreamNamespace, object: CachedObject): boolean {
+  switch (object.kind) {
+    case 'PodDisruptionBudget': {
+      const { selector } = (object['spec'] ?? {}) as { selector?: object }
+      return runsSelected(context, where, selector)
+    }
+    case 'Service': {
+      const { selector = {} } = (object['spec'] ?? {}) as { selector?: Readonly<Record<string, string>> }
+      const isEmpty = Object.keys(selector).length === 0
+      return runsSelected(context, where, isEmpty ? undefined : { matchLabels: selector })
+    }
+    case 'Ingress': {
+      const services = ingressBackends(object).map((name) => upstreamObject(context, 'services', { ...where, name }))
+      return services.length === 0
+        ? context.view(where.cluster, where.namespace).present
+        : services.some((service) => service !== undefined && speaksFor(context, where, service))
+    }
+    default:
+      return true
+  }
+}
+
+/**
+ * Whether the member has a workload whose template has such labels. Where no workload upstream has them, all members with a workload of
+ * the namespace count.
+ */
+function runsSelected(context: SyncContext, where: UpstreamNamespace, source: object | undefined): boolean {
+  const { cluster, namespace } = where
+  if (!context.view(cluster, namespace).present) return false
+  if (source === undefined) return true
+  const selector = selectorFromObject(source)
+  const isSelected = (workload: CachedObject): boolean => {
+    const template = templateOf(workload) as { metadata?: { labels?: Readonly<Record<string, string>> } } | undefined
+    return selector.matches(template?.metadata?.labels ?? {})
+  }
+  for (const index of context.upstream.workloadsByMember)
+    for (const workload of index.of(inMember(`${cluster}|${namespace}`, context.member.name)))
+      if (isHere(context, workload) && isSelected(workload)) return true
+  for (const { gvr } of workloadKinds)
+    for (const workload of context.upstreamIn(gvr.resource, cluster, namespace))
+      if (isPlaceable(workload) && isSelected(workload)) return false
+  return true
+}
+
+/** Whether an object in the namespace of the member that we derive is the copy of the upstream object, and not of a former one. */
+function isCopyOf(
+  { upstream }: SyncContext,
+  { cluster, namespace }: UpstreamNamespace,
+  live: CachedObject,
+  { metadata: { name, uid } }: CachedObject,
+): boolean {
+  const locator = locatorOf(live)
+  return (
+    locator?.uid === uid &&
+    locator?.name === name &&
+    live.metadata.name === name &&
+    locator?.namespace === namespace &&
+    locator.clusterId === upstream.ids.idOf(cluster)
+  )
+}
+
+/** The uid of the member's object of which this upstream object is a copy. */
+export function memberUid({ metadata }: CachedObject): string | undefined {
+  return metadata.annotations?.[memberUidAnnotation] ?? metadata.uid
+}
+
+/** Whether the upstream object was copied up from this object of this member. Only the installation writes what says so. */
+export function isShownFrom({ member }: SyncContext, shown: CachedObject, uid: string | undefined): boolean {
+  return shown.metadata.annotations?.[memberAnnotation] === member.name && uid !== undefined && memberUid(shown) === uid
+}
+
+/** The controller in the member of an object there; undefined unless it has that uid and gives such objects such names. */
+export function controllerHere(
+  context: SyncContext,
+  where: UpstreamNamespace,
+  made: CachedObject,
+): CachedObject | undefined {
+  const memberNamespace = downstreamNamespaceOf(context, where)
+  const reference = made.metadata.ownerReferences?.find(({ controller }) => controller === true)
+  const kind = workloadKinds.find((row) => row.kind === reference?.kind && row.apiVersion === reference.apiVersion)
+  if (reference === undefined || kind === undefined || memberNamespace === undefined) return undefined
+  const owner = downstreamObject(context, kind.gvr.resource, memberNamespace, reference.name)
+  return owner?.metadata.uid === reference.uid && makes(reference, made) ? owner : undefined
+}
+
+/**
+ * The upstream workload to which an object in the member belongs: as its copy, or through the objects between them, such as the
+ * ReplicaSet of a Deployment or the Job of a CronJob. Undefined if the member does not have that workload.
+ */
+export function workloadOfLive(
+  context: SyncContext,
+  where: UpstreamNamespace,
+  live: CachedObject,
+): CachedObject | undefined {
+  // Four: the longest chain is claim, pod, Job, CronJob.
+  for (let depth = 0, one: CachedObject | undefined = live; depth < 4 && one !== undefined; depth++) {
+    const own = locatorOf(one) === undefined ? undefined : workloadKindOfObject(one)
+    if (own !== undefined) {
+      const object = objectHere(context, own.gvr.resource, { ...where, name: one.metadata.name ?? '' })
+      return object !== undefined && isCopyOf(context, where, one, object) ? object : undefined
+    }
+    one = controllerHere(context, where, one)
+  }
+  return undefined
+}
+
+/** The StatefulSet of the member whose controller makes the claim: with its template, for an ordinal that the member has. */
+export function setOfClaim(context: SyncContext, where: UpstreamNamespace, name: string): CachedObject | undefined {
+  const claim = asOrdinalClaim(name)
+  if (claim === undefined) return undefined
+  for (const set of context.upstreamIn('statefulsets', where.cluster, where.namespace)) {
+    const isOfSet = claimReferences(set).some((one) => `${one.resource}/${one.name}` === claim.reference)
+    if (isOfSet && isHere(context, set) && hasOrdinal(context, set, claim.ordinal)) return set
+  }
+  return undefined
+}
+
+/** Whether the member is to run the pod of this ordinal. */
+export function hasOrdinal({ member }: SyncContext, set: CachedObject, ordinal: number): boolean {
+  const { start, end } = ordinalsIn(set, member.name)
+  return start <= ordinal && ordinal < end
+}
+
+/** The ordinals of a StatefulSet; `member`: those that this member is to have. */
+export function ordinalsIn(set: CachedObject, member = ''): { readonly start: number; readonly end: number } {
+  const { ordinals } = (set['spec'] ?? {}) as { ordinals?: { start?: number } }
+  const decided = placedOn(set as KubeObject)[member]
+  const start = decided?.start ?? ordinals?.start ?? 0
+  return { start, end: start + (decided?.replicas ?? replicasOf(set)) }
+}
+
+/** Whether a failure may be told to the tenant of the subject: a member chooses the words. */
+export function mayTellOf(context: SyncContext, { resource, cluster, namespace, name }: FailureSubject): boolean {
+  if (resource === 'namespaces') {
+    const { needed } = context.view(cluster, name)
+    return needed || context.hasExported(cluster, name)
+  }
+  const object = objectHere(context, resource as ResourceName, { cluster, namespace, name })
+  return object !== undefined && context.view(cluster, namespace).needed
+}
+
+/** What Kubernetes appends to generated names. */
+const random = /^[bcdfghjklmnpqrstvwxz2456789]{5}$/
+const maxGeneratedPrefix = 58
+const hash = /^[a-z0-9]{1,10}$/
+const number = /^(0|[1-9]\d*)$/
+
+type IsName = (owner: string, name: string) => boolean
+const after =
+  (suffix: RegExp): IsName =>
+  (owner, name) =>
+    name.startsWith(`${owner}-`) && suffix.test(name.slice(owner.length + 1))
+const generated: IsName = (owner, name) =>
+  random.test(name.slice(-5)) && name.slice(0, -5) === `${owner}-`.slice(0, maxGeneratedPrefix)
+/** With the index of an Indexed Job, which stays whole where the name is cut. */
+const generatedByJob: IsName = (owner, name) => {
+  if (generated(owner, name)) return true
+  const index = /-(?:0|[1-9]\d*)-$/.exec(name.slice(0, -5))?.[0] ?? ''
+  const kept = maxGeneratedPrefix - index.length
+  return index !== '' && random.test(name.slice(-5)) && name.slice(0, -5) === `${owner.slice(0, kept)}${index}`
+}
+/** Kubernetes cuts the name of the workload before the hash. */
+const revision: IsName = (owner, name) => after(hash)(owner.slice(0, 223), name)
+
+/** By kind of the controller and of what it makes: the names that it gives. Others it does not make. */
+const madeNames: Readonly<Record<string, IsName>> = {
+  'Deployment ReplicaSet': after(hash),
+  'ReplicaSet Pod': generated,
+  'ReplicationController Pod': generated,
+  'DaemonSet Pod': generated,
+  'Job Pod': generatedByJob,
+  'StatefulSet Pod': after(number),
+  'CronJob Job': after(number),
+  'StatefulSet ControllerRevision': revision,
+  'DaemonSet ControllerRevision': revision,
+  // The claims of templates, which the StatefulSet owns if it deletes them. Their names are compared with the templates.
+  'StatefulSet PersistentVolumeClaim': (owner, name) =>
+    asOrdinalClaim(name)?.reference.endsWith(`-${owner}-*`) ?? false,
+  'Pod PersistentVolumeClaim': (owner, name) =>
+    name.startsWith(`${owner}-`) || (asOrdinalClaim(name) !== undefined && name.endsWith(`-${owner}`)),
+}
+
+/** Whether a controller makes objects of this kind with such names. */
+export function makes(owner: Pick<CachedObject, 'kind'> & { readonly name: string }, made: CachedObject): boolean {
+  return madeNames[`${owner.kind} ${made.kind}`]?.(owner.name, made.metadata.name ?? '') ?? false
+}

@@ -1,0 +1,95 @@
+import { expect } from 'chai'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { memberStatusAnnotation, placedOnAnnotation, syncerFinalizer, templateAnnotation } from '#crds/index.ts'
+import { visitKey, type Visit } from '#syncer/context/sync-context.ts'
+import type { TriggerContext } from '#syncer/context/trigger-context.ts'
+import { upstreamChanged } from './upstream.ts'
+import { Views } from '#syncer/context/views.ts'
+
+const key = 'acme|shop/web'
+
+function deployment(metadata: Partial<KubeObject['metadata']>): KubeObject {
+  return { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web', namespace: 'shop', ...metadata } }
+}
+
+/** Keys of the visits that a change causes in member `east`. `copy`: it has something under this name. */
+function visitsOf(
+  resource: 'deployments' | 'replicasets',
+  change: { before?: KubeObject; after?: KubeObject },
+  { copy, workload }: { copy?: KubeObject; workload?: KubeObject } = {},
+): string[] {
+  const visits: string[] = []
+  const member = { name: 'east', id: 'east', serviceNetwork: 'None' } as const
+  const content = { workloads: [], claims: [], ingresses: [], accounts: [] }
+  const store = (object: KubeObject | undefined) => ({ store: { get: () => object } })
+  const context = {
+    member,
+    upstream: { ids: { idOf: () => 'abcdefghij' }, informers: { deployments: store(workload) } },
+    caches: { deployments: store(copy) },
+    views: new Views(
+      member,
+      () => content,
+      () => ['shop'],
+    ),
+    upstreamIn: () => [],
+    controlledBy: () => [],
+    enqueue: (visit: Visit) => void visits.push(visitKey(visit)),
+  } as unknown as TriggerContext
+  upstreamChanged(context, resource, { key, before: change.before, after: change.after })
+  return visits
+}
+
+describe('a change of a workload upstream', () => {
+  const decided = (member: string): KubeObject =>
+    deployment({ annotations: { [placedOnAnnotation]: JSON.stringify({ [member]: { state: 'Serving' } }) } })
+  const nothing = deployment({})
+
+  for (const { title, change, given } of [
+    { title: 'that has a copy in another member', change: { before: decided('west'), after: decided('west') } },
+    { title: 'that is nowhere', change: { before: nothing, after: nothing } },
+    {
+      title: 'that another member reports on',
+      change: { after: deployment({ annotations: { [memberStatusAnnotation('west')]: '{}' } }) },
+      given: {},
+    },
+  ])
+    it(`${title} causes no visit`, () => expect(visitsOf('deployments', change, given)).to.deep.equal([]))
+
+  for (const { title, change, given = {} } of [
+    { title: 'that comes', change: { before: nothing, after: decided('east') } },
+    { title: 'that goes to another member', change: { before: decided('east'), after: decided('west') } },
+    { title: 'that is deleted', change: { before: decided('east') } },
+    {
+      title: 'that has left all but its finalizer',
+      change: { after: deployment({ finalizers: [syncerFinalizer('east')] }) },
+    },
+    {
+      title: 'on which the member reports',
+      change: { after: deployment({ annotations: { [memberStatusAnnotation('east')]: '{}' } }) },
+    },
+    {
+      title: 'of which a copy is there though nothing upstream says so',
+      change: { before: decided('west'), after: decided('west') },
+      given: { copy: nothing },
+    },
+  ] as {
+    title: string
+    change: { before?: KubeObject; after?: KubeObject }
+    given?: { copy?: KubeObject }
+  }[])
+    it(`${title} is visited, and its history`, () =>
+      expect(visitsOf('deployments', change, given)).to.include.members([`deployments ${key}`, `history ${key}`]))
+
+  it('of its ReplicaSet causes a visit of the history only in members that run it', () => {
+    const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u', controller: true }]
+    const replicaSet: KubeObject = {
+      apiVersion: 'apps/v1',
+      kind: 'ReplicaSet',
+      metadata: { name: 'web-1', namespace: 'shop', annotations: { [templateAnnotation]: 'x' }, ownerReferences },
+    }
+    expect(visitsOf('replicasets', { after: replicaSet }, { workload: decided('west') })).to.deep.equal([])
+    expect(visitsOf('replicasets', { after: replicaSet }, { workload: decided('east') })).to.deep.equal([
+      `history ${key}`,
+    ])
+  })
+})

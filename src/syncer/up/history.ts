@@ -1,0 +1,425 @@
+// The history of a workload upstream (ReplicaSets of a Deployment): one object per template, shared by all members.
+// Revisions are counted here, so that `kubectl rollout history` outlives the members in which rollouts happened.
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import {
+  canonicalJson,
+  memberStatusAnnotation,
+  memberStatusesOf,
+  parseAnnotation,
+  templateAnnotation,
+  templateOf,
+  unchangingHash,
+  valueAt,
+  workloadKindOfObject,
+  workloadKinds,
+  type WorkloadKind,
+} from '#crds/index.ts'
+import { countOf } from '#syncer/rules/count.ts'
+import { controllerHere, copyHere } from '#syncer/rules/entitlement.ts'
+import type { WrittenTemplate } from '#syncer/context/former-templates.ts'
+import { gvrs } from '#syncer/context/resources.ts'
+import { revisionAnnotations } from './revision-annotations.ts'
+import {
+  downstreamNamespaceOf,
+  isPostponed,
+  upstreamObject,
+  type SyncContext,
+  type Visit,
+} from '#syncer/context/sync-context.ts'
+import type { PodTemplate } from '#syncer/transform/pod-types.ts'
+import { withoutHash } from '#syncer/transform/up.ts'
+import { claimedHash, writtenTemplate } from './written-template.ts'
+
+/** Tenants can write any number into the annotation. Larger ones are ignored: adding one to them might not be exact. */
+const maxRevision = 2 ** 40
+
+/** What a member reports about its ReplicaSet of one template. */
+export interface ReplicaSetMemberStatus {
+  /** Its name in the member: pods there have it as their owner. */
+  readonly name: string
+  /** spec.replicas */
+  readonly desired: number
+  readonly replicas: number
+  readonly readyReplicas: number
+  readonly availableReplicas: number
+  readonly fullyLabeledReplicas: number
+}
+
+type CachedObject = DeepReadonly<KubeObject>
+interface Selector {
+  readonly matchLabels?: Readonly<Record<string, string>>
+}
+type History = NonNullable<WorkloadKind['history']>
+
+/**
+ * Makes sure that every template has a ReplicaSet upstream with the summed counts of all members, and that the one of the
+ * present template has the highest revision.
+ */
+export async function visitHistory(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
+  const memberNamespace = downstreamNamespaceOf(context, visit)
+  const found = workloadWithHistory(context, visit)
+  if (memberNamespace === undefined || found === undefined) return
+  const { kind, history, workload } = found
+  const live = replicaSetsOf(context, visit, kind)
+  const known = upstreamHistory(context, visit, workload)
+  const present = unchangingHash(templateOf(workload))
+  const shown: CachedObject[] = []
+  for (const [hash, replicaSet] of newestByHash(live, history)) {
+    const copy = known.get(hash)?.[0]
+    const written = copy ?? writtenTemplate(context, visit, workload, hash)
+    if (written === undefined) continue
+    shown.push(replicaSet)
+    if (copy === undefined) {
+      const revision = hash === present ? highestRevision(known.values(), history) + 1 : undefined
+      const origin = { ...found, replicaSet, written: written as WrittenTemplate, hash, revision }
+      await createCopy(context, visit, origin, signal)
+    } else await updateCopy(context, visit, copy, memberStatusOf(replicaSet), signal)
+  }
+  await removeOldReports(context, visit, known, shown, signal)
+  if (shown.length > 0) await annotateRevisions(context, visit, { kind, history, workload, known, present }, signal)
+  await settleRevisions(context, visit, { kind, history, workload, known, present }, signal)
+}
+
+/** More of one workload than any member has: each visit looks at all of them. */
+const maxReplicaSets = 1000
+
+/** The ReplicaSets that the member made of its copy of the workload. */
+function replicaSetsOf(context: SyncContext, visit: Visit, { kind, gvr }: WorkloadKind): CachedObject[] {
+  const copy = copyHere(context, gvr.resource, visit)?.copy
+  const { namespace = '', uid } = copy?.metadata ?? {}
+  if (copy === undefined) return []
+  const found: CachedObject[] = []
+  for (const one of context.controlledBy('replicasets', namespace, { kind, name: visit.name })) {
+    if (found.length === maxReplicaSets) break
+    if (controllerHere(context, visit, one)?.metadata.uid === uid) found.push(one)
+  }
+  return found
+}
+
+/**
+ * One for each template, by the hash that it names, and always the same one. There are more if what kcp adds to the template has changed,
+ * or if somebody forged one: the newest counts.
+ */
+function newestByHash(live: readonly CachedObject[], { revisionAnnotation }: History): Map<string, CachedObject> {
+  const found = new Map<string, CachedObject>()
+  const rankOf = (one: CachedObject): readonly [number, string] => [
+    revisionIn(one, revisionAnnotation),
+    one.metadata.name ?? '',
+  ]
+  for (const replicaSet of live) {
+    const hash = claimedHash((replicaSet['spec'] as { template?: unknown } | undefined)?.template)
+    if (hash === undefined) continue
+    const known = found.get(hash)
+    const [[revision, name], [before, other]] = [rankOf(replicaSet), known ? rankOf(known) : [-1, '']]
+    if (revision > before || (revision === before && name < other)) found.set(hash, replicaSet)
+  }
+  return found
+}
+
+interface WorkloadWithHistory {
+  readonly kind: WorkloadKind
+  readonly history: History
+  readonly workload: CachedObject
+}
+
+/** The workload of a visit. Only one kind of workload has a history, so the name identifies the workload. */
+function workloadWithHistory(context: SyncContext, visit: Visit): WorkloadWithHistory | undefined {
+  for (const kind of workloadKinds) {
+    const { history } = kind
+    if (history === undefined) continue
+    const workload = upstreamObject(context, kind.gvr.resource, visit)
+    if (workload !== undefined) return { kind, history, workload }
+  }
+  return undefined
+}
+
+/** Upstream ReplicaSets of a workload by template hash. If two members created one at the same time, the first by name counts. */
+export function upstreamHistory(
+  context: SyncContext,
+  { cluster, namespace }: Pick<Visit, 'cluster' | 'namespace'>,
+  workload: CachedObject,
+): Map<string, CachedObject[]> {
+  const found = new Map<string, CachedObject[]>()
+  const key = `${cluster}|${namespace}|${workload.metadata.uid}`
+  for (const object of context.upstream.replicaSetsByOwner.of(key)) {
+    const hash = object.metadata.annotations?.[templateAnnotation]
+    if (hash === undefined || object.metadata.deletionTimestamp !== undefined) continue
+    found.set(
+      hash,
+      [...(found.get(hash) ?? []), object].sort((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1)),
+    )
+  }
+  return found
+}
+
+/** The name that the ReplicaSet has in a member, as that member reported; undefined if it did not. */
+export function reportedName(replicaSet: CachedObject, member: string): string | undefined {
+  const { name } = parseAnnotation(replicaSet, memberStatusAnnotation(member))
+  return typeof name === 'string' ? name : undefined
+}
+
+function memberStatusOf(replicaSet: CachedObject): ReplicaSetMemberStatus {
+  const { replicas } = (replicaSet['spec'] ?? {}) as { replicas?: unknown }
+  const status = (replicaSet['status'] ?? {}) as Partial<Record<keyof ReplicaSetMemberStatus, unknown>>
+  return {
+    name: replicaSet.metadata.name ?? '',
+    desired: countOf(replicas),
+    replicas: countOf(status.replicas),
+    readyReplicas: countOf(status.readyReplicas),
+    availableReplicas: countOf(status.availableReplicas),
+    fullyLabeledReplicas: countOf(status.fullyLabeledReplicas),
+  }
+}
+
+interface NewRevision extends WorkloadWithHistory {
+  readonly replicaSet: CachedObject
+  /** What its tenant wrote: the template as the member has it is not shown. */
+  readonly written: WrittenTemplate
+  readonly hash: string
+  readonly revision: number | undefined
+}
+
+async function createCopy(
+  context: SyncContext,
+  visit: Visit,
+  { kind, history, workload, replicaSet, written, hash, revision }: NewRevision,
+  signal: AbortSignal,
+): Promise<void> {
+  const { cluster, namespace } = visit
+  const { templateHashLabel } = history
+  const name = replicaSet.metadata.name ?? ''
+  // The name ends with the hash by which the member tells its templates apart.
+  const templateHash = name.slice(visit.name.length + 1)
+  const selector = valueAt(workload, kind.paths.selector) as Selector | undefined
+  // `kubectl rollout undo` restores exactly that.
+  const template = withoutHash(written.template as PodTemplate)
+  const former = { ...workload, metadata: { ...workload.metadata, annotations: written.annotations } }
+  const recorded = revisionAnnotations(former, {}, { isPresent: true })
+  const wishes = revisionAnnotations(workload, presentOnly(recorded), { isPresent: false })
+  const report = memberStatusOf(replicaSet)
+  const withHash = { ...template.metadata?.labels, [templateHashLabel]: templateHash }
+  const object: KubeObject = {
+    apiVersion: 'apps/v1',
+    kind: 'ReplicaSet',
+    metadata: {
+      name,
+      namespace,
+      labels: withHash,
+      annotations: {
+        ...countsOf(replicaSet.metadata.annotations),
+        ...presentOnly({ ...recorded, ...wishes }),
+        [templateAnnotation]: hash,
+        [memberStatusAnnotation(context.member.name)]: canonicalJson(report),
+        ...(revision !== undefined && { [history.revisionAnnotation]: String(revision) }),
+      },
+      ownerReferences: [
+        {
+          apiVersion: kind.apiVersion,
+          kind: kind.kind,
+          name: visit.name,
+          uid: workload.metadata.uid ?? '',
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+    spec: {
+      replicas: report.desired,
+      selector: { ...selector, matchLabels: { ...selector?.matchLabels, [templateHashLabel]: templateHash } },
+      template: { ...template, metadata: { ...template.metadata, labels: withHash } },
+    },
+  }
+  // AlreadyExists: our cache is behind; the event of the existing one causes the next visit.
+  await context.upstream.client(cluster).create(gvrs.replicasets, object, { signal }).catch(tolerate('AlreadyExists'))
+}
+
+/** The replicas for which the member's controller has made the ReplicaSet. */
+function countsOf(annotations: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const names = ['deployment.kubernetes.io/desired-replicas', 'deployment.kubernetes.io/max-replicas']
+  return Object.fromEntries(
+    Object.entries(annotations).filter(([name, value]) => names.includes(name) && /^\d+$/.test(value)),
+  )
+}
+
+/** Writes what the member reports now; while its pods come and go, the last of many reports. */
+async function updateCopy(
+  context: SyncContext,
+  visit: Visit,
+  copy: CachedObject,
+  report: ReplicaSetMemberStatus,
+  signal: AbortSignal,
+): Promise<void> {
+  const before = memberStatusesOf<ReplicaSetMemberStatus>(copy as KubeObject)[context.member.name]
+  const name = `replicasets ${visit.cluster}|${visit.namespace}/${copy.metadata.name ?? ''}`
+  if (!isSettled(before) && !isSettled(report) && isPostponed(context, name, visit)) return
+  context.passing.forget(name)
+  await writeCopy(context, visit, copy, report, signal)
+}
+
+function isSettled(report: ReplicaSetMemberStatus | undefined): boolean {
+  return report !== undefined && report.replicas === report.desired && report.availableReplicas === report.desired
+}
+
+/** Writes this member's report with the sums over all members. */
+async function writeCopy(
+  context: SyncContext,
+  { cluster, namespace }: Visit,
+  copy: CachedObject,
+  report: ReplicaSetMemberStatus | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const annotation = memberStatusAnnotation(context.member.name)
+  const reports = memberStatusesOf<ReplicaSetMemberStatus>(copy as KubeObject)
+  const before = reports[context.member.name]
+  if (report === undefined) Reflect.deleteProperty(reports, context.member.name)
+  else reports[context.member.name] = report
+  const client = context.upstream.client(cluster)
+  const ref = { namespace, name: copy.metadata.name ?? '' }
+  const sum = (count: Exclude<keyof ReplicaSetMemberStatus, 'name'>): number =>
+    Object.values(reports).reduce((total, one) => total + one[count], 0)
+  const spec = { replicas: sum('desired') }
+  const isReported = canonicalJson(before ?? null) === canonicalJson(report ?? null)
+  const isScaled = (copy['spec'] as { replicas?: number } | undefined)?.replicas !== spec.replicas
+  const annotations = { [annotation]: report === undefined ? null : canonicalJson(report) }
+  let current = copy
+  if (isScaled) {
+    const metadata = { resourceVersion: copy.metadata.resourceVersion, annotations }
+    current = await client.patch(gvrs.replicasets, ref, 'merge', { metadata, spec }, { signal })
+  }
+  const status = {
+    replicas: sum('replicas'),
+    readyReplicas: sum('readyReplicas'),
+    availableReplicas: sum('availableReplicas'),
+    fullyLabeledReplicas: sum('fullyLabeledReplicas'),
+    observedGeneration: current.metadata.generation ?? 0,
+  }
+  const was = (current['status'] ?? {}) as Record<string, number>
+  const isSummed = Object.entries(status).every(([field, value]) => (was[field] ?? 0) === value)
+  if (isSummed && (isScaled || isReported)) return
+  // The status takes annotations too.
+  const metadata = { resourceVersion: current.metadata.resourceVersion, ...(!isScaled && { annotations }) }
+  await client.patch(gvrs.replicasets, ref, 'merge', { metadata, status }, { subresource: 'status', signal })
+}
+
+/** Removes this member's reports from ReplicaSets that it no longer has, and from duplicates. */
+async function removeOldReports(
+  context: SyncContext,
+  visit: Visit,
+  known: ReadonlyMap<string, CachedObject[]>,
+  live: readonly CachedObject[],
+  signal: AbortSignal,
+): Promise<void> {
+  const names = new Set(live.map(({ metadata }) => metadata.name))
+  for (const [canonical, ...duplicates] of known.values()) {
+    for (const copy of canonical === undefined ? duplicates : [canonical, ...duplicates]) {
+      const report = memberStatusesOf<ReplicaSetMemberStatus>(copy as KubeObject)[context.member.name]
+      if (report === undefined || (copy === canonical && names.has(report.name))) continue
+      await writeCopy(context, visit, copy, undefined, signal)
+    }
+  }
+}
+
+interface Revisions extends WorkloadWithHistory {
+  readonly known: ReadonlyMap<string, CachedObject[]>
+  readonly present: string
+}
+
+function presentOnly(annotations: Readonly<Record<string, string | null>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(annotations).filter((one): one is [string, string] => one[1] !== null))
+}
+
+/** Writes the annotations of the workload on its history, where they have changed. */
+async function annotateRevisions(
+  { upstream }: SyncContext,
+  { cluster, namespace }: Visit,
+  { workload, known, present }: Revisions,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const [hash, [one]] of known) {
+    if (one === undefined) continue
+    const { name = '', annotations: before = {} } = one.metadata
+    const annotations = revisionAnnotations(workload, before, { isPresent: hash === present })
+    if (Object.keys(annotations).length === 0) continue
+    await upstream
+      .client(cluster)
+      .patch(gvrs.replicasets, { namespace, name }, 'merge', { metadata: { annotations } }, { signal })
+      .catch(tolerate('NotFound'))
+  }
+}
+
+/** Gives the present template the highest revision; deletes duplicates and what exceeds the history limit. */
+async function settleRevisions(
+  context: SyncContext,
+  { cluster, namespace, name }: Visit,
+  { kind, history, workload, known, present }: Revisions,
+  signal: AbortSignal,
+): Promise<void> {
+  const client = context.upstream.client(cluster)
+  const { revisionAnnotation } = history
+  const numberOf = (one: CachedObject): number => revisionIn(one, revisionAnnotation)
+  const [newest] = known.get(present) ?? []
+  const canonical = [...known.values()].flatMap(([first]) => (first === undefined ? [] : [first]))
+  if (newest !== undefined) {
+    const highest = highestRevision(
+      [...known.values()].filter(([first]) => first !== newest),
+      history,
+    )
+    const revision = numberOf(newest) > highest ? numberOf(newest) : highest + 1
+    const annotations = { [revisionAnnotation]: String(revision) }
+    if (numberOf(newest) !== revision) {
+      const metadata = { resourceVersion: newest.metadata.resourceVersion, annotations }
+      await client.patch(
+        gvrs.replicasets,
+        { namespace, name: newest.metadata.name ?? '' },
+        'merge',
+        { metadata },
+        { signal },
+      )
+    }
+    const passing = `revision ${cluster}|${namespace}/${name}`
+    if (workload.metadata.annotations?.[revisionAnnotation] === String(revision)) context.passing.forget(passing)
+    // The next report of the member usually brings it along.
+    else if (!isPostponed(context, passing, { kind: 'history', cluster, namespace, name }))
+      await client.patch(kind.gvr, { namespace, name }, 'merge', { metadata: { annotations } }, { signal })
+  }
+  const limit = (valueAt(workload, history.limit) as number | undefined) ?? 10
+  const idle = canonical.filter((one) => one !== newest && isIdle(one)).sort((a, b) => numberOf(b) - numberOf(a))
+  const duplicates = [...known.values()].flatMap(([, ...rest]) => rest).filter(isIdle)
+  // Running pods may name a duplicate as their owner: they must not be deleted with it.
+  const orphaning = duplicates.map((one) => ({ one, policy: { propagationPolicy: 'Orphan' as const } }))
+  for (const { one, policy } of [...idle.slice(limit).map((old) => ({ one: old, policy: {} })), ...orphaning]) {
+    const { name: copyName = '', uid } = one.metadata
+    await client.delete(gvrs.replicasets, { namespace, name: copyName }, { ...(uid && { uid }), ...policy, signal })
+  }
+}
+
+/** The annotation with the revision of the workload's present template, if it has a ReplicaSet upstream already. */
+export function revisionOf(
+  context: SyncContext,
+  workload: CachedObject,
+  within: { readonly cluster: string; readonly namespace: string },
+): Record<string, string> {
+  const { history } = workloadKindOfObject(workload) ?? {}
+  if (history === undefined) return {}
+  const [newest] = upstreamHistory(context, within, workload).get(unchangingHash(templateOf(workload))) ?? []
+  const revision = newest?.metadata.annotations?.[history.revisionAnnotation]
+  return revision === undefined ? {} : { [history.revisionAnnotation]: revision }
+}
+
+function highestRevision(known: Iterable<readonly CachedObject[]>, { revisionAnnotation }: History): number {
+  let highest = 0
+  for (const [first] of known)
+    if (first !== undefined) highest = Math.max(highest, revisionIn(first, revisionAnnotation))
+  return highest
+}
+
+function revisionIn(replicaSet: CachedObject, revisionAnnotation: string): number {
+  const revision = Number(replicaSet.metadata.annotations?.[revisionAnnotation] ?? 0)
+  return Number.isInteger(revision) && revision >= 0 && revision < maxRevision ? revision : 0
+}
+
+function isIdle(replicaSet: CachedObject): boolean {
+  return Object.keys(memberStatusesOf(replicaSet as KubeObject)).length === 0
+}

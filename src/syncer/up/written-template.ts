@@ -1,0 +1,60 @@
+// Which of the templates that a tenant wrote an object in a member is made of. The member writes the hash on it, so the text comes from
+// upstream: of a hash that nobody upstream wrote, nothing is shown.
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import { contentHash, templateOf, unchangingHash } from '#crds/index.ts'
+import type { WrittenTemplate } from '#syncer/context/former-templates.ts'
+import type { SyncContext, Visit } from '#syncer/context/sync-context.ts'
+import { sourceHash } from '#syncer/transform/pod-template.ts'
+
+type CachedObject = DeepReadonly<KubeObject>
+type UpstreamNamespace = Pick<Visit, 'cluster' | 'namespace'>
+
+/** The hash that a template or pod of the member names; undefined if it names none that can be read. */
+export function claimedHash(template: unknown): string | undefined {
+  try {
+    const claimed: unknown = sourceHash(template ?? {})
+    return typeof claimed === 'string' ? claimed : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The template of this hash, if its tenant wrote it into the workload: now, lately, or in a revision that is upstream. */
+export function writtenTemplate(
+  context: SyncContext,
+  where: UpstreamNamespace,
+  workload: CachedObject,
+  hash: string | undefined,
+): WrittenTemplate | undefined {
+  if (hash === undefined) return undefined
+  const present = templateOf(workload)
+  if (present !== undefined && unchangingHash(present) === hash)
+    return { template: present, annotations: workload.metadata.annotations ?? {} }
+  return context.upstream.formerTemplates.find(workload, hash) ?? inRevision(context, where, workload, hash)
+}
+
+/** The template of a ControllerRevision of a StatefulSet or DaemonSet: that of its revisions before the present one. */
+function inRevision(
+  context: SyncContext,
+  { cluster, namespace }: UpstreamNamespace,
+  { kind, metadata: { uid } }: CachedObject,
+  hash: string,
+): WrittenTemplate | undefined {
+  if (kind !== 'StatefulSet' && kind !== 'DaemonSet') return undefined
+  for (const revision of context.upstreamIn('controllerrevisions', cluster, namespace)) {
+    if (!revision.metadata.ownerReferences?.some((owner) => owner.uid === uid)) continue
+    const template = templateOfRevision(revision)
+    if (template !== undefined && contentHash(template) === hash) return { template, annotations: {} }
+  }
+  return undefined
+}
+
+/** The pod template of a ControllerRevision, without the instruction to replace the one before. */
+export function templateOfRevision({ data }: CachedObject): Record<string, unknown> | undefined {
+  const spec = isJsonObject(data) ? data['spec'] : undefined
+  const template = isJsonObject(spec) ? spec['template'] : undefined
+  if (!isJsonObject(template)) return undefined
+  const { $patch: _, ...rest } = template
+  return rest
+}

@@ -1,0 +1,34 @@
+// The contract of authentication.
+import type { DetailedPeerCertificate } from 'node:tls'
+import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import type { RequestInfo } from '#virtualapi/request/request-info.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
+
+export interface AuthnRequest {
+  readonly info: RequestInfo
+  /** Raw headers: name, value, name, value. Repeated headers are not joined. */
+  readonly rawHeaders: readonly string[]
+  /** The client's certificate, unverified (TLS requests one and verifies none); undefined if there is none. */
+  readonly peerCertificate: DetailedPeerCertificate | undefined
+  /** The address of the connection's peer, which invalid tokens are counted for. */
+  readonly peerAddress?: string | undefined
+  /** The logical cluster of the path; undefined if it does not exist. */
+  readonly cluster: LogicalCluster | undefined
+}
+
+export interface Authentication {
+  readonly user: UserInfo
+  /** For requests without a prefix: the logical cluster that the verified token is for. */
+  readonly cluster?: LogicalCluster
+}
+
+/**
+ * Authenticates a request; undefined: anonymous. Refuses with 401 if there are credentials and none is valid, 429 after too many.
+ * Only tokens make it wait: a certificate that was verified before is answered, or refused, at once.
+ */
+export interface Authenticator {
+  authenticate(
+    request: AuthnRequest,
+    signal: AbortSignal,
+  ): Authentication | undefined | Promise<Authentication | undefined>
+}

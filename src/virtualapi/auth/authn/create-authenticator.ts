@@ -1,0 +1,156 @@
+// Authenticates requests. How a request reached us decides which credentials count.
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import { unauthorized } from '#apimachinery/status/index.ts'
+import { systemClock, type Clock } from '#async/index.ts'
+import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
+import type { RequestInfo } from '#virtualapi/request/request-info.ts'
+import type { Authentication, Authenticator, AuthnRequest } from './authenticator.ts'
+import { createBearerTokens } from './bearer-tokens.ts'
+import { createCertificateVerifier, type CertificateIdentity } from './client-certificates.ts'
+import { createFrontProxyAuthenticator, type FrontProxyConfig } from './front-proxy.ts'
+import type { MemberTokens } from './member-tokens.ts'
+import { tryRealm } from './pki/index.ts'
+import { apiAudience, issuerOf, type ServiceAccountTokens } from './service-account-tokens.ts'
+import type { TokenReviewer } from './token-reviewer.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
+
+export interface AuthenticatorOptions {
+  /** The authority of client certificates, PEM. */
+  readonly pki: { readonly clientCa: string }
+  readonly directory: ClusterDirectory
+  /** The current configuration of the host's front proxy; absent or undefined: identity headers are ignored. */
+  readonly frontProxy?: () => FrontProxyConfig | undefined
+  readonly memberTokens?: MemberTokens
+  /** ServiceAccount tokens that we issue; absent: none are accepted. */
+  readonly accountTokens?: ServiceAccountTokens
+  readonly clock?: Clock
+}
+
+/**
+ * Tries, in order: front-proxy headers (only on requests through the front proxy), client certificate, bearer token. Invalid
+ * credentials are 401 unless others are valid; no credentials are anonymous (undefined).
+ */
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator & TokenReviewer {
+  const { pki, directory, frontProxy, memberTokens, accountTokens, clock = systemClock } = options
+  const certificates = createCertificateVerifier(pki.clientCa, { clock })
+  const proxies = createFrontProxyAuthenticator({ clock })
+  const tokens = createBearerTokens({ memberTokens, directory, clock })
+
+  /** Authenticates a token whose audience is this API. */
+  const tokenFor = async (
+    token: string,
+    wanted: ClusterId | undefined,
+    context: { readonly source: string; readonly signal: AbortSignal },
+  ): Promise<Required<Authentication> | undefined> => {
+    if (accountTokens?.hasOurIssuer(token) !== true) return tokens.authenticate(token, wanted, context)
+    const found = await accountTokens.verify(token, wanted, context.signal)
+    return found?.audiences.some((audience) => isForApi(audience, found.cluster.id)) === true ? found : undefined
+  }
+
+  return {
+    reviewToken: async (token, audiences, cluster, signal) => {
+      if (accountTokens?.hasOurIssuer(token) === true) {
+        const account = await accountTokens.verify(token, cluster.id, signal)
+        const asked = audiences.length > 0 ? audiences : [apiAudience, issuerOf(cluster.id)]
+        const accepted = asked.filter((audience) => account?.audiences.includes(audience))
+        return account === undefined || accepted.length === 0 ? undefined : { user: account.user, audiences: accepted }
+      }
+      const found = await tokens.authenticate(token, cluster.id, { source: cluster.id, signal })
+      if (found === undefined) return undefined
+      // A pod's token is for this API, whatever its audience is called in the member.
+      const accepted = audiences.filter((audience) => audience === found.audience || audience === apiAudience)
+      if (audiences.length > 0 && accepted.length === 0) return undefined
+      return { user: found.user, audiences: accepted.length > 0 ? accepted : [apiAudience] }
+    },
+    authenticate({ info, rawHeaders, peerCertificate, peerAddress = '', cluster }, signal) {
+      if (info.entryPoint === 'loopback') return undefined
+      const peer = hasCertificate(peerCertificate) ? peerCertificate : undefined
+      const proxyConfig = acceptsFrontProxy(info) ? frontProxy?.() : undefined
+      if (peer !== undefined && proxyConfig !== undefined) {
+        const answer = proxies.authenticate(peer, rawHeaders, proxyConfig)
+        if (answer !== undefined) return answer.user === undefined ? undefined : { user: answer.user }
+      }
+      if (peer !== undefined) {
+        const verdict = certificates.verify(peer)
+        const user = verdict.ok ? certificateUser(verdict.identity) : undefined
+        if (user !== undefined && isInRealm(user, info, cluster?.id)) return certificateAnswer(user, info, directory)
+      }
+      const token = bearerToken(rawHeaders)
+      // The path names a logical cluster that does not exist: no token is valid there.
+      const isMissing = info.cluster.kind === 'one' && cluster === undefined
+      if (token !== undefined && !isMissing)
+        return tokenFor(token, cluster?.id, { source: peerAddress, signal }).then((found) => {
+          if (found === undefined) throw unauthorized()
+          return tokenAnswer(found, info)
+        })
+      if (peer !== undefined || token !== undefined) throw unauthorized()
+      return undefined
+    },
+  }
+}
+
+function isForApi(audience: string, cluster: ClusterId): boolean {
+  return audience === apiAudience || audience === issuerOf(cluster)
+}
+
+function tokenAnswer({ user, cluster }: Required<Authentication>, info: RequestInfo): Authentication {
+  // The token of one logical cluster gives no access to all of them.
+  if (info.cluster.kind === 'all') throw unauthorized()
+  return info.entryPoint === 'unprefixed' ? { user, cluster } : { user }
+}
+
+/**
+ * True where identity headers count: on the aggregator's paths, and on paths without a logical cluster, where the aggregator
+ * itself reads discovery and health.
+ */
+function acceptsFrontProxy({ entryPoint, cluster }: RequestInfo): boolean {
+  return entryPoint === 'aggregated' || (entryPoint === 'direct' && cluster.kind === 'none')
+}
+
+/** On a path without a logical cluster, the certificate says which one is meant, as a token does. */
+function certificateAnswer(user: UserInfo, { cluster }: RequestInfo, directory: ClusterDirectory): Authentication {
+  const own = cluster.kind === 'none' && user.realm.kind === 'cluster' ? directory.byId(user.realm.id) : undefined
+  return own === undefined ? { user } : { user, cluster: own }
+}
+
+/** Node returns an empty object if the client sent no certificate. */
+function hasCertificate(peer: AuthnRequest['peerCertificate']): peer is NonNullable<AuthnRequest['peerCertificate']> {
+  return (peer as { raw?: Buffer } | undefined)?.raw !== undefined
+}
+
+/** An identity is the same object while its certificate is in use, and so is its user: what is known of one is found by it. */
+const users = new WeakMap<CertificateIdentity, { readonly user: UserInfo | undefined }>()
+
+function certificateUser(identity: CertificateIdentity): UserInfo | undefined {
+  let known = users.get(identity)
+  if (known === undefined) users.set(identity, (known = { user: userOf(identity) }))
+  return known.user
+}
+
+function userOf({ commonName, organizations, uris, credentialId }: CertificateIdentity): UserInfo | undefined {
+  const realms = uris.map(tryRealm).filter((realm) => realm !== undefined)
+  const [realm] = realms
+  // A certificate with two realms or without a common name is invalid.
+  if (realm === undefined || realms.length !== 1 || commonName === '') return undefined
+  return {
+    name: commonName,
+    groups: [...new Set([...organizations, 'system:authenticated'])],
+    extra: { 'authentication.kubernetes.io/credential-id': [credentialId] },
+    realm: realm === 'installation' ? { kind: 'installation' } : { kind: 'cluster', id: realm },
+  }
+}
+
+/** False for the certificate of one logical cluster on a path of another one. */
+function isInRealm(user: UserInfo, info: RequestInfo, id: string | undefined): boolean {
+  if (user.realm.kind !== 'cluster') return true
+  return info.cluster.kind === 'none' || (info.cluster.kind === 'one' && user.realm.id === id)
+}
+
+function bearerToken(rawHeaders: readonly string[]): string | undefined {
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() !== 'authorization') continue
+    const match = /^bearer +(\S+)/i.exec(rawHeaders[i + 1] ?? '')
+    if (match !== null) return match[1]
+  }
+  return undefined
+}

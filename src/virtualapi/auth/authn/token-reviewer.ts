@@ -1,0 +1,19 @@
+// The contract behind TokenReview: whose token is this, in one logical cluster?
+import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
+
+export interface ReviewedToken {
+  readonly user: UserInfo
+  /** The requested audiences that the token is valid for. */
+  readonly audiences: readonly string[]
+}
+
+export interface TokenReviewer {
+  /** Undefined: the token is not valid here, or for none of `audiences` (empty: the audience of this API). */
+  reviewToken(
+    token: string,
+    audiences: readonly string[],
+    cluster: LogicalCluster,
+    signal: AbortSignal,
+  ): Promise<ReviewedToken | undefined>
+}

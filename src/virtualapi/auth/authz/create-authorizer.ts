@@ -1,0 +1,154 @@
+// Authorization: RBAC inside a logical cluster, owners from its spec, and requests over all logical clusters.
+import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
+import type { Hub } from '#store/hub/index.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
+import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import type { RequestInfo } from '#virtualapi/request/request-info.ts'
+import type { Attributes, Authorizer, Decision } from '#virtualapi/request/authorizer.ts'
+import { createClusterPolicies } from './cluster-policies.ts'
+import { isOwner } from './owners.ts'
+import { CompiledRules } from './compiled-rules.ts'
+import { decide } from './decide.ts'
+import { heldRules, type HeldRules } from './held-rules.ts'
+import type { PolicyRule } from './policy-rules.ts'
+import { CompiledRoles } from './stored-role.ts'
+
+/** Group of our own processes, which have certificates of the installation. */
+export const kcpSystemGroup = 'kcp:system'
+/** Group of the installation whose members may read all logical clusters at once, and nothing else. */
+export const wildcardReadersGroup = 'kcp:wildcard-readers'
+/** Group of the installation whose members may read the metrics of the server, and nothing else. */
+export const metricsReadersGroup = 'kcp:metrics-readers'
+const mastersGroup = 'system:masters'
+
+/** An Authorizer that also gives the rules behind its decisions, for review APIs and escalation checks. */
+export interface RbacAuthorizer extends Authorizer {
+  /** True if the user may do everything in `cluster`, regardless of RBAC. */
+  isSuperuser(user: UserInfo, cluster: LogicalCluster): boolean
+  /** All rules that are granted to `user` in `namespace` (empty: at the cluster scope), role by role. */
+  rulesFor(
+    user: UserInfo,
+    namespace: string,
+    cluster: LogicalCluster,
+    work: WorkBudget,
+    signal: AbortSignal,
+  ): Promise<HeldRules>
+  /** The rules of a role; undefined if it does not exist. */
+  roleRules(
+    role: RoleReference,
+    cluster: LogicalCluster,
+    signal: AbortSignal,
+  ): Promise<readonly PolicyRule[] | undefined>
+  /** True if `user` may learn that a logical cluster does not exist (404 instead of 403). */
+  mayKnowAll(user: UserInfo): boolean
+}
+
+export interface RoleReference {
+  readonly kind: string
+  readonly name: string
+  /** Namespace of the binding; empty for a ClusterRoleBinding. */
+  readonly namespace: string
+}
+
+/** The rules of cluster-admin. */
+export const allRules: readonly PolicyRule[] = [
+  { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },
+  { verbs: ['*'], nonResourceURLs: ['*'] },
+]
+const everything: HeldRules = { roles: [new CompiledRules(allRules)], problems: [], isComplete: true }
+const none: HeldRules = { roles: [], problems: [], isComplete: true }
+
+const openPaths = /^\/(healthz|livez|readyz|version)\/?$/
+
+/** True for health and version, which everybody may read without credentials. They reveal nothing of a logical cluster. */
+export function isOpenPath({ verb, path }: Attributes): boolean {
+  return path !== undefined && (verb === 'get' || verb === 'head') && openPaths.test(path)
+}
+
+export function createAuthorizer({ hub }: { readonly hub: Pick<Hub, 'cluster'> }): RbacAuthorizer {
+  const policies = createClusterPolicies(hub)
+  const compiled = new CompiledRoles()
+  return {
+    authorize(user, attributes, cluster, work, signal) {
+      if (isOpenPath(attributes)) return allow('')
+      if (isAnonymous(user)) return deny('')
+      // Defence in depth: authentication should have refused an identity of another logical cluster already.
+      if (isForeign(user, cluster)) return deny('')
+      const reason = superuserReason(user, cluster)
+      if (reason !== undefined) return allow(reason)
+      return policies
+        .of(cluster.id, signal)
+        .then((policy) => decide({ policy, compiled, work, signal }, user, attributes))
+    },
+    authorizeAll,
+    isSuperuser: (user, cluster) => !isForeign(user, cluster) && superuserReason(user, cluster) !== undefined,
+    rulesFor: async (user, namespace, cluster, work, signal) => {
+      if (isAnonymous(user) || isForeign(user, cluster)) return none
+      if (superuserReason(user, cluster) !== undefined) return everything
+      return heldRules({ policy: await policies.of(cluster.id, signal), compiled, work, signal }, user, namespace)
+    },
+    roleRules: async ({ kind, name, namespace }, cluster, signal) => {
+      const role = (await policies.of(cluster.id, signal)).roleOf(kind, name, namespace)
+      return role === undefined ? undefined : compiled.rulesOf(role).rules
+    },
+    mayKnowAll: isInstallationAdmin,
+  }
+}
+
+/** Why this user may do everything in `cluster` (may be empty); undefined: RBAC decides. */
+function superuserReason(user: UserInfo, cluster: LogicalCluster): string | undefined {
+  if (isInstallationAdmin(user)) return 'administrator of the installation'
+  if (user.realm.kind === 'cluster' && user.groups.includes(mastersGroup)) return ''
+  return isOwner(user, cluster.owners) ? 'owner of the logical cluster' : undefined
+}
+
+function isInstallationAdmin({ realm, groups }: UserInfo): boolean {
+  return realm.kind === 'installation' && (groups.includes(mastersGroup) || groups.includes(kcpSystemGroup))
+}
+
+/** True for users of another logical cluster, and for host users with a name reserved for logical clusters (see hostName). */
+function isForeign({ realm, name, groups }: UserInfo, cluster: LogicalCluster): boolean {
+  if (realm.kind === 'cluster') return realm.id !== cluster.id
+  const isReserved = (text: string): boolean => text.startsWith('system:') && text !== 'system:authenticated'
+  return realm.kind === 'host' && (isReserved(name) || groups.some(isReserved))
+}
+
+function isAnonymous(user: UserInfo): boolean {
+  return user.name === 'system:anonymous' || user.groups.includes('system:unauthenticated')
+}
+
+/** Paths outside logical clusters that any authenticated client may read; the aggregator reads them. */
+const discoveryPaths = /^\/(api|apis|apis\/virtual\.kcp\.dev(\/v1alpha1)?|openapi\/v[23](\/.*)?)\/?$/
+const readVerbs = new Set(['get', 'list', 'watch', 'head'])
+
+function authorizeAll(user: UserInfo, info: RequestInfo): Decision {
+  const path = info.target.kind === 'path' ? info.target.path : undefined
+  switch (info.cluster.kind) {
+    case 'all': {
+      if (!readVerbs.has(info.verb)) return deny('all logical clusters at once can only be read')
+      if (isInstallationAdmin(user)) return allow('administrator of the installation')
+      const isReader = user.realm.kind === 'installation' && user.groups.includes(wildcardReadersGroup)
+      return isReader ? allow(`member of group "${wildcardReadersGroup}"`) : deny('')
+    }
+    // The logical cluster does not exist: refused as if it did, except for administrators of the installation.
+    case 'one':
+      return isInstallationAdmin(user) ? allow('administrator of the installation') : deny('')
+    case 'none': {
+      if (path !== undefined && isOpenPath({ verb: info.verb, path })) return allow('open to everybody')
+      if (isInstallationAdmin(user)) return allow('administrator of the installation')
+      const isRead = info.verb === 'get' || info.verb === 'head'
+      const isScraper = user.realm.kind === 'installation' && user.groups.includes(metricsReadersGroup)
+      if (isScraper && isRead && path === '/metrics') return allow(`member of group "${metricsReadersGroup}"`)
+      const isDiscovery = path !== undefined && isRead && discoveryPaths.test(path)
+      return isDiscovery && !isAnonymous(user) ? allow('discovery') : deny('')
+    }
+  }
+}
+
+function allow(reason: string): Decision {
+  return { allowed: true, reason }
+}
+
+function deny(reason: string): Decision {
+  return { allowed: false, reason }
+}

@@ -1,0 +1,139 @@
+// The escalation check on writes of RBAC objects: nobody may grant rights they do not hold.
+import { canonicalJson } from '#apimachinery/json/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden, notFound } from '#apimachinery/status/index.ts'
+import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
+import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import { CompiledRules } from './compiled-rules.ts'
+import { allRules, type RbacAuthorizer } from './create-authorizer.ts'
+import { rbacGroup } from './rbac-index.ts'
+import { compactRules, parseRules, quotedList, ruleText, type PolicyRule } from './policy-rules.ts'
+import { uncoveredRules } from './uncovered-rules.ts'
+
+export interface RbacWrite {
+  readonly verb: 'create' | 'update' | 'patch'
+  readonly object: KubeObject
+  /** The current object; absent for a create. */
+  readonly old?: KubeObject
+  readonly user: UserInfo
+  readonly cluster: LogicalCluster
+  /** What the request may still cost. */
+  readonly work: WorkBudget
+}
+
+/** Rejects with 403 if `user` would grant more than they hold. Does not change the object. */
+export type RbacWriteCheck = (write: RbacWrite, signal: AbortSignal) => Promise<void>
+
+const resourceOfKind: Readonly<Record<string, string>> = {
+  Role: 'roles',
+  ClusterRole: 'clusterroles',
+  RoleBinding: 'rolebindings',
+  ClusterRoleBinding: 'clusterrolebindings',
+}
+
+/** Creates the check. Call it for creates and updates in group rbac.authorization.k8s.io, once the object is valid. */
+export function createRbacWriteCheck(authorizer: RbacAuthorizer): RbacWriteCheck {
+  return async (write, signal) => {
+    const resource = resourceOfKind[write.object.kind]
+    if (resource === undefined || authorizer.isSuperuser(write.user, write.cluster)) return
+    if (write.old !== undefined && isUnchanged(write.object, write.old)) return
+    if (resource === 'roles' || resource === 'clusterroles') await checkRole(authorizer, resource, write, signal)
+    else await checkBinding(authorizer, resource, write, signal)
+  }
+}
+
+async function checkRole(
+  authorizer: RbacAuthorizer,
+  resource: string,
+  write: RbacWrite,
+  signal: AbortSignal,
+): Promise<void> {
+  const { object, old, user, cluster, work } = write
+  const { name = '', namespace = '' } = object.metadata
+  if (await may(authorizer, 'escalate', resource, namespace, name, write, signal)) return
+  const refuse = (message: string): never => {
+    throw forbidden({ group: rbacGroup, resource }, name, message)
+  }
+  const { rules } = new CompiledRules(parseRules(object['rules']))
+  const missing = await escalationCheck(authorizer, rules, namespace, write, signal)
+  if (missing !== undefined) refuse(missing)
+  // An aggregation rule also includes future roles, so only cluster-admins may set one or write a role that has one.
+  if (resource === 'clusterroles' && (hasAggregation(object) || (old !== undefined && hasAggregation(old)))) {
+    const held = await authorizer.rulesFor(user, '', cluster, work, signal)
+    if (uncoveredRules(held.roles, allRules, work).length > 0)
+      refuse('must have cluster-admin privileges to use the aggregationRule')
+  }
+}
+
+async function checkBinding(
+  authorizer: RbacAuthorizer,
+  resource: string,
+  write: RbacWrite,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name = '', namespace = '' } = write.object.metadata
+  const { roleRef } = write.object
+  if (!isJsonObject(roleRef)) return
+  const { kind, name: roleName } = roleRef
+  if (typeof kind !== 'string' || typeof roleName !== 'string') return
+  const roleResource = resourceOfKind[kind] ?? ''
+  if (await may(authorizer, 'bind', roleResource, namespace, roleName, write, signal)) return
+  const rules = await authorizer.roleRules({ kind, name: roleName, namespace }, write.cluster, signal)
+  if (rules === undefined) throw notFound({ group: rbacGroup, resource }, roleName)
+  const missing = await escalationCheck(authorizer, rules, namespace, write, signal)
+  if (missing !== undefined) throw forbidden({ group: rbacGroup, resource }, name, missing)
+}
+
+/** The message about the `rules` that `user` lacks in `namespace`; undefined if they hold all. */
+export async function escalationCheck(
+  authorizer: RbacAuthorizer,
+  rules: readonly PolicyRule[],
+  namespace: string,
+  { user, cluster, work }: Pick<RbacWrite, 'user' | 'cluster' | 'work'>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const held = await authorizer.rulesFor(user, namespace, cluster, work, signal)
+  const missing = uncoveredRules(held.roles, rules, work)
+  if (missing.length === 0) return undefined
+  const texts = [...new Set(compactRules(missing).map(ruleText))].sort()
+  const who = `user ${goQuote(user.name)} (groups=${quotedList(user.groups)})`
+  return `${who} is attempting to grant RBAC permissions not currently held:\n${texts.join('\n')}`
+}
+
+async function may(
+  authorizer: RbacAuthorizer,
+  verb: 'bind' | 'escalate',
+  resource: string,
+  namespace: string,
+  name: string,
+  { user, cluster, work }: RbacWrite,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const target = { group: rbacGroup, version: '*', resource, subresource: '', namespace, name }
+  return (await authorizer.authorize(user, { verb, resource: target }, cluster, work, signal)).allowed
+}
+
+function hasAggregation(object: KubeObject): boolean {
+  const rule = object['aggregationRule']
+  if (!isJsonObject(rule)) return false
+  const selectors = rule['clusterRoleSelectors']
+  return Array.isArray(selectors) && selectors.length > 0
+}
+
+/** True if only fields differ that the garbage collector writes: it must be able to delete objects it could not grant. */
+function isUnchanged(object: KubeObject, old: KubeObject): boolean {
+  const relevant = ({ metadata, ...rest }: KubeObject): string => {
+    const {
+      resourceVersion: _1,
+      generation: _2,
+      managedFields: _3,
+      finalizers: _4,
+      ownerReferences: _5,
+      ...others
+    } = metadata
+    return canonicalJson({ ...rest, metadata: others })
+  }
+  return relevant(object) === relevant(old)
+}

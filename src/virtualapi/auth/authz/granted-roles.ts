@@ -1,0 +1,68 @@
+// The roles that are granted to a user, found at once, and what is wrong with the bindings.
+import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
+import type { Grant, Policy } from './policy.ts'
+import { rbacGroup } from './rbac-index.ts'
+import type { CompiledRoles, StoredRole } from './stored-role.ts'
+
+/** What a question about rights needs. */
+export interface RbacContext {
+  readonly policy: Policy
+  readonly compiled: CompiledRoles
+  readonly work: WorkBudget
+  readonly signal: AbortSignal
+}
+
+export interface GrantedRole {
+  readonly grant: Grant
+  readonly role: StoredRole
+}
+
+/** How many missing roles are named. */
+const maxMissing = 20
+/** Steps of the work budget for one granted role, and for one group of the user: some 200,000 of them may be looked at. */
+const grantSteps = 50
+
+/** Why a question about rights has no complete answer: the user has more roles than one request may look at. */
+export const tooManyRoles = 'the roles that are granted to the user are too many or too large to be evaluated'
+
+/** Collects what is missing: the roles that bindings name and that do not exist, and those for which `work` does not last. */
+export class RoleProblems {
+  readonly #missing = new Set<string>()
+  #more = 0
+  isComplete = true
+
+  missing({ binding: { roleKind, roleName } }: Grant): void {
+    if (this.#missing.size >= maxMissing) this.#more++
+    else this.#missing.add(`${roleKind.toLowerCase()}.${rbacGroup} "${roleName}" not found`)
+  }
+  /** In the words of kube-apiserver, apart from what it has no words for. */
+  get texts(): string[] {
+    return [
+      ...this.#missing,
+      ...(this.#more === 0 ? [] : [`${String(this.#more)} more roles not found`]),
+      ...(this.isComplete ? [] : [tooManyRoles]),
+    ]
+  }
+}
+
+/** The existing roles granted to the user. Reads the policy without a pause, because it changes in place. */
+export function* grantedRoles(
+  { policy, work }: RbacContext,
+  user: UserInfo,
+  namespace: string,
+  problems: RoleProblems,
+): Generator<GrantedRole> {
+  if (!work.trySpend(grantSteps * user.groups.length)) problems.isComplete = false
+  else
+    for (const grant of policy.grantsOf(user, namespace)) {
+      const { roleKind, roleName } = grant.binding
+      const role = policy.roleOf(roleKind, roleName, grant.binding.namespace)
+      if (!work.trySpend(grantSteps) || !work.trySpendBytes(role?.bytes ?? 0)) {
+        problems.isComplete = false
+        return
+      }
+      if (role === undefined) problems.missing(grant)
+      else yield { grant, role }
+    }
+}

@@ -1,0 +1,5 @@
+export * from '#virtualapi/request/authorizer.ts'
+export * from './create-authorizer.ts'
+export * from './escalation-check.ts'
+export * from './forbidden-message.ts'
+export type { PolicyRule } from './policy-rules.ts'

@@ -1,5 +1,0 @@
-export * from './authorizer.ts'
-export * from './create-authorizer.ts'
-export * from './escalation-check.ts'
-export * from './forbidden-message.ts'
-export type { PolicyRule } from './policy-rules.ts'

@@ -1,0 +1,198 @@
+// The directory of logical clusters, filled by an informer on LogicalCluster objects: those of the host, or of the logical
+// cluster `root` where there is no host.
+import {
+  clusterIdOf,
+  rootClusterName,
+  tryClusterName,
+  type ClusterId,
+  type ClusterName,
+} from '#apimachinery/meta/index.ts'
+import { tryPodSecurityLevel } from '#apimachinery/pod-security/index.ts'
+import { createInformer, type DeepReadonly, type KubeClient } from '#client/index.ts'
+import { logicalClusters, type LogicalCluster as LogicalClusterObject } from '#crds/index.ts'
+import type { Logger } from '#telemetry/index.ts'
+import type { ClusterDirectory, LogicalCluster, OwnerSubject } from '#virtualapi/request/logical-cluster.ts'
+
+export interface InformedDirectory extends ClusterDirectory {
+  /**
+   * Fills the directory from the LogicalCluster objects of `client` until `signal` aborts. Called once, when the API behind
+   * `client` can answer. In embedded mode that is this server, which needs the directory before it can start.
+   */
+  follow(source: { readonly client: KubeClient; readonly log: Logger; readonly signal: AbortSignal }): FollowedDirectory
+}
+
+export interface FollowedDirectory extends AsyncDisposable {
+  /** Resolves once all existing LogicalClusters are known. Rejects with signal.reason. */
+  synced(signal: AbortSignal): Promise<void>
+}
+
+type Listener = Parameters<ClusterDirectory['onChange']>[0]
+
+/** The logical cluster `root` of an installation without a host. Its id is derived from that of the data directory. */
+export function rootCluster({
+  instanceId,
+  creationTimestamp,
+}: {
+  readonly instanceId: string
+  readonly creationTimestamp: string
+}): LogicalCluster {
+  return {
+    name: rootClusterName,
+    id: clusterIdOf(instanceId),
+    uid: instanceId,
+    creationTimestamp,
+    owners: [],
+    deleting: false,
+    // Only the installation's admins write there, and no member runs its pods.
+    podSecurity: 'privileged',
+  }
+}
+
+/** A directory with `root` (embedded mode) or empty, until it follows an API. */
+export function createDirectory({ root }: { readonly root?: LogicalCluster } = {}): InformedDirectory {
+  return new DirectoryOfInformer(root)
+}
+
+class DirectoryOfInformer implements InformedDirectory {
+  readonly #root: LogicalCluster | undefined
+  readonly #byName = new Map<ClusterName, LogicalCluster>()
+  readonly #byId = new Map<ClusterId, LogicalCluster>()
+  /** All LogicalClusters of the API by id, served or not. Two have the same id only after a hash collision. */
+  readonly #candidates = new Map<ClusterId, LogicalCluster[]>()
+  readonly #listeners = new Set<Listener>()
+
+  constructor(root: LogicalCluster | undefined) {
+    this.#root = root
+    if (root !== undefined) this.#put(root)
+  }
+
+  byName(name: ClusterName): LogicalCluster | undefined {
+    return this.#byName.get(name)
+  }
+  byId(id: ClusterId): LogicalCluster | undefined {
+    return this.#byId.get(id)
+  }
+  all(): Iterable<LogicalCluster> {
+    return this.#byName.values()
+  }
+  onChange(listener: Listener): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  follow({ client, log, signal }: Parameters<InformedDirectory['follow']>[0]): FollowedDirectory {
+    const informer = createInformer<LogicalClusterObject>({
+      client,
+      gvr: logicalClusters,
+      transform: withoutDetails,
+      log,
+      signal,
+    })
+    const stop = informer.onChange(({ before, after }) => {
+      const object = after ?? before
+      const name = tryClusterName(object?.metadata.name ?? '')
+      if (name === undefined || name === this.#root?.name) {
+        log.warn('a LogicalCluster is not served: its name is not a DNS label, or is that of the built-in root', {
+          name: object?.metadata.name,
+        })
+        return
+      }
+      const [was, is] = [before, after].map((object) =>
+        object === undefined ? undefined : logicalClusterOf(name, object),
+      )
+      if (was !== undefined && was.id !== is?.id) this.#update(was, undefined, log)
+      if (is !== undefined) this.#update(is, is, log)
+    })
+    return {
+      synced: (until) => informer.synced(until),
+      [Symbol.asyncDispose]: () => {
+        stop()
+        return informer[Symbol.asyncDispose]()
+      },
+    }
+  }
+
+  /**
+   * Updates the candidates for an id; `now` is undefined if `subject` is gone. Ids are 49 bits of a hash: if two LogicalClusters
+   * have the same, only the older is served, or one would read the other's data. The order of arrival does not matter.
+   */
+  #update(subject: LogicalCluster, now: LogicalCluster | undefined, log: Logger): void {
+    const { id } = subject
+    const others = (this.#candidates.get(id) ?? []).filter((candidate) => candidate.name !== subject.name)
+    const candidates = (now === undefined ? others : [...others, now]).sort(older)
+    if (candidates.length === 0) this.#candidates.delete(id)
+    else this.#candidates.set(id, candidates)
+    if (this.#root?.id === id) {
+      log.error('a LogicalCluster is refused: its id is that of "root"', { name: subject.name, id })
+      return
+    }
+    const [winner, ...refused] = candidates
+    for (const { name } of refused) log.error('a LogicalCluster is refused: an older one has the same id', { name, id })
+    const holder = this.#byId.get(id)
+    if (holder !== undefined && holder.name !== winner?.name) this.#remove(holder)
+    if (winner !== undefined && !isSame(winner, this.#byId.get(id))) this.#put(winner)
+  }
+
+  #put(cluster: LogicalCluster): void {
+    const before = this.#byId.get(cluster.id)
+    this.#byName.set(cluster.name, cluster)
+    this.#byId.set(cluster.id, cluster)
+    this.#notify({ ...(before === undefined ? {} : { before }), after: cluster })
+  }
+
+  #remove(cluster: LogicalCluster): void {
+    this.#byName.delete(cluster.name)
+    this.#byId.delete(cluster.id)
+    this.#notify({ before: cluster })
+  }
+
+  #notify(change: Parameters<Listener>[0]): void {
+    for (const listener of this.#listeners) listener(change)
+  }
+}
+
+/** Drops fields that the directory does not read, to save memory: there are thousands of LogicalClusters. */
+function withoutDetails({ apiVersion, kind, metadata, spec }: LogicalClusterObject): LogicalClusterObject {
+  const { name, uid, labels, resourceVersion, creationTimestamp, deletionTimestamp } = metadata
+  const object = { name, uid, labels, resourceVersion, creationTimestamp, deletionTimestamp }
+  const kept = Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined))
+  return {
+    apiVersion,
+    kind,
+    metadata: { ...kept, name },
+    spec: {
+      ...(spec?.owners === undefined ? {} : { owners: spec.owners }),
+      ...(spec?.podSecurity === undefined ? {} : { podSecurity: spec.podSecurity }),
+    },
+  }
+}
+
+/** True if no field that the server reads has changed, as after a status update. */
+function isSame(a: LogicalCluster, b: LogicalCluster | undefined): boolean {
+  return b !== undefined && JSON.stringify(a) === JSON.stringify(b)
+}
+
+function older(a: LogicalCluster, b: LogicalCluster): number {
+  if (a.creationTimestamp !== b.creationTimestamp) return a.creationTimestamp < b.creationTimestamp ? -1 : 1
+  return a.uid < b.uid ? -1 : 1
+}
+
+function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalClusterObject>): LogicalCluster {
+  const { uid = '', labels, creationTimestamp = '', deletionTimestamp } = object.metadata
+  const owners = object.spec?.owners ?? []
+  const podSecurity = tryPodSecurityLevel(object.spec?.podSecurity?.enforce ?? '')
+  return {
+    name,
+    id: clusterIdOf(uid),
+    uid,
+    creationTimestamp,
+    owners: owners.map(({ kind, name, namespace }): OwnerSubject => ({
+      kind,
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+    })),
+    deleting: deletionTimestamp !== undefined,
+    ...(labels === undefined ? {} : { labels }),
+    ...(podSecurity === undefined ? {} : { podSecurity }),
+  }
+}

@@ -1,0 +1,105 @@
+// The argument of an endpoint: the exchange, the definition of the requested resource, and the target for the registry.
+import { goQuote } from '#apimachinery/text/index.ts'
+import { badRequest, notFound, pathNotFound } from '#apimachinery/status/index.ts'
+import type { ClusterObjects } from '#store/hub/index.ts'
+import { negotiate, type Representation } from '#virtualapi/codec/negotiate.ts'
+import type { FieldValidation } from '#virtualapi/codec/read-object.ts'
+import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import { fieldManagerOf, isApply } from './field-manager.ts'
+import { writeOptionsOf } from './write-options.ts'
+import { groupNotServed, requirePath } from './served-path.ts'
+import type { RequestInfo, ResourceTarget } from '#virtualapi/request/request-info.ts'
+import type { RegistryTarget } from '#virtualapi/write/registry/registry.ts'
+import type { RequestContext, ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
+import type { Exchange } from '#virtualapi/request/exchange.ts'
+import type { ObjectParts } from './parts.ts'
+
+/** A verb on a resource of one logical cluster. */
+export interface EndpointCall<Parts extends ObjectParts = ObjectParts> {
+  readonly exchange: Exchange
+  readonly parts: Parts
+  readonly cluster: LogicalCluster
+  readonly objects: ClusterObjects
+  readonly definition: ResourceDefinition
+  readonly request: ResourceTarget
+  readonly query: URLSearchParams
+  readonly representation: Representation
+  /** What unknown and duplicate fields cause: nothing, a warning, or an error. */
+  readonly fieldValidation: FieldValidation
+  /** What the registry's functions take: definition, namespace, user, options. */
+  readonly target: RegistryTarget
+}
+
+/** Finds the resource and gathers what its verbs need. Throws 404 for what is not served. */
+export async function prepareCall<Parts extends ObjectParts>(
+  exchange: Exchange,
+  parts: Parts,
+  request: ResourceTarget,
+): Promise<EndpointCall<Parts>> {
+  const { cluster, signal, info } = exchange
+  if (cluster === undefined) throw pathNotFound()
+  const objects = await parts.hub.cluster(cluster.id, { signal })
+  const definition = parts.catalog.find(objects, request)
+  if (definition === undefined) throw groupNotServed(request.group)
+  requirePath(definition.info, request, info)
+  requireName(request.name)
+  // Of custom resources, upstream looks for the subresource before it reads options.
+  if (!definition.info.builtIn && request.subresource !== '') requireSubresource({ definition, request })
+  const isProxy = request.group === '' && request.subresource === 'proxy'
+  // The query of a proxy, and what it accepts, is the pod's.
+  const options = writeOptionsOf(info.query, isProxy ? 'get' : info.verb, {
+    applies: isApply(exchange.header('content-type')),
+  })
+  const { deprecationWarning } = definition
+  if (deprecationWarning !== undefined) exchange.warnings.push(deprecationWarning)
+  const context: RequestContext = {
+    cluster,
+    objects,
+    user: exchange.user,
+    dryRun: options.dryRun,
+    fieldManager: writesObject(info.verb)
+      ? fieldManagerOf(info.query.get('fieldManager'), exchange.header('user-agent'))
+      : '',
+    warnings: exchange.warnings,
+    work: exchange.work,
+    now: parts.clock.now(),
+    ...(options.shown === undefined ? {} : { options: options.shown }),
+    annotate: (key, value) => exchange.annotate(key, value),
+    whileWaiting: (answer) => exchange.whileWaiting(answer),
+    turn: () => exchange.turn(),
+    grown: (size) => exchange.grown?.(size),
+  }
+  // Status writes of our own controllers may be committed later, with other writes: nobody waits for them to be on disk.
+  const deferrable = exchange.request.loopbackUser !== undefined && request.subresource === 'status'
+  return {
+    exchange,
+    parts,
+    cluster,
+    objects,
+    definition,
+    request,
+    query: info.query,
+    fieldValidation: options.fieldValidation,
+    representation: negotiate(isProxy ? undefined : exchange.header('accept'), negotiationOf(definition, info)),
+    target: { definition, context, signal, namespace: request.namespace, deferrable },
+  }
+}
+
+function writesObject(verb: RequestInfo['verb']): boolean {
+  return verb === 'create' || verb === 'update' || verb === 'patch'
+}
+
+/** Refuses `%` in a name. Names of dots and names with slashes were refused with the path. */
+function requireName(name: string): void {
+  if (name.includes('%')) throw badRequest(`Name parameter invalid: ${goQuote(name)}: may not contain '%'`)
+}
+
+function negotiationOf({ info }: ResourceDefinition, { verb }: RequestInfo): Parameters<typeof negotiate>[1] {
+  return verb === 'list' || verb === 'watch' || verb === 'deletecollection' ? { info, reads: verb } : { info }
+}
+
+/** Throws 404 if the resource has no subresource of this name. */
+export function requireSubresource({ definition, request }: Pick<EndpointCall, 'definition' | 'request'>): void {
+  if (!definition.info.subresources.some(({ name }) => name === request.subresource))
+    throw notFound(definition.info, request.name)
+}

@@ -1,0 +1,85 @@
+// The dependencies of endpoints, created once per thread.
+import type { Clock } from '#async/index.ts'
+import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
+import type { AggregatedServers } from '#virtualapi/outbound/aggregation/aggregated-servers.ts'
+import type { Availability } from '#virtualapi/outbound/aggregation/availability.ts'
+import type { RemoteDocuments } from '#virtualapi/outbound/aggregation/remote-documents.ts'
+import type { ClusterObjects, Hub } from '#store/hub/index.ts'
+import type { Metrics } from '#telemetry/index.ts'
+import type { ServiceAccountTokens } from '#virtualapi/auth/authn/service-account-tokens.ts'
+import type { TokenReviewer } from '#virtualapi/auth/authn/token-reviewer.ts'
+import type { RbacAuthorizer } from '#virtualapi/auth/authz/index.ts'
+import type { Catalog } from '#virtualapi/catalog/catalog.ts'
+import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import type { Conversions } from '#virtualapi/write/conversion/conversions.ts'
+import type { ReadableForm } from '#virtualapi/codec/answers.ts'
+import type { BytesAnswer, Exchange } from '#virtualapi/request/exchange.ts'
+import type { Deliveries } from '#virtualapi/flowcontrol/deliveries.ts'
+import type { MemberMetrics } from '#virtualapi/outbound/members/member-metrics.ts'
+import type { PodConnector } from '#virtualapi/outbound/members/pod-connector.ts'
+import type { PodWriter } from '#virtualapi/outbound/members/pod-writer.ts'
+import type { ConnectToPod } from '#virtualapi/outbound/calls/resolve-service.ts'
+import type { Registry, RegistryTarget } from '#virtualapi/write/registry/registry.ts'
+import type { UnfinishedLists } from './unfinished-lists.ts'
+import type { WatchClock } from './watch-clock.ts'
+
+/** What the verbs on one object need: all that the offload thread has. */
+export interface ObjectParts {
+  readonly hub: Pick<Hub, 'cluster'>
+  readonly registry: Registry
+  readonly catalog: Catalog
+  readonly clock: Clock
+}
+
+/** What endpoints of the main thread need. */
+export interface EndpointParts extends ObjectParts {
+  readonly hub: Hub
+  readonly directory: ClusterDirectory
+  readonly authorizer: RbacAuthorizer
+  readonly conversions: Conversions
+  readonly deliveries: Deliveries
+  readonly offload: Offload
+  /** The members and the rules of admins about them; undefined where there can be none. */
+  readonly fleet: FollowedFleet | undefined
+  readonly podConnector: PodConnector | undefined
+  readonly podWriter: PodWriter | undefined
+  /** What members measure of pods; undefined without members. */
+  readonly memberMetrics: MemberMetrics | undefined
+  readonly connectToPod: ConnectToPod
+  readonly aggregation: Aggregation
+  readonly tokenReviewer: TokenReviewer | undefined
+  readonly accountTokens: ServiceAccountTokens
+  readonly watchClock: WatchClock
+  readonly unfinishedLists: UnfinishedLists
+  readonly metrics: Pick<Metrics, 'scrape'>
+  /** Why the server is not ready; undefined if it is. */
+  readonly notReady: () => string | undefined
+}
+
+export interface FollowedFleet extends Fleet {
+  /** Calls back after changes of it, at most once a second, until the returned function is called. */
+  onChange(changed: () => void): () => void
+}
+
+/** The API servers that APIServices lead to. */
+export interface Aggregation {
+  readonly servers: AggregatedServers
+  readonly documents: RemoteDocuments
+  readonly availability: Availability
+}
+
+/** The thread for large objects, as the main thread uses it. Both reject 429 where too much waits, 503 where it was lost. */
+export interface Offload {
+  /** What the endpoint of this call would answer. */
+  answer(call: OffloadableCall): Promise<BytesAnswer>
+  /** The answer in another form. */
+  reformat(answer: BytesAnswer, form: ReadableForm, context: { readonly exchange: Exchange }): Promise<BytesAnswer>
+}
+
+/** What the offload thread is told of a call. */
+export interface OffloadableCall {
+  readonly exchange: Exchange
+  readonly cluster: LogicalCluster
+  readonly objects: ClusterObjects
+  readonly target: RegistryTarget
+}

@@ -1,0 +1,43 @@
+// `DELETE /clusters/NAME`: deletes all stored objects of a logical cluster. Our operator calls it as the last step of deletion.
+import { isJsonObject } from '#apimachinery/meta/index.ts'
+import { conflict, forbidden, pathNotFound } from '#apimachinery/status/index.ts'
+import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import { decodeBody } from '#virtualapi/codec/read-object.ts'
+import type { RequestInfo } from '#virtualapi/request/request-info.ts'
+import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
+import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+
+/** True for `DELETE /clusters/NAME`. */
+export function isPurge({ method, target }: Pick<RequestInfo, 'method' | 'target'>): boolean {
+  return method === 'DELETE' && target.kind === 'path' && target.path === '/'
+}
+
+/** Throws 403 unless the installation itself asks and the LogicalCluster is being deleted, 409 for another uid. */
+export async function purge(exchange: Exchange, { hub }: EndpointParts): Promise<Answer> {
+  const { cluster, user, signal } = exchange
+  if (user.realm.kind !== 'installation')
+    throw forbidden({ group: '', resource: '' }, '', 'only the operator may drop a logical cluster')
+  if (cluster === undefined) throw pathNotFound()
+  if (!cluster.deleting)
+    throw forbidden(
+      { group: 'kcp.dev', resource: 'logicalclusters' },
+      cluster.name,
+      'it is not being deleted; delete the LogicalCluster',
+    )
+  await requireUid(exchange, cluster)
+  await hub.deleteCluster(cluster.id, { signal })
+  return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' })
+}
+
+/** Throws 409 if DeleteOptions name another uid: the LogicalCluster was recreated under the same name. */
+async function requireUid({ request }: Exchange, { name, uid }: LogicalCluster): Promise<void> {
+  const body = await request.body()
+  if (body.length === 0) return
+  const { value } = decodeBody(body, undefined)
+  const preconditions = isJsonObject(value) ? value['preconditions'] : undefined
+  const wanted = isJsonObject(preconditions) ? preconditions['uid'] : undefined
+  if (typeof wanted !== 'string' || wanted === uid) return
+  const message = `Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${uid}`
+  throw conflict({ group: 'kcp.dev', resource: 'logicalclusters' }, name, message)
+}

@@ -1,0 +1,280 @@
+// Discovery and OpenAPI of a logical cluster whose APIServices lead to other servers: our own documents merged with theirs.
+import { surveyJson } from '#apimachinery/json/index.ts'
+import { apiVersionOf, encodeJson, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import type { ClusterObjects } from '#store/hub/index.ts'
+import {
+  apiServices,
+  remoteApiServices,
+  type RemoteApiService,
+} from '#virtualapi/outbound/aggregation/remote-api-service.ts'
+import type { Digest, WantedDocument } from '#virtualapi/outbound/aggregation/remote-documents.ts'
+import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import {
+  aggregatedDiscovery,
+  aggregatedFormat,
+  apiGroupList,
+  contentHash,
+  discoveryDocument,
+  mergeGroups,
+  type ApiGroup,
+  type GroupOf,
+  type Priorities,
+} from '#virtualapi/discovery/index.ts'
+import { remoteSwagger, type SwaggerSource, type SwaggerSources } from '#virtualapi/discovery/openapi-v2/index.ts'
+import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
+import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
+import { aggregatedTo, keepAvailability, passOn } from '#virtualapi/endpoints/forwarded/aggregated.ts'
+import { aggregatedAnswer, conditional, plain } from './document-answers.ts'
+import { openApiV2 } from './openapi-v2.ts'
+import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import { metricsResources } from '#virtualapi/endpoints/views/pod-metrics.ts'
+
+interface Discovering {
+  readonly exchange: Exchange
+  readonly parts: EndpointParts
+  readonly objects: ClusterObjects
+  /** The APIServices whose group versions other servers serve. */
+  readonly remote: readonly RemoteApiService[]
+}
+
+const aggregatedV2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
+/** Of the resources of one group version: real ones have at most some hundred rows, subresources included, and 50 KiB. */
+const [mostRows, mostBytesOfVersion, mostValuesOfVersion] = [2000, 256 * 1024, 20_000]
+/** Of all other servers together, in one answer. */
+const [mostDiscoveryBytes, mostSwaggerBytes] = [2 * 1024 * 1024, 8 * 1024 * 1024]
+const maxUrlLength = 2048
+/** Of CustomResourceDefinitions, whose APIServices may not exist yet (crdregistration_controller.go). */
+const customPriorities: Priorities = { groupPriority: 1000, versionPriority: 100 }
+
+/**
+ * The document at a path; undefined if no other server has a part in it. `localIndex`: the paths of our own /openapi/v3;
+ * `localV2`: what our own /openapi/v2 has besides the built-in kinds.
+ */
+export async function remoteDocument(
+  exchange: Exchange,
+  parts: EndpointParts,
+  {
+    objects,
+    path,
+    localIndex,
+    localV2,
+  }: { objects: ClusterObjects; path: string; localIndex: () => JsonObject; localV2: () => SwaggerSources },
+): Promise<Answer | undefined> {
+  const all = remoteApiServices(objects)
+  if (all.size === 0) return undefined
+  const remote = [...all.values()].filter((one) => aggregatedTo(parts, objects, one) !== undefined)
+  if (remote.length === 0) return undefined
+  const discovering = { exchange, parts, objects, remote }
+  const served = remote.find((one) => path === pathOf(one) || path === `/openapi/v3${pathOf(one)}`)
+  if (served !== undefined) return passOn(exchange, parts, served)
+  if (path === '/apis') {
+    keepAvailability(exchange, parts)
+    const format = aggregatedFormat(exchange.header('accept'))
+    return format === undefined ? legacyList(discovering) : aggregatedList(discovering, format)
+  }
+  if (path === '/openapi/v3') return openApiIndex(discovering, localIndex())
+  if (path === '/openapi/v2') return openApiV2(exchange, await swaggerSources(discovering, localV2()))
+  const [, root, group, ...more] = path.split('/')
+  return root === 'apis' && more.length === 0 && remote.some((one) => one.group === group)
+    ? legacyGroup(discovering, group ?? '')
+    : undefined
+}
+
+function localResources({ exchange, parts, objects }: Discovering): readonly ResourceInfo[] {
+  return [...parts.catalog.all(objects), ...metricsResources(exchange, parts, objects)]
+}
+
+function pathOf(gv: { group: string; version: string }): string {
+  return `/apis/${apiVersionOf(gv)}`
+}
+
+function legacyGroups(discovering: Discovering): ApiGroup[] {
+  const { objects, remote } = discovering
+  const { groups } = apiGroupList(localResources(discovering)) as { groups: readonly ApiGroup[] }
+  const others = remote.map((one) => ({
+    group: one.group,
+    value: { groupVersion: apiVersionOf(one), version: one.version },
+  }))
+  return mergeGroups(groups, others, prioritiesIn(objects)).flatMap(({ name, versions }) => {
+    const [preferredVersion] = versions
+    return preferredVersion === undefined ? [] : [{ name, versions: [...versions], preferredVersion }]
+  })
+}
+
+function legacyList(discovering: Discovering): Answer {
+  return plain(discoveryDocument({ kind: 'APIGroupList', apiVersion: 'v1', groups: legacyGroups(discovering) }))
+}
+
+function legacyGroup(discovering: Discovering, group: string): Answer {
+  const found = legacyGroups(discovering).find(({ name }) => name === group)
+  return jsonDocument({ kind: 'APIGroup', apiVersion: 'v1', ...found })
+}
+
+interface VersionDiscovery {
+  readonly version: string
+  readonly resources?: JsonValue
+  readonly freshness: string
+}
+
+async function aggregatedList(discovering: Discovering, format: 'json' | 'protobuf'): Promise<Answer> {
+  const { exchange, objects, remote } = discovering
+  const local = aggregatedDiscovery(localResources(discovering), 'groups') as {
+    readonly items: readonly { readonly metadata: { name: string }; readonly versions: readonly VersionDiscovery[] }[]
+  }
+  const groups: GroupOf<VersionDiscovery>[] = local.items.map(({ metadata, versions }) => ({
+    name: metadata.name,
+    versions,
+  }))
+  const found = await exchange.whileWaiting(versionResources(discovering))
+  const others = remote.map((one, i) => ({ group: one.group, value: versionDiscovery(one.version, found[i]) }))
+  const merged = mergeGroups(groups, others, prioritiesIn(objects))
+  const items = merged.map(({ name, versions }) => ({ metadata: { name }, versions }))
+  await exchange.turn()
+  return aggregatedAnswer(exchange, discoveryDocument({ ...local, items }), format)
+}
+
+/** What the server says of this version; `Stale` and without resources where it does not answer. */
+function versionDiscovery(version: string, resources: readonly JsonObject[] | undefined): VersionDiscovery {
+  return resources === undefined
+    ? { version, freshness: 'Stale' }
+    : { version, resources: [...resources], freshness: 'Current' }
+}
+
+/** The resources of each server, as far as they answer and all of them fit into one document. */
+async function versionResources(discovering: Discovering): Promise<(readonly JsonObject[] | undefined)[]> {
+  const { exchange, parts, objects, remote } = discovering
+  const { documents } = parts.aggregation
+  const aggregated = await documents.getAll(objects.cluster, remote, aggregatedResources, exchange.signal)
+  const others = remote.filter((_, i) => aggregated[i] === undefined)
+  const legacy = await documents.getAll(objects.cluster, others, legacyResources, exchange.signal)
+  const rest = legacy.values()
+  const found = aggregated.map((digest) => digest ?? rest.next().value)
+  return withinBytes(found, mostDiscoveryBytes)
+}
+
+/** The values, but for those that would make all of them larger than this. */
+function withinBytes<T>(digests: readonly (Digest<T> | undefined)[], most: number): (T | undefined)[] {
+  let left = most
+  return digests.map((digest) => {
+    if (digest === undefined || digest.bytes > left) return undefined
+    left -= digest.bytes
+    return digest.value
+  })
+}
+
+const aggregatedResources = ({ group, version }: RemoteApiService): WantedDocument<readonly JsonObject[]> => ({
+  ...{ name: 'aggregated', path: '/apis', accept: aggregatedV2 },
+  digest(list) {
+    const groups = list['kind'] === 'APIGroupDiscoveryList' ? objectsOf(list['items']) : []
+    const found = groups.find(({ metadata }) => isJsonObject(metadata) && metadata['name'] === group)
+    const row = objectsOf(found?.['versions']).find((one) => one['version'] === version)
+    return row === undefined ? undefined : resourcesDigest(objectsOf(row['resources']))
+  },
+})
+
+const legacyResources = (one: RemoteApiService): WantedDocument<readonly JsonObject[]> => ({
+  ...{ name: 'legacy', path: pathOf(one), accept: 'application/json' },
+  digest(list) {
+    const rows = list['kind'] === 'APIResourceList' ? objectsOf(list['resources']) : undefined
+    return rows === undefined || rows.length > mostRows ? undefined : resourcesDigest(fromLegacy(rows))
+  },
+})
+
+/** Undefined for more than any server has. */
+function resourcesDigest(resources: readonly JsonObject[]): Digest<readonly JsonObject[]> | undefined {
+  if (resources.length > mostRows) return undefined
+  const json = Buffer.from(encodeJson(resources))
+  const { values } = surveyJson(json)
+  return json.length > mostBytesOfVersion || values > mostValuesOfVersion
+    ? undefined
+    : { value: resources, bytes: json.length }
+}
+
+/** The rows of an APIResourceList as aggregated discovery has them. */
+function fromLegacy(rows: readonly JsonObject[]): JsonObject[] {
+  const kindOf = ({ group = '', version = '', kind = '' }: JsonObject): JsonObject => ({ group, version, kind })
+  const nameOf = ({ name }: JsonObject): string => (typeof name === 'string' ? name : '')
+  const below = Map.groupBy(
+    rows.filter((row) => nameOf(row).includes('/')),
+    (row) => nameOf(row).slice(0, nameOf(row).indexOf('/')),
+  )
+  return rows.flatMap((row) => {
+    const { singularName = '', namespaced, verbs = [], shortNames, categories } = row
+    const name = nameOf(row)
+    if (typeof row['name'] !== 'string' || name.includes('/')) return []
+    const subresources = (below.get(name) ?? []).map((other) => ({
+      subresource: nameOf(other).slice(name.length + 1),
+      responseKind: kindOf(other),
+      verbs: other['verbs'] ?? [],
+    }))
+    // Only the first row of a name has them, however many there are.
+    below.delete(name)
+    return [
+      {
+        ...{ resource: name, responseKind: kindOf(row), scope: namespaced === true ? 'Namespaced' : 'Cluster' },
+        ...{ singularResource: singularName, verbs },
+        ...(shortNames === undefined ? {} : { shortNames }),
+        ...(categories === undefined ? {} : { categories }),
+        ...(subresources.length === 0 ? {} : { subresources }),
+      },
+    ]
+  })
+}
+
+/** Our own index with the group versions of which the other servers have a document. */
+async function openApiIndex({ exchange, parts, objects, remote }: Discovering, local: JsonObject): Promise<Answer> {
+  const { documents } = parts.aggregation
+  const found = await exchange.whileWaiting(documents.getAll(objects.cluster, remote, openApiHash, exchange.signal))
+  const rows = remote.flatMap((one, i): [string, JsonValue][] => {
+    const hash = found[i]?.value
+    if (hash === undefined) return []
+    const key = pathOf(one).slice(1)
+    const query = hash === '' ? '' : `?hash=${encodeURIComponent(hash)}`
+    return [[key, { serverRelativeURL: `${exchange.info.basePath}/openapi/v3/${key}${query}` }]]
+  })
+  const paths = Object.entries({ ...local, ...Object.fromEntries(rows) }).sort(([a], [b]) => (a < b ? -1 : 1))
+  return conditional(exchange, discoveryDocument({ paths: Object.fromEntries(paths) }), 'application/json')
+}
+
+/** The hash of the document of a group version; empty where the server gives none. */
+const openApiHash = (one: RemoteApiService): WantedDocument<string> => ({
+  ...{ name: 'openapi-v3', path: '/openapi/v3', accept: 'application/json' },
+  digest({ paths }) {
+    const row = isJsonObject(paths) ? paths[pathOf(one).slice(1)] : undefined
+    const url = isJsonObject(row) ? row['serverRelativeURL'] : undefined
+    if (typeof url !== 'string' || url.length > maxUrlLength) return undefined
+    const value = new URLSearchParams(url.split('?')[1] ?? '').get('hash') ?? ''
+    return { value, bytes: value.length }
+  },
+})
+
+/** Our own sources and the group versions of the other servers, as far as these have a document and all of them fit. */
+async function swaggerSources(
+  { exchange, parts, objects, remote }: Discovering,
+  local: SwaggerSources,
+): Promise<SwaggerSources> {
+  const { documents } = parts.aggregation
+  const found = await exchange.whileWaiting(documents.getAll(objects.cluster, remote, swaggerOf, exchange.signal))
+  const sources = withinBytes(found, mostSwaggerBytes).filter((source) => source !== undefined)
+  if (sources.length === 0) return local
+  const content = contentHash([local.content, ...sources.map((source) => source.content).sort()].join(','))
+  return { content, sources: [...local.sources, ...sources] }
+}
+
+/** Each document is fetched for one group version. */
+const swaggerOf = (one: RemoteApiService): WantedDocument<SwaggerSource> => ({
+  ...{ name: 'openapi-v2', path: '/openapi/v2', accept: 'application/json' },
+  async digest(document, turn) {
+    const source = await remoteSwagger(one, document, turn)
+    return source && { value: source, bytes: source.bytes }
+  },
+})
+
+function objectsOf(value: JsonValue | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : []
+}
+
+function prioritiesIn(objects: ClusterObjects): (group: string, version: string) => Priorities {
+  const known = new Map(apiServices(objects).map((one) => [one.name, one]))
+  return (group, version) => known.get(`${version}.${group}`) ?? customPriorities
+}

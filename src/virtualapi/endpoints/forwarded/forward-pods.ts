@@ -1,0 +1,69 @@
+// Writes of tenants on pods that run in a member are made there first, so that an accepted write is also true there.
+import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError, requestEntityTooLarge } from '#apimachinery/status/index.ts'
+import { memberAnnotation } from '#crds/index.ts'
+import type { PodWrite, PodWriter } from '#virtualapi/outbound/members/pod-writer.ts'
+import { decodeMetadata } from '#virtualapi/kinds/resources/object-bytes.ts'
+import type { Forward } from '#virtualapi/write/registry/registry.ts'
+import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
+import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+
+const forwardedParts: ReadonlySet<string> = new Set(['', 'status', 'ephemeralcontainers', 'resize'])
+const verbs: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete', 'deletecollection'])
+
+/** The call with a target that forwards writes on pods. What our own processes write comes from members, or is passed on later. */
+export function withForward(call: EndpointCall<EndpointParts>): EndpointCall<EndpointParts> {
+  const { exchange, parts, definition, target } = call
+  const { group, resource } = definition.info
+  if (group !== '' || resource !== 'pods' || !verbs.has(exchange.info.verb)) return call
+  if (parts.podWriter === undefined || exchange.user.realm.kind === 'installation') return call
+  return { ...call, target: { ...target, forward: forwardTo(parts.podWriter, call) } }
+}
+
+function forwardTo(writer: PodWriter, call: EndpointCall): Forward {
+  return {
+    async update(next, pod, subresource) {
+      if (!isInMember(pod) || !forwardedParts.has(subresource)) return
+      await writer.update({ ...writeOf(call, pod), next, subresource })
+    },
+    async delete(pod, { gracePeriodSeconds }) {
+      if (!isInMember(pod)) return false
+      const grace = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }
+      try {
+        await writer.delete({ ...writeOf(call, pod), ...grace })
+        return true
+      } catch (error) {
+        // A deletion by force is how tenants give up a pod in a lost member. The syncer passes it on if the member returns.
+        if (gracePeriodSeconds !== 0 || !isStatusError(error, 'ServiceUnavailable')) throw error
+        return false
+      }
+    },
+  }
+}
+
+/** Evicts a pod that runs in a member there. Resolves with false for any other pod. */
+export async function forwardEviction(
+  call: EndpointCall<EndpointParts>,
+  pod: KubeObject,
+  deleteOptions: JsonObject,
+): Promise<boolean> {
+  if (call.target.forward === undefined || call.parts.podWriter === undefined || !isInMember(pod)) return false
+  await call.parts.podWriter.evict({ ...writeOf(call, pod), deleteOptions })
+  return true
+}
+
+/** Throws 413 for a change of a pod in a member on the thread for large objects, which has no connections to members. */
+export function requireNoForward({ target, objects, definition, request, exchange }: EndpointCall): void {
+  if (target.forward === undefined || exchange.info.verb === 'delete') return
+  const entry = objects.get(definition.storageKey, request.namespace, request.name)
+  if (entry !== undefined && decodeMetadata(entry.bytes).annotations?.[memberAnnotation] !== undefined)
+    throw requestEntityTooLarge('the pod is too large to be changed in its member cluster')
+}
+
+function isInMember({ metadata }: KubeObject): boolean {
+  return metadata.annotations?.[memberAnnotation] !== undefined
+}
+
+function writeOf({ cluster, target, exchange }: EndpointCall, pod: KubeObject): PodWrite {
+  return { cluster, pod, dryRun: target.context.dryRun, signal: exchange.signal }
+}

@@ -1,0 +1,89 @@
+// Server-side apply (KEP-555): PATCH with a configuration, of which the server tells what it says and what it no longer says.
+import { hasLargeNumber, truncateIntegers } from '#apimachinery/schema/index.ts'
+import { goKind } from '#apimachinery/patch/index.ts'
+import { cloneJson, isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
+import { badRequest, conflict, isStatusError, notFound } from '#apimachinery/status/index.ts'
+import { jsonBytes } from '#virtualapi/codec/answers.ts'
+import { decodeBody, type Decoded, type FieldValidation } from '#virtualapi/codec/read-object.ts'
+import { viewOf } from '#virtualapi/codec/representations.ts'
+import type { Answer } from '#virtualapi/request/exchange.ts'
+import { applied } from '#virtualapi/write/registry/managed-fields.ts'
+import { isTrue } from '#virtualapi/request/parse-request.ts'
+import { requireName, requireNamespace } from './create.ts'
+import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
+
+/** Applies a configuration to an object or to a part of it; an object that is not there is created. */
+export async function applyObject(call: EndpointCall): Promise<Answer> {
+  const { definition, exchange, request, representation, parts, target, query } = call
+  const { config, complaints } = readConfiguration(await exchange.request.body())
+  const { subresource, name } = request
+  const { info, schema } = definition
+  // Fields of built-in kinds are Go's integers, converted from what the configuration has.
+  if (info.builtIn && schema !== undefined && hasLargeNumber(config)) truncateIntegers(config, schema)
+  const before = exchange.warnings.length
+  const written = await parts.registry.update(target, name, {
+    subresource,
+    isPatch: true,
+    keepsManagedFields: true,
+    createMissing: true,
+    change: async (current) => {
+      if (current === undefined && subresource !== '') throw notFound(definition.info, name)
+      // Said once, for the try that counted.
+      exchange.warnings.length = before
+      const force = isTrue(query.get('force'))
+      const { context, signal } = target
+      const object = await parts.registry.withVersions({ definition, context, subresource, signal }, (managed) =>
+        applied(managed, cloneJson(config), current, { force }),
+      )
+      tellDuplicates(complaints, call)
+      const { uid } = object.metadata
+      if (uid && current === undefined)
+        throw conflict(
+          definition.info,
+          name,
+          `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`,
+        )
+      requireNamespace(object.metadata, request.namespace)
+      requireName(object.metadata.name, name)
+      return object
+    },
+  })
+  const view = viewOf(definition, representation, { now: target.context.now })
+  return jsonBytes(view.object(written.bytes), { status: written.created ? 201 : 200 })
+}
+
+interface Configuration {
+  readonly config: JsonObject
+  /** What is given twice. */
+  readonly complaints: readonly string[]
+}
+
+/** The body as a configuration. Throws 400 for what is none. */
+export function readConfiguration(body: Uint8Array): Configuration {
+  const { value, duplicates } = decoded(body)
+  if (value !== null && !isJsonObject(value))
+    throw badRequest(
+      `error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ${goKind(value)} into Go value of type map[string]interface {}`,
+    )
+  return { config: value ?? {}, complaints: duplicates }
+}
+
+function decoded(body: Uint8Array): Decoded {
+  try {
+    return decodeBody(body, 'application/yaml')
+  } catch (error) {
+    if (!isStatusError(error, 'BadRequest')) throw error
+    throw badRequest(`error decoding YAML: ${error.message}`, error)
+  }
+}
+
+/** Tells of what was given twice. Throws 400 where that is not allowed. */
+export function tellDuplicates(
+  complaints: readonly string[],
+  { exchange, fieldValidation }: { exchange: EndpointCall['exchange']; fieldValidation: FieldValidation },
+): void {
+  if (complaints.length === 0 || fieldValidation === 'Ignore') return
+  const text = `error converting YAML to JSON: yaml: unmarshal errors:\n  ${complaints.join('\n  ')}`
+  if (fieldValidation === 'Strict') throw badRequest(`error strict decoding YAML: ${text}`)
+  exchange.warnings.push(text)
+}

@@ -1,0 +1,57 @@
+// GET of one object: answers the bytes in memory without decoding them, unless another form is asked for.
+import type { Revision } from '#apimachinery/meta/index.ts'
+import { badRequest } from '#apimachinery/status/index.ts'
+import { isTrue } from '#virtualapi/request/parse-request.ts'
+import { jsonBytes } from '#virtualapi/codec/answers.ts'
+import { viewOf } from '#virtualapi/codec/representations.ts'
+import type { Answer } from '#virtualapi/request/exchange.ts'
+import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
+import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import { requireRevision, waitForRevision } from './read-position.ts'
+
+export async function getObject(call: EndpointCall<EndpointParts>): Promise<Answer> {
+  requireNoExport(call.query)
+  const revision = askedRevision(call.query)
+  if (revision !== undefined) await waitForRevision(call.parts, revision, call.exchange.signal)
+  return answerWithObject(call)
+}
+
+/** The part of a GET that the offload thread can run, after `waitForAskedRevision`. */
+export async function readObject(call: EndpointCall): Promise<Answer> {
+  requireNoExport(call.query)
+  return answerWithObject(call)
+}
+
+/** Waits until the server knows the resourceVersion of the query, if there is one. Rejects as `waitForRevision`. */
+export async function waitForAskedRevision({ query, parts, exchange }: EndpointCall<EndpointParts>): Promise<void> {
+  const revision = askedRevision(query)
+  if (revision !== undefined) await waitForRevision(parts, revision, exchange.signal)
+}
+
+function askedRevision(query: URLSearchParams): Revision | undefined {
+  const version = query.get('resourceVersion') ?? ''
+  return version === '' || version === '0' ? undefined : requireRevision(version)
+}
+
+async function answerWithObject({
+  definition,
+  representation,
+  query,
+  parts,
+  target,
+  request,
+}: EndpointCall): Promise<Answer> {
+  const bytes = await parts.registry.read(target, request.name)
+  const view = viewOf(definition, representation, {
+    includeObject: query.get('includeObject') ?? 'Metadata',
+    now: target.context.now,
+  })
+  return jsonBytes(view.object(bytes))
+}
+
+/** Throws 400 for `export=true`: an old client would expect an object without the fields that servers set. */
+function requireNoExport(query: URLSearchParams): void {
+  const given = query.get('export')
+  if (given !== null && isTrue(given))
+    throw badRequest('the export parameter, deprecated since v1.14, is no longer supported')
+}

@@ -1,0 +1,187 @@
+// GET of a collection: filters and pages the entries in memory, and joins their bytes.
+import type { Revision } from '#apimachinery/meta/index.ts'
+import type { Entry } from '#store/hub/index.ts'
+import { isConverted, requireConvertedSize } from '#virtualapi/write/conversion/conversions.ts'
+import { jsonChunks } from '#virtualapi/codec/answers.ts'
+import type { ListMeta } from '#virtualapi/codec/list-chunks.ts'
+import type { ListItem } from '#virtualapi/codec/list-segments.ts'
+import { viewOf, type ObjectView } from '#virtualapi/codec/representations.ts'
+import type { Answer, BytesAnswer, ChunkedAnswer } from '#virtualapi/request/exchange.ts'
+import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
+import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import { listOptionsOf, type ListOptions } from './list-options.ts'
+import {
+  encodeToken,
+  expiredList,
+  expiredToken,
+  listPosition,
+  waitForRevision,
+  type ListPosition,
+} from './read-position.ts'
+import { protobufList } from './protobuf-list.ts'
+import { selectionOf, type Selection } from './selection.ts'
+
+export async function listObjects(call: EndpointCall<EndpointParts>): Promise<Answer> {
+  const { definition, representation, query, target } = call
+  const { entries, metadata } = await readPage(call, listOptionsOf(query, 'list'))
+  const view = viewOf(definition, representation, {
+    includeObject: query.get('includeObject') ?? 'Metadata',
+    now: target.context.now,
+  })
+  // In v1beta1 a list of metadata has its fields in another order: it is encoded from the JSON.
+  if (representation.format === 'protobuf' && representation.version === undefined)
+    return protobufList(call, entries, metadata)
+  const answer = listAnswer(view, entries, metadata)
+  // What a webhook has converted is in memory for this answer alone.
+  return isConverted(definition) && answer.kind === 'chunks' ? { ...answer, held: answer.about } : answer
+}
+
+/** The entries of a page and its ListMeta. Throws 400 or 410; an invalid selector is reported before an invalid position. */
+export async function readPage(
+  call: EndpointCall<EndpointParts>,
+  options: ListOptions,
+): Promise<{ readonly entries: readonly Entry[]; readonly metadata: ListMeta }> {
+  const { definition, query, parts, objects, request } = call
+  const selection = selectionOf(query, definition)
+  const position = listPosition(options, { nowMs: parts.clock.now() })
+  if (position.notOlderThan !== undefined) await waitForRevision(parts, position.notOlderThan, call.exchange.signal)
+  const revision = position.at ?? objects.revision()
+  const scope = {
+    resource: definition.storageKey,
+    ...(request.namespace === '' ? {} : { namespace: request.namespace }),
+  }
+  const all = entriesAt(call, scope, position, selection)
+  const page = selection.everything
+    ? paged(all, selection, position)
+    : paged(await selected(call, all, selection, position), { ...selection, matches: () => true }, position)
+  return {
+    entries: selection.everything ? await inRequestedVersion(call, page.entries) : page.entries,
+    metadata: listMeta(page, revision, { everything: selection.everything, issuedMs: position.issuedMs }),
+  }
+}
+
+/** The entries as the conversion webhook of their kind makes them, where there is one. */
+async function inRequestedVersion(
+  { definition, parts, objects, exchange }: EndpointCall<EndpointParts>,
+  entries: readonly Entry[],
+): Promise<readonly Entry[]> {
+  if (!isConverted(definition)) return entries
+  const call = { cluster: objects.cluster, signal: exchange.signal, turn: () => exchange.turn() }
+  return await parts.conversions.shownAll(definition, entries, call)
+}
+
+/** A list of the entries; a large one is encoded in chunks. */
+export function listAnswer(
+  view: ObjectView,
+  items: readonly ListItem[],
+  metadata: ListMeta,
+): BytesAnswer | ChunkedAnswer {
+  let about = 0
+  for (const { size } of items) about += size
+  return jsonChunks(view.list(items, metadata), about)
+}
+
+function entriesAt(
+  { objects, definition, request }: EndpointCall,
+  scope: { resource: string; namespace?: string },
+  { at, after }: ListPosition,
+  selection: Selection,
+): readonly Entry[] {
+  if (at !== undefined && at < objects.revision()) {
+    const entries = objects.listAt(scope, at)
+    if (entries === undefined) throw after === undefined ? expiredList(at) : expiredToken(after)
+    return entries
+  }
+  // `kubectl wait` and `get -w` list by metadata.name: with a known namespace this is one look-up.
+  if (selection.name !== undefined && (request.namespace !== '' || !definition.info.namespaced)) {
+    const entry = objects.get(definition.storageKey, request.namespace, selection.name)
+    return entry === undefined ? [] : [entry]
+  }
+  return objects.list(scope)
+}
+
+/** Entries matched before the event loop is yielded: the first match of an entry may decode it. */
+const matchesPerTurn = 128
+const tooLong = 'the selector takes too long to be compared with so many objects, list fewer of them at a time (limit)'
+
+/** The matching entries after the position; limit + 1 of them if there are more. */
+async function selected(
+  call: EndpointCall<EndpointParts>,
+  all: readonly Entry[],
+  selection: Selection,
+  { after, limit }: ListPosition,
+): Promise<readonly Entry[]> {
+  const found: Entry[] = []
+  const { exchange, target } = call
+  const { work } = target.context
+  let held = 0
+  for (let i = after === undefined ? 0 : firstAfter(all, after); i < all.length; i += matchesPerTurn) {
+    // Converted first: a webhook may change labels, and selectors select what is shown.
+    const shown = await inRequestedVersion(call, all.slice(i, i + matchesPerTurn))
+    work.spend(shown.length * (1 + selection.terms), tooLong)
+    for (const entry of shown) {
+      if (!selection.matches(entry)) continue
+      found.push(entry)
+      if (isConverted(call.definition)) requireConvertedSize((held += entry.size))
+      if (limit > 0 && found.length > limit) return found
+    }
+    if (i + matchesPerTurn < all.length) await exchange.turn()
+  }
+  return found
+}
+
+interface Page {
+  readonly entries: readonly Entry[]
+  /** Key of the last entry if the limit cut the list. */
+  readonly next: string | undefined
+  readonly remaining: number
+}
+
+/** The matching entries after the position, at most `limit`. */
+function paged(all: readonly Entry[], selection: Selection, { after, limit }: ListPosition): Page {
+  const from = after === undefined ? 0 : firstAfter(all, after)
+  if (selection.everything && limit === 0)
+    return { entries: from === 0 ? all : all.slice(from), next: undefined, remaining: 0 }
+  const entries: Entry[] = []
+  for (let i = from; i < all.length; i++) {
+    const entry = all[i]
+    if (entry === undefined || !selection.matches(entry)) continue
+    if (limit > 0 && entries.length === limit) {
+      const last = entries.at(-1)
+      return { entries, next: last === undefined ? undefined : keyText(last), remaining: all.length - i }
+    }
+    entries.push(entry)
+  }
+  return { entries, next: undefined, remaining: 0 }
+}
+
+function keyText({ key }: Entry): string {
+  return `${key.namespace}/${key.name}`
+}
+
+function firstAfter(all: readonly Entry[], after: string): number {
+  const slash = after.indexOf('/')
+  const [namespace, name] = [after.slice(0, slash), after.slice(slash + 1)]
+  let [low, high] = [0, all.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    const key = all[middle]?.key
+    if (key !== undefined && (key.namespace < namespace || (key.namespace === namespace && key.name <= name)))
+      low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** ListMeta of a page: the continue token, and the number of remaining entries where there is no selector. */
+function listMeta(
+  { next, remaining }: Page,
+  revision: Revision,
+  { everything, issuedMs }: { readonly everything: boolean; readonly issuedMs: number },
+): ListMeta {
+  const metadata: ListMeta = { resourceVersion: String(revision) }
+  if (next === undefined) return metadata
+  metadata.continue = encodeToken(revision, next, { issuedMs })
+  if (everything) metadata.remainingItemCount = remaining
+  return metadata
+}

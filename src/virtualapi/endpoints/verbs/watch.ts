@@ -1,0 +1,162 @@
+// GET with watch=true: the initial state (if asked for), then every change once, as lines of JSON.
+import { zeroRevision, type Revision } from '#apimachinery/meta/index.ts'
+import { expired, isStatusError, notAcceptable } from '#apimachinery/status/index.ts'
+import { isStoreError } from '#store/index.ts'
+import type { Entry, HubWatch } from '#store/hub/index.ts'
+import { isConverted, type ConvertedDefinition } from '#virtualapi/write/conversion/conversions.ts'
+import { ConvertingWatch } from '#virtualapi/write/conversion/converting-watch.ts'
+import { viewOf, type ObjectView } from '#virtualapi/codec/representations.ts'
+import type { Answer, Exchange, Sink } from '#virtualapi/request/exchange.ts'
+import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
+import { listOptionsOf, type ListOptions } from './list-options.ts'
+import { requireRevision, waitForRevision } from './read-position.ts'
+import { selectionOf } from './selection.ts'
+import { errorLine, WatchEncoder, type WatchForm } from './watch-encoder.ts'
+import { WatchStream } from './watch-stream.ts'
+
+const minTimeoutSeconds = 1800
+/** How long a client may read nothing before its connection is cut. */
+const maxStallMs = 60_000
+const cacheControl = { 'cache-control': 'no-cache, private' }
+
+/** The headers of a watch in this form. */
+function streamHeaders({ isProtobuf = false }: Pick<ObjectView, 'isProtobuf'>): Record<string, string> {
+  const type = isProtobuf ? 'application/vnd.kubernetes.protobuf;stream=watch' : 'application/json'
+  return { 'content-type': type, ...cacheControl }
+}
+
+export interface WatchPlan {
+  readonly form: WatchForm
+  readonly watch: HubWatch
+  /** Entries to send as ADDED before the changes; undefined: only changes. */
+  readonly initial: readonly Entry[] | undefined
+  readonly since: Revision
+  /** Bookmarks have this revision at least. Default `since`; 0 where revisions are not ordered. */
+  readonly leastProgress?: Revision
+  readonly options: WatchOptions
+}
+
+export async function watchObjects(call: EndpointCall<EndpointParts>): Promise<Answer> {
+  const { definition, representation, query, parts, target, objects, request, exchange } = call
+  if (representation.format === 'yaml')
+    throw notAcceptable('only the following media types are accepted: application/json;stream=watch')
+  const given = listOptionsOf(query, 'watch')
+  const selection = selectionOf(query, definition, request.name === '' ? {} : { name: request.name })
+  const options = watchOptions(given)
+  const view = viewOf(definition, representation, {
+    includeObject: query.get('includeObject') ?? 'Metadata',
+    now: target.context.now,
+  })
+  const timeoutAnswer = options.sendInitialEvents
+    ? await waitForWatchRevision(parts, options.since, view, exchange.signal)
+    : undefined
+  if (timeoutAnswer !== undefined) return timeoutAnswer
+  const scope = {
+    resource: definition.storageKey,
+    ...(request.namespace === '' ? {} : { namespace: request.namespace }),
+  }
+  // The state and the revision are read without an await in between, so that no event is lost or sent twice.
+  const since = options.sendInitialEvents || options.since === 0 ? objects.revision() : options.since
+  const initial = options.sendInitialEvents ? objects.list(scope) : undefined
+  const watch = await openWatch(() => objects.watch(scope, { since, signal: exchange.signal }))
+  const form = { definition, selection, view }
+  if (!isConverted(definition)) return watchAnswer({ form, watch, initial, since, options }, exchange, parts)
+  return convertedWatch(call, definition, { form, watch, initial, since, options })
+}
+
+/** The same watch of objects that a conversion webhook brings into the version of the request. */
+async function convertedWatch(
+  { parts, objects: { cluster }, exchange }: EndpointCall<EndpointParts>,
+  definition: ConvertedDefinition,
+  { form, watch, initial, ...plan }: WatchPlan,
+): Promise<Answer> {
+  const { conversions } = parts
+  try {
+    const call = { cluster, signal: exchange.signal, turn: () => exchange.turn() }
+    const shown = initial && (await conversions.shownAll(definition, initial, call))
+    const converting = new ConvertingWatch(
+      watch,
+      (entries, signal) => conversions.shownAll(definition, entries, { cluster, signal }),
+      { withPrevious: !form.selection.everything },
+    )
+    return watchAnswer({ form, watch: converting, initial: shown, ...plan }, exchange, parts)
+  } catch (error) {
+    watch[Symbol.dispose]()
+    throw error
+  }
+}
+
+/** Waits for `since`; the answer if it is not reached in time. A watch answers 200 with the error as its only event. */
+export async function waitForWatchRevision(
+  parts: Pick<EndpointParts, 'hub'>,
+  since: Revision,
+  view: Pick<ObjectView, 'isProtobuf'>,
+  signal: AbortSignal,
+): Promise<Answer | undefined> {
+  try {
+    if (since > 0) await waitForRevision(parts, since, signal)
+    return undefined
+  } catch (error) {
+    if (!isStatusError(error, 'Timeout')) throw error
+    return { kind: 'bytes', status: 200, headers: streamHeaders(view), body: errorLine(error, view) }
+  }
+}
+
+/** Opens the hub's watch. Rejects with 410 if the revision is compacted. */
+export async function openWatch(open: () => Promise<HubWatch>): Promise<HubWatch> {
+  try {
+    return await open()
+  } catch (error) {
+    throw isStoreError(error, 'Compacted') ? expired('The resourceVersion for the provided watch is too old.') : error
+  }
+}
+
+export interface WatchOptions {
+  readonly since: Revision
+  /** True too for a watch without a resourceVersion (see `listOptionsOf`). */
+  readonly sendInitialEvents: boolean
+  readonly bookmarks: boolean
+  readonly timeoutMs: number
+}
+
+/** The options of a watch, with defaults. Throws 400 for an invalid resourceVersion. */
+export function watchOptions({
+  resourceVersion,
+  sendInitialEvents = false,
+  bookmarks,
+  timeoutSeconds: asked,
+}: ListOptions): WatchOptions {
+  const timeoutSeconds = asked > 0 ? asked : minTimeoutSeconds * (1 + Math.random())
+  return {
+    since: resourceVersion === '' ? zeroRevision : requireRevision(resourceVersion),
+    sendInitialEvents,
+    bookmarks,
+    timeoutMs: Math.min(timeoutSeconds * 1000, 2 ** 31 - 1),
+  }
+}
+
+/** The answer that streams a watch. The hub's watch is disposed when the answer ends, and when it never begins. */
+export function watchAnswer(
+  { form, watch, initial, since, leastProgress = since, options: { bookmarks, timeoutMs } }: WatchPlan,
+  { flow }: Exchange,
+  { watchClock: clock, deliveries }: EndpointParts,
+): Answer {
+  const begin = (sink: Sink): WatchStream => {
+    const encoder = new WatchEncoder(form)
+    // With bookmarks, one marks the end of the initial state (KEP-3157).
+    const state = initial && encoder.initial(initial, bookmarks ? since : undefined)
+    return new WatchStream({
+      ...{ watch, encoder, since: leastProgress, timeoutMs, bookmarks, flow, clock, deliveries, sink },
+      initial: state,
+    })
+  }
+  return {
+    kind: 'push',
+    status: 200,
+    headers: streamHeaders(form.view),
+    maxStallMs,
+    begin,
+    drop: () => watch[Symbol.dispose](),
+  }
+}

@@ -1,0 +1,224 @@
+// `/clusters/*`: list and watch of one resource over all logical clusters. Read only. The annotation
+// `kcp.dev/logical-cluster` of every object names its logical cluster.
+import { isTrue } from '#virtualapi/request/parse-request.ts'
+import { groupResourceText, type ClusterId, type Revision } from '#apimachinery/meta/index.ts'
+import { forbidden, methodNotAllowed, pathNotFound } from '#apimachinery/status/index.ts'
+import { logicalClusterAnnotation } from '#client/index.ts'
+import type { Entry } from '#store/hub/index.ts'
+import { negotiate, type Representation } from '#virtualapi/codec/negotiate.ts'
+import { listItem, type ListMeta } from '#virtualapi/codec/list-chunks.ts'
+import type { ListItem } from '#virtualapi/codec/list-segments.ts'
+import { viewOf, type ObjectView } from '#virtualapi/codec/representations.ts'
+import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
+import type { ResourceTarget } from '#virtualapi/request/request-info.ts'
+import { annotateBytes } from '#virtualapi/kinds/resources/object-bytes.ts'
+import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
+import { customStrategy } from '#virtualapi/catalog/apiextensions/custom-strategy.ts'
+import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
+import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import { listAnswer } from '#virtualapi/endpoints/verbs/list.ts'
+import { listOptionsOf } from '#virtualapi/endpoints/verbs/list-options.ts'
+import {
+  encodeToken,
+  expiredList,
+  expiredToken,
+  listPosition,
+  waitForRevision,
+  type ListPosition,
+} from '#virtualapi/endpoints/verbs/read-position.ts'
+import { selectionOf, type Selection } from '#virtualapi/endpoints/verbs/selection.ts'
+import { waitForWatchRevision, openWatch, watchAnswer, watchOptions } from '#virtualapi/endpoints/verbs/watch.ts'
+
+/**
+ * Query parameter of lists over all logical clusters: `true` leaves out the base layer, so that a logical cluster without written objects
+ * costs nothing. Controllers of the installation set it: of a logical cluster created after their list they do not see the base layer either.
+ */
+const storedOnly = 'storedOnly'
+
+export async function allClusters(exchange: Exchange, parts: EndpointParts, request: ResourceTarget): Promise<Answer> {
+  const { verb } = exchange.info
+  if (verb !== 'list' && verb !== 'watch') {
+    if (request.name !== '') throw methodNotAllowed(request, verb)
+    throw forbidden(request, '', 'reads over all logical clusters are list and watch only; write to /clusters/NAME')
+  }
+  const definition = definitionFor(parts, request)
+  return verb === 'list'
+    ? listAll(exchange, parts, request, definition)
+    : watchAll(exchange, parts, request, definition)
+}
+
+/**
+ * The definition of a resource in all logical clusters. A custom resource may have a different schema in each of them, so
+ * its objects are answered as they are stored.
+ */
+function definitionFor({ catalog }: EndpointParts, request: ResourceTarget): ResourceDefinition {
+  const builtIn = catalog.findBuiltIn(request)
+  if (builtIn !== undefined) return builtIn
+  if (request.group === '' || !request.group.includes('.')) throw pathNotFound()
+  const { group, version, resource } = request
+  const info = {
+    group,
+    version,
+    resource,
+    singular: '',
+    kind: '',
+    namespaced: true,
+    verbs: ['list', 'watch'],
+    shortNames: [],
+    categories: [],
+    subresources: [],
+    builtIn: false,
+  }
+  const storageApiVersion = `${group}/${version}`
+  return {
+    info,
+    storageKey: groupResourceText(info),
+    storageApiVersion,
+    inVersion: () => undefined,
+    schema: undefined,
+    strategy: customStrategy({ info }),
+  }
+}
+
+async function listAll(
+  exchange: Exchange,
+  parts: EndpointParts,
+  request: ResourceTarget,
+  definition: ResourceDefinition,
+): Promise<Answer> {
+  const { directory, clock, unfinishedLists } = parts
+  const { query } = exchange.info
+  const options = listOptionsOf(query, 'list')
+  const selection = selectionOf(query, definition)
+  const position = listPosition(options, { nowMs: clock.now() })
+  if (position.notOlderThan !== undefined) await waitForRevision(parts, position.notOlderThan, exchange.signal)
+  const nameOf = (token: string): string =>
+    JSON.stringify([
+      definition.storageKey,
+      request.namespace,
+      query.get('labelSelector'),
+      query.get('fieldSelector'),
+      query.get(storedOnly),
+      token,
+    ])
+  const kept = position.at === undefined ? undefined : unfinishedLists.take(nameOf(options.token))
+  const { entries: rest, revision } =
+    kept === undefined || position.at === undefined
+      ? await readRest(exchange, parts, { request, definition, selection, position })
+      : { entries: kept, revision: position.at }
+  const page = position.limit > 0 ? rest.slice(0, position.limit) : rest
+  const last = page.length < rest.length ? page.at(-1) : undefined
+  const metadata: ListMeta = { resourceVersion: String(revision) }
+  if (last !== undefined) {
+    metadata.continue = encodeToken(revision, clusterKeyText(last), position)
+    metadata.remainingItemCount = rest.length - page.length
+    unfinishedLists.keep(nameOf(metadata.continue), rest.slice(page.length))
+  }
+  const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
+  const items: ListItem[] = []
+  // A logical cluster may have gone since its objects were kept.
+  for (const entry of page)
+    if (directory.byId(entry.key.cluster) !== undefined) items.push(listItem(view.annotate(entry)))
+  return listAnswer(view, items, metadata)
+}
+
+interface Reading {
+  readonly request: ResourceTarget
+  readonly definition: ResourceDefinition
+  readonly selection: Selection
+  readonly position: ListPosition
+}
+
+/** Entries matched before the event loop is yielded: the first match of an entry may decode it. */
+const matchesPerTurn = 128
+
+/** The matching entries after the position, and the revision of the list. Throws 410 if they are not known any more. */
+async function readRest(
+  exchange: Exchange,
+  { hub, directory }: EndpointParts,
+  { request, definition, selection, position }: Reading,
+): Promise<{ readonly entries: readonly Entry[]; readonly revision: Revision }> {
+  const { signal } = exchange
+  const scope = {
+    resource: definition.storageKey,
+    ...(request.namespace === '' ? {} : { namespace: request.namespace }),
+  }
+  const { entries, revision } = isTrue(exchange.info.query.get(storedOnly))
+    ? await hub.listStored(scope, { signal })
+    : await hub.listAll(scope, idsOf(directory), { signal })
+  // An older state can be answered only if nothing of this resource has changed since: no history is kept over all clusters.
+  if (position.at !== undefined && position.at < revision) {
+    await hub.reached(revision, { signal })
+    if (hub.changedSince(definition.storageKey, position.at))
+      throw position.after === undefined ? expiredList(position.at) : expiredToken(position.after)
+  }
+  const { after } = position
+  const from = after === undefined ? 0 : entries.findIndex((entry) => clusterKeyText(entry) > after)
+  const rest = from < 0 ? [] : entries.slice(from)
+  const found: Entry[] = []
+  for (let i = 0; i < rest.length; i += matchesPerTurn) {
+    for (const entry of rest.slice(i, i + matchesPerTurn)) if (selection.matches(entry)) found.push(entry)
+    if (i + matchesPerTurn < rest.length) await exchange.turn()
+  }
+  return { entries: found, revision: position.at ?? revision }
+}
+
+function idsOf(directory: ClusterDirectory): ClusterId[] {
+  return Array.from(directory.all(), ({ id }) => id).sort()
+}
+
+function clusterKeyText({ key }: Entry): string {
+  return `${key.cluster}/${key.namespace}/${key.name}`
+}
+
+async function watchAll(
+  exchange: Exchange,
+  parts: EndpointParts,
+  request: ResourceTarget,
+  definition: ResourceDefinition,
+): Promise<Answer> {
+  const { hub, directory, clock } = parts
+  const { query } = exchange.info
+  const options = watchOptions(listOptionsOf(query, 'watch'))
+  const selection = selectionOf(query, definition)
+  const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
+  const timeoutAnswer = options.sendInitialEvents
+    ? await waitForWatchRevision(parts, options.since, view, exchange.signal)
+    : undefined
+  if (timeoutAnswer !== undefined) return timeoutAnswer
+  const scope = {
+    resource: definition.storageKey,
+    ...(request.namespace === '' ? {} : { namespace: request.namespace }),
+  }
+  const state = options.sendInitialEvents
+    ? await hub.listAll(scope, idsOf(directory), { signal: exchange.signal })
+    : undefined
+  const since = state?.revision ?? (options.since === 0 ? hub.revision() : options.since)
+  const watch = await openWatch(() => hub.watchAll(scope, { since, signal: exchange.signal }))
+  const form = { definition, selection, view, entryBytes: view.annotate }
+  return watchAnswer({ form, watch, initial: state?.entries, since, options }, exchange, parts)
+}
+
+function formOf(exchange: Exchange, { info }: ResourceDefinition): Representation {
+  return negotiate(exchange.header('accept'), { info, reads: exchange.info.verb === 'watch' ? 'watch' : 'list' })
+}
+
+/** The view, with a function that adds the annotation `kcp.dev/logical-cluster` to the bytes of an entry. */
+function annotatedView(
+  view: ObjectView,
+  directory: ClusterDirectory,
+): ObjectView & { annotate: (entry: Pick<Entry, 'key' | 'bytes'>) => Uint8Array } {
+  const annotated = new WeakMap<Pick<Entry, 'key' | 'bytes'>, Uint8Array>()
+  return {
+    ...view,
+    shared: false,
+    annotate(entry) {
+      const known = annotated.get(entry)
+      if (known !== undefined) return known
+      const name = directory.byId(entry.key.cluster)?.name ?? ''
+      const bytes = annotateBytes(entry.bytes, logicalClusterAnnotation, name)
+      annotated.set(entry, bytes)
+      return bytes
+    },
+  }
+}

@@ -1,0 +1,38 @@
+// Access reviews and identity reviews: kinds that are answered at once and never stored.
+import { methodNotServed, notAcceptable, pathNotFound } from '#apimachinery/status/index.ts'
+import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import { decodeObjectBody, objectOf } from '#virtualapi/codec/read-object.ts'
+import { negotiate, supportedMediaTypes } from '#virtualapi/codec/negotiate.ts'
+import { reviewOf } from '#virtualapi/auth/authz/reviews/index.ts'
+import type { ResourceTarget } from '#virtualapi/request/request-info.ts'
+import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
+import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import { writeOptionsOf } from '#virtualapi/endpoints/call/write-options.ts'
+import { requireContentType } from '#virtualapi/endpoints/verbs/create.ts'
+
+export function isReview(target: ResourceTarget): boolean {
+  return target.subresource === '' && reviewOf(target) !== undefined
+}
+
+/** POST of a review; the answer is the same object with a status. */
+export async function createReview(exchange: Exchange, parts: EndpointParts, target: ResourceTarget): Promise<Answer> {
+  const { cluster, info, user, work, signal } = exchange
+  const review = reviewOf(target)
+  const definition = parts.catalog.findBuiltIn(target)
+  if (cluster === undefined || review === undefined || definition === undefined) throw pathNotFound()
+  if (definition.info.namespaced !== (target.namespace !== '') || target.name !== '') throw pathNotFound()
+  if (info.verb !== 'create') throw methodNotServed()
+  if (negotiate(exchange.header('accept'), definition).as !== 'Object')
+    throw notAcceptable(`only the following media types are accepted: ${supportedMediaTypes}`)
+  const contentType = requireContentType(exchange.header('content-type'))
+  const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
+  const object = objectOf(decoded, {
+    definition,
+    fieldValidation: writeOptionsOf(info.query, info.verb).fieldValidation,
+    warnings: exchange.warnings,
+  })
+  const { authorizer, tokenReviewer } = parts
+  const now = parts.clock.now()
+  const context = { user, cluster, namespace: target.namespace, authorizer, tokenReviewer, work, signal, now }
+  return jsonDocument(await review(object, context), { status: 201 })
+}

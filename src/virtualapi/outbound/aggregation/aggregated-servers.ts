@@ -1,0 +1,91 @@
+// Connections to the API servers that tenants run behind Services: verified by the caBundle of the APIService, with the client
+// certificate by which they know this server.
+import type { Duplex } from 'node:stream'
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import type { Egress, EgressAnswer, EgressCall } from '#network/egress/index.ts'
+import type { FrontProxyPair } from '#virtualapi/auth/authn/pki/index.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
+import type { Resolved, ServiceResolver } from '#virtualapi/outbound/calls/service-resolver.ts'
+import { identityHeaders } from './identity-headers.ts'
+import type { RemoteApiService, RemoteServer } from './remote-api-service.ts'
+
+interface Parts {
+  readonly egress: Egress
+  readonly resolveService: ServiceResolver
+  readonly frontProxy: (cluster: ClusterId) => FrontProxyPair
+}
+
+/** Who asks where no client does, as in kube-aggregator. */
+export const aggregator: Pick<UserInfo, 'name' | 'groups' | 'extra'> = {
+  name: 'system:kube-aggregator',
+  groups: ['system:masters'],
+  extra: {},
+}
+
+const openingMs = 10_000
+/** Above it a discovery document is refused. */
+const maxDocumentBytes = 4 * 1024 * 1024
+
+export class AggregatedServers {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** An endpoint of the Service that is ready. Rejects with EgressError. */
+  resolve(cluster: ClusterId, { service }: RemoteServer, signal: AbortSignal): Promise<Resolved> {
+    return this.#parts.resolveService(cluster, service, signal)
+  }
+
+  /** Opens a connection for one request, which ends with the signal. Rejects with EgressError. */
+  async connect(cluster: ClusterId, { remote }: RemoteApiService, signal: AbortSignal): Promise<Duplex> {
+    const endpoint = await this.resolve(cluster, remote, signal)
+    return await this.#parts.egress.connect({
+      ...this.#target(cluster, remote),
+      ...endpoint,
+      timeoutMs: openingMs,
+      signal,
+    })
+  }
+
+  /** Fetches a document as the aggregator itself. Rejects with EgressError; resolves with any status. */
+  async get(
+    cluster: ClusterId,
+    { remote }: RemoteApiService,
+    path: string,
+    options: {
+      /** Where to connect. Default: any endpoint that is ready. */
+      readonly endpoint?: Resolved
+      readonly insecure?: boolean
+      readonly accept?: string
+      readonly timeoutMs: number
+      /** Reads the answer while its bytes are charged to the logical cluster. */
+      readonly reading?: EgressCall['reading']
+      readonly signal: AbortSignal
+    },
+  ): Promise<EgressAnswer> {
+    const { accept = 'application/json', timeoutMs, reading, signal, insecure = remote.insecure } = options
+    const endpoint = options.endpoint ?? (await this.resolve(cluster, remote, signal))
+    const target = this.#target(cluster, insecure ? { service: remote.service, caBundle: undefined, insecure } : remote)
+    const headers = { accept, 'user-agent': 'kcp', ...single(identityHeaders(aggregator)) }
+    const url = new URL(path, target.url)
+    const read = reading === undefined ? {} : { reading }
+    const bounds = { maxAnswerBytes: maxDocumentBytes, timeoutMs, signal, ...read }
+    return await this.#parts.egress.call({ ...target, ...endpoint, ...bounds, url, method: 'GET', headers })
+  }
+
+  #target(cluster: ClusterId, { service, caBundle, insecure }: RemoteServer) {
+    return {
+      cluster,
+      url: new URL(`https://${service.name}.${service.namespace}.svc:${service.port}`),
+      insecure,
+      client: this.#parts.frontProxy(cluster).client,
+      ...(caBundle === undefined || caBundle.trim() === '' ? {} : { caBundle }),
+    }
+  }
+}
+
+function single(headers: Readonly<Record<string, string | string[]>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')]))
+}

@@ -1,0 +1,51 @@
+// The API server's access to members: their pods for logs, exec, metrics and writes, and TokenReviews of their pods'
+// tokens.
+import type { DeepReadonly } from '#apimachinery/meta/index.ts'
+import type { MemberCluster, Placement } from '#crds/index.ts'
+import { createMemberMetrics, type MemberMetrics } from './member-metrics.ts'
+import { createMemberTokens } from './create-member-tokens.ts'
+import { createPodConnector } from './create-pod-connector.ts'
+import { createPodWriter } from './create-pod-writer.ts'
+import { MemberConnections, type MembersOptions } from './member-connections.ts'
+import { createMemberKeys } from './member-keys.ts'
+import type { MemberTokens } from '#virtualapi/auth/authn/member-tokens.ts'
+import { systemClock } from '#async/index.ts'
+import type { PodConnector } from './pod-connector.ts'
+import type { PodWriter } from './pod-writer.ts'
+
+export { type MembersOptions } from './member-connections.ts'
+export { type PodConnection, type PodConnector } from './pod-connector.ts'
+
+export interface Members extends AsyncDisposable {
+  readonly podConnector: PodConnector
+  readonly podWriter: PodWriter
+  readonly metrics: MemberMetrics
+  readonly memberTokens: Pick<MemberTokens, 'verify'>
+  /** The members and the rules of admins about them, as they are known now. */
+  readonly fleet: {
+    all(): readonly DeepReadonly<MemberCluster>[]
+    adminPlacements(): readonly DeepReadonly<Placement>[]
+    /** Calls back after changes of them, at most once a second, until the returned function is called. */
+    onChange(changed: () => void): () => void
+  }
+  /** Whether a member may run pods of a logical cluster with these labels. True until the members are known. */
+  mayRunPods(labels: Readonly<Record<string, string>> | undefined): boolean
+  /** The name of the member of this short id; undefined if there is none. */
+  nameOf(memberId: string, signal: AbortSignal): Promise<string | undefined>
+}
+
+/** Connects to the members registered in `options.transport`, each when first needed. Closed by the signal or on disposal. */
+export function createMembers(options: MembersOptions): Members {
+  const members = new MemberConnections(options)
+  const { clock = systemClock } = options
+  return {
+    podConnector: createPodConnector({ members }),
+    podWriter: createPodWriter({ members }),
+    metrics: createMemberMetrics({ members, clock }),
+    memberTokens: createMemberTokens({ members, keys: createMemberKeys({ clock }) }),
+    fleet: members,
+    mayRunPods: (labels) => members.mayRunPods(labels),
+    nameOf: (memberId, signal) => members.nameOf(memberId, signal),
+    [Symbol.asyncDispose]: () => members[Symbol.asyncDispose](),
+  }
+}

@@ -1,8 +1,0 @@
-// Policies and their bindings are subject to no policy: a wrong one could not be removed.
-import type { AdmissionRequest } from '#virtualapi/admission/admission.ts'
-
-const exempt = /^(?:validating|mutating)admissionpolic(?:ies|ybindings)$/
-
-export function isExemptFromPolicies({ definition: { info } }: AdmissionRequest): boolean {
-  return info.group === 'admissionregistration.k8s.io' && exempt.test(info.resource)
-}

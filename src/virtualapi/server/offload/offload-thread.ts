@@ -1,0 +1,232 @@
+// Runs offloaded requests on worker threads: one, and a second one while a logical cluster waits for another's long request.
+import { requestEntityTooLarge, serviceUnavailable, StatusError, timedOut } from '#apimachinery/status/index.ts'
+import { containerMemory, currentContext, inSpan, processTracer } from '#telemetry/index.ts'
+import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
+import type { ReadableForm } from '#virtualapi/codec/answers.ts'
+import type { Offload, OffloadableCall } from '#virtualapi/endpoints/call/parts.ts'
+import type { BytesAnswer, Exchange } from '#virtualapi/request/exchange.ts'
+import type { Outbound } from '#virtualapi/outbound/calls/outbound.ts'
+import { findThread } from './find-thread.ts'
+import type { Job } from './job.ts'
+import { JobQueue } from './job-queue.ts'
+import { owned, type JobResult, type OffloadedRequest } from './protocol.ts'
+import { tellFleet } from './told-fleet.ts'
+import { WorkerThread, type Loss, type WorkerThreadOptions } from './worker-thread.ts'
+
+const maxThreads = 2
+/** A job that has waited so long for those of other logical clusters starts the second thread, milliseconds. */
+const secondThreadAfterMs = 100
+/** A job whose thread ended because of another one is given to a thread this many times. */
+const maxAttempts = 3
+const defaultIdleMs = 60_000
+/** A lawful request computes for less than a second; this leaves room for a busy machine. */
+const defaultMaxComputeMs = 15_000
+/** Enough for two bodies of the maximum size. */
+const defaultMaxHeapMb = 768
+/** The heaps of both threads may take half the memory of the container together, so that none of their jobs ends the process. */
+const heapShare = 1 / 4
+
+export interface OffloadThreadOptions {
+  /** LogicalClusters live in our own logical cluster `root`. */
+  readonly hasRoot: boolean
+  /** Makes the calls of webhooks. */
+  readonly outbound: Outbound
+  /** Whether a member may run pods of a logical cluster. */
+  readonly mayRunPods: (cluster: OffloadedRequest['cluster']) => boolean
+  /** The members and the rules of admins about them, for admission; absent where there are none. */
+  readonly fleet?: () => Fleet | undefined
+  /** A thread without jobs ends after this time, milliseconds. Default one minute. */
+  readonly idleMs?: number
+  /** How long a request may compute at once before its thread is ended, milliseconds. Default 15 s. */
+  readonly maxComputeMs?: number
+  /** The memory of the process, bytes. Default: that of its container. */
+  readonly memoryBytes?: number
+}
+
+type JobRequest = Pick<Job, 'flow' | 'bytes' | 'objects'> & { readonly exchange: Exchange }
+
+/**
+ * Answers requests that would block the event loop for tens of milliseconds on worker threads of lower priority. Logical
+ * clusters are served round robin, each on one thread at a time; the queues are bounded. A request that computes for too long,
+ * or needs too much memory, ends its thread: it alone fails, and the others run again on a new one.
+ */
+export class OffloadThread implements Offload, AsyncDisposable {
+  readonly #options: Required<Omit<OffloadThreadOptions, 'memoryBytes' | 'fleet'>> &
+    Pick<WorkerThreadOptions, 'fleet'> & { readonly maxHeapMb: number }
+  readonly #queue = new JobQueue()
+  readonly #threads = new Set<WorkerThread>()
+  #lastJob = 0
+  #secondThread: NodeJS.Timeout | undefined
+  #isClosed = false
+
+  constructor({
+    hasRoot,
+    outbound,
+    mayRunPods,
+    fleet,
+    idleMs = defaultIdleMs,
+    maxComputeMs = defaultMaxComputeMs,
+    memoryBytes = containerMemory(),
+  }: OffloadThreadOptions) {
+    const maxHeapMb = Math.min(defaultMaxHeapMb, Math.floor((memoryBytes * heapShare) / (1024 * 1024)))
+    const told = fleet && tellFleet(fleet)
+    this.#options = { hasRoot, outbound, mayRunPods, fleet: told, idleMs, maxComputeMs, maxHeapMb }
+  }
+
+  /**
+   * The answer of this call's endpoint. Rejects with 429 if the queue is full, 504 if it computed for too long, 413 if it needed
+   * too much memory, 503 if the thread ended for another reason.
+   */
+  async answer({ exchange, cluster, objects, target }: OffloadableCall): Promise<BytesAnswer> {
+    const { request, user } = exchange
+    const { method, url, rawHeaders } = request
+    const body = hasBody(exchange) ? await request.body() : new Uint8Array()
+    const isLoopback = request.loopbackUser !== undefined
+    const outcome = await this.#run({ flow: cluster.id, bytes: body.length, objects, exchange }, (job) => {
+      const own = owned(body)
+      const { now } = target.context
+      const mayRunPods = this.#options.mayRunPods(cluster)
+      const heavyRequest = { method, url, rawHeaders, body: own, user, cluster, mayRunPods, isLoopback, now }
+      return { message: { do: 'answer', job, request: heavyRequest }, transfer: [own.buffer] }
+    })
+    if (outcome.is !== 'failed') {
+      // The worker's warnings include those that were added before.
+      exchange.warnings.splice(0, exchange.warnings.length, ...outcome.warnings)
+      if (outcome.named !== undefined) exchange.names(outcome.named)
+      for (const [key, value] of outcome.annotations ?? []) exchange.annotate(key, value)
+    }
+    return answerOf(outcome)
+  }
+
+  /** Reformats an answer. Rejects as `answer`. */
+  async reformat(answer: BytesAnswer, form: ReadableForm, { exchange }: { exchange: Exchange }): Promise<BytesAnswer> {
+    const flow = exchange.cluster?.id ?? '-'
+    const outcome = await this.#run({ flow, bytes: answer.body.length, objects: undefined, exchange }, (job) => {
+      const body = owned(answer.body)
+      return { message: { do: 'reformat', job, answer: { ...answer, body }, form }, transfer: [body.buffer] }
+    })
+    return answerOf(outcome)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true
+    clearTimeout(this.#secondThread)
+    const jobs = [...this.#threads].flatMap((thread) => thread.jobs)
+    const ended = [...this.#threads].map((thread) => thread.end())
+    this.#threads.clear()
+    const why = new Error('the server is shutting down')
+    for (const { settle } of [...jobs, ...this.#queue.clear()]) settle(threadEnded(why))
+    await Promise.all(ended)
+  }
+
+  #run(request: JobRequest, message: (job: number) => ReturnType<Job['message']>): Promise<JobResult> {
+    const tracer = processTracer()
+    if (tracer === undefined) return this.#queued(request, message)
+    return inSpan(tracer, 'Offload', () => this.#queued(request, message), { attributes: { bytes: request.bytes } })
+  }
+
+  #queued(
+    { flow, bytes, objects, exchange }: JobRequest,
+    message: (job: number) => ReturnType<Job['message']>,
+  ): Promise<JobResult> {
+    const { signal } = exchange
+    return new Promise((resolve, reject) => {
+      signal.throwIfAborted()
+      if (this.#isClosed) throw threadEnded(new Error('the server is shutting down'))
+      const id = ++this.#lastJob
+      const abort = (): void => {
+        if (!this.#queue.remove(job)) for (const thread of this.#threads) thread.abort(job)
+        job.settle(signal.reason instanceof Error ? signal.reason : new Error('aborted', { cause: signal.reason }))
+      }
+      const settle = (outcome: JobResult | Error): void => {
+        signal.removeEventListener('abort', abort)
+        if (outcome instanceof Error) reject(outcome)
+        else resolve(outcome)
+      }
+      const job: Job = {
+        ...{ id, flow, bytes, objects, signal, message: () => message(id), settle },
+        whileWaiting: (answer) => exchange.whileWaiting(answer),
+        turn: () => exchange.turn(),
+        inTrace: currentContext(),
+        ...{ queuedAt: performance.now(), attempts: 0, calls: 0, hasWritten: false },
+      }
+      this.#queue.add(job)
+      signal.addEventListener('abort', abort, { once: true })
+      this.#next()
+    })
+  }
+
+  /** Starts waiting jobs, logical clusters round robin, as far as threads are free. */
+  #next(): void {
+    clearTimeout(this.#secondThread)
+    if (this.#isClosed) return
+    for (let isStarted = true; isStarted;) {
+      isStarted = false
+      const { flows } = this.#queue
+      for (const flow of flows) {
+        const thread = this.#threadFor(flow, flows.length)
+        const job = thread === undefined ? undefined : this.#queue.take(flow)
+        if (job === undefined) continue
+        thread?.start(job)
+        isStarted = true
+      }
+    }
+    if (this.#queue.flows.length === 0 || this.#threads.size >= maxThreads) return
+    this.#secondThread = setTimeout(() => this.#next(), secondThreadAfterMs)
+  }
+
+  /** The thread for the next job of a logical cluster; undefined: it must wait. */
+  #threadFor(flow: string, waitingFlows: number): WorkerThread | undefined {
+    const found = findThread([...this.#threads], { flow, waitingFlows })
+    if (found !== 'another') return found
+    const waitedMs = performance.now() - (this.#queue.peek(flow)?.queuedAt ?? 0)
+    const mayOpen = this.#threads.size === 0 || (this.#threads.size < maxThreads && waitedMs >= secondThreadAfterMs)
+    return mayOpen ? this.#open() : undefined
+  }
+
+  #open(): WorkerThread {
+    const thread = new WorkerThread({
+      ...this.#options,
+      onDone: ({ settle }, outcome) => {
+        settle(outcome)
+        this.#next()
+      },
+      onWaiting: () => this.#next(),
+      onLost: (lost, loss) => this.#lose(lost, loss),
+    })
+    this.#threads.add(thread)
+    return thread
+  }
+
+  /** Fails the job that ended the thread; the others run again, unless they have written already. */
+  #lose(thread: WorkerThread, { culprit, running, why, cause }: Loss): void {
+    this.#threads.delete(thread)
+    for (const job of running.toReversed()) {
+      if (job.signal.aborted) continue
+      if (job === culprit) job.settle(refusalOf(why, this.#options.maxComputeMs))
+      else if (job.hasWritten || job.attempts >= maxAttempts) job.settle(threadEnded(cause))
+      else this.#queue.putBack(job)
+    }
+    this.#next()
+  }
+}
+
+function refusalOf(why: Loss['why'], maxComputeMs: number): StatusError {
+  if (why === 'memory') return requestEntityTooLarge('the request was given up, because it needs too much memory')
+  return timedOut(`the request was given up, because it computed for more than ${maxComputeMs / 1000} s`)
+}
+
+function threadEnded(cause: Error): StatusError {
+  return serviceUnavailable('the thread for large objects ended, please try again', cause)
+}
+
+function hasBody(exchange: Exchange): boolean {
+  return exchange.info.verb !== 'get'
+}
+
+function answerOf(outcome: JobResult): BytesAnswer {
+  if (outcome.is === 'failed') throw new Error(`on the offload thread: ${outcome.stack}`)
+  if (outcome.is === 'answer') return outcome.answer
+  const { status, headers, text, cause } = outcome
+  throw new StatusError(status, { headers: { ...headers }, ...(text === undefined ? {} : { text }), cause })
+}

@@ -1,0 +1,177 @@
+// Messages between the main thread and the worker. Bytes are transferred, never objects: cloning an object of 100,000 values
+// takes as long as decoding it.
+import type { MessagePort } from 'node:worker_threads'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import type { Status } from '#apimachinery/status/index.ts'
+import type { ObjectKey, StoreErrorCode } from '#store/index.ts'
+import type { ClusterObjects } from '#store/hub/index.ts'
+import type { Named } from '#virtualapi/request/request-audit.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
+import type { ReadableForm } from '#virtualapi/codec/answers.ts'
+import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import type { Allocation, AllocationRequest } from '#virtualapi/kinds/index.ts'
+import type { Decision, QuotaCharge } from '#virtualapi/write/quota/index.ts'
+import type { BytesAnswer } from '#virtualapi/request/exchange.ts'
+import type { OutboundAnswer, OutboundRequest } from '#virtualapi/outbound/calls/outbound.ts'
+import type { ToldFleet } from './told-fleet.ts'
+
+/** A request that was authenticated and authorized on the main thread. */
+export interface OffloadedRequest {
+  readonly method: string
+  readonly url: string
+  readonly rawHeaders: readonly string[]
+  readonly body: Uint8Array
+  readonly user: UserInfo
+  readonly cluster: LogicalCluster
+  /** Whether a member may run pods of the logical cluster. */
+  readonly mayRunPods: boolean
+  readonly isLoopback: boolean
+  /** Wall clock in milliseconds since the epoch. */
+  readonly now: number
+}
+
+/** A write to one object of the request's logical cluster. */
+export type Write = { readonly key: Omit<ObjectKey, 'cluster'> } & (
+  | { readonly do: 'create'; readonly value: Uint8Array }
+  | { readonly do: 'update'; readonly value: Uint8Array; readonly ifRevision: Revision }
+  | { readonly do: 'delete'; readonly ifRevision: Revision }
+)
+
+export type WriteResult =
+  | {
+      readonly is: 'written'
+      readonly revision: Revision
+      readonly createRevision: Revision
+      /** The last state of a deleted object; absent for creates and updates. */
+      readonly bytes?: Uint8Array
+    }
+  | { readonly is: 'store error'; readonly code: StoreErrorCode; readonly message: string }
+  | { readonly is: 'failure'; readonly message: string }
+
+/** Asks for the members and the rules about them, unless they are as in this version. They belong to no logical cluster. */
+export interface FleetRead {
+  readonly do: 'fleet'
+  readonly known: number
+}
+
+/** A read in one logical cluster. The worker blocks until it is answered, which is from memory. */
+export type Read =
+  | {
+      readonly do: 'get'
+      readonly resource: string
+      readonly namespace: string
+      readonly name: string
+      readonly known: number
+    }
+  | {
+      readonly do: 'list'
+      readonly resource: string
+      readonly namespace?: string
+      readonly known: ReadonlyMap<string, number>
+    }
+  | { readonly do: 'revision' }
+  | { readonly do: 'changes'; readonly resource: string }
+  | { readonly do: 'changedNames'; readonly resource: string; readonly since: number }
+  | { readonly do: 'life' }
+  | FleetRead
+  | {
+      readonly do: 'allocate'
+      readonly request: AllocationRequest
+      readonly method: keyof Allocation
+      readonly value?: string | number
+    }
+  | { readonly do: 'charge'; readonly charge: QuotaCharge }
+  | { readonly do: 'release'; readonly namespace: string; readonly held: number }
+
+/** An object as sent to the worker; without bytes if the worker has this revision. */
+export interface ToldEntry {
+  readonly namespace: string
+  readonly name: string
+  readonly revision: Revision
+  readonly createRevision: Revision
+  readonly base: boolean
+  readonly bytes: Uint8Array | undefined
+}
+
+/** The type of the answer of each read. */
+export interface ReadAnswers {
+  get: ToldEntry | undefined
+  list: readonly ToldEntry[]
+  revision: Revision
+  changes: number
+  changedNames: ReturnType<ClusterObjects['changedNames']>
+  /** Differs after the logical cluster was evicted and loaded again, when `changes` starts again. */
+  life: number
+  fleet: ToldFleet | undefined
+  allocate: string | number | undefined
+  charge: Decision
+  release: undefined
+}
+
+/** The answer of a read. */
+export type ReadResult =
+  | { readonly is: 'answer'; readonly answer: unknown }
+  /** A StoreError if there is a code, as when the logical cluster was just deleted. */
+  | { readonly is: 'failure'; readonly code: StoreErrorCode | undefined; readonly message: string }
+
+/** The result of an outbound call. */
+export type PostResult =
+  | { readonly is: 'answer'; readonly answer: OutboundAnswer }
+  /** `isEgress`: an EgressError, whose message may be shown. */
+  | { readonly is: 'failure'; readonly message: string; readonly isEgress: boolean }
+
+/** Messages to the worker. */
+export type ToWorker =
+  | { readonly do: 'answer'; readonly job: number; readonly request: OffloadedRequest }
+  | { readonly do: 'reformat'; readonly job: number; readonly answer: BytesAnswer; readonly form: ReadableForm }
+  /** The request was aborted. */
+  | { readonly do: 'abort'; readonly job: number }
+  | { readonly do: 'written'; readonly write: number; readonly result: WriteResult }
+  | { readonly do: 'posted'; readonly post: number; readonly result: PostResult }
+
+/** Results of a request besides its answer. */
+export interface Told {
+  readonly warnings: readonly string[]
+  readonly named: Named | undefined
+  /** Annotations for the audit line. */
+  readonly annotations: ReadonlyMap<string, string> | undefined
+}
+
+export type JobResult =
+  | ({ readonly is: 'answer'; readonly answer: BytesAnswer } & Told)
+  | ({
+      readonly is: 'refused'
+      readonly status: Status
+      readonly headers: Readonly<Record<string, string>>
+      readonly text: string | undefined
+      /** The stack of the cause, for the log. */
+      readonly cause: string | undefined
+    } & Told)
+  /** An unexpected error, for the log. */
+  | { readonly is: 'failed'; readonly stack: string }
+
+/** Messages from the worker. */
+export type FromWorker =
+  | { readonly is: 'done'; readonly job: number; readonly outcome: JobResult }
+  | { readonly is: 'read'; readonly cluster: ClusterId; readonly read: Read }
+  | { readonly is: 'write'; readonly job: number; readonly write: number; readonly what: Write }
+  | { readonly is: 'post'; readonly job: number; readonly post: number; readonly request: OutboundRequest }
+
+/** What the worker is started with. */
+export interface WorkerSettings {
+  /** LogicalClusters live in our own logical cluster `root`. */
+  readonly hasRoot: boolean
+  /** There may be members. */
+  readonly hasFleet: boolean
+  /** Counts answers to reads; the worker waits on it with Atomics.wait. */
+  readonly answered: Int32Array<SharedArrayBuffer>
+  /** Receives the answers to reads. */
+  readonly answers: MessagePort
+  /** The job that computes (0: none), and a number that the worker increments with each step of a job. */
+  readonly progress: Int32Array<SharedArrayBuffer>
+}
+
+/** A copy of the bytes in a buffer of their own, which can be transferred. */
+export function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(bytes)
+}

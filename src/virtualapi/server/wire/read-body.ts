@@ -1,0 +1,55 @@
+// Reads the whole body of a request. By events: an async iterator costs a small request more than all else about its body.
+import { badRequest, requestEntityTooLarge } from '#apimachinery/status/index.ts'
+import { maxBodyBytes } from '#virtualapi/codec/read-object.ts'
+import { headerOf } from '#virtualapi/request/exchange.ts'
+import type { RawRequest } from './raw-request.ts'
+
+/** Rejects with 413 above the limit, and with 400 if the client breaks off. */
+export async function readBody({ rawHeaders, body }: Pick<RawRequest, 'rawHeaders' | 'body'>): Promise<Uint8Array> {
+  const announced = Number(headerOf(rawHeaders, 'content-length') ?? 0)
+  if (announced > maxBodyBytes) throw tooLarge()
+  const read = await chunksOf(body)
+  if (read.length < announced) throw brokenOff()
+  return read
+}
+
+function chunksOf(body: RawRequest['body']): Promise<Uint8Array> {
+  const chunks: Buffer[] = []
+  let length = 0
+  return new Promise((resolve, reject) => {
+    const whole = (): void => resolve(chunks.length === 1 ? (chunks[0] ?? Buffer.alloc(0)) : Buffer.concat(chunks))
+    if (body.readableEnded) {
+      whole()
+      return
+    }
+    const read = (chunk: Buffer): void => {
+      length += chunk.length
+      if (length <= maxBodyBytes) {
+        chunks.push(chunk)
+        return
+      }
+      chunks.length = 0
+      body.off('data', read)
+      body.pause()
+      // In HTTP/2, body and answer share a stream: it must stay open for the answer 413.
+      if (!('respond' in body)) body.destroy()
+      reject(tooLarge())
+    }
+    body.on('end', whole)
+    // One of them may come after the end, and then says nothing: no error is made then, whose stack is costly.
+    body.on('error', (cause) => reject(brokenOff(cause)))
+    body.on('close', () => {
+      if (!body.readableEnded) reject(brokenOff())
+    })
+    if (body.destroyed) reject(brokenOff())
+    else body.on('data', read)
+  })
+}
+
+function brokenOff(cause?: unknown): Error {
+  return badRequest('the client broke off before the end of the body', cause)
+}
+
+function tooLarge(): Error {
+  return requestEntityTooLarge(`Request entity too large: limit is ${maxBodyBytes}`)
+}

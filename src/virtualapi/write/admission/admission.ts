@@ -1,0 +1,175 @@
+// Admission: an ordered list of plugins that may change or refuse a write. All mutate first, then all validate. After the plugins
+// come the mutating policies and the webhooks of the logical cluster.
+import type { GroupVersionKind, KubeObject } from '#apimachinery/meta/index.ts'
+import { inSpan, processTracer, type Tracer } from '#telemetry/index.ts'
+import type { RequestContext, ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
+
+export interface AdmissionRequest {
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT'
+  readonly definition: ResourceDefinition
+  readonly subresource: string
+  /** Of the object, where a subresource takes objects of another kind (Binding, PodExecOptions); absent: that of the resource. */
+  readonly kind?: GroupVersionKind
+  readonly namespace: string
+  readonly name: string
+  /** True: the request deletes a collection, so webhooks are shown no name. */
+  readonly ofCollection?: boolean
+  readonly context: RequestContext
+  readonly signal: AbortSignal
+}
+
+export interface AdmissionPlugin {
+  readonly name: string
+  /** True: it validates the objects of subresources, such as Bindings, too. */
+  readonly validatesParts?: boolean
+  /**
+   * May change `object`. Throws a StatusError to refuse. `object` is absent for DELETE, `old` for CREATE. Return a promise only if
+   * there is something to wait for, here and in `validate`: every write of every kind comes by.
+   */
+  mutate?(request: AdmissionRequest, object: KubeObject, old: KubeObject | undefined): void | Promise<void>
+  validate?(
+    request: AdmissionRequest,
+    object: KubeObject | undefined,
+    old: KubeObject | undefined,
+  ): void | Promise<void>
+}
+
+/** The mutating policies or the mutating webhooks of one request. */
+export interface MutatingRounds {
+  /**
+   * Runs them; in the second round only those that asked for it. `object` is absent for DELETE. Resolves with whether the object
+   * was changed, rejects with StatusError.
+   */
+  run(request: AdmissionRequest, object: KubeObject | undefined, old: KubeObject | undefined): Promise<boolean>
+}
+
+/** What the tenants of a logical cluster have configured to change requests. */
+export interface MutatingAdmission {
+  /** Undefined where nothing is configured. */
+  mutating(request: AdmissionRequest): MutatingRounds | undefined
+}
+
+/** The webhooks that the tenants of a logical cluster have configured. */
+export interface WebhookAdmission extends MutatingAdmission {
+  /** Undefined where there are none. */
+  validate(
+    request: AdmissionRequest,
+    object: KubeObject | undefined,
+    old: KubeObject | undefined,
+  ): Promise<void> | undefined
+}
+
+/** Both return undefined where nobody had to wait. A DELETE has no object to mutate: `validate` calls all webhooks. */
+export interface Admission {
+  mutate(request: AdmissionRequest, object: KubeObject, old: KubeObject | undefined): Promise<void> | undefined
+  validate(
+    request: AdmissionRequest,
+    object: KubeObject | undefined,
+    old: KubeObject | undefined,
+  ): Promise<void> | undefined
+  /** Asks policies and webhooks about the object of a subresource such as a Binding; they may change it. */
+  admitPart(request: AdmissionRequest, object: KubeObject): Promise<void>
+}
+
+/** What admission is made of, in the order in which it runs. */
+export interface AdmissionParts {
+  readonly plugins: readonly AdmissionPlugin[]
+  readonly policies?: MutatingAdmission
+  readonly webhooks?: WebhookAdmission
+}
+
+/** Runs the plugins in the given order, then the mutating policies, then the webhooks. Throws the error of the first that refuses. */
+export function createAdmission({ plugins, policies, webhooks }: AdmissionParts): Admission {
+  const mutators = plugins.filter((plugin) => 'mutate' in plugin)
+  const validators = plugins.filter((plugin) => 'validate' in plugin)
+  const mutateInOrder: Admission['mutate'] = (request, object, old) =>
+    inOrder(mutators, (plugin) => plugin.mutate?.(request, object, old))
+  const roundsOf = (request: AdmissionRequest): MutatingRounds | undefined =>
+    oneAfterTheOther(policies?.mutating(request), webhooks?.mutating(request))
+  const parts = plugins.filter(({ validatesParts = false }) => validatesParts)
+  const admission: Admission = {
+    mutate(request, object, old) {
+      const waiting = mutateInOrder(request, object, old)
+      const rounds = roundsOf(request)
+      if (rounds === undefined) return waiting
+      return mutateInRounds(rounds, waiting, { request, object, old }, mutateInOrder)
+    },
+    validate(request, object, old) {
+      const waiting = inOrder(validators, (plugin) => plugin.validate?.(request, object, old))
+      const rounds = request.operation === 'DELETE' ? webhooks?.mutating(request) : undefined
+      if (rounds !== undefined) return validateDeletion(rounds, waiting, { request, old }, webhooks)
+      const asked = waiting === undefined ? webhooks?.validate(request, object, old) : undefined
+      return waiting === undefined ? asked : waiting.then(() => webhooks?.validate(request, object, old))
+    },
+    async admitPart(request, object) {
+      const rounds = roundsOf(request)
+      if (rounds !== undefined && (await rounds.run(request, object, undefined)))
+        await rounds.run(request, object, undefined)
+      await inOrder(parts, (plugin) => plugin.validate?.(request, object, undefined))
+      await webhooks?.validate(request, object, undefined)
+    },
+  }
+  const tracer = processTracer()
+  return tracer === undefined ? admission : traced(admission, tracer)
+}
+
+/** The same, with a span for each time that a request waits for it: for webhooks, and for plugins that look something up. */
+function traced(admission: Admission, tracer: Tracer): Admission {
+  return {
+    mutate: (...write) => inSpan(tracer, 'Admission mutate', () => admission.mutate(...write)),
+    validate: (...write) => inSpan(tracer, 'Admission validate', () => admission.validate(...write)),
+    admitPart: (...write) => inSpan(tracer, 'Admission', () => admission.admitPart(...write)),
+  }
+}
+
+/** Both are in every round. */
+function oneAfterTheOther(
+  first: MutatingRounds | undefined,
+  second: MutatingRounds | undefined,
+): MutatingRounds | undefined {
+  if (first === undefined || second === undefined) return first ?? second
+  return {
+    async run(request, object, old) {
+      const changed = await first.run(request, object, old)
+      return (await second.run(request, object, old)) || changed
+    },
+  }
+}
+
+/** Where policies or webhooks changed the object, the plugins run again, and then those of them that asked for it. */
+async function mutateInRounds(
+  rounds: MutatingRounds,
+  waiting: Promise<void> | undefined,
+  { request, object, old }: { request: AdmissionRequest; object: KubeObject; old: KubeObject | undefined },
+  plugins: Admission['mutate'],
+): Promise<void> {
+  await waiting
+  if (!(await rounds.run(request, object, old))) return
+  await plugins(request, object, old)
+  await rounds.run(request, object, old)
+}
+
+async function validateDeletion(
+  rounds: MutatingRounds,
+  waiting: Promise<void> | undefined,
+  { request, old }: { request: AdmissionRequest; old: KubeObject | undefined },
+  webhooks: WebhookAdmission | undefined,
+): Promise<void> {
+  await waiting
+  await rounds.run(request, undefined, old)
+  await webhooks?.validate(request, undefined, old)
+}
+
+/** Waits only for plugins that returned a promise: a write costs no microtask for each of the others. */
+function inOrder(
+  plugins: readonly AdmissionPlugin[],
+  run: (plugin: AdmissionPlugin) => void | Promise<void>,
+): Promise<void> | undefined {
+  let done = 0
+  for (const plugin of plugins) {
+    done++
+    const waiting = run(plugin)
+    if (waiting instanceof Promise) return waiting.then(() => inOrder(plugins.slice(done), run))
+  }
+  return undefined
+}

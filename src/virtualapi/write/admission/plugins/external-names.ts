@@ -1,0 +1,23 @@
+// Services of type ExternalName that lead into the zone of the nameservers in members, which has the Services of all logical clusters.
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import { isInTenantZone, tenantZone } from '#crds/index.ts'
+import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
+
+/** Refuses such a name with 403 when it is written; what is stored stays, and leads nowhere in members. */
+export const externalNames: AdmissionPlugin = {
+  name: 'ExternalNames',
+  validate({ definition, context, name }, object, old) {
+    if (definition.storageKey !== 'services' || object === undefined) return
+    if (context.user.realm.kind === 'installation') return
+    const target = externalNameOf(object)
+    if (target === undefined || !isInTenantZone(target) || target === (old && externalNameOf(old))) return
+    const why = `spec.externalName "${target}" is not allowed: names that end with "${tenantZone}" are for the nameservers of member clusters; name a Service of this logical cluster as SERVICE.NAMESPACE.svc.cluster.local`
+    throw forbidden(definition.info, name || (object.metadata.generateName ?? ''), why)
+  },
+}
+
+function externalNameOf({ spec }: KubeObject): string | undefined {
+  const { externalName } = (spec ?? {}) as { externalName?: unknown }
+  return typeof externalName === 'string' ? externalName : undefined
+}

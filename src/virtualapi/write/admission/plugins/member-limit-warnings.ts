@@ -1,0 +1,19 @@
+// Warns whoever writes a workload or a Service about what members will not get of it.
+import { isDeepStrictEqual } from 'node:util'
+import { memberLimits, workloadKinds } from '#crds/index.ts'
+import { storageKeyOf } from '#virtualapi/kinds/resources/resource-definition.ts'
+import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
+
+const storageKeys: ReadonlySet<string> = new Set(['services', ...workloadKinds.map(({ gvr }) => storageKeyOf(gvr))])
+
+/** Adds a warning for each field that stays upstream, when it is written or changed. */
+export const memberLimitWarnings: AdmissionPlugin = {
+  name: 'MemberLimitWarnings',
+  validate({ definition, subresource, context }, object, old) {
+    if (!storageKeys.has(definition.storageKey) || subresource !== '' || object === undefined) return
+    if (context.user.realm.kind === 'installation') return
+    const limits = memberLimits(object)
+    if (limits.length === 0 || (old !== undefined && isDeepStrictEqual(limits, memberLimits(old)))) return
+    context.warnings.push(...limits)
+  },
+}

@@ -1,0 +1,27 @@
+// Nodes of members, which a logical cluster shows while pods of it run there. They are the member's: nobody can cordon, label or
+// delete them here. Nodes that a tenant made stay the tenant's.
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import { memberAnnotation } from '#crds/index.ts'
+import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
+import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
+
+/** Refuses with 403 what anybody but the installation writes on nodes of members. */
+export const nodesOfMembers: AdmissionPlugin = {
+  name: 'NodesOfMembers',
+  validatesParts: true,
+  validate(request, _object, old) {
+    const { definition, operation, context, name } = request
+    if (definition.storageKey !== 'nodes' || operation === 'CREATE' || context.user.realm.kind === 'installation')
+      return
+    const member = (old ?? stored(request))?.metadata.annotations?.[memberAnnotation]
+    if (member === undefined) return
+    const reason = `it is a node of member cluster "${member}" and is shown while pods of this logical cluster run there: it cannot be changed here`
+    throw forbidden(definition.info, name, reason)
+  },
+}
+
+function stored({ context, name }: AdmissionRequest): KubeObject | undefined {
+  const entry = context.objects.get('nodes', '', name)
+  return entry === undefined ? undefined : decodeObject(entry.bytes)
+}

@@ -1,0 +1,76 @@
+// Answers the questions of expressions to the authorizer. Expressions need answers at once, while the authorizer may have to
+// load something: an expression that asks a new question is stopped, and runs again once the answer is there.
+import type { AuthorizationAnswer, AuthorizationQuestion, CelAuthorizer } from '#apimachinery/cel/index.ts'
+import { KeyedMutex } from '#async/index.ts'
+import type { AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
+import type { Attributes, Authorizer } from '#virtualapi/auth/authz/index.ts'
+
+type UserInfo = AdmissionRequest['context']['user']
+type Decides = Pick<Authorizer, 'authorize'>
+
+/** Stops an evaluation that needs an answer. */
+class Unanswered extends Error {
+  readonly user: UserInfo
+  readonly question: AuthorizationQuestion
+
+  constructor(user: UserInfo, question: AuthorizationQuestion) {
+    super('the authorizer was not asked yet')
+    this.user = user
+    this.question = question
+  }
+}
+
+/** The number of questions of one evaluation; its cost budget ends earlier. */
+const maxQuestions = 100
+
+/** Of each logical cluster, one evaluation is under way at a time: those that give way to others keep their values meanwhile. */
+const evaluating = new KeyedMutex()
+
+/** Evaluates with an authorizer. */
+export async function withAuthorizer<T>(
+  decides: Decides,
+  { context, signal }: AdmissionRequest,
+  evaluate: (authorizer: CelAuthorizer) => T | Promise<T>,
+): Promise<T> {
+  const answers = new Map<string, AuthorizationAnswer>()
+  const release = await evaluating.take(context.cluster.id, signal)
+  try {
+    while (answers.size <= maxQuestions) {
+      try {
+        return await evaluate(celAuthorizer(context.user, answers))
+      } catch (error) {
+        if (!(error instanceof Unanswered)) throw error
+        const { user, question } = error
+        const decision = await decides.authorize(user, attributesOf(question), context.cluster, context.work, signal)
+        answers.set(keyOf(user, question), decision)
+        await context.turn?.()
+      }
+    }
+  } finally {
+    release()
+  }
+  throw new Error('an admission policy asked the authorizer too often')
+}
+
+const keyOf = ({ name }: UserInfo, question: AuthorizationQuestion): string => JSON.stringify([name, question])
+
+function celAuthorizer(user: UserInfo, answers: ReadonlyMap<string, AuthorizationAnswer>): CelAuthorizer {
+  return {
+    authorize(question) {
+      const answer = answers.get(keyOf(user, question))
+      if (answer === undefined) throw new Unanswered(user, question)
+      return answer
+    },
+    asServiceAccount(namespace, name) {
+      const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated']
+      const account = { ...user, name: `system:serviceaccount:${namespace}:${name}`, groups, extra: {} }
+      return celAuthorizer(account, answers)
+    },
+  }
+}
+
+function attributesOf(question: AuthorizationQuestion): Attributes {
+  if (question.kind === 'path') return { verb: question.verb, path: question.path }
+  const { verb, group, resource, subresource, namespace, name } = question
+  return { verb, resource: { group, version: '*', resource, subresource, namespace, name } }
+}

@@ -1,0 +1,196 @@
+// MutatingAdmissionPolicies: one after the other, each shown what those before it made of the object. When one has mutated the
+// object, the plugins run again, and with them the policies that asked for it (reinvocationPolicy IfNeeded).
+import { isDeepStrictEqual } from 'node:util'
+import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { AdmissionRequest, MutatingAdmission, MutatingRounds } from '#virtualapi/write/admission/admission.ts'
+import type { ReviewedForm } from '#virtualapi/write/admission/reviewed-form.ts'
+import { type Shown, shownForMutation } from '#virtualapi/write/admission/shown.ts'
+import { JsonRoom } from '#apimachinery/cel/index.ts'
+import { applyMutation, maxJsonBytesOfRequest } from './apply-mutation.ts'
+import { withAuthorizer } from './ask-authorizer.ts'
+import { collectParams, paramDefinition } from './collect-params.ts'
+import type { CompiledMutatingPolicy } from './compile-mutating-policy.ts'
+import { isExemptFromPolicies } from './exempt-resources.ts'
+import { chargedTo } from './expression-costs.ts'
+import { RequestMatch } from './match-request.ts'
+import { type BoundPolicy, mutatingIndex } from './policy-index.ts'
+import { requestVariables, withAuthorizerVariables } from './policy-input.ts'
+import { policyRefusal } from './policy-refusal.ts'
+import { PolicyRun } from './policy-run.ts'
+import type { PolicyParts } from './validating-policies.ts'
+
+/** Writes of the installation itself (syncers, loops) are not mutated: a member's report would never be what was written. */
+export function mutatingPolicies(parts: PolicyParts): MutatingAdmission {
+  return {
+    mutating(request) {
+      const { context, operation } = request
+      const policies = mutatingIndex.bound(context.objects)
+      if (policies.length === 0 || operation === 'DELETE' || isExemptFromPolicies(request)) return undefined
+      if (context.user.realm.kind === 'installation' || context.admitted === true) return undefined
+      return new PolicyRounds(parts, policies)
+    },
+  }
+}
+
+/** One policy with one of its bindings and one set of parameters. */
+interface Invocation {
+  readonly key: string
+  readonly name: string
+  readonly binding: string
+  readonly policy: CompiledMutatingPolicy
+  readonly form: ReviewedForm
+  readonly params: JsonObject | undefined
+}
+
+/** A failure of a policy that fails closed. */
+interface Failure {
+  readonly message: string
+  /** False where the policy or its binding could not be used at all. */
+  readonly isInvalid: boolean
+}
+
+class PolicyRounds implements MutatingRounds {
+  readonly #parts: PolicyParts
+  readonly #policies: readonly BoundPolicy<CompiledMutatingPolicy>[]
+  #round = 0
+  #lastOutput: KubeObject | undefined
+  /** Policies that ran and want to run again if the object changes after them. */
+  #invoked = new Set<string>()
+  readonly #toReinvoke = new Set<string>()
+  readonly #room = new JsonRoom(maxJsonBytesOfRequest)
+
+  constructor(parts: PolicyParts, policies: readonly BoundPolicy<CompiledMutatingPolicy>[]) {
+    this.#parts = parts
+    this.#policies = policies
+  }
+
+  async run(request: AdmissionRequest, object: KubeObject | undefined, old: KubeObject | undefined): Promise<boolean> {
+    if (object === undefined) return false
+    if (this.#round > 0 && !isDeepStrictEqual(object, this.#lastOutput)) this.#requireReinvocation()
+    const match = new RequestMatch(request, { object, old }, this.#parts)
+    const failures: Failure[] = []
+    const invocations: Invocation[] = []
+    for (const policy of this.#policies)
+      invocations.push(...(await this.#invocations(policy, request, match, failures)))
+    const review = { request, object, old, namespace: invocations.length > 0 ? match.namespace : undefined }
+    let mutated = false
+    for (const invocation of invocations) mutated = (await this.#invoke(invocation, review, failures)) || mutated
+    // As upstream, where policies that leave the object as it was count, too.
+    if (mutated) this.#requireReinvocation()
+    this.#lastOutput = structuredClone(object)
+    this.#round++
+    if (failures.length > 0) throw refusal(await shownForMutation(match.own, request, object, old), failures)
+    return mutated
+  }
+
+  #requireReinvocation(): void {
+    for (const key of this.#invoked) this.#toReinvoke.add(key)
+    this.#invoked = new Set()
+  }
+
+  async #invocations(
+    { name, policy, bindings }: BoundPolicy<CompiledMutatingPolicy>,
+    request: AdmissionRequest,
+    match: RequestMatch,
+    failures: Failure[],
+  ): Promise<Invocation[]> {
+    const form = match.form(policy.match)
+    if (form === undefined) return []
+    const fail = (message: string): void => {
+      if (!policy.failsOpen) failures.push({ message, isInvalid: false })
+    }
+    const params = paramDefinition(policy, request, this.#parts.catalog)
+    if (typeof params === 'string') {
+      fail(`policy ${JSON.stringify(name)} denied request: failed to configure policy: ${params}`)
+      return []
+    }
+    const invocations: Invocation[] = []
+    for (const binding of bindings) {
+      if (binding.match !== undefined && match.form(binding.match) === undefined) continue
+      const found = await collectParams(params, binding, request, this.#parts.conversions)
+      if (typeof found === 'string') fail(`${deniedBy(name, binding.name)}: failed to configure binding: ${found}`)
+      else invocations.push(...found.map((param) => invocationOf({ name, binding: binding.name, policy, form }, param)))
+    }
+    return invocations
+  }
+
+  /** Resolves with whether a mutation was applied. */
+  async #invoke(invocation: Invocation, review: Review, failures: Failure[]): Promise<boolean> {
+    const { policy, key, name, binding } = invocation
+    const fail = (error: unknown): void => {
+      if (isStatusError(error)) throw error
+      const { message } = error as Error
+      if (!policy.failsOpen) failures.push({ message: `${deniedBy(name, binding)}: ${message}`, isInvalid: true })
+    }
+    try {
+      if (!(await this.#conditionsHold(invocation, review))) return false
+    } catch (error) {
+      fail(error)
+      return false
+    }
+    if (this.#round > 0 && !this.#toReinvoke.has(key)) return false
+    let [mutated, changed] = [false, false]
+    for (const mutation of policy.mutations) {
+      try {
+        const shown = await shownForMutation(invocation.form, review.request, review.object, review.old)
+        const patch = await this.#evaluate(invocation, shown, review, (run) =>
+          applyMutation(mutation, run, { shown, catalog: this.#parts.catalog, room: this.#room }),
+        )
+        changed = (await patch(review.object)) || changed
+        mutated = true
+        // Showing an object takes as long as the object is large.
+        await review.request.context.turn?.()
+      } catch (error) {
+        fail(error)
+      }
+    }
+    if (changed) this.#requireReinvocation()
+    if (policy.reinvokes) this.#invoked.add(key)
+    return mutated
+  }
+
+  async #conditionsHold(invocation: Invocation, review: Review): Promise<boolean> {
+    if (invocation.policy.conditions.length === 0) return true
+    const shown = await shownForMutation(invocation.form, review.request, review.object, review.old)
+    return this.#evaluate(invocation, shown, review, (run) => run.conditionsHold())
+  }
+
+  async #evaluate<T>(
+    { policy, params }: Invocation,
+    shown: Shown,
+    { request, namespace }: Review,
+    evaluate: (run: PolicyRun) => Promise<T>,
+  ): Promise<T> {
+    const variables = requestVariables(shown, namespace)
+    return withAuthorizer(this.#parts.authorizer, request, (authorizer) => {
+      const shared = withAuthorizerVariables(variables, shown, authorizer)
+      const { context } = request
+      return evaluate(new PolicyRun(policy, { shared, params, spent: chargedTo(context), turn: context.turn }))
+    })
+  }
+}
+
+function invocationOf(of: Omit<Invocation, 'key' | 'params'>, params: JsonObject | undefined): Invocation {
+  const { namespace = '', name = '' } = (params?.['metadata'] ?? {}) as KubeObject['metadata']
+  return { ...of, key: JSON.stringify([of.name, of.binding, namespace, name]), params }
+}
+
+interface Review {
+  readonly request: AdmissionRequest
+  /** Changed in place. */
+  readonly object: KubeObject
+  readonly old: KubeObject | undefined
+  readonly namespace: KubeObject | undefined
+}
+
+const deniedBy = (policy: string, binding: string): string =>
+  `policy '${policy}' with binding '${binding}' denied request`
+
+/** All failures are causes; the first one gives the message and the reason. The code is 403 whatever the reason is, as upstream. */
+function refusal({ request, object }: Shown, failures: readonly Failure[]): Error {
+  const [first] = failures
+  const reason = first?.isInvalid === true ? 'Invalid' : 'Forbidden'
+  const causes = failures.map(({ message }) => message)
+  return policyRefusal(request, object, { code: 403, reason, causes, message: causes[0] ?? '' })
+}

@@ -1,0 +1,108 @@
+// The admission policies of a logical cluster with their bindings, as they are stored now.
+import type {
+  V1beta1MutatingAdmissionPolicySpec,
+  V1ParamRef,
+  V1MatchResources,
+  V1ValidatingAdmissionPolicySpec,
+} from '@kubernetes/client-node'
+import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { compileMutatingPolicy, type CompiledMutatingPolicy } from './compile-mutating-policy.ts'
+import { compilePolicy, type CompiledPolicy } from './compile-policy.ts'
+import { compileMatch, type ResourceMatch } from './match-resources.ts'
+
+export interface Binding {
+  readonly name: string
+  readonly spec: BindingSpec
+  /** Undefined where the binding does not narrow the policy. */
+  readonly match: ResourceMatch | undefined
+}
+
+interface BindingSpec {
+  readonly policyName: string
+  readonly paramRef?: Data<V1ParamRef>
+  readonly matchResources?: Data<V1MatchResources>
+  /** Of a ValidatingAdmissionPolicyBinding. */
+  readonly validationActions?: readonly string[]
+}
+
+export interface BoundPolicy<P> {
+  readonly name: string
+  readonly policy: P
+  readonly bindings: readonly Binding[]
+}
+
+interface Index<P> {
+  readonly changes: readonly [number, number]
+  readonly policies: readonly BoundPolicy<P>[]
+}
+
+const compiledBindings = new WeakMap<Entry, Binding>()
+
+/** Policies of one kind, with those that bind them. */
+class PolicyIndex<P> {
+  readonly #policyKey: string
+  readonly #bindingKey: string
+  readonly #compile: (spec: unknown) => P
+  readonly #indexes = new WeakMap<ClusterObjects, Index<P>>()
+  readonly #compiled = new WeakMap<Entry, { readonly policy: P }>()
+
+  constructor({ prefix, compile }: { prefix: string; compile: (spec: unknown) => P }) {
+    this.#policyKey = `${prefix}admissionpolicies.admissionregistration.k8s.io`
+    this.#bindingKey = `${prefix}admissionpolicybindings.admissionregistration.k8s.io`
+    this.#compile = compile
+  }
+
+  /** The policies that have a binding, in the order of names. It is computed again when one of them changes. */
+  bound(objects: ClusterObjects): readonly BoundPolicy<P>[] {
+    const changes = [objects.changes(this.#policyKey), objects.changes(this.#bindingKey)] as const
+    const known = this.#indexes.get(objects)
+    if (known?.changes[0] === changes[0] && known.changes[1] === changes[1]) return known.policies
+    const policies = this.#read(objects)
+    this.#indexes.set(objects, { changes, policies })
+    return policies
+  }
+
+  #read(objects: ClusterObjects): readonly BoundPolicy<P>[] {
+    const entries = objects.list({ resource: this.#policyKey })
+    if (entries.length === 0) return []
+    const all = objects.list({ resource: this.#bindingKey }).map(bindingOf)
+    const bindings = Map.groupBy(all, ({ spec }) => spec.policyName)
+    return entries.flatMap((entry) => {
+      const { name } = entry.key
+      const own = bindings.get(name)
+      return own === undefined ? [] : [{ name, policy: this.#policyOf(entry), bindings: own }]
+    })
+  }
+
+  #policyOf(entry: Entry): P {
+    let known = this.#compiled.get(entry)
+    if (known === undefined) {
+      known = { policy: this.#compile(decodeObject(entry.bytes)['spec']) }
+      this.#compiled.set(entry, known)
+    }
+    return known.policy
+  }
+}
+
+function bindingOf(entry: Entry): Binding {
+  let binding = compiledBindings.get(entry)
+  if (binding === undefined) {
+    const spec = decodeObject(entry.bytes)['spec'] as BindingSpec
+    const { matchResources } = spec
+    binding = { name: entry.key.name, spec, match: matchResources && compileMatch(matchResources) }
+    compiledBindings.set(entry, binding)
+  }
+  return binding
+}
+
+export const validatingIndex: Pick<PolicyIndex<CompiledPolicy>, 'bound'> = new PolicyIndex({
+  prefix: 'validating',
+  compile: (spec) => compilePolicy(spec as Data<V1ValidatingAdmissionPolicySpec>),
+})
+
+export const mutatingIndex: Pick<PolicyIndex<CompiledMutatingPolicy>, 'bound'> = new PolicyIndex({
+  prefix: 'mutating',
+  compile: (spec) => compileMutatingPolicy(spec as Data<V1beta1MutatingAdmissionPolicySpec>),
+})

@@ -1,0 +1,163 @@
+// ValidatingAdmissionPolicy as an admission plugin: runs the policies whose bindings match a request.
+import type { JsonObject } from '#apimachinery/meta/index.ts'
+import type { Value } from '#apimachinery/cel/index.ts'
+import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
+import type { FormParts, ReviewedForm } from '#virtualapi/write/admission/reviewed-form.ts'
+import type { Shown } from '#virtualapi/write/admission/shown.ts'
+import type { Authorizer } from '#virtualapi/auth/authz/index.ts'
+import { withAuthorizer } from './ask-authorizer.ts'
+import { AuditAnnotations, validationFailure } from './audit-annotations.ts'
+import { collectParams, paramDefinition } from './collect-params.ts'
+import type { CompiledPolicy } from './compile-policy.ts'
+import { type Denial, evaluatePolicy, type Verdict } from './evaluate-policy.ts'
+import { isExemptFromPolicies } from './exempt-resources.ts'
+import { chargedTo } from './expression-costs.ts'
+import { RequestMatch, type ReviewedObjects } from './match-request.ts'
+import { type Binding, type BoundPolicy, validatingIndex } from './policy-index.ts'
+import { requestVariables, withAuthorizerVariables } from './policy-input.ts'
+import { policyRefusal } from './policy-refusal.ts'
+
+export interface PolicyParts extends FormParts {
+  readonly authorizer: Pick<Authorizer, 'authorize'>
+}
+
+const codes: Readonly<Record<string, number>> = { Forbidden: 403, Unauthorized: 401, RequestEntityTooLarge: 413 }
+
+export function validatingPolicies(parts: PolicyParts): AdmissionPlugin {
+  return {
+    name: 'ValidatingAdmissionPolicy',
+    validatesParts: true,
+    validate(request, object, old) {
+      const policies = validatingIndex.bound(request.context.objects)
+      // Writes that follow an admitted part, such as a binding of a pod, are not admitted again.
+      if (policies.length === 0 || isExemptFromPolicies(request) || request.context.admitted === true) return
+      return new Review(parts, request, { object, old }).run(policies)
+    },
+  }
+}
+
+interface Refusal extends Denial {
+  readonly policy: string
+  readonly binding: string | undefined
+}
+
+interface Seen {
+  readonly shown: Shown
+  readonly variables: ReadonlyMap<string, Value>
+}
+
+class Review {
+  readonly #parts: PolicyParts
+  readonly #request: AdmissionRequest
+  readonly #objects: ReviewedObjects
+  readonly #match: RequestMatch
+  readonly #seen = new Map<ReviewedForm, Promise<Seen>>()
+
+  constructor(parts: PolicyParts, request: AdmissionRequest, objects: ReviewedObjects) {
+    this.#parts = parts
+    this.#request = request
+    this.#objects = objects
+    this.#match = new RequestMatch(request, objects, parts)
+  }
+
+  /** Throws the first denial. Waits for nothing if no policy matches. */
+  run(policies: readonly BoundPolicy<CompiledPolicy>[]): Promise<void> | undefined {
+    const matched = policies.flatMap((policy) => {
+      const form = this.#match.form(policy.policy.match)
+      return form === undefined ? [] : [{ policy, form }]
+    })
+    return matched.length === 0 ? undefined : this.#decide(matched)
+  }
+
+  async #decide(matched: readonly { policy: BoundPolicy<CompiledPolicy>; form: ReviewedForm }[]): Promise<void> {
+    const refusals: Refusal[] = []
+    for (const { policy, form } of matched) refusals.push(...(await this.#policy(policy, form)))
+    const [first] = refusals
+    if (first !== undefined) throw this.#error(first)
+  }
+
+  async #policy({ name, policy, bindings }: BoundPolicy<CompiledPolicy>, form: ReviewedForm): Promise<Refusal[]> {
+    const failed = (message: string, binding?: string): Refusal[] =>
+      policy.failsOpen ? [] : [{ policy: name, binding, message, reason: 'Invalid', index: 0 }]
+    const params = paramDefinition(policy, this.#request, this.#parts.catalog)
+    if (typeof params === 'string') return failed(`failed to configure policy: ${params}`)
+    const refusals: Refusal[] = []
+    const annotations = new AuditAnnotations(name)
+    for (const binding of bindings) {
+      if (binding.match !== undefined && this.#match.form(binding.match) === undefined) continue
+      const found = await collectParams(params, binding, this.#request, this.#parts.conversions)
+      if (typeof found === 'string') {
+        refusals.push(...failed(`failed to configure binding: ${found}`, binding.name))
+        continue
+      }
+      for (const param of found) {
+        const verdict = await this.#evaluate(policy, form, param)
+        for (const annotation of verdict.annotations) annotations.add(annotation)
+        refusals.push(...this.#refusals(verdict, name, binding))
+      }
+    }
+    annotations.publish(this.#request.context)
+    return refusals
+  }
+
+  async #evaluate(policy: CompiledPolicy, form: ReviewedForm, params: JsonObject | undefined): Promise<Verdict> {
+    const { shown, variables } = await this.#see(form)
+    const { context } = this.#request
+    return withAuthorizer(this.#parts.authorizer, this.#request, (authorizer) =>
+      evaluatePolicy(policy, {
+        shared: withAuthorizerVariables(variables, shown, authorizer),
+        params,
+        spent: chargedTo(context),
+        turn: context.turn,
+      }),
+    )
+  }
+
+  #see(form: ReviewedForm): Promise<Seen> {
+    let seen = this.#seen.get(form)
+    if (seen === undefined) {
+      seen = this.#show(form)
+      this.#seen.set(form, seen)
+    }
+    return seen
+  }
+
+  async #show(form: ReviewedForm): Promise<Seen> {
+    const { object, old } = this.#objects
+    const shown: Shown = {
+      ...{ request: this.#request, own: this.#match.own, form },
+      object: object && (await form.show(object)),
+      old: old && (await form.show(old)),
+    }
+    return { shown, variables: requestVariables(shown, this.#match.namespace) }
+  }
+
+  #refusals({ denials, annotationErrors }: Verdict, policy: string, binding: Binding): Refusal[] {
+    const refused = denials.flatMap((denial) => this.#act(denial, policy, binding))
+    return [...refused, ...annotationErrors.map((denial) => ({ ...denial, policy, binding: binding.name }))]
+  }
+
+  #act(denial: Denial, policy: string, { name, spec }: Binding): Refusal[] {
+    const { context } = this.#request
+    const refusals: Refusal[] = []
+    const actions = spec.validationActions ?? []
+    for (const action of actions) {
+      if (action === 'Deny') refusals.push({ ...denial, policy, binding: name })
+      else if (action === 'Audit') {
+        const { key, value } = validationFailure(denial, { policy: spec.policyName, binding: name, actions })
+        context.annotate?.(key, value)
+      } else if (action === 'Warn') {
+        const head = `Validation failed for ValidatingAdmissionPolicy '${policy}' with binding '${name}'`
+        context.warnings.push(`${head}: ${denial.message}`)
+      }
+    }
+    return refusals
+  }
+
+  #error({ policy, binding, message, reason }: Refusal): Error {
+    const by = binding === undefined ? '' : ` with binding '${binding}'`
+    const text = `ValidatingAdmissionPolicy '${policy}'${by} denied request: ${message}`
+    const refusal = { code: codes[reason] ?? 422, reason, causes: [text] }
+    return policyRefusal(this.#request, this.#objects.object, refusal)
+  }
+}

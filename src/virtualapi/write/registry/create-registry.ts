@@ -1,0 +1,63 @@
+// Builds the registry with all its admission plugins and the webhooks: the same on every thread.
+import { createAdmission } from '#virtualapi/write/admission/admission.ts'
+import { certificateSigners } from '#virtualapi/write/admission/certificate-signers.ts'
+import { logicalClusterFinalizer } from '#virtualapi/write/admission/logical-cluster-finalizer.ts'
+import { standardPlugins } from '#virtualapi/write/admission/plugins/index.ts'
+import type { MayRunPods } from '#virtualapi/write/admission/plugins/pod-security.ts'
+import { placementPreview } from '#virtualapi/write/admission/placement-preview.ts'
+import { separationWarnings } from '#virtualapi/write/admission/separation-warnings.ts'
+import { placementTargets } from '#virtualapi/write/admission/placement-targets.ts'
+import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
+import { rbacWrites } from '#virtualapi/write/admission/rbac-writes.ts'
+import { createRbacWriteCheck, forbiddenError, type RbacAuthorizer } from '#virtualapi/auth/authz/index.ts'
+import { mutatingPolicies } from '#virtualapi/write/policies/mutating-policies.ts'
+import { readParamsCheck } from '#virtualapi/write/policies/read-params-check.ts'
+import { validatingPolicies } from '#virtualapi/write/policies/validating-policies.ts'
+import { createWebhooks } from '#virtualapi/write/webhooks/create-webhooks.ts'
+import type { WebhookParts } from '#virtualapi/write/webhooks/webhook-parts.ts'
+import { Registry } from './registry.ts'
+
+export interface RegistryParts extends WebhookParts {
+  readonly authorizer: RbacAuthorizer
+  /** This server keeps its LogicalClusters in a logical cluster of its own. */
+  readonly hasRoot: boolean
+  /** The members. Absent, or without an answer: targets are not looked at, and a forbidden one is Held by the operator. */
+  readonly fleet?: () => Fleet | undefined
+  /** Whether a member may run pods of a logical cluster with these labels. Absent: one may. */
+  readonly mayRunPods?: MayRunPods
+}
+
+export function createRegistry({
+  authorizer,
+  hasRoot,
+  catalog,
+  conversions,
+  outbound,
+  fleet,
+  mayRunPods,
+}: RegistryParts): Registry {
+  const policyParts = { authorizer, catalog, conversions }
+  const plugins = [
+    ...standardPlugins(mayRunPods === undefined ? {} : { mayRunPods }),
+    ...(hasRoot ? [logicalClusterFinalizer] : []),
+    ...(fleet ? [placementTargets(fleet), placementPreview(fleet), separationWarnings(fleet)] : []),
+    rbacWrites(createRbacWriteCheck(authorizer)),
+    readParamsCheck({ authorizer, catalog }),
+    certificateSigners(authorizer),
+    validatingPolicies(policyParts),
+  ]
+  return new Registry({
+    async mayCreate({ definition: { info }, context: { user, cluster, work }, namespace, signal }, name) {
+      const { group, version, resource } = info
+      const attributes = { verb: 'create', resource: { group, version, resource, subresource: '', namespace, name } }
+      const { allowed, reason } = await authorizer.authorize(user, attributes, cluster, work, signal)
+      if (!allowed) throw forbiddenError(user, attributes, reason)
+    },
+    admission: createAdmission({
+      plugins,
+      policies: mutatingPolicies(policyParts),
+      webhooks: createWebhooks({ ...policyParts, outbound }),
+    }),
+    conversions,
+  })
+}

@@ -1,0 +1,76 @@
+// The match of a request with a webhook, and the form in which the webhook sees it.
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { notFound } from '#apimachinery/status/index.ts'
+import type { AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
+import { namespaceOf } from './admission-review.ts'
+import {
+  equivalentForms,
+  ownForm,
+  type FormParts,
+  type ReviewedForm,
+} from '#virtualapi/write/admission/reviewed-form.ts'
+import { ruleMatches } from './rule-match.ts'
+import type { Webhook } from './webhook-configurations.ts'
+
+export interface Matched {
+  readonly webhook: Webhook
+  readonly form: ReviewedForm
+}
+
+interface Objects {
+  readonly object: KubeObject | undefined
+  readonly old: KubeObject | undefined
+}
+
+/** The webhook's form for this request; undefined if it does not match. Throws 404 if the namespace is gone. */
+export function matchWebhook(
+  webhook: Webhook,
+  request: AdmissionRequest,
+  objects: Objects,
+  parts: FormParts,
+): Matched | undefined {
+  const form = formFor(webhook, request, parts)
+  if (form === undefined) return undefined
+  if (!namespaceMatches(webhook, request, objects)) return undefined
+  const { objectSelector } = webhook
+  const isSelected =
+    objectSelector.matchesEverything ||
+    [objects.object, objects.old].some((one) => one !== undefined && objectSelector.matches(labelsOf(one)))
+  return isSelected ? { webhook, form } : undefined
+}
+
+/** The options of a connection have no metadata: only a selector that matches everything matches them. */
+function labelsOf(object: Partial<KubeObject>): Readonly<Record<string, string>> | undefined {
+  return object.metadata?.labels
+}
+
+function formFor(webhook: Webhook, request: AdmissionRequest, parts: FormParts): ReviewedForm | undefined {
+  const { operation, subresource } = request
+  const namespace = namespaceOf(request)
+  const subjectOf = ({ group, version, resource }: ReviewedForm) => {
+    return { operation, subresource, namespace, group, version, resource }
+  }
+  const own = ownForm(request)
+  if (webhook.rules.some((rule) => ruleMatches(rule, subjectOf(own)))) return own
+  if (!webhook.matchesEquivalent) return undefined
+  const others = equivalentForms(request, parts)
+  // Earlier rules count first, whichever form they match.
+  for (const rule of webhook.rules) {
+    const found = others.find((form) => ruleMatches(rule, subjectOf(form)))
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function namespaceMatches({ namespaceSelector }: Webhook, request: AdmissionRequest, { object }: Objects): boolean {
+  const { definition, operation, subresource, context } = request
+  const namespace = namespaceOf(request)
+  const isNamespaces = definition.info.resource === 'namespaces'
+  if (namespaceSelector.matchesEverything || (namespace === '' && !isNamespaces)) return true
+  // A namespace that is being written is not stored yet in its new form.
+  if (isNamespaces && subresource === '' && (operation === 'CREATE' || operation === 'UPDATE'))
+    return namespaceSelector.matches(object?.metadata.labels)
+  const entry = context.objects.get('namespaces', '', namespace)
+  if (entry === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace)
+  return namespaceSelector.matches(entry.facts.labels)
+}
