@@ -165,16 +165,16 @@ export const realPrograms: readonly RealProgram[] = [
   },
   {
     name: 'prometheus',
-    title: 'Prometheus, which finds its targets by the API',
+    title: 'Prometheus, which finds its targets by DNS',
     workloads: ['deployment/prometheus'],
     first: [],
     always: [
       {
         pod: 'deploy/prometheus',
         script: until(
-          `curl -sG http://prometheus:9090/api/v1/query --data-urlencode 'query=max by (namespace, app) (up)' | grep -o '{"app":"prometheus","namespace":"prometheus"}' | head -1 | grep app`,
+          `curl -sG http://prometheus:9090/api/v1/query --data-urlencode 'query=max by (job) (up == 1)' | grep -o '{"job":"pods"}' | head -1 | grep pods`,
         ),
-        contains: '"namespace":"prometheus"',
+        contains: '"job":"pods"',
       },
     ],
     scale: { workload: 'deployment/prometheus', from: 1, to: 2 },
