@@ -5,7 +5,8 @@
 // answered NXDOMAIN, which musl needs to try the next search domain. The zone in which Services are looked up has a name that no object of
 // Kubernetes can contain: the target of an ExternalName in that zone would be resolved without a view, whoever asks. All other targets
 // are asked of this nameserver like any name, by the same pod. Absolute names do not contain the logical cluster: a
-// template takes it from the namespace of the asking pod. A template cannot answer NXDOMAIN for a missing Service, so an
+// template takes it from the namespace of the asking pod. A pod whose address the nameserver does not know yet gets no answer: a program
+// that is told that its names do not exist would end. A template cannot answer NXDOMAIN for a missing Service, so an
 // absolute name that does not exist has a CNAME without an address.
 //
 // `kube-dns.kube-system`, which charts write into configurations of resolvers, is this nameserver.
@@ -68,7 +69,23 @@ export function corefile({
         ${kubernetes}
     }`
   const ownApi = apiTemplate(apiAddress, `^kubernetes[.]${id}-default[.]svc[.]${servicesZone}[.]$`, servicesZone)
-  return `# Relative names of a pod's own logical cluster: NAME.NAMESPACE.ID.${tenantZone} and its longer forms.
+  return `# A pod is known by its address a moment after it starts. Until then it gets no answer, and its resolver asks again.
+${tenantZone}:${port} cluster.local:${port} ${clusterSetZone}:${port} {
+    metadata
+    view unknown {
+        expr metadata('kubernetes/client-namespace') == ''
+    }
+    acl {
+        drop net *
+    }
+    kubernetes ${servicesZone} {
+        pods verified
+        noendpoints
+        ${kubernetes}
+    }
+}
+
+# Relative names of a pod's own logical cluster: NAME.NAMESPACE.ID.${tenantZone} and its longer forms.
 ${tenantZone}:${port} {
     metadata
     view own {

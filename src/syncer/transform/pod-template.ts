@@ -471,6 +471,13 @@ function withholdMetadata(metadata: ObjectMeta, { annotationPrefixes }: PodConte
   if (withheld?.metadata !== undefined) changes.metadata = withheld.metadata
 }
 
+/** The nameserver does not answer a pod before it knows the pod's address, so resolvers ask again after a second. */
+const resolverOptions = [
+  { name: 'ndots', value: '5' },
+  { name: 'timeout', value: '1' },
+  { name: 'attempts', value: '5' },
+]
+
 /** Only pods that use cluster DNS. With hostNetwork the source address is the node's, which does not tell the tenant. */
 function setNameserver(
   spec: PodSpec,
@@ -482,12 +489,13 @@ function setNameserver(
   changes.dns = { policy: spec.dnsPolicy ?? null, config: spec.dnsConfig ?? null }
   const own = spec.dnsConfig ?? {}
   const options = own.options ?? []
+  const missing = resolverOptions.filter(({ name }) => options.every((option) => option.name !== name))
   spec.dnsPolicy = 'None'
   // A pod has at most 3 nameservers and 32 search paths.
   spec.dnsConfig = {
     nameservers: [address, ...(own.nameservers ?? [])].slice(0, 3),
     searches: [...new Set([`${namespaceSuffix(namespace)}.${domain}`, domain, ...(own.searches ?? [])])].slice(0, 32),
-    options: options.some(({ name }) => name === 'ndots') ? options : [{ name: 'ndots', value: '5' }, ...options],
+    options: [...missing, ...options],
   }
 }
 

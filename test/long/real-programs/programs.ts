@@ -51,7 +51,7 @@ export const realPrograms: readonly RealProgram[] = [
       {
         pod: 'deploy/backend',
         script:
-          'for name in front front.nginx front.nginx.svc front.nginx.svc.cluster.local; do getent hosts $name || exit 1; done && echo all resolve',
+          'for name in front front.nginx front.nginx.svc front.nginx.svc.cluster.local; do getent hosts $name > /dev/null || exit 1; done && echo all resolve',
         contains: 'all resolve',
       },
     ],
