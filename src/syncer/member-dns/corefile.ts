@@ -144,10 +144,14 @@ cluster.local:${port} {
     ${services}
 }
 
-# Absolute names: the source pod's namespace tells the logical cluster.
+# Absolute names: the source pod's namespace tells the logical cluster. Aliases are followed for addresses only: to a question for ports
+# the answer is that the name does not exist, and resolvers go on with the search domains.
 cluster.local:${port} ${clusterSetZone}:${port} {
     metadata
     errors
+    template ANY SRV {
+        rcode NXDOMAIN
+    }
     ${apiTemplate(apiAddress, '^kubernetes[.]default[.]svc[.]cluster[.]local[.]$', 'cluster.local')}
     template ANY ANY cluster.local {
         match ^(?P<port>${portLabels.slice(1, -1)})kube-dns[.]kube-system[.]svc[.]cluster[.]local[.]$

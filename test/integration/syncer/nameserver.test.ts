@@ -311,6 +311,19 @@ describe('the nameserver of a member', function () {
     expect(await ask('acme', found[0]?.name ?? '')).to.equal('10.7.1.1')
   })
 
+  it('gives ports by names of the search domains, which resolvers try because the absolute name does not exist', async () => {
+    const resolver = new Resolver({ timeout: 2000, tries: 1 })
+    resolver.setServers([`127.0.0.1:${port}`])
+    resolver.setLocalAddress(addresses.acme)
+    const ports = async (name: string): Promise<unknown> =>
+      await resolver.resolveSrv(name).then(
+        (found) => found.map(({ port: of }) => of),
+        (error: unknown) => (error as NodeJS.ErrnoException).code,
+      )
+    const name = '_http._tcp.data.shop.svc.cluster.local'
+    expect([await ports(name), await ports(`${name}.${acme}.kcp`)]).to.deep.equal(['ENOTFOUND', [80]])
+  })
+
   it('does not resolve addresses to names, which would reveal names of other tenants', async () => {
     const resolver = new Resolver({ timeout: 2000, tries: 1 })
     resolver.setServers([`127.0.0.1:${port}`])
