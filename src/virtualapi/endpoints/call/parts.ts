@@ -19,7 +19,8 @@ import type { MemberMetrics } from '#virtualapi/outbound/members/member-metrics.
 import type { PodConnector } from '#virtualapi/outbound/members/pod-connector.ts'
 import type { PodWriter } from '#virtualapi/outbound/members/pod-writer.ts'
 import type { ConnectToPod } from '#virtualapi/outbound/calls/resolve-service.ts'
-import type { Registry, RegistryTarget } from '#virtualapi/write/registry/registry.ts'
+import type { Registry } from '#virtualapi/write/registry/registry.ts'
+import type { RegistryTarget } from '#virtualapi/write/registry/write.ts'
 import type { UnfinishedLists } from './unfinished-lists.ts'
 import type { WatchClock } from './watch-clock.ts'
 

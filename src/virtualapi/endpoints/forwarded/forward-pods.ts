@@ -4,7 +4,7 @@ import { isStatusError, requestEntityTooLarge } from '#apimachinery/status/index
 import { memberAnnotation } from '#crds/index.ts'
 import type { PodWrite, PodWriter } from '#virtualapi/outbound/members/pod-writer.ts'
 import { decodeMetadata } from '#virtualapi/kinds/resources/object-bytes.ts'
-import type { Forward } from '#virtualapi/write/registry/registry.ts'
+import type { Forward } from '#virtualapi/write/registry/write.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
 

@@ -5,7 +5,7 @@ import { badRequest, conflict, notFound, statusError } from '#apimachinery/statu
 import { timestamp } from '#async/index.ts'
 import { jsonDocument } from '#virtualapi/codec/answers.ts'
 import { decodeObjectBody, objectOf, withKind } from '#virtualapi/codec/read-object.ts'
-import type { RegistryTarget } from '#virtualapi/write/registry/registry.ts'
+import type { RegistryTarget } from '#virtualapi/write/registry/write.ts'
 import type { Answer } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { requireContentType, requireNamespace } from '#virtualapi/endpoints/verbs/create.ts'

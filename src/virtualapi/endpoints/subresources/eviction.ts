@@ -15,7 +15,7 @@ import { decodeObjectBody, objectOf, withKind } from '#virtualapi/codec/read-obj
 import { builtInSchema } from '#virtualapi/kinds/resources/builtin-schemas.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { DeleteOptions } from '#virtualapi/write/registry/deletion.ts'
-import type { RegistryTarget } from '#virtualapi/write/registry/registry.ts'
+import type { RegistryTarget } from '#virtualapi/write/registry/write.ts'
 import type { Answer } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { requireContentType, requireNamespace } from '#virtualapi/endpoints/verbs/create.ts'

@@ -32,7 +32,7 @@ export async function applyObject(call: EndpointCall): Promise<Answer> {
       exchange.warnings.length = before
       const force = isTrue(query.get('force'))
       const { context, signal } = target
-      const object = await parts.registry.withVersions({ definition, context, subresource, signal }, (managed) =>
+      const object = await parts.registry.forms.withVersions({ definition, context, subresource, signal }, (managed) =>
         applied(managed, cloneJson(config), current, { force }),
       )
       tellDuplicates(complaints, call)

@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject, type JsonValue, isExactInteger, type Int
 import { badRequest, invalid, type StatusCause } from '#apimachinery/status/index.ts'
 import { decodeBody } from '#virtualapi/codec/read-object.ts'
 import type { DeleteOptions } from '#virtualapi/write/registry/deletion.ts'
-import type { RegistryTarget } from '#virtualapi/write/registry/registry.ts'
+import type { RegistryTarget } from '#virtualapi/write/registry/write.ts'
 import { isTrue } from '#virtualapi/request/parse-request.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { int64Of } from './list-options.ts'

@@ -11,7 +11,8 @@ import { createAdmission } from '#virtualapi/write/admission/admission.ts'
 import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
 import { Conversions } from '#virtualapi/write/conversion/conversions.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
-import { Registry, type RegistryTarget } from './registry.ts'
+import { Registry } from './registry.ts'
+import type { RegistryTarget } from './write.ts'
 
 const conversions = new Conversions({ outbound: { post: () => Promise.reject(new Error('there are no webhooks')) } })
 const registry = new Registry({ admission: createAdmission({ plugins: [] }), conversions })

@@ -1,5 +1,6 @@
-// metadata.managedFields of a write through the registry: the engine of apimachinery/managed-fields, told of the kind.
+// metadata.managedFields of a write through the registry: apimachinery/managed-fields with the schema and versions of the kind.
 import { timestamp } from '#async/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
 import {
   applyConfiguration,
   managedFieldsAfterUpdate,
@@ -15,13 +16,14 @@ import {
   type JsonObject,
   type KubeObject,
   type ManagedFieldsEntry,
+  type ObjectMeta,
 } from '#apimachinery/meta/index.ts'
-import type { ManagedVersions } from './managed-versions.ts'
 import { statusError } from '#apimachinery/status/index.ts'
 import { ownershipTypeOf } from '#virtualapi/kinds/resources/ownership-type.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import { decodeTyped } from '#virtualapi/kinds/resources/typed/decode.ts'
 import { structOfKind } from '#virtualapi/kinds/resources/typed/go-types.ts'
+import type { ManagedVersions } from './managed-versions.ts'
 
 /**
  * The entries of an object that is about to be written in the form it is kept in; undefined: none. `next` has those of
@@ -53,6 +55,45 @@ export function applied(
   const { object, managedFields } = applyConfiguration(live, config, fieldWriteOf(request), { force })
   if (managedFields !== undefined) object.metadata.managedFields = managedFields
   return stored(definition, object)
+}
+
+/** Subresources that write for others: they change no ownership. */
+const silent = new Set(['binding', 'eviction'])
+
+/** Sets the entries after this write. `given`: the entries that the client sent, before defaulting. */
+export function setManagedFields(
+  request: ManagedVersions,
+  next: KubeObject,
+  old: KubeObject | undefined,
+  given: ObjectMeta['managedFields'],
+): void {
+  if (silent.has(request.subresource)) return
+  // The typed form of an empty list is none, and yet it says something.
+  const said = given?.length === 0 ? given : next.metadata.managedFields
+  // What both have alike is not compared.
+  setEntries(next, old?.metadata.managedFields)
+  setEntries(next, managedFieldsOf(request, next, old, said))
+}
+
+/** Sets or removes the entries. */
+export function setEntries(next: KubeObject, entries: ObjectMeta['managedFields']): void {
+  if (entries === undefined) delete next.metadata.managedFields
+  else next.metadata.managedFields = entries
+}
+
+/** The object before its kind sets its status, where that counts as a write of its own. */
+export function statusBefore({ definition }: ManagedVersions, next: KubeObject): KubeObject | undefined {
+  return definition.strategy.statusManager === undefined ? undefined : { ...next, metadata: { ...next.metadata } }
+}
+
+/** Makes the kind the manager of the status that it has set since `before`. */
+export function noteStatusManager(request: ManagedVersions, next: KubeObject, before: KubeObject | undefined): void {
+  const { statusManager } = request.definition.strategy
+  if (before === undefined || statusManager === undefined || jsonEqual(before['status'], next['status'])) return
+  before.metadata = { ...next.metadata }
+  const context = { ...request.context, fieldManager: statusManager }
+  const entries = managedFieldsOf({ ...request, context, subresource: 'status' }, next, before, undefined)
+  if (entries !== undefined) next.metadata.managedFields = entries
 }
 
 function fieldWriteOf({ definition, context, subresource, convert }: ManagedVersions): FieldWrite {

@@ -14,7 +14,8 @@ import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
 import { outdatedQuotas } from '#virtualapi/write/quota/index.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
-import { Registry, type RegistryTarget } from './registry.ts'
+import { Registry } from './registry.ts'
+import type { RegistryTarget } from './write.ts'
 import { Conversions } from '#virtualapi/write/conversion/conversions.ts'
 
 const noConversions = new Conversions({ outbound: { post: () => Promise.reject(new Error('there are no webhooks')) } })
