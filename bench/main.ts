@@ -1,6 +1,6 @@
 // Compares kcp with a real kube-apiserver and etcd.   node bench/main.ts [--only NAME]... [--save]
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, hostname, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -110,8 +110,10 @@ for (const measurement of measurements) {
 if (values.save) {
   const dir = join(repositoryRoot, 'bench', 'results')
   mkdirSync(dir, { recursive: true })
-  const file = join(dir, `${conditions.date.slice(0, 10)}-${hostname()}.json`)
-  writeFileSync(file, `${JSON.stringify({ ...conditions, results }, null, 2)}\n`)
+  // Rows of one build that are run one after the other are kept together.
+  const file = join(dir, `${conditions.date.slice(0, 10)}-${conditions.commit}.json`)
+  const saved = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { results: typeof results }) : undefined
+  writeFileSync(file, `${JSON.stringify({ ...conditions, results: { ...saved?.results, ...results } }, null, 2)}\n`)
   say(`\nsaved as ${file}`)
 }
 await release()

@@ -33,7 +33,7 @@ const checks: readonly Check[] = [
   {
     name: 'imports',
     command: [process.execPath, 'scripts/verify-imports.ts'],
-    repair: 'move the code, or the table in ARCHITECTURE.md',
+    repair: 'move the code, or a row of scripts/imports/rules.ts',
   },
   { name: 'unused', command: [bin('knip'), '--no-progress'], repair: 'delete what nobody uses' },
   { name: 'manifests', command: [process.execPath, 'scripts/manifests.ts', '--check'], repair: 'make manifests' },
@@ -42,6 +42,7 @@ const checks: readonly Check[] = [
     command: [process.execPath, 'scripts/kustomize-base.ts', '--check'],
     repair: 'make manifests',
   },
+  { name: 'benchmarks', command: [process.execPath, 'bench/page.ts', '--check'], repair: 'node bench/page.ts' },
   { name: 'generated', command: [process.execPath, 'scripts/generate.ts', '--check'], repair: 'make generate' },
 ]
 
