@@ -14,7 +14,9 @@ const entries = [
   'cli/main.ts',
   'store/sqlite/worker.ts',
   'virtualapi/server/offload/worker.ts',
-  'watch-across/index.ts',
+  'libraries/cel/index.ts',
+  'libraries/managed-fields/index.ts',
+  'libraries/watch-across/index.ts',
 ]
 
 const compiledName = (file: string): string => file.replaceAll('\\', '/').replace(/\.ts$/, '.js')

@@ -14,7 +14,7 @@ export const rules: ImportRules = {
     client: leaves,
     'client/member': ['apimachinery', 'crds'],
     reconcile: [...leaves, 'client'],
-    'watch-across': [...leaves, 'client', 'reconcile'],
+    libraries: [...leaves, 'client', 'reconcile'],
     store: leaves,
     'store/host': ['apimachinery', 'async', 'client', 'crds'],
     'store/ownership': [...leaves, 'client'],

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { loadKubeconfig } from '#client/index.ts'
 import { silentLogger } from '#telemetry/index.ts'
-import { watchAcross, type ReconcileRequest } from '#watch-across/index.ts'
+import { watchAcross, type ReconcileRequest } from '#libraries/watch-across/index.ts'
 import { repositoryRoot, rounds, startProcess, waitFor, type ManagedProcess } from '#test/support/index.ts'
 import { startInstance, type KcpInstance } from './kcp-instance.ts'
 
