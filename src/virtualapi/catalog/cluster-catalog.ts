@@ -21,60 +21,60 @@ import { builtInStrategy } from '#virtualapi/kinds/index.ts'
 import { policyStrategy } from './policy-strategy.ts'
 
 export class ClusterCatalog implements Catalog {
-  private readonly hasMembers: () => boolean
-  private projected: ResourceDefinition | undefined
-  private readonly builtIn = new Map<string, ResourceDefinition>()
+  readonly #hasMembers: () => boolean
+  #projected: ResourceDefinition | undefined
+  readonly #builtIn = new Map<string, ResourceDefinition>()
   // A CRD is compiled on first use. The hub keeps the same Entry while a CRD does not change, so Entry can be the key.
-  private readonly compiled = new WeakMap<Entry, CompiledCrd | undefined>()
+  readonly #compiled = new WeakMap<Entry, CompiledCrd | undefined>()
   // Definitions of the base layer are equal in all logical clusters, and their entries are made again and again.
-  private readonly compiledBase = new Map<string, CompiledCrd | undefined>()
-  private readonly custom = new WeakMap<CompiledCrd, Map<string, ResourceDefinition>>()
+  readonly #compiledBase = new Map<string, CompiledCrd | undefined>()
+  readonly #custom = new WeakMap<CompiledCrd, Map<string, ResourceDefinition>>()
 
   /** `hasMembers`: whether there are members, which logical clusters then show. Default: there are none. */
   constructor({ hasMembers = () => false }: { readonly hasMembers?: () => boolean } = {}) {
-    this.hasMembers = hasMembers
+    this.#hasMembers = hasMembers
   }
 
   find(objects: ClusterObjects, gvr: GroupVersionResource): ResourceDefinition | undefined {
-    return this.findBuiltIn(gvr) ?? this.findCustom(objects, gvr) ?? this.findMembers(gvr)
+    return this.findBuiltIn(gvr) ?? this.#findCustom(objects, gvr) ?? this.#findMembers(gvr)
   }
 
   variant(): string {
-    return this.hasMembers() ? 'members' : ''
+    return this.#hasMembers() ? 'members' : ''
   }
 
   /** Resource `members`; a tenant's own definition of that name comes first. */
-  private findMembers({ group, version, resource }: GroupVersionResource): ResourceDefinition | undefined {
+  #findMembers({ group, version, resource }: GroupVersionResource): ResourceDefinition | undefined {
     if (resource !== members.resource || group !== members.group || version !== members.version) return undefined
-    return this.hasMembers() ? this.membersDefinition() : undefined
+    return this.#hasMembers() ? this.#membersDefinition() : undefined
   }
 
-  private membersDefinition(): ResourceDefinition | undefined {
-    if (this.projected !== undefined) return this.projected
-    const found = this.definitionOf(compileCrd(membersCrd()), members.version)
-    this.projected = found && { ...found, info: readOnly(found.info), isProjected: true }
-    return this.projected
+  #membersDefinition(): ResourceDefinition | undefined {
+    if (this.#projected !== undefined) return this.#projected
+    const found = this.#definitionOf(compileCrd(membersCrd()), members.version)
+    this.#projected = found && { ...found, info: readOnly(found.info), isProjected: true }
+    return this.#projected
   }
 
   findBuiltIn(gvr: GroupVersionResource): ResourceDefinition | undefined {
     const key = `${gvr.resource}.${gvr.version}.${gvr.group}`
-    const known = this.builtIn.get(key)
+    const known = this.#builtIn.get(key)
     if (known !== undefined) return known
     const info = builtInResource(gvr)
     if (info === undefined) return undefined
     const definition: ResourceDefinition = {
       info,
       ...storageOf(info),
-      inVersion: (apiVersion) => this.builtInVersion(info, apiVersion),
+      inVersion: (apiVersion) => this.#builtInVersion(info, apiVersion),
       schema: builtInSchema(info),
       ...(info.group === '' ? deprecationOf(info.resource) : {}),
-      strategy: this.strategyOf(info),
+      strategy: this.#strategyOf(info),
     }
-    this.builtIn.set(key, definition)
+    this.#builtIn.set(key, definition)
     return definition
   }
 
-  private strategyOf(info: ResourceInfo): Strategy {
+  #strategyOf(info: ResourceInfo): Strategy {
     const strategy = builtInStrategy(info)
     switch (info.resource) {
       case 'customresourcedefinitions':
@@ -87,39 +87,32 @@ export class ClusterCatalog implements Catalog {
   }
 
   /** A built-in resource in another version, which may be of another group: Events are in two. */
-  private builtInVersion(
-    { resource, group, version }: ResourceInfo,
-    apiVersion: string,
-  ): ResourceDefinition | undefined {
+  #builtInVersion({ resource, group, version }: ResourceInfo, apiVersion: string): ResourceDefinition | undefined {
     const other = this.findBuiltIn({ ...parseApiVersion(apiVersion), resource })
     return other?.storageKey === this.findBuiltIn({ group, version, resource })?.storageKey ? other : undefined
   }
 
-  private findCustom(
+  #findCustom(
     objects: ClusterObjects,
     { group, version, resource }: GroupVersionResource,
   ): ResourceDefinition | undefined {
     const entry = objects.get(crdStorageKey, '', `${resource}.${group}`)
     if (entry === undefined) return undefined
-    const compiled = this.compile(entry)
-    return compiled === undefined ? undefined : this.definitionOf(compiled, version)
+    const compiled = this.#compile(entry)
+    return compiled === undefined ? undefined : this.#definitionOf(compiled, version)
   }
 
   /** `listed`: also a version that is not served. */
-  private definitionOf(
-    compiled: CompiledCrd,
-    version: string,
-    { listed = false } = {},
-  ): ResourceDefinition | undefined {
+  #definitionOf(compiled: CompiledCrd, version: string, { listed = false } = {}): ResourceDefinition | undefined {
     const isServed = compiled.versions.some(({ info }) => info.version === version)
-    return isServed || listed ? this.listedDefinition(compiled, version) : undefined
+    return isServed || listed ? this.#listedDefinition(compiled, version) : undefined
   }
 
-  private listedDefinition(compiled: CompiledCrd, version: string): ResourceDefinition | undefined {
-    let versions = this.custom.get(compiled)
+  #listedDefinition(compiled: CompiledCrd, version: string): ResourceDefinition | undefined {
+    let versions = this.#custom.get(compiled)
     if (versions === undefined) {
       versions = new Map<string, ResourceDefinition>()
-      this.custom.set(compiled, versions)
+      this.#custom.set(compiled, versions)
     }
     const known = versions.get(version)
     if (known !== undefined) return known
@@ -143,7 +136,7 @@ export class ClusterCatalog implements Catalog {
       ...(conversion === undefined ? completing : { conversion: { ...conversion, complete } }),
       inVersion: (apiVersion) => {
         const other = parseApiVersion(apiVersion)
-        return other.group === info.group ? this.definitionOf(compiled, other.version, { listed: true }) : undefined
+        return other.group === info.group ? this.#definitionOf(compiled, other.version, { listed: true }) : undefined
       },
       storageKey: storageKeyOf(info),
       storageApiVersion: conversion === undefined ? compiled.storageApiVersion : apiVersionOf(info),
@@ -159,16 +152,16 @@ export class ClusterCatalog implements Catalog {
   equivalents(objects: ClusterObjects, { info, storageKey }: ResourceDefinition): readonly ResourceDefinition[] {
     const others = info.builtIn
       ? builtInVersions(storageKey).map((other) => this.findBuiltIn(other))
-      : this.versionsOfCrd(objects, storageKey).map((version) => this.findCustom(objects, { ...info, version }))
+      : this.#versionsOfCrd(objects, storageKey).map((version) => this.#findCustom(objects, { ...info, version }))
     return others.filter(
       (other): other is ResourceDefinition =>
         other !== undefined && (other.info.version !== info.version || other.info.group !== info.group),
     )
   }
 
-  private versionsOfCrd(objects: ClusterObjects, name: string): readonly string[] {
+  #versionsOfCrd(objects: ClusterObjects, name: string): readonly string[] {
     const entry = objects.get(crdStorageKey, '', name)
-    const compiled = entry && this.compile(entry)
+    const compiled = entry && this.#compile(entry)
     return compiled?.versions.map(({ info }) => info.version) ?? []
   }
 
@@ -183,33 +176,33 @@ export class ClusterCatalog implements Catalog {
       compiled,
       read: () => decodeObject(entry.bytes) as KubeObject & CustomResourceDefinition,
     }))
-    const isShown = this.hasMembers() && this.find(objects, members)?.isProjected === true
+    const isShown = this.#hasMembers() && this.find(objects, members)?.isProjected === true
     return isShown ? [...own, { compiled: compiledMembers(), read: membersCrd }] : own
   }
 
   async compileInTurns(objects: ClusterObjects, turn: () => Promise<void>): Promise<void> {
     for (const entry of objects.list({ resource: crdStorageKey }))
-      if (!this.compiled.has(entry)) {
-        this.compile(entry)
+      if (!this.#compiled.has(entry)) {
+        this.#compile(entry)
         await turn()
       }
   }
 
   crds(objects: ClusterObjects): readonly ServedCrd[] {
     return objects.list({ resource: crdStorageKey }).flatMap((entry) => {
-      const compiled = this.compile(entry)
+      const compiled = this.#compile(entry)
       return compiled === undefined ? [] : [{ entry, compiled }]
     })
   }
 
   /** Undefined if the names of the CRD were not accepted: then nothing is served. */
-  private compile(entry: Entry): CompiledCrd | undefined {
-    if (this.compiled.has(entry)) return this.compiled.get(entry)
+  #compile(entry: Entry): CompiledCrd | undefined {
+    if (this.#compiled.has(entry)) return this.#compiled.get(entry)
     const { name } = entry.key
-    const known = entry.base ? this.compiledBase.get(name) : undefined
+    const known = entry.base ? this.#compiledBase.get(name) : undefined
     const compiled = known ?? compileEntry(entry)
-    if (entry.base) this.compiledBase.set(name, compiled)
-    this.compiled.set(entry, compiled)
+    if (entry.base) this.#compiledBase.set(name, compiled)
+    this.#compiled.set(entry, compiled)
     return compiled
   }
 }

@@ -56,18 +56,18 @@ interface Large {
 }
 
 export class Fairness {
-  private readonly limits: Required<Omit<FairnessLimits, 'memoryBytes'>>
-  private readonly requests = new Map<string, number>()
-  private readonly watches = new Map<string, number>()
+  readonly #limits: Required<Omit<FairnessLimits, 'memoryBytes'>>
+  readonly #requests = new Map<string, number>()
+  readonly #watches = new Map<string, number>()
   /** Of open watches, by flow and text: equal selectors of a flow are charged once. */
-  private readonly selectors = new Map<string, { open: number; readonly release: () => void }>()
-  private readonly anonymous = new Map<string, number>()
-  private readonly large = new Map<string, Large>()
-  private waitingLarge = 0
-  private readonly answers = new Map<string, number>()
-  private readonly all = { request: 0, watch: 0, anonymous: 0 }
-  private allAnswers = 0
-  private lent = 0
+  readonly #selectors = new Map<string, { open: number; readonly release: () => void }>()
+  readonly #anonymous = new Map<string, number>()
+  readonly #large = new Map<string, Large>()
+  #waitingLarge = 0
+  readonly #answers = new Map<string, number>()
+  readonly #all = { request: 0, watch: 0, anonymous: 0 }
+  #allAnswers = 0
+  #lent = 0
 
   constructor({
     requests = requestsOfCluster,
@@ -85,7 +85,7 @@ export class Fairness {
     answerBytes = Math.min(128 * MiB, memoryBytes / 16),
     allAnswerBytes = Math.min(1024 * MiB, memoryBytes / 4),
   }: FairnessLimits = {}) {
-    this.limits = {
+    this.#limits = {
       ...{ requests, watches, allRequests, allLent, allWatches, answerBytes, allAnswerBytes },
       ...{ largeRequests, waitingLarge, allWaitingLarge, largeWaitMs, anonymousRequests, allAnonymousRequests },
     }
@@ -96,20 +96,20 @@ export class Fairness {
    * the limit. The only large answer of a logical cluster is always allowed.
    */
   hold(flow: string, bytes: number): () => void {
-    const held = this.answers.get(flow) ?? 0
-    const { answerBytes, allAnswerBytes } = this.limits
-    if (held > 0 && (held + bytes > answerBytes || this.allAnswers + bytes > allAnswerBytes))
+    const held = this.#answers.get(flow) ?? 0
+    const { answerBytes, allAnswerBytes } = this.#limits
+    if (held > 0 && (held + bytes > answerBytes || this.#allAnswers + bytes > allAnswerBytes))
       throw tooManyRequests('too many large answers of this logical cluster are not read yet, please try again later')
-    this.answers.set(flow, held + bytes)
-    this.allAnswers += bytes
+    this.#answers.set(flow, held + bytes)
+    this.#allAnswers += bytes
     let released = false
     return () => {
       if (released) return
       released = true
-      this.allAnswers -= bytes
-      const now = (this.answers.get(flow) ?? bytes) - bytes
-      if (now === 0) this.answers.delete(flow)
-      else this.answers.set(flow, now)
+      this.#allAnswers -= bytes
+      const now = (this.#answers.get(flow) ?? bytes) - bytes
+      if (now === 0) this.#answers.delete(flow)
+      else this.#answers.set(flow, now)
     }
   }
 
@@ -119,18 +119,18 @@ export class Fairness {
    * it takes too long, and with signal.reason.
    */
   async admitLargeBody(flow: string, signal: AbortSignal): Promise<() => void> {
-    const { largeRequests, waitingLarge, allWaitingLarge, largeWaitMs } = this.limits
-    let large = this.large.get(flow)
-    if (large === undefined) this.large.set(flow, (large = { taken: 0, waiting: [] }))
+    const { largeRequests, waitingLarge, allWaitingLarge, largeWaitMs } = this.#limits
+    let large = this.#large.get(flow)
+    if (large === undefined) this.#large.set(flow, (large = { taken: 0, waiting: [] }))
     if (large.taken < largeRequests) large.taken++
     else {
-      if (large.waiting.length >= waitingLarge || this.waitingLarge >= allWaitingLarge) throw tooManyLarge()
-      await this.wait(large, signal, largeWaitMs)
+      if (large.waiting.length >= waitingLarge || this.#waitingLarge >= allWaitingLarge) throw tooManyLarge()
+      await this.#wait(large, signal, largeWaitMs)
     }
-    return this.leaveLarge(flow, large)
+    return this.#leaveLarge(flow, large)
   }
 
-  private async wait({ waiting }: Large, signal: AbortSignal, ms: number): Promise<void> {
+  async #wait({ waiting }: Large, signal: AbortSignal, ms: number): Promise<void> {
     signal.throwIfAborted()
     const turn = Promise.withResolvers<undefined>()
     const begin = (): void => turn.resolve(undefined)
@@ -144,17 +144,17 @@ export class Fairness {
     const timer = setTimeout(() => giveUp(tooManyLarge()), ms)
     signal.addEventListener('abort', abort, { once: true })
     waiting.push(begin)
-    this.waitingLarge++
+    this.#waitingLarge++
     try {
       await turn.promise
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', abort)
-      this.waitingLarge--
+      this.#waitingLarge--
     }
   }
 
-  private leaveLarge(flow: string, large: Large): () => void {
+  #leaveLarge(flow: string, large: Large): () => void {
     let released = false
     return () => {
       if (released) return
@@ -162,33 +162,33 @@ export class Fairness {
       // The slot goes to the longest waiting request.
       const next = large.waiting.shift()
       if (next !== undefined) next()
-      else if (--large.taken === 0) this.large.delete(flow)
+      else if (--large.taken === 0) this.#large.delete(flow)
     }
   }
 
   /** Counts a request or watch; the result releases it. Throws 429 with Retry-After above the limit. */
   enter(flow: string, kind: 'request' | 'watch'): () => void {
-    const { requests, watches, allRequests, allWatches } = this.limits
+    const { requests, watches, allRequests, allWatches } = this.#limits
     return kind === 'request'
-      ? this.count(this.requests, flow, { kind, limit: requests, most: allRequests, what: tooManyOf('requests') })
-      : this.count(this.watches, flow, { kind, limit: watches, most: allWatches, what: tooManyOf('watches') })
+      ? this.#count(this.#requests, flow, { kind, limit: requests, most: allRequests, what: tooManyOf('requests') })
+      : this.#count(this.#watches, flow, { kind, limit: watches, most: allWatches, what: tooManyOf('watches') })
   }
 
   /** The same for a watch with long selectors, which counts for several, unless an open watch of the flow has equal ones. */
   enterWatch(flow: string, selector: string): () => void {
-    const { watches: limit, allWatches: most } = this.limits
+    const { watches: limit, allWatches: most } = this.#limits
     const bound = { kind: 'watch', limit, most, what: tooManyOf('watches') } as const
     const key = `${flow} ${selector}`
-    const leave = this.count(this.watches, flow, bound)
-    let shared = this.selectors.get(key)
+    const leave = this.#count(this.#watches, flow, bound)
+    let shared = this.#selectors.get(key)
     try {
-      shared ??= { open: 0, release: this.count(this.watches, flow, { ...bound, units: unitsOfSelector(selector) }) }
+      shared ??= { open: 0, release: this.#count(this.#watches, flow, { ...bound, units: unitsOfSelector(selector) }) }
     } catch (error) {
       leave()
       throw error
     }
     const of = shared
-    this.selectors.set(key, of)
+    this.#selectors.set(key, of)
     of.open++
     let isOpen = true
     return () => {
@@ -196,14 +196,14 @@ export class Fairness {
       isOpen = false
       leave()
       if (--of.open > 0) return
-      this.selectors.delete(key)
+      this.#selectors.delete(key)
       of.release()
     }
   }
 
   /** The open watches of a logical cluster, with other requests that have no deadline; each counts for as many as its memory. */
   watchesOf(flow: string): number {
-    return this.watches.get(flow) ?? 0
+    return this.#watches.get(flow) ?? 0
   }
 
   /**
@@ -211,31 +211,31 @@ export class Fairness {
    * logical cluster it keeps its place. The result takes the place back, even if all are taken meanwhile.
    */
   lendPlace(): () => void {
-    if (this.lent >= this.limits.allLent) return () => undefined
-    this.lent++
-    this.all.request--
+    if (this.#lent >= this.#limits.allLent) return () => undefined
+    this.#lent++
+    this.#all.request--
     let isBack = false
     return () => {
       if (isBack) return
       isBack = true
-      this.lent--
-      this.all.request++
+      this.#lent--
+      this.#all.request++
     }
   }
 
   /** Counts a request without credentials, watches too, by the address of its peer; otherwise as `enter`. */
   enterAnonymous(address: string): () => void {
-    const { anonymousRequests: limit, allAnonymousRequests: most } = this.limits
+    const { anonymousRequests: limit, allAnonymousRequests: most } = this.#limits
     const what = 'too many requests without credentials under way'
-    return this.count(this.anonymous, networkOf(address), { kind: 'anonymous', limit, most, what })
+    return this.#count(this.#anonymous, networkOf(address), { kind: 'anonymous', limit, most, what })
   }
 
-  private count(counts: Map<string, number>, flow: string, { kind, limit, most, what, units = 1 }: Bound): () => void {
+  #count(counts: Map<string, number>, flow: string, { kind, limit, most, what, units = 1 }: Bound): () => void {
     const current = counts.get(flow) ?? 0
-    if (current + units > limit || this.all[kind] + units > most)
+    if (current + units > limit || this.#all[kind] + units > most)
       throw tooManyRequests(`${what}, please try again later`)
     counts.set(flow, current + units)
-    this.all[kind] += units
+    this.#all[kind] += units
     let released = false
     return () => {
       if (released) return
@@ -243,7 +243,7 @@ export class Fairness {
       const now = (counts.get(flow) ?? units) - units
       if (now === 0) counts.delete(flow)
       else counts.set(flow, now)
-      this.all[kind] -= units
+      this.#all[kind] -= units
     }
   }
 }

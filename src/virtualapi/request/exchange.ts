@@ -147,8 +147,8 @@ export class Exchange {
   named: Named | undefined
   /** Annotations of admission for the audit line; undefined if there are none. */
   annotations: Map<string, string> | undefined
-  private annotationCharacters = 0
-  private ownAuditId: string | undefined
+  #annotationCharacters = 0
+  #ownAuditId: string | undefined
   /** Awaited before more work for this request, so that other flows are served; undefined: no need to wait. */
   turn: () => Promise<void> | undefined = () => undefined
   /** Told of the size that admission gave the object. Throws where the request must go on elsewhere: see `needsThread`. */
@@ -157,16 +157,16 @@ export class Exchange {
   needsThread = false
   /** Gives the place of this request in the process-wide limit to others; the result takes it back. */
   lendPlace: () => () => void = () => () => undefined
-  private waits = 0
-  private takeBack: (() => void) | undefined
+  #waits = 0
+  #takeBack: (() => void) | undefined
   /** Fairness key of this request; undefined for our own controllers, which never wait. */
   flow: string | undefined
   /** Headers that name the flow of API Priority and Fairness; undefined where the client may not know of the logical cluster. */
   flowHeaders: Readonly<Record<string, string>> | undefined
   /** Unlinks the signal from the server's stop signal; for pushes, which the listener ends itself. */
   unlink: () => void = () => undefined
-  private understood: RequestInfo | undefined
-  private authenticated: UserInfo | undefined
+  #understood: RequestInfo | undefined
+  #authenticated: UserInfo | undefined
   /** The logical cluster of the request, if it exists. Only after authorization may the client learn that it does not. */
   cluster: LogicalCluster | undefined
   /** The permission to answer for a logical cluster; undefined where no other process shares them. */
@@ -177,26 +177,26 @@ export class Exchange {
   constructor(request: IncomingRequest) {
     this.signal = request.signal
     // Reading the body also ends with the deadline, so that a slow body cannot hold the request.
-    this.request = { ...request, body: () => this.read(request) }
+    this.request = { ...request, body: () => this.#read(request) }
   }
 
   /** Resolves as `answer`, for which somebody outside is asked: the place of this request is lent to others meanwhile. */
   async whileWaiting<T>(answer: Promise<T>): Promise<T> {
-    if (this.waits++ === 0) this.takeBack = this.lendPlace()
+    if (this.#waits++ === 0) this.#takeBack = this.lendPlace()
     try {
       return await answer
     } finally {
-      if (--this.waits === 0) this.takeBack?.()
+      if (--this.#waits === 0) this.#takeBack?.()
     }
   }
 
   /** Adds an annotation to the audit line. The first of a key stays; those beyond the bounds are left out. */
   annotate(key: string, value: string): void {
     this.annotations ??= new Map()
-    const characters = this.annotationCharacters + key.length + value.length
+    const characters = this.#annotationCharacters + key.length + value.length
     if (this.annotations.size >= maxAnnotations || characters > maxAnnotationCharacters || this.annotations.has(key))
       return
-    this.annotationCharacters = characters
+    this.#annotationCharacters = characters
     this.annotations.set(key, value)
     this.audit?.annotate(key, value)
   }
@@ -207,36 +207,36 @@ export class Exchange {
     this.audit?.names(named)
   }
 
-  private async read(request: IncomingRequest): Promise<Uint8Array> {
+  async #read(request: IncomingRequest): Promise<Uint8Array> {
     const body = await abortable(request.body(), this.signal)
     await this.turn()
     return body
   }
 
   get info(): RequestInfo {
-    if (this.understood === undefined) throw new Error('a stage ran before the request was understood')
-    return this.understood
+    if (this.#understood === undefined) throw new Error('a stage ran before the request was understood')
+    return this.#understood
   }
   set info(info: RequestInfo) {
-    this.understood = info
+    this.#understood = info
   }
   get isUnderstood(): boolean {
-    return this.understood !== undefined
+    return this.#understood !== undefined
   }
   get user(): UserInfo {
-    if (this.authenticated === undefined) throw new Error('a stage ran before the client was authenticated')
-    return this.authenticated
+    if (this.#authenticated === undefined) throw new Error('a stage ran before the client was authenticated')
+    return this.#authenticated
   }
   set user(user: UserInfo) {
-    this.authenticated = user
+    this.#authenticated = user
   }
   get isAuthenticated(): boolean {
-    return this.authenticated !== undefined
+    return this.#authenticated !== undefined
   }
 
   /** The audit id: from the client's header if valid, else a new one. */
   get auditId(): string {
-    return (this.ownAuditId ??= auditIdOf(this.header('audit-id')))
+    return (this.#ownAuditId ??= auditIdOf(this.header('audit-id')))
   }
 
   /** Size of the body in bytes by its headers; Infinity if unknown, 0 if there is no body. */

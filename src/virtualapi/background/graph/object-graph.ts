@@ -45,18 +45,18 @@ const sliceMs = 5
 
 /** The server's side of src/reconcile/object-graph. Loads a logical cluster only to answer a question about it. */
 export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
-  private readonly hub: Hub
-  private readonly catalog: Catalog
-  private readonly directory: ClusterDirectory
-  private readonly observers = new Set<GraphObserver>()
-  private readonly quotas = new QuotaNamespaces()
-  private readonly listeners = new Map<string, Set<ChangeListener>>()
+  readonly #hub: Hub
+  readonly #catalog: Catalog
+  readonly #directory: ClusterDirectory
+  readonly #observers = new Set<GraphObserver>()
+  readonly #quotas = new QuotaNamespaces()
+  readonly #listeners = new Map<string, Set<ChangeListener>>()
   /** Logical clusters that were loaded since this process began. Observers hear of all their changes since, loaded or not. */
-  private readonly loadedOnce = new Set<ClusterId>()
+  readonly #loadedOnce = new Set<ClusterId>()
   /** Logical clusters that were searched for unfinished work since this process began, or owns them. */
-  private readonly searched = new Set<ClusterId>()
-  private readonly ownership: ClusterOwnership | undefined
-  private readonly baseLayer: BaseLayer | undefined
+  readonly #searched = new Set<ClusterId>()
+  readonly #ownership: ClusterOwnership | undefined
+  readonly #baseLayer: BaseLayer | undefined
 
   constructor({
     hub,
@@ -73,52 +73,52 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     /** What every logical cluster is created with. Absent: nothing. */
     baseLayer?: BaseLayer
   }) {
-    this.baseLayer = baseLayer
-    this.ownership = ownership
-    this.hub = hub
-    this.catalog = catalog
-    this.directory = directory
+    this.#baseLayer = baseLayer
+    this.#ownership = ownership
+    this.#hub = hub
+    this.#catalog = catalog
+    this.#directory = directory
     // Never unsubscribed: the graph lives as long as the hub.
     hub.observe({
-      changed: (event) => this.changed(event),
-      loaded: (objects) => this.firstLook(objects),
+      changed: (event) => this.#changed(event),
+      loaded: (objects) => this.#firstLook(objects),
     })
     directory.onChange(({ before, after }) => {
       if (before === undefined || after?.id === before.id) return
-      this.forget(before.id)
+      this.#forget(before.id)
     })
     // After they moved here, they are as unknown as after a start.
     const moved = (isMoved: ClusterFilter): void => {
-      for (const id of new Set([...this.loadedOnce, ...this.searched])) if (isMoved(id)) this.forget(id)
+      for (const id of new Set([...this.#loadedOnce, ...this.#searched])) if (isMoved(id)) this.#forget(id)
     }
     ownership?.follow({ gained: moved, lost: moved })
   }
 
   observe(observer: GraphObserver): () => void {
-    this.observers.add(observer)
-    for (const objects of this.inMemory()) notifyObjectsToCollect(observer, objects)
-    return () => void this.observers.delete(observer)
+    this.#observers.add(observer)
+    for (const objects of this.#inMemory()) notifyObjectsToCollect(observer, objects)
+    return () => void this.#observers.delete(observer)
   }
 
   follow(resource: string, listener: ChangeListener): () => void {
-    const listeners = this.listeners.get(resource) ?? new Set()
-    this.listeners.set(resource, listeners.add(listener))
-    for (const objects of this.inMemory()) notifyWritten(listener, objects, resource)
+    const listeners = this.#listeners.get(resource) ?? new Set()
+    this.#listeners.set(resource, listeners.add(listener))
+    for (const objects of this.#inMemory()) notifyWritten(listener, objects, resource)
     return () => void listeners.delete(listener)
   }
 
   followQuotas(listener: NamespaceListener): () => void {
-    return this.quotas.follow(listener)
+    return this.#quotas.follow(listener)
   }
 
   async outdatedQuotas(cluster: string, namespace: string, signal: AbortSignal): Promise<readonly KubeObject[]> {
-    const objects = await this.objects(cluster, signal)
+    const objects = await this.#objects(cluster, signal)
     return objects === undefined ? [] : outdatedQuotas(objects, namespace, Date.now())
   }
 
   async loadUnfinished(signal: AbortSignal): Promise<void> {
-    const { hub, directory, searched, ownership } = this
-    const isDone: ClusterFilter = (id) => this.loadedOnce.has(id) || searched.has(id) || !this.owns(id)
+    const [hub, directory, searched, ownership] = [this.#hub, this.#directory, this.#searched, this.#ownership]
+    const isDone: ClusterFilter = (id) => this.#loadedOnce.has(id) || searched.has(id) || !this.#owns(id)
     if (ownership === undefined) {
       await loadUnfinishedClusters({ hub, directory, isDone, searched }, signal)
       return
@@ -138,13 +138,13 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
 
   nameOf(cluster: string): string | undefined {
     const id = tryClusterId(cluster)
-    return id === undefined || !this.owns(id) ? undefined : this.directory.byId(id)?.name
+    return id === undefined || !this.#owns(id) ? undefined : this.#directory.byId(id)?.name
   }
 
   async get(key: ObjectKey, signal: AbortSignal): Promise<GraphObject | undefined> {
-    const objects = await this.objects(key.cluster, signal)
+    const objects = await this.#objects(key.cluster, signal)
     const entry = objects?.get(key.resource, key.namespace, key.name)
-    const info = objects === undefined ? undefined : this.served(objects, key.resource)
+    const info = objects === undefined ? undefined : this.#served(objects, key.resource)
     if (entry === undefined || info === undefined) return undefined
     const metadata = decodeMetadata(entry.bytes)
     return { ...servedOf(info), key, apiVersion: apiVersionOf(info), kind: info.kind, metadata }
@@ -152,21 +152,22 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
 
   initial({ cluster, ...key }: ObjectKey): KubeObject | undefined {
     const id = tryClusterId(cluster)
-    const bytes = id === undefined ? undefined : this.baseLayer?.get({ cluster: id, ...key })
+    const bytes = id === undefined ? undefined : this.#baseLayer?.get({ cluster: id, ...key })
     return bytes === undefined ? undefined : decodeObject(bytes)
   }
 
   async dependents(cluster: string, uid: string, signal: AbortSignal): Promise<readonly ObjectKey[]> {
-    const objects = await this.objects(cluster, signal)
+    const objects = await this.#objects(cluster, signal)
     return (objects?.dependents(uid) ?? []).filter(({ key }) => !ignored.has(key.resource)).map(keyOf)
   }
 
   async isBlocked({ cluster, namespace }: ObjectKey, uid: string, signal: AbortSignal): Promise<boolean> {
-    const objects = await this.objects(cluster, signal)
+    const objects = await this.#objects(cluster, signal)
     for (const blocker of objects?.blockers(uid) ?? []) {
       if (namespace !== '' && blocker.namespace !== namespace) continue
       // An object of a resource that is not served cannot be deleted, so it does not block its owner.
-      if (!ignored.has(blocker.resource) && objects !== undefined && this.served(objects, blocker.resource)) return true
+      if (!ignored.has(blocker.resource) && objects !== undefined && this.#served(objects, blocker.resource))
+        return true
     }
     return false
   }
@@ -181,9 +182,9 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
       info.group === group && info.version === version && namesKind(kind, info.kind)
     const builtIn = builtInResources().find(matches)
     if (builtIn !== undefined) return servedOf(builtIn)
-    const objects = await this.objects(cluster, signal)
+    const objects = await this.#objects(cluster, signal)
     if (objects === undefined) return undefined
-    const custom = this.catalog.crds(objects).flatMap(({ compiled }) => compiled.resourceInfos)
+    const custom = this.#catalog.crds(objects).flatMap(({ compiled }) => compiled.resourceInfos)
     const found = custom.find(matches)
     return found === undefined ? undefined : servedOf(found)
   }
@@ -194,7 +195,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     isWanted: (candidate: Candidate) => boolean,
     signal: AbortSignal,
   ): Promise<readonly SelectedObject[]> {
-    const objects = await this.objects(cluster, signal)
+    const objects = await this.#objects(cluster, signal)
     const selected: SelectedObject[] = []
     const pause = yieldEvery(sliceMs, signal)
     for (const entry of objects?.list({ resource }) ?? []) {
@@ -206,48 +207,48 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   }
 
   async namespaceOf(cluster: string, resource: string, uid: string, signal: AbortSignal): Promise<string | undefined> {
-    const objects = await this.objects(cluster, signal)
+    const objects = await this.#objects(cluster, signal)
     return objects?.list({ resource }).find(({ facts }) => facts.uid === uid)?.key.namespace
   }
 
-  private async objects(cluster: string, signal: AbortSignal): Promise<ClusterObjects | undefined> {
+  async #objects(cluster: string, signal: AbortSignal): Promise<ClusterObjects | undefined> {
     const id = tryClusterId(cluster)
-    if (id === undefined || !this.owns(id)) return undefined
-    if (this.directory.byId(id) === undefined || this.hub.hasEnded(id)) return undefined
-    return this.hub.cluster(id, { signal })
+    if (id === undefined || !this.#owns(id)) return undefined
+    if (this.#directory.byId(id) === undefined || this.#hub.hasEnded(id)) return undefined
+    return this.#hub.cluster(id, { signal })
   }
 
-  private *inMemory(): Generator<ClusterObjects> {
-    for (const id of this.loadedOnce) {
-      const objects = this.hub.loaded(id)
+  *#inMemory(): Generator<ClusterObjects> {
+    for (const id of this.#loadedOnce) {
+      const objects = this.#hub.loaded(id)
       if (objects !== undefined) yield objects
     }
   }
 
-  private owns(id: ClusterId): boolean {
-    return this.ownership?.owns(id) ?? true
+  #owns(id: ClusterId): boolean {
+    return this.#ownership?.owns(id) ?? true
   }
 
-  private forget(id: ClusterId): void {
-    this.loadedOnce.delete(id)
-    this.searched.delete(id)
-    this.quotas.forget(id)
+  #forget(id: ClusterId): void {
+    this.#loadedOnce.delete(id)
+    this.#searched.delete(id)
+    this.#quotas.forget(id)
   }
 
-  private firstLook(objects: ClusterObjects): void {
-    if (this.loadedOnce.has(objects.cluster) || !this.owns(objects.cluster)) return
-    this.loadedOnce.add(objects.cluster)
-    this.quotas.loaded(objects)
-    for (const observer of this.observers) notifyObjectsToCollect(observer, objects)
-    for (const [resource, listeners] of this.listeners)
+  #firstLook(objects: ClusterObjects): void {
+    if (this.#loadedOnce.has(objects.cluster) || !this.#owns(objects.cluster)) return
+    this.#loadedOnce.add(objects.cluster)
+    this.#quotas.loaded(objects)
+    for (const observer of this.#observers) notifyObjectsToCollect(observer, objects)
+    for (const [resource, listeners] of this.#listeners)
       for (const listener of listeners) notifyWritten(listener, objects, resource)
   }
 
-  private changed(event: HubEvent): void {
-    if (!this.owns(event.entry.key.cluster)) return
-    for (const observer of this.observers) notifyObserver(observer, event)
-    this.quotas.changed(event)
-    const listeners = this.listeners.get(event.entry.key.resource)
+  #changed(event: HubEvent): void {
+    if (!this.#owns(event.entry.key.cluster)) return
+    for (const observer of this.#observers) notifyObserver(observer, event)
+    this.#quotas.changed(event)
+    const listeners = this.#listeners.get(event.entry.key.resource)
     if (listeners === undefined) return
     const exists = event.type !== 'DELETED'
     const change = changeOf(event.entry, { exists, isNew: event.type === 'ADDED' })
@@ -255,10 +256,10 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   }
 
   /** The resource in one of its served versions. */
-  private served(objects: ClusterObjects, resource: string): ResourceInfo | undefined {
+  #served(objects: ClusterObjects, resource: string): ResourceInfo | undefined {
     const builtIn = builtInByStorageKey().get(resource)
     if (builtIn !== undefined) return builtIn
-    const crd = this.catalog.crds(objects).find(({ entry }) => entry.key.name === resource)
+    const crd = this.#catalog.crds(objects).find(({ entry }) => entry.key.name === resource)
     if (crd === undefined) return undefined
     // The stored version if it is served: then deletions need no conversion webhook.
     const { resourceInfos, storageVersion } = crd.compiled

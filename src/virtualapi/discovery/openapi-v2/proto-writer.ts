@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer'
 const text = new TextEncoder()
 
 export class ProtoWriter {
-  private readonly chunks: Uint8Array[] = []
+  readonly #chunks: Uint8Array[] = []
 
   /** Writes a string unless it is empty. */
   string(field: number, value: string): void {
@@ -13,27 +13,27 @@ export class ProtoWriter {
 
   /** Writes a message or bytes, even if empty. */
   bytes(field: number, value: Uint8Array): void {
-    this.chunks.push(small(field * 8 + 2), small(value.length), value)
+    this.#chunks.push(small(field * 8 + 2), small(value.length), value)
   }
 
   /** Writes true; with `always` (members of a oneof) false too. */
   bool(field: number, value: boolean, { always = false }: { always?: boolean } = {}): void {
-    if (value || always) this.chunks.push(small(field * 8), Uint8Array.of(value ? 1 : 0))
+    if (value || always) this.#chunks.push(small(field * 8), Uint8Array.of(value ? 1 : 0))
   }
 
   int64(field: number, value: number): void {
-    if (value !== 0) this.chunks.push(small(field * 8), varint(BigInt.asUintN(64, BigInt(Math.trunc(value)))))
+    if (value !== 0) this.#chunks.push(small(field * 8), varint(BigInt.asUintN(64, BigInt(Math.trunc(value)))))
   }
 
   double(field: number, value: number): void {
     if (value === 0) return
     const bytes = Buffer.alloc(8)
     bytes.writeDoubleLE(value)
-    this.chunks.push(small(field * 8 + 1), bytes)
+    this.#chunks.push(small(field * 8 + 1), bytes)
   }
 
   finish(): Buffer {
-    return Buffer.concat(this.chunks)
+    return Buffer.concat(this.#chunks)
   }
 }
 

@@ -32,54 +32,54 @@ interface Holding {
  * different values.
  */
 class Allocator {
-  private readonly holdings = new Map<string, Holding>()
-  private readonly holders = new Map<string | number, string>()
-  private readonly reservations = new Map<string | number, { readonly until: number; readonly by: string }>()
-  private readonly objects: ClusterObjects
+  readonly #holdings = new Map<string, Holding>()
+  readonly #holders = new Map<string | number, string>()
+  readonly #reservations = new Map<string | number, { readonly until: number; readonly by: string }>()
+  readonly #objects: ClusterObjects
 
   constructor(objects: ClusterObjects) {
-    this.objects = objects
+    this.#objects = objects
   }
 
   /** True if no Service but `by` holds `value`. */
   isFree(value: string | number, by: string, now: number): boolean {
-    const holder = this.holders.get(value)
+    const holder = this.#holders.get(value)
     if (holder !== undefined) return holder === by
-    const reservation = this.reservations.get(value)
+    const reservation = this.#reservations.get(value)
     return reservation === undefined || reservation.until <= now || reservation.by === by
   }
 
   reserve(value: string | number, by: string, now: number): void {
-    if (this.reservations.size >= maxReservations)
-      for (const [held, { until }] of this.reservations)
-        if (until <= now || this.reservations.size >= maxReservations) this.reservations.delete(held)
-    this.reservations.set(value, { until: now + reservationMs, by })
+    if (this.#reservations.size >= maxReservations)
+      for (const [held, { until }] of this.#reservations)
+        if (until <= now || this.#reservations.size >= maxReservations) this.#reservations.delete(held)
+    this.#reservations.set(value, { until: now + reservationMs, by })
   }
 
   refresh(): void {
     const seen = new Set<string>()
-    for (const entry of this.objects.list({ resource: 'services' })) {
+    for (const entry of this.#objects.list({ resource: 'services' })) {
       const by = `${entry.key.namespace}/${entry.key.name}`
       seen.add(by)
-      const holding = this.holdings.get(by)
+      const holding = this.#holdings.get(by)
       if (holding?.entry === entry) continue
-      if (holding !== undefined) this.release(by, holding)
+      if (holding !== undefined) this.#release(by, holding)
       const values = valuesOf(decodeObject(entry.bytes) as Service)
-      this.holdings.set(by, { entry, values })
-      for (const value of values) this.holders.set(value, by)
+      this.#holdings.set(by, { entry, values })
+      for (const value of values) this.#holders.set(value, by)
     }
-    if (seen.size === this.holdings.size) return
-    for (const [by, holding] of this.holdings)
+    if (seen.size === this.#holdings.size) return
+    for (const [by, holding] of this.#holdings)
       if (!seen.has(by)) {
-        this.release(by, holding)
-        this.holdings.delete(by)
+        this.#release(by, holding)
+        this.#holdings.delete(by)
       }
   }
 
-  private release(by: string, { values }: Holding): void {
+  #release(by: string, { values }: Holding): void {
     for (const value of values) {
-      if (this.holders.get(value) === by) this.holders.delete(value)
-      this.reservations.delete(value)
+      if (this.#holders.get(value) === by) this.#holders.delete(value)
+      this.#reservations.delete(value)
     }
   }
 }

@@ -21,16 +21,16 @@ interface Sum {
 
 /** Sums per combination of scopes; those in use are given with each question, others are dropped. */
 class Tally {
-  private readonly resource: string
-  private readonly namespace: string
-  private readonly counted = new Map<string, Counted>()
-  private sums = new Map<string, Sum>()
-  private changes = 0
-  private isRead = false
+  readonly #resource: string
+  readonly #namespace: string
+  readonly #counted = new Map<string, Counted>()
+  #sums = new Map<string, Sum>()
+  #changes = 0
+  #isRead = false
 
   constructor(resource: string, namespace: string) {
-    this.resource = resource
-    this.namespace = namespace
+    this.#resource = resource
+    this.#namespace = namespace
   }
 
   /** What the objects in these scopes use. `all`: the scopes of all quotas of the namespace. */
@@ -40,54 +40,54 @@ class Tally {
     all: readonly (readonly ScopeRequirement[])[],
     now: number,
   ): Amounts {
-    this.follow(all)
-    this.refresh(objects, now)
-    return this.sums.get(JSON.stringify(scopes))?.amounts ?? new Map<string, Quantity>()
+    this.#follow(all)
+    this.#refresh(objects, now)
+    return this.#sums.get(JSON.stringify(scopes))?.amounts ?? new Map<string, Quantity>()
   }
 
   /** Starts again if quotas with other scopes came; drops the sums of those that went. */
-  private follow(all: readonly (readonly ScopeRequirement[])[]): void {
+  #follow(all: readonly (readonly ScopeRequirement[])[]): void {
     const wanted = new Map(all.map((scopes) => [JSON.stringify(scopes), scopes]))
-    if (wanted.size === this.sums.size && [...wanted.keys()].every((key) => this.sums.has(key))) return
-    this.sums = new Map([...wanted].map(([key, scopes]) => [key, { scopes, amounts: new Map() }]))
-    this.isRead = false
+    if (wanted.size === this.#sums.size && [...wanted.keys()].every((key) => this.#sums.has(key))) return
+    this.#sums = new Map([...wanted].map(([key, scopes]) => [key, { scopes, amounts: new Map() }]))
+    this.#isRead = false
   }
 
-  private refresh(objects: ClusterObjects, now: number): void {
-    const { resource, namespace } = this
+  #refresh(objects: ClusterObjects, now: number): void {
+    const [resource, namespace] = [this.#resource, this.#namespace]
     const changes = objects.changes(resource)
-    if (this.isRead && changes === this.changes) return
-    const changed = this.isRead ? objects.changedNames(resource, this.changes) : undefined
-    if (changed === undefined) this.readAll(objects, now)
+    if (this.#isRead && changes === this.#changes) return
+    const changed = this.#isRead ? objects.changedNames(resource, this.#changes) : undefined
+    if (changed === undefined) this.#readAll(objects, now)
     else
       for (const key of changed)
-        if (key.namespace === namespace) this.count(key.name, objects.get(resource, namespace, key.name), now)
-    this.changes = changes
+        if (key.namespace === namespace) this.#count(key.name, objects.get(resource, namespace, key.name), now)
+    this.#changes = changes
   }
 
-  private readAll(objects: ClusterObjects, now: number): void {
-    this.counted.clear()
-    for (const { amounts } of this.sums.values()) amounts.clear()
-    for (const entry of objects.list({ resource: this.resource, namespace: this.namespace }))
-      this.count(entry.key.name, entry, now)
-    this.isRead = true
+  #readAll(objects: ClusterObjects, now: number): void {
+    this.#counted.clear()
+    for (const { amounts } of this.#sums.values()) amounts.clear()
+    for (const entry of objects.list({ resource: this.#resource, namespace: this.#namespace }))
+      this.#count(entry.key.name, entry, now)
+    this.#isRead = true
   }
 
-  private count(name: string, entry: Entry | undefined, now: number): void {
-    const before = this.counted.get(name)
+  #count(name: string, entry: Entry | undefined, now: number): void {
+    const before = this.#counted.get(name)
     if (before !== undefined && before.entry === entry) return
     for (const sum of before?.sums ?? []) addAmounts(sum, before?.usage ?? new Map(), -1)
     if (entry === undefined) {
-      this.counted.delete(name)
+      this.#counted.delete(name)
       return
     }
     const object: KubeObject = decodeObject(entry.bytes)
-    const usage = usageOf(this.resource, object, now)
-    const sums = [...this.sums.values()]
-      .filter(({ scopes }) => isInScopes(this.resource, object, scopes))
+    const usage = usageOf(this.#resource, object, now)
+    const sums = [...this.#sums.values()]
+      .filter(({ scopes }) => isInScopes(this.#resource, object, scopes))
       .map(({ amounts }) => amounts)
     for (const sum of sums) addAmounts(sum, usage)
-    this.counted.set(name, { entry, usage, sums })
+    this.#counted.set(name, { entry, usage, sums })
   }
 }
 

@@ -40,9 +40,9 @@ type CreateCheck = (target: RegistryTarget, name: string) => Promise<void>
 export class Registry {
   /** Between the form in which an object is stored and those in which it is shown. */
   readonly forms: StoredForms
-  private readonly mayCreate: CreateCheck | undefined
-  private readonly dependencies: WriteDependencies
-  private readonly mutex = new KeyedMutex()
+  readonly #mayCreate: CreateCheck | undefined
+  readonly #dependencies: WriteDependencies
+  readonly #mutex = new KeyedMutex()
 
   constructor({
     admission,
@@ -54,8 +54,8 @@ export class Registry {
     conversions: Conversions
   }) {
     this.forms = new StoredForms(conversions)
-    this.mayCreate = mayCreate
-    this.dependencies = { admission, forms: this.forms }
+    this.#mayCreate = mayCreate
+    this.#dependencies = { admission, forms: this.forms }
   }
 
   /** The entry of one object. Throws NotFound. */
@@ -83,7 +83,7 @@ export class Registry {
       // Defaulting replaced it if this is not the first attempt.
       object.metadata = metadata
       try {
-        return await this.createOnce(target, object, options)
+        return await this.#createOnce(target, object, options)
       } catch (error) {
         const again = generateName && attempt < generateNameTries && isStatusError(error, 'AlreadyExists')
         if (!again) throw fromStoreError(error, definition.info, context.dryRun ? '' : (metadata.name ?? ''))
@@ -91,7 +91,7 @@ export class Registry {
     }
   }
 
-  private async createOnce(
+  async #createOnce(
     target: RegistryTarget,
     object: KubeObject,
     { keepUid = false, keepsManagedFields = false }: CreateOptions,
@@ -99,7 +99,7 @@ export class Registry {
     const { definition, context, signal, namespace } = target
     const name = object.metadata.name ?? ''
     const request = { operation: 'CREATE', subresource: '', definition, namespace, name, context, signal } as const
-    const { dependencies } = this
+    const dependencies = this.#dependencies
     const create: Create = { target, dependencies, request, object, old: undefined, keepUid, keepsManagedFields }
     return await runSteps(createSteps, create)
   }
@@ -111,19 +111,19 @@ export class Registry {
   async admitPart(target: RegistryTarget, part: AdmittedPart, object: KubeObject): Promise<RegistryTarget> {
     const { definition, context, signal, namespace } = target
     if (part.operation === 'CREATE' && definition.info.namespaced) object.metadata.namespace = namespace
-    await this.dependencies.admission.admitPart({ ...part, definition, context, signal, namespace }, object)
+    await this.#dependencies.admission.admitPart({ ...part, definition, context, signal, namespace }, object)
     return { ...target, context: { ...context, admitted: true } }
   }
 
   async update(target: RegistryTarget, name: string, options: UpdateOptions): Promise<Written> {
     const { definition } = target
-    using queue = this.queueFor(target, name)
+    using queue = this.#queueFor(target, name)
     for (let attempt = 1; ; attempt++) {
       if (attempt > 1) await queue.wait()
       const entry = target.context.objects.get(definition.storageKey, target.namespace, name)
       if (entry === undefined) {
         try {
-          return await this.createOnUpdate(target, name, options)
+          return await this.#createOnUpdate(target, name, options)
         } catch (error) {
           // Another request created it meanwhile: as kube-apiserver, change that object. A webhook may say AlreadyExists, too.
           const isThere = (): boolean =>
@@ -139,7 +139,7 @@ export class Registry {
         const old = copyOfStored(current)
         const next = await options.change(current)
         pinned = !!next.metadata.resourceVersion && next.metadata.resourceVersion !== current.metadata.resourceVersion
-        return await this.updateOnce(target, { entry, old, object: next }, options)
+        return await this.#updateOnce(target, { entry, old, object: next }, options)
       } catch (error) {
         const lost = isStoreError(error, 'RevisionMismatch') || isStoreError(error, 'KeyMissing')
         if (!(lost && !pinned && attempt < lostRaceTries)) throw fromStoreError(error, definition.info, name)
@@ -148,20 +148,20 @@ export class Registry {
   }
 
   /** Serializes writers that lost a race for this object. Disposing of the result leaves the queue. */
-  private queueFor(
+  #queueFor(
     { definition, context, namespace, signal }: RegistryTarget,
     name: string,
   ): Disposable & { wait(): Promise<void> } {
     let leave: (() => void) | undefined
     return {
       wait: async () => {
-        leave ??= await this.mutex.take(`${context.cluster.id}/${definition.storageKey}/${namespace}/${name}`, signal)
+        leave ??= await this.#mutex.take(`${context.cluster.id}/${definition.storageKey}/${namespace}/${name}`, signal)
       },
       [Symbol.dispose]: () => leave?.(),
     }
   }
 
-  private async createOnUpdate(
+  async #createOnUpdate(
     target: RegistryTarget,
     name: string,
     { subresource, change, createMissing = false, keepsManagedFields = false }: UpdateOptions,
@@ -177,11 +177,11 @@ export class Registry {
         `Precondition failed: UID in precondition: ${object.metadata.uid}, UID in object meta: `,
       )
     delete object.metadata.resourceVersion
-    await this.mayCreate?.(target, name)
+    await this.#mayCreate?.(target, name)
     return this.create(target, object, { keepsManagedFields })
   }
 
-  private async updateOnce(
+  async #updateOnce(
     target: RegistryTarget,
     { entry, old, object }: Pick<Update, 'entry' | 'old' | 'object'>,
     { subresource, isPatch = false, keepsManagedFields = false }: UpdateOptions,
@@ -191,7 +191,7 @@ export class Registry {
     const request = { operation: 'UPDATE', subresource, definition, namespace, name, context, signal } as const
     return await runSteps<Update>(updateSteps, {
       target,
-      dependencies: this.dependencies,
+      dependencies: this.#dependencies,
       request,
       entry,
       old,
@@ -208,7 +208,7 @@ export class Registry {
    */
   async delete(target: RegistryTarget, name: string, options: DeleteOptions): Promise<Deleted> {
     const { definition, context, namespace } = target
-    using queue = this.queueFor(target, name)
+    using queue = this.#queueFor(target, name)
     let passedOn: Entry | undefined
     for (let attempt = 1; ; attempt++) {
       if (attempt > 1) await queue.wait()
@@ -217,10 +217,10 @@ export class Registry {
         passedOn !== undefined &&
         !isSameObject(passedOn, context.objects.get(definition.storageKey, namespace, name))
       )
-        return await this.lastState(target, passedOn)
+        return await this.#lastState(target, passedOn)
       const entry = this.get(target, name)
       try {
-        return await this.deleteOnce(target, entry, { options, onDeletedElsewhere: () => (passedOn = entry) })
+        return await this.#deleteOnce(target, entry, { options, onDeletedElsewhere: () => (passedOn = entry) })
       } catch (error) {
         const lost =
           isStoreError(error, 'RevisionMismatch') || (passedOn !== undefined && isStoreError(error, 'KeyMissing'))
@@ -229,14 +229,14 @@ export class Registry {
     }
   }
 
-  private async lastState(target: RegistryTarget, { bytes }: Entry): Promise<Deleted> {
+  async #lastState(target: RegistryTarget, { bytes }: Entry): Promise<Deleted> {
     const { definition, context } = target
     const object = decodeObject(await this.forms.shown(target, bytes))
     const last = finalState(bytes, definition.strategy, context.now)
     return { deleted: true, object, bytes: await this.forms.shown(target, last) }
   }
 
-  private async deleteOnce(
+  async #deleteOnce(
     target: RegistryTarget,
     entry: Entry,
     { options, onDeletedElsewhere }: Pick<Deletion, 'options' | 'onDeletedElsewhere'>,
@@ -247,7 +247,7 @@ export class Registry {
     const place = { definition, namespace, name, context, signal }
     return await runSteps<Deletion>(deletionSteps, {
       target,
-      dependencies: this.dependencies,
+      dependencies: this.#dependencies,
       request: { operation: 'DELETE', subresource: '', ofCollection, ...place },
       entry,
       bytes,

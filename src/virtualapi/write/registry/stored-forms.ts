@@ -13,10 +13,10 @@ interface Place {
 
 /** Converts between the forms. Every method rejects where the conversion webhook of a custom resource failed. */
 export class StoredForms {
-  private readonly conversions: Conversions
+  readonly #conversions: Conversions
 
   constructor(conversions: Conversions) {
-    this.conversions = conversions
+    this.#conversions = conversions
   }
 
   /** Stored bytes as the write path works with them. */
@@ -28,13 +28,13 @@ export class StoredForms {
   /** Stored bytes in the version of the request. */
   async shown({ definition, context, signal }: Place, bytes: Uint8Array): Promise<Uint8Array> {
     if (!isConverted(definition)) return bytes
-    return await this.conversions.shown(definition, bytes, { cluster: context.cluster.id, signal })
+    return await this.#conversions.shown(definition, bytes, { cluster: context.cluster.id, signal })
   }
 
   /** The object as the store gets it. */
   async stored({ definition, context, signal }: Place, object: KubeObject): Promise<KubeObject> {
     if (!isConverted(definition)) return object
-    return await this.conversions.stored(definition, object, { cluster: context.cluster.id, signal })
+    return await this.#conversions.stored(definition, object, { cluster: context.cluster.id, signal })
   }
 
   /** Runs `compute`, which may need the object in versions that only the conversion webhook can make. */
@@ -43,6 +43,6 @@ export class StoredForms {
     compute: (request: ManagedVersions) => T,
   ): Promise<T> {
     if (!isConverted(request.definition)) return compute(request)
-    return await withManagedVersions(request, this.conversions, compute)
+    return await withManagedVersions(request, this.#conversions, compute)
   }
 }
