@@ -1,4 +1,4 @@
-// Whether the gateway takes connections of its peers: it opens one to itself from time to time, as they do.
+// The self-check of the gateway: from time to time it opens a connection to itself, as its peers do.
 import type { Identity } from './identity.ts'
 import { dialSecurely } from './peer-dialer.ts'
 

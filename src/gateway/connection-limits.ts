@@ -1,5 +1,5 @@
-// How many connections pass at once: in all, for each logical cluster, and for clients that are no pods of tenants, so that nobody
-// can take the gateway from others.
+// Bounds on the connections that pass at once: in all, for each logical cluster, and for clients that are no pods of
+// tenants, so that nobody can take the gateway from others.
 
 export interface Bounds {
   readonly maxConnections: number

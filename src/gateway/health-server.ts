@@ -1,4 +1,4 @@
-// What the kubelet and Prometheus ask for, over plain HTTP.
+// The listener for the kubelet and Prometheus, over plain HTTP.
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { PendingConnections } from '#network/listening/index.ts'

@@ -1,4 +1,4 @@
-// What this gateway is known by: its certificate and key, from the Secret in the member.
+// The identity of this gateway: its certificate and key, from the Secret in the member.
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import type { KubeObject } from '#apimachinery/meta/index.ts'

@@ -1,4 +1,4 @@
-// What the gateway knows of its member: four lists, each followed by a watch. Of every object a small record is kept.
+// The gateway's view of its member: four lists, each followed by a watch. Of every object a small record is kept.
 import type { GroupVersionResource, KubeList, KubeObject } from '#apimachinery/meta/index.ts'
 import { createInformer, type Informer, type KubeClient } from '#client/index.ts'
 import { gatewayPeerLabel, managedLabel, memberParts } from '#crds/index.ts'

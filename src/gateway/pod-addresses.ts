@@ -1,4 +1,4 @@
-// Which pod, and so which logical cluster, an address of this member belongs to.
+// The pod of an address in this member, and so its logical cluster.
 import { LRUCache } from 'lru-cache'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { parseDownstreamNamespace } from '#crds/index.ts'

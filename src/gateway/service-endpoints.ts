@@ -1,5 +1,6 @@
-// Where connections to the Services of this member lead. A member that hands its traffic over loses its last endpoint before all
-// others know, so pods that have just left a Service are remembered: they serve until they are deleted.
+// The destinations of connections to the Services of this member. A member that hands its traffic over loses its last
+// endpoint before all others know, so pods that have just left a Service are remembered: they serve until they are
+// deleted.
 import type { Clock } from '#async/index.ts'
 import type { LocalSlice } from './slice-record.ts'
 import type { Target } from './wire.ts'

@@ -1,5 +1,5 @@
-// What the gateway keeps of an EndpointSlice: a slice of another member says at which ports to listen, one of this member says
-// where the pods of a Service are.
+// The gateway's record of an EndpointSlice: a slice of another member names the ports to listen on, a slice of this
+// member the addresses of a Service's pods.
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import {
   gatewayTargetAnnotation,

@@ -1,5 +1,5 @@
-// What two gateways say to each other before the bytes of a connection: one line of JSON that names the target, and one line back.
-// The protocol is chosen by ALPN, so a later one can be told apart.
+// The exchange between two gateways before the bytes of a connection: one line of JSON that names the target, and one
+// line back. The protocol is chosen by ALPN, so a later one can be told apart.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 
 export const gatewayProtocol = 'kcp-gateway/1'

@@ -1,5 +1,5 @@
-// How the replicas of a workload are divided among members: by Webster's method (Sainte-Laguë), which never takes a replica from
-// a member because there are more of them. Pure.
+// Division of a workload's replicas among members: Webster's method (Sainte-Laguë), which never takes a replica from a
+// member because there are more of them. Pure.
 import type { DivisionBound } from '#crds/index.ts'
 
 export interface Portion {

@@ -1,4 +1,4 @@
-// Why a decision is as it is: what each filter and each score says of each member.
+// The reasons of a decision: the verdict of each filter and each score on each member.
 import { noDemand, type Candidate } from '#placement/rules/candidate.ts'
 import { choose, type ChooseInput } from './choose.ts'
 import type { Decision } from '#placement/move/decision.ts'

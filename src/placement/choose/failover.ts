@@ -1,4 +1,4 @@
-// When a workload leaves a member that does not answer.
+// The departure of a workload from a member that does not answer.
 import { lostAfterMs } from '#crds/index.ts'
 import type { Candidate, Demand } from '#placement/rules/candidate.ts'
 

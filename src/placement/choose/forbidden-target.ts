@@ -1,4 +1,4 @@
-// Whether the rules of admins forbid the members that a tenant names. Pure.
+// The check of a tenant's named members against the rules of admins. Pure.
 import type { DeepReadonly } from '#apimachinery/meta/index.ts'
 import type { MemberCluster } from '#crds/index.ts'
 import type { Bound, Candidate } from '#placement/rules/candidate.ts'

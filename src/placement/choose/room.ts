@@ -1,4 +1,4 @@
-// How many pods of a workload fit. Pure.
+// The number of a workload's pods that fit. Pure.
 import type { Amounts } from '#apimachinery/quantity/index.ts'
 import type { PodDemand } from '#placement/rules/candidate.ts'
 

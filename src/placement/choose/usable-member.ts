@@ -1,4 +1,4 @@
-// Whether a member can take new workloads of a logical cluster, before their own demands are considered. Pure.
+// The suitability of a member for new workloads of a logical cluster, before their own demands are considered. Pure.
 import type { DeepReadonly } from '#apimachinery/meta/index.ts'
 import { memberState, type MemberCluster } from '#crds/index.ts'
 import { noDemand } from '#placement/rules/candidate.ts'

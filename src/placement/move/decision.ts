@@ -1,4 +1,4 @@
-// What placement decides about a workload, and why members were refused.
+// The decision of placement about a workload, and the reasons why members were refused.
 
 export interface Rejection {
   /** Empty: it concerns no single member. */

@@ -1,4 +1,4 @@
-// What the move engine looks at: the decision that is written, the one that is wanted, and what each member reports.
+// The input of the move engine: the decision that is written, the wanted one, and the reports of each member.
 import type { CopyState, PlacedCopy, PlacedOn } from '#crds/index.ts'
 import type { Decision } from './decision.ts'
 

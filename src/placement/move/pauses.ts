@@ -1,4 +1,4 @@
-// Which copies replace none of their pods meanwhile. Pure.
+// The copies that replace none of their pods meanwhile. Pure.
 import type { PlacedCopy } from '#crds/index.ts'
 import type { MoveInput } from './move-input.ts'
 

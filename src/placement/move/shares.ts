@@ -1,5 +1,5 @@
-// How many replicas each copy has next. More are given at once; fewer only when as many as the workload wants are ready without
-// them, and when all members know that the pods which end take no requests. Pure.
+// The next number of replicas of each copy. A copy gets more at once, and fewer only when as many as the workload wants
+// are ready without them, and when all members know that the ending pods take no requests. Pure.
 import type { PlacedCopy, PlacedOn, ShrinkingShare } from '#crds/index.ts'
 import { liveStates, scaleOf, shareOf, type MoveInput } from './move-input.ts'
 import { nextOrdinals } from './ordinals.ts'

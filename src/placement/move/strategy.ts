@@ -1,4 +1,4 @@
-// How a workload of a kind moves, from its kind and its spec.
+// The way a workload moves, from its kind and its spec.
 import { workloadKindOfObject, type WorkloadKind } from '#crds/index.ts'
 
 /**

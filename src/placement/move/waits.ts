@@ -1,4 +1,4 @@
-// What each copy waits for: at which gate, since when, until when, and what happens then. Pure.
+// The wait of each copy: its gate, its begin, its deadline, and the next step after it. Pure.
 import type { PlacedCopy, PlacedOn } from '#crds/index.ts'
 import type { Rejection } from './decision.ts'
 import { guards, type Gate } from './guards.ts'

@@ -1,5 +1,5 @@
-// Which workload should move from a fuller to an emptier member. Each move makes the fuller of its two members less full, so there
-// is no way back to an earlier state, and the moves end. Pure.
+// The next move of a workload from a fuller to an emptier member. Each move makes the fuller of its two members less
+// full, so there is no way back to an earlier state, and the moves end. Pure.
 import { addAmounts, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'
 
 export interface RebalanceMember {

@@ -1,4 +1,5 @@
-// Why a workload is not moved for balance, or not to a member. Each refusal is told by `kcp placement explain`. Pure.
+// The reasons why a workload is not moved for balance, or not to a member. `kcp placement explain` tells each of them.
+// Pure.
 import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
 import { heldAnnotation, matches, newestMove, templateOf, type FixedSelector, type PlacedOn } from '#crds/index.ts'
 import type { Candidate } from '#placement/rules/candidate.ts'

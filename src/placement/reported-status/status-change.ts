@@ -1,4 +1,4 @@
-// What members' reports on an object change in its status. Pure.
+// The change of an object's status by the reports of members. Pure.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { replacingPatch } from '#apimachinery/patch/index.ts'
 import {

@@ -1,4 +1,4 @@
-// What a MemberCluster itself says of a candidate. Pure.
+// The facts that a MemberCluster itself tells of a candidate. Pure.
 import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
 import { isConditionTrue, matches, type MemberCluster } from '#crds/index.ts'
 import type { Candidate } from './candidate.ts'

@@ -1,4 +1,4 @@
-// How much may be requested of a member.
+// The bounds on what may be requested of a member.
 import type { DeepReadonly } from '#apimachinery/meta/index.ts'
 import { amountsOf, type Amounts } from '#apimachinery/quantity/index.ts'
 import type { MemberCluster } from '#crds/index.ts'

@@ -1,4 +1,4 @@
-// How long the steps of a move last for one workload. Pure.
+// The durations of a move's steps for one workload. Pure.
 import type { PlacementMove } from '#crds/index.ts'
 import type { ApplicableRules } from './applicable-rules.ts'
 import { byRank } from './target.ts'

@@ -1,4 +1,4 @@
-// What admins and tenants say of rebalancing a workload, and the move for balance that it is in. Pure.
+// The wishes of admins and tenants about rebalancing a workload, and its current move for balance. Pure.
 import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
 import { newestMove, rebalanceAnnotation, type PlacedOn } from '#crds/index.ts'
 import type { ApplicableRules } from './applicable-rules.ts'

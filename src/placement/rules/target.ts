@@ -1,4 +1,4 @@
-// Which rule decides where an object should run: its own annotation, its namespace's, a Placement, or none.
+// The rule that decides where an object should run: its own annotation, its namespace's, a Placement, or none.
 import type { Amounts } from '#apimachinery/quantity/index.ts'
 import {
   clustersAnnotation,

@@ -1,4 +1,4 @@
-// Which of the fields that a member does not know an object uses.
+// The fields of an object that a member does not know.
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 
 /**

@@ -1,4 +1,4 @@
-// Where the volumes of a workload are: it runs there and nowhere else, because volumes do not move.
+// The location of a workload's volumes: it runs there and nowhere else, because volumes do not move.
 import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
 import { memberAnnotation, templateOf, volumeAnnotation } from '#crds/index.ts'
 
