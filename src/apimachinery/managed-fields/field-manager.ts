@@ -131,7 +131,7 @@ export function applyConfiguration(
   requireNoManagedFields(config)
   if (write.validate) requireTypedAs('live', typed, { allowDuplicates: true }, write)
   requireTypedAs('patch', { value: config, type: write.type }, { allowDuplicates: false }, write)
-  const { object, managed: after } = applied(typed, config, managed, write, force)
+  const { object, managed: after } = applied(typed, managed, write, { config, force })
   const result = withoutManagedFields(object ?? typed.value) as unknown as KubeObject
   if (write.manager === 'kubectl') updateLastApplied(result, config)
   return { object: result, managedFields: encodeManaged(after) }
@@ -139,10 +139,9 @@ export function applyConfiguration(
 
 function applied(
   live: TypedObject,
-  config: JsonObject,
   managed: Managed,
   write: FieldWrite,
-  force: boolean,
+  { config, force }: { config: JsonObject; force: boolean },
 ): { object: JsonValue | undefined; managed: Managed } {
   const { apiVersion, now, type, context } = write
   const identifier = identifierOf(write, write.manager, 'Apply')

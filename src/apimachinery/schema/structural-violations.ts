@@ -63,14 +63,18 @@ function checkInvariants(schema: JsonObject, level: Level, path: string, causes:
     skipAnyOf: isIntOrStringAnyOf(fieldOf(schema, 'anyOf')),
     skipFirstAllOf: isIntOrStringAnyOf(fieldOf(schemas(schema, 'allOf')[0] ?? {}, 'anyOf')),
   })
-  checkType(schema, type, level, path, causes)
+  checkType(schema, { type, level, path }, causes)
   if (has(schema, 'x-kubernetes-embedded-resource') && additional !== undefined) {
     causes.push(fieldForbidden(additionalPath, 'must not be used if x-kubernetes-embedded-resource is set'))
   }
   checkResourceFields(schema, level, path, causes)
 }
 
-function checkType(schema: JsonObject, type: string, level: Level, path: string, causes: StatusCause[]): void {
+function checkType(
+  schema: JsonObject,
+  { type, level, path }: { type: string; level: Level; path: string },
+  causes: StatusCause[],
+): void {
   const field = childPath(path, 'type')
   if (has(schema, 'x-kubernetes-embedded-resource') && type !== 'object') {
     const why = 'must be object if x-kubernetes-embedded-resource is true'
@@ -228,38 +232,39 @@ function checkNested(schema: JsonObject, path: string, causes: StatusCause[], sk
 function checkComplete(structure: JsonObject, path: string, causes: StatusCause[]): void {
   for (const name of ['allOf', 'anyOf', 'oneOf']) {
     for (const [i, item] of schemas(structure, name).entries()) {
-      checkMirrored(structure, item, indexPath(childPath(path, name), i), path, causes)
+      checkMirrored({ schema: structure, path }, { schema: item, path: indexPath(childPath(path, name), i) }, causes)
     }
   }
   const not = child(structure, 'not')
-  if (not !== undefined) checkMirrored(structure, not, childPath(path, 'not'), path, causes)
+  if (not !== undefined)
+    checkMirrored({ schema: structure, path }, { schema: not, path: childPath(path, 'not') }, causes)
 }
 
-function checkMirrored(
-  structure: JsonObject,
-  nested: JsonObject,
-  path: string,
-  structurePath: string,
-  causes: StatusCause[],
-): void {
+/** A schema with its path. */
+interface Placed {
+  readonly schema: JsonObject
+  readonly path: string
+}
+
+function checkMirrored(structure: Placed, { schema: nested, path }: Placed, causes: StatusCause[]): void {
   for (const name of ['allOf', 'anyOf', 'oneOf']) {
     for (const [i, item] of schemas(nested, name).entries()) {
-      checkMirrored(structure, item, indexPath(childPath(path, name), i), structurePath, causes)
+      checkMirrored(structure, { schema: item, path: indexPath(childPath(path, name), i) }, causes)
     }
   }
   const not = child(nested, 'not')
-  if (not !== undefined) checkMirrored(structure, not, childPath(path, 'not'), structurePath, causes)
+  if (not !== undefined) checkMirrored(structure, { schema: not, path: childPath(path, 'not') }, causes)
   const items = child(nested, 'items')
   if (items !== undefined) {
-    const [own, ownPath] = [child(structure, 'items'), childPath(structurePath, 'items')]
+    const [own, ownPath] = [child(structure.schema, 'items'), childPath(structure.path, 'items')]
     if (own === undefined) causes.push(fieldRequired(ownPath, `because it is defined in ${childPath(path, 'items')}`))
-    else checkMirrored(own, items, childPath(path, 'items'), ownPath, causes)
+    else checkMirrored({ schema: own, path: ownPath }, { schema: items, path: childPath(path, 'items') }, causes)
   }
   for (const [name, property] of children(nested, 'properties')) {
     const field = keyPath(childPath(path, 'properties'), name)
-    const ownPath = keyPath(childPath(structurePath, 'properties'), name)
-    const own = new Map(children(structure, 'properties')).get(name)
+    const ownPath = keyPath(childPath(structure.path, 'properties'), name)
+    const own = new Map(children(structure.schema, 'properties')).get(name)
     if (own === undefined) causes.push(fieldRequired(ownPath, `because it is defined in ${field}`))
-    else checkMirrored(own, property, field, ownPath, causes)
+    else checkMirrored({ schema: own, path: ownPath }, { schema: property, path: field }, causes)
   }
 }

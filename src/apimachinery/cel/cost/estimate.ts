@@ -188,7 +188,7 @@ class Estimator {
     let cost: Range = { min: unknownSize.max, max: 0n }
     let resultSize: Range | undefined
     for (const overloadId of overloadIds) {
-      const estimate = this.#overload(node, overloadId, target, args, argCosts)
+      const estimate = this.#overload(node, overloadId, { target, args, argCosts })
       cost = union(cost, estimate.cost)
       if (estimate.resultSize !== undefined)
         resultSize = resultSize === undefined ? estimate.resultSize : union(resultSize, estimate.resultSize)
@@ -205,9 +205,11 @@ class Estimator {
   #overload(
     node: Call,
     overloadId: string,
-    target: SizedNode | undefined,
-    args: readonly SizedNode[],
-    argCosts: readonly Range[],
+    {
+      target,
+      args,
+      argCosts,
+    }: { target: SizedNode | undefined; args: readonly SizedNode[]; argCosts: readonly Range[] },
   ): CallEstimate {
     const call = { name: node.name, overloadId, target, args, sizeOfPath: this.#sizeOfPath }
     const library = estimateLibraryCall(call)

@@ -43,6 +43,13 @@ const unsupportedQuote = "unsupported syntax: '`'"
 
 type Rule = 'expr' | 'relation' | 'calc' | 'member'
 
+/** Terms of && or ||, with the places of the operators between them. */
+interface Chain {
+  readonly name: string
+  readonly terms: readonly Expression[]
+  readonly places: readonly number[]
+}
+
 /** Ends the parsing of a text whose rest says nothing more. */
 class Abandoned extends Error {}
 
@@ -238,23 +245,18 @@ class Parser {
       terms.push(below())
       places.push(token.start)
     }
-    return this.#balanced(`_${op}_`, terms, places, 0, places.length - 1)
+    return this.#balanced({ name: `_${op}_`, terms, places }, 0, places.length - 1)
   }
 
   // A long chain of && or || becomes a balanced tree.
-  #balanced(
-    name: string,
-    terms: readonly Expression[],
-    places: readonly number[],
-    low: number,
-    high: number,
-  ): Expression {
+  #balanced(chain: Chain, low: number, high: number): Expression {
+    const { name, terms, places } = chain
     const middle = (low + high + 1) >> 1
     const first = terms[middle]
     if (first === undefined || terms.length === 1) return terms[0] as Expression
-    const left = middle === low ? first : this.#balanced(name, terms, places, low, middle - 1)
+    const left = middle === low ? first : this.#balanced(chain, low, middle - 1)
     const last = terms[middle + 1] as Expression
-    const right = middle === high ? last : this.#balanced(name, terms, places, middle + 1, high)
+    const right = middle === high ? last : this.#balanced(chain, middle + 1, high)
     const node = this.make.call(places[middle], name, left, right)
     this.#levels.set(node, Math.max(this.#levels.get(left) ?? 0, this.#levels.get(right) ?? 0))
     return node
