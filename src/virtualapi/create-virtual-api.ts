@@ -212,7 +212,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     authorizer,
     fairness,
     loopShare,
-    passMonitor: new PassMonitor({ log, metrics }),
+    passMonitor: new PassMonitor({ log, metrics, warmsUp: true }),
     memoryGuard,
     deliveries: new Deliveries(loopShare),
     offload,

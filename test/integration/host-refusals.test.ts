@@ -57,6 +57,14 @@ describe('alice, who has access to acme only', function () {
     expect(textAt(JSON.parse(stdout), 'openapi')).to.equal('3.0.0')
   })
 
+  it('sees the admin of the host refused with what gives rights, whether the logical cluster exists or not', async () => {
+    for (const name of ['acme', 'missing']) {
+      const { code, stderr } = await get(proxy(name, '/api/v1/namespaces'), host.kubeconfig)
+      expect(code).to.equal(1)
+      expect(stderr).to.include(`spec.owners of LogicalCluster "${name}" in the host does not name this user`)
+    }
+  })
+
   it('is refused what bob can see: the object exists', async () => {
     const { code, stdout, stderr } = await get(proxy('bobs', '/api/v1/namespaces/default/configmaps/secret-plan'), bob)
     expect(code, stderr).to.equal(0)

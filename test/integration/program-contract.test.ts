@@ -77,6 +77,13 @@ describe('kcp start', () => {
     expect(readable).to.deep.equal([])
   })
 
+  it('says what to do first where there is none of its kinds yet', async () => {
+    const { stderr } = await kcp.admin.kubectl(['get', 'lc,mc,pl'])
+    expect(stderr).to.match(/Warning: create the first one: .*LogicalCluster/)
+    expect(stderr).to.include('Warning: register the first one: kcp member join NAME --kubeconfig FILE')
+    expect(stderr).to.include('kcp placement explain')
+  })
+
   it('prints a kubeconfig of a logical cluster with admin rights inside it and none outside', async () => {
     const acme = await kcp.tenant('acme')
     await kcp.tenant('bob')

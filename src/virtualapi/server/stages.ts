@@ -280,10 +280,18 @@ export function authorize(exchange: Exchange, parts: ServerParts): Promise<void>
 function obey(decision: Decision, attributes: Attributes, exchange: Exchange, parts: ServerParts): void {
   const { info, user, cluster } = exchange
   exchange.audit?.decided(decision)
-  if (!decision.allowed) throw forbiddenError(user, attributes, decision.reason)
+  if (!decision.allowed)
+    throw forbiddenError(user, attributes, [decision.reason, hintOf(exchange)].filter(Boolean).join(': '))
   // The logical cluster does not exist, and the client may know.
   if (cluster === undefined && info.cluster.kind === 'one') throw pathNotFound()
   nameFlow(exchange, attributes, parts)
+}
+
+/** Users of the host have rights by owning a logical cluster. The same is said of one that does not exist. */
+function hintOf({ user, info }: Exchange): string {
+  if (user.realm.kind !== 'host' || info.cluster.kind !== 'one') return ''
+  const owners = `spec.owners of LogicalCluster ${JSON.stringify(info.cluster.name)} in the host`
+  return `${owners} does not name this user or a group of theirs, and no role in the logical cluster allows it`
 }
 
 /** Whether the identity is one of this logical cluster. It knows then that the logical cluster exists. */

@@ -21,9 +21,21 @@ import {
 import { protobufList } from './protobuf-list.ts'
 import { selectionOf, type Selection } from './selection.ts'
 
+/** What a person who lists kinds of ours reads where there is none of them yet. */
+const firstSteps: ReadonlyMap<string, string> = new Map([
+  [
+    'logicalclusters',
+    'create the first one: kubectl create -f - with kind LogicalCluster, apiVersion kcp.dev/v1alpha1',
+  ],
+  ['memberclusters', 'register the first one: kcp member join NAME --kubeconfig FILE'],
+  ['placements', 'none is needed: workloads run in any member that admits them; kcp placement explain says which'],
+])
+
 export async function listObjects(call: EndpointCall<EndpointParts>): Promise<Answer> {
   const { definition, representation, query, target } = call
   const { entries, metadata } = await readPage(call, listOptionsOf(query, 'list'))
+  if (entries.length === 0 && representation.as === 'Table' && definition.info.group === 'kcp.dev')
+    call.exchange.warnings.push(...[firstSteps.get(definition.info.resource) ?? []].flat())
   const view = viewOf(definition, representation, {
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,

@@ -6,12 +6,15 @@ import { verbLabel } from './request-labels.ts'
 
 /** Longer synchronous work delays everybody noticeably, milliseconds. */
 const longMs = 50
+/** Until then the program compiles its code, and a first request may take long, milliseconds after the start. */
+const warmUpMs = 10_000
 /** At most one line is logged in this time, milliseconds. */
 const logEveryMs = 1000
 const maxUserAgentLength = 200
 
 export class PassMonitor {
   readonly #log: Logger
+  readonly #warmUntil: number
   readonly #longPasses: Counter
   readonly #longest: Gauge
   #current: Exchange | undefined
@@ -20,8 +23,10 @@ export class PassMonitor {
   #loggedAt = -Infinity
   #notLogged = 0
 
-  constructor({ log, metrics }: { log: Logger; metrics: Metrics }) {
+  /** `warmsUp`: the process has just begun. */
+  constructor({ log, metrics, warmsUp = false }: { log: Logger; metrics: Metrics; warmsUp?: boolean }) {
     this.#log = log
+    this.#warmUntil = warmsUp ? warmUpMs : 0
     this.#longPasses = metrics.counter({
       name: 'kcp_event_loop_blocked_total',
       help: `Times that a request blocked the event loop for more than ${longMs} ms`,
@@ -63,7 +68,7 @@ export class PassMonitor {
       return
     }
     const { target } = info ?? {}
-    this.#log.warn('a request blocked the event loop', {
+    this.#log[now < this.#warmUntil ? 'info' : 'warn']('a request blocked the event loop', {
       milliseconds: Math.round(ms),
       method: exchange.request.method,
       resource: target?.kind === 'resource' ? `${target.resource}.${target.group}` : target?.path,
