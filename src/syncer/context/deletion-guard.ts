@@ -1,20 +1,16 @@
 // A syncer deletes what is gone upstream. An object that a cache lacks is gone only if a watch has reported its deletion, or the
 // API server says so when it is asked. If more than a handful of workloads is gone and nobody was seen to delete them (a list that
 // was empty by mistake, a store that was lost or restored), nothing of them is deleted until an admin says so.
-import type { Clock } from '#async/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { serviceUnavailable } from '#apimachinery/status/index.ts'
+import type { Clock } from '#async/index.ts'
 import { keyFor } from '#client/index.ts'
 import { workloadKinds, type SuspendedDeletions } from '#crds/index.ts'
+import { locatorOf } from './locator.ts'
 import { gvrs, type ResourceName } from './resources.ts'
-import {
-  locatorOf,
-  upstreamNamespaceOf,
-  upstreamObject,
-  type DeletionChecks,
-  type SyncContext,
-  type Visit,
-} from './sync-context.ts'
+import { Scope } from './scope.ts'
+import type { AskedObject, DeletionChecks, SyncContext } from './sync-context.ts'
+import type { Visit } from './visit.ts'
 
 /** The cause of the errors with which the guard holds a deletion. */
 const heldByGuard = new Error('a deletion in a member is held')
@@ -46,25 +42,21 @@ export class DeletionGuard implements DeletionChecks {
   }
 
   /**
-   * Resolves if the object (with the uid, if it is known) may be deleted in the member because it is gone upstream: `visit.kind` is
-   * its resource. Rejects with ServiceUnavailable, so that the visit is repeated, if it is there or if deletions are suspended.
+   * Resolves if the object (with the uid, if it is known) may be deleted in the member because it is gone
+   * upstream. Rejects with ServiceUnavailable, so that the visit is repeated, if it is there or if deletions are suspended.
    */
-  async confirmGone(
-    context: SyncContext,
-    visit: Visit,
-    known: { readonly uid: string } | undefined,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const resource = resourceOf(visit)
-    if (context.upstream.tombstones.has(resource, keyOf(visit))) return
-    const found = await this.findUnlisted(context, visit, signal)
+  async confirmGone(asked: AskedObject, known: { readonly uid: string } | undefined): Promise<void> {
+    const { context } = asked
+    const resource = resourceOf(asked)
+    if (context.upstream.tombstones.has(resource, keyOf(asked))) return
+    const found = await this.findUnlisted(asked)
     if (found !== undefined && (!known?.uid || known.uid === found.metadata.uid))
       throw serviceUnavailable(
-        `${resource} "${visit.name}" is there, but was not in the list of all logical clusters`,
+        `${resource} "${asked.name}" is there, but was not in the list of all logical clusters`,
         heldByGuard,
       )
     if (context.member.acceptsDeletions?.() === true) return
-    for (const cluster of [visit.cluster, undefined]) {
+    for (const cluster of [asked.cluster, undefined]) {
       const recount = (): Count | undefined => this.#tripped(context, cluster)
       const count = recount()
       if (count === undefined) continue
@@ -77,14 +69,14 @@ export class DeletionGuard implements DeletionChecks {
   }
 
   /** The object that our cache lacks, asked of the server. If it is there, its informer lists again. */
-  async findUnlisted(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<KubeObject | undefined> {
-    const resource = resourceOf(visit)
-    if (context.upstream.tombstones.has(resource, keyOf(visit))) return undefined
-    const { cluster, namespace, name } = visit
+  async findUnlisted(asked: AskedObject): Promise<KubeObject | undefined> {
+    const { context, cluster, namespace, name, signal } = asked
+    const resource = resourceOf(asked)
+    if (context.upstream.tombstones.has(resource, keyOf(asked))) return undefined
     const ref = { name, ...(namespace && { namespace }) }
     const found = await context.upstream.client(cluster).tryGet<KubeObject>(gvrs[resource], ref, { signal })
-    if (found !== undefined && upstreamObject(context, resource, visit) === undefined)
-      context.upstream.informers[resource].relist()
+    const informer = context.upstream.informers[resource]
+    if (found !== undefined && informer.store.get(keyOf(asked)) === undefined) informer.relist()
     return found
   }
 
@@ -92,7 +84,7 @@ export class DeletionGuard implements DeletionChecks {
    * What workloads refer to, or what is there with them, seems to be needed no more while the workloads are missing: it stays as
    * long as they do. Throws ServiceUnavailable then.
    */
-  holdFollower(context: SyncContext, { cluster, name }: Ref): void {
+  holdFollower({ context, cluster, name }: AskedObject): void {
     const { missing } = this.#count(context, cluster)
     if (missing > 0)
       throw serviceUnavailable(
@@ -148,7 +140,7 @@ function countMissing(context: SyncContext, cluster: string | undefined): Count 
   let [missing, total] = [0, 0]
   for (const { metadata } of context.downstreamIn('namespaces', '')) {
     const { name: below = '' } = metadata
-    const found = below.startsWith(id) ? upstreamNamespaceOf(context, below) : undefined
+    const found = below.startsWith(id) ? Scope.ofMember(context, below) : undefined
     if (found === undefined || (cluster !== undefined && found.cluster !== cluster)) continue
     for (const { gvr } of workloadKinds) {
       const { resource } = gvr
@@ -156,9 +148,9 @@ function countMissing(context: SyncContext, cluster: string | undefined): Count 
         const locator = copy.metadata.deletionTimestamp === undefined ? locatorOf(copy) : undefined
         if (locator === undefined) continue
         total++
-        const ref = { cluster: found.cluster, namespace: found.namespace, name: locator.name }
-        const isKnown = upstreamObject(context, resource, ref) !== undefined
-        if (!isKnown && !context.upstream.tombstones.has(resource, keyOf(ref))) missing++
+        if (found.upstream(resource, locator.name) !== undefined) continue
+        const { cluster, namespace } = found
+        if (!context.upstream.tombstones.has(resource, keyOf({ cluster, namespace, name: locator.name }))) missing++
       }
     }
   }

@@ -1,8 +1,7 @@
 // The ports of the gateway in a member at which pods reach Services of other members. Which port leads where is said by the
 // EndpointSlices in the member alone: they are read when the syncer starts.
-import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import { gatewayListenerPorts, gatewayTargetAnnotation, maxGatewayPortsPerCluster } from '#crds/index.ts'
+import type { CachedObject } from './resources.ts'
 
 /** A slice by its namespace and name in the member. */
 export interface SliceName {
@@ -30,7 +29,7 @@ export class GatewayPorts {
   }
 
   /** Takes over what a slice in the member says. */
-  load(slice: DeepReadonly<KubeObject>): void {
+  load(slice: CachedObject): void {
     const { namespace = '', name = '', annotations } = slice.metadata
     if (annotations?.[gatewayTargetAnnotation] === undefined) return
     const ports = (slice['ports'] ?? []) as readonly { readonly name?: string; readonly port?: number }[]
@@ -59,7 +58,7 @@ export class GatewayPorts {
    * How long the slice must have no endpoints yet, since the gateway may not listen on its ports, milliseconds. `live`: the slice in
    * the member; undefined: it is created now.
    */
-  listensInMs(slice: SliceName, wanted: DeepReadonly<KubeObject>, live: DeepReadonly<KubeObject> | undefined): number {
+  listensInMs(slice: SliceName, wanted: CachedObject, live: CachedObject | undefined): number {
     const [key, ports] = [keyOf(slice), portsText(wanted)]
     const known = this.#writtenAt.get(key)
     if (known?.ports === ports) return Math.max(0, known.atMs + listensAfterMs - this.#now())
@@ -92,11 +91,11 @@ export class GatewayPorts {
   }
 }
 
-function hasEndpoints(slice: DeepReadonly<KubeObject>): boolean {
+function hasEndpoints(slice: CachedObject): boolean {
   return ((slice['endpoints'] ?? []) as readonly unknown[]).length > 0
 }
 
-function portsText(slice: DeepReadonly<KubeObject>): string {
+function portsText(slice: CachedObject): string {
   const ports = (slice['ports'] ?? []) as readonly { readonly port?: number }[]
   return ports.map(({ port }) => port).join()
 }

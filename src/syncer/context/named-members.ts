@@ -1,9 +1,7 @@
 // The members that an object of a logical cluster names: what does not name a member does not concern its syncer.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import { finalizingMembers, memberStatusesOf, placedOn } from '#crds/index.ts'
-
-type CachedObject = DeepReadonly<KubeObject>
+import type { CachedObject } from './resources.ts'
 
 /** Objects of informers do not change, and the syncers of all members ask the same of each. */
 const known = new WeakMap<CachedObject, ReadonlySet<string>>()

@@ -11,6 +11,7 @@ import {
   volumeAnnotation,
   type PlacedOn,
 } from '#crds/index.ts'
+import type { PodSpec } from '#syncer/transform/pod-types.ts'
 import {
   accountReferences,
   asOrdinalClaim,
@@ -19,9 +20,7 @@ import {
   referencesOf,
   type Reference,
 } from './references.ts'
-import type { PodSpec } from '#syncer/transform/pod-types.ts'
-
-type CachedObject = DeepReadonly<KubeObject>
+import type { CachedObject } from './resources.ts'
 
 /** A workload that several members run together. */
 export interface DividedWorkload {

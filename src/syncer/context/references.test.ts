@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { ingressBackends, referencesOf } from './references.ts'
 import type { PodSpec } from '#syncer/transform/pod-types.ts'
+import { ingressBackends, referencesOf } from './references.ts'
 
 const refs = (spec: Partial<PodSpec>): string[] =>
   referencesOf({ containers: [], ...spec }).map(({ resource, name }) => `${resource}/${name}`)

@@ -1,7 +1,8 @@
 // The fields of pods, ServiceAccounts and Ingresses that name other objects, as tables. Objects that they find are copied too.
-import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
+import type { JsonValue } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import type { PodSpec } from '#syncer/transform/pod-types.ts'
+import type { CachedObject } from './resources.ts'
 
 export type ReferencedResource = 'configmaps' | 'secrets' | 'serviceaccounts' | 'persistentvolumeclaims'
 
@@ -47,7 +48,7 @@ export function referencesOf(spec: DeepReadonly<PodSpec>): Reference[] {
 }
 
 /** The claims of a StatefulSet, one reference for each template: `*` stands for the ordinal of a pod. */
-export function claimReferences(workload: DeepReadonly<KubeObject>): Reference[] {
+export function claimReferences(workload: CachedObject): Reference[] {
   if (workload.kind !== 'StatefulSet') return []
   const templates = valuesAt(workload['spec'] as JsonValue | undefined, [
     'volumeClaimTemplates',
@@ -67,19 +68,19 @@ export function asOrdinalClaim(claim: string): { readonly reference: string; rea
 }
 
 /** The Secrets by which pods of a ServiceAccount pull their images: the member adds them to each pod that it makes. */
-export function accountReferences(account: DeepReadonly<KubeObject>): Reference[] {
+export function accountReferences(account: CachedObject): Reference[] {
   const names = valuesAt(account['imagePullSecrets'] as JsonValue | undefined, ['*', 'name'])
   return names.map((name) => ({ resource: 'secrets', name }))
 }
 
 /** The Secrets with the certificates of an Ingress. */
-export function ingressReferences(ingress: DeepReadonly<KubeObject>): Reference[] {
+export function ingressReferences(ingress: CachedObject): Reference[] {
   const names = valuesAt(ingress['spec'] as JsonValue | undefined, ['tls', '*', 'secretName'])
   return names.map((name) => ({ resource: 'secrets', name }))
 }
 
 /** Names of the Services that an Ingress leads to. */
-export function ingressBackends(ingress: DeepReadonly<KubeObject>): string[] {
+export function ingressBackends(ingress: CachedObject): string[] {
   const spec = ingress['spec'] as JsonValue | undefined
   return [
     ...valuesAt(spec, ['defaultBackend', 'service', 'name']),
@@ -88,7 +89,7 @@ export function ingressBackends(ingress: DeepReadonly<KubeObject>): string[] {
 }
 
 /** `KIND/NAME` of what a HorizontalPodAutoscaler scales. */
-export function scaleTargetOf(autoscaler: DeepReadonly<KubeObject>): string {
+export function scaleTargetOf(autoscaler: CachedObject): string {
   const { scaleTargetRef } = (autoscaler['spec'] ?? {}) as { scaleTargetRef?: { kind?: string; name?: string } }
   return `${scaleTargetRef?.kind ?? ''}/${scaleTargetRef?.name ?? ''}`
 }

@@ -1,5 +1,9 @@
 // The resources that a syncer watches, upstream and in the member.
-import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
+import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+
+/** An object of a cache. */
+export type CachedObject = DeepReadonly<KubeObject>
 
 export const gvrs = {
   namespaces: { group: '', version: 'v1', resource: 'namespaces' },

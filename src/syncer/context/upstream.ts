@@ -5,7 +5,6 @@ import {
   clusterInKey,
   namespaceKeyOf,
   ObjectIndex,
-  type DeepReadonly,
   type Informer,
   type KubeClient,
   type SharedInformers,
@@ -14,7 +13,7 @@ import { memberAnnotation, volumeAnnotation, workloadKinds } from '#crds/index.t
 import { FormerTemplates } from './former-templates.ts'
 import { namedMembers } from './named-members.ts'
 import { asOrdinalClaim } from './references.ts'
-import { gvrs, type ResourceName } from './resources.ts'
+import { gvrs, type CachedObject, type ResourceName } from './resources.ts'
 import { Tombstones } from './tombstones.ts'
 
 const nodesGvr = { group: '', version: 'v1', resource: 'nodes' } as const
@@ -120,7 +119,7 @@ export function createUpstream({ informers: shared, client, ids }: UpstreamOptio
 const withFormerTemplates = ['deployments', 'statefulsets', 'daemonsets', 'cronjobs'] as const
 
 /** The node of a pod; undefined while it has none. */
-export function nodeNameOf(pod: DeepReadonly<KubeObject> | undefined): string | undefined {
+export function nodeNameOf(pod: CachedObject | undefined): string | undefined {
   return (pod?.['spec'] as { readonly nodeName?: string } | undefined)?.nodeName || undefined
 }
 

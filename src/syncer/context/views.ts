@@ -2,7 +2,7 @@
 // changes; most members have nothing of most namespaces.
 import type { WorkloadResource } from '#crds/index.ts'
 import { NamespaceView, type ContentChange, type NamespaceContent } from './namespace-view.ts'
-import type { SyncedMember } from './sync-context.ts'
+import type { SyncedMember } from './synced-member.ts'
 
 export interface ViewChanges {
   /** References that were added or removed. */

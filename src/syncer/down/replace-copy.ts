@@ -4,9 +4,9 @@ import { parseJsonText } from '#apimachinery/json/index.ts'
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { replacingPatch } from '#apimachinery/patch/index.ts'
 import { isStatusError, serviceUnavailable } from '#apimachinery/status/index.ts'
-import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import type { KubeClient } from '#client/index.ts'
 import { replacedAnnotation, syncerFieldManager } from '#crds/index.ts'
-import { gvrs, type ResourceName } from '#syncer/context/resources.ts'
+import { gvrs, type CachedObject, type ResourceName } from '#syncer/context/resources.ts'
 
 /** True for the error of a server-side apply of an object in which a list repeats a key. */
 export function isRepeatedKey(error: unknown): boolean {
@@ -17,7 +17,7 @@ export function isRepeatedKey(error: unknown): boolean {
  * True for a copy that was written by replaceCopy. It is written so from then on: apply would not remove the fields that the
  * syncer set by an update.
  */
-export function wasReplaced(copy: DeepReadonly<KubeObject> | undefined): boolean {
+export function wasReplaced(copy: CachedObject | undefined): boolean {
   return copy?.metadata.annotations?.[replacedAnnotation] !== undefined
 }
 
@@ -26,10 +26,11 @@ export async function replaceCopy(
   downstream: KubeClient,
   resource: ResourceName,
   { desired, uid }: { readonly desired: KubeObject; readonly uid: string | undefined },
-  ref: { readonly namespace: string; readonly name: string },
   signal: AbortSignal,
 ): Promise<void> {
   const { metadata } = desired
+  const { namespace = '', name = '' } = metadata
+  const ref = { namespace, name }
   const marked = { ...desired, metadata: { ...metadata, annotations: { ...metadata.annotations, ...marker } } }
   const options = { fieldManager: syncerFieldManager, signal }
   if (uid === undefined) {
@@ -38,7 +39,7 @@ export async function replaceCopy(
   }
   const live = await downstream.get<KubeObject>(gvrs[resource], ref, { signal })
   // Our cache was behind. This is no answer of the member, which would be told to the tenant.
-  if (live.metadata.uid !== uid) throw serviceUnavailable(`"${ref.name}" was created again in the member`)
+  if (live.metadata.uid !== uid) throw serviceUnavailable(`"${name}" was created again in the member`)
   await downstream.patch(gvrs[resource], ref, 'merge', replacement(live, marked), options)
 }
 

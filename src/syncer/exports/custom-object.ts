@@ -2,23 +2,17 @@
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { replacingPatch } from '#apimachinery/patch/index.ts'
 import { conflict, tolerate } from '#apimachinery/status/index.ts'
-import { keyFor, type DeepReadonly, type Informer, type ObjectIndex } from '#client/index.ts'
+import { keyFor, type Informer, type ObjectIndex } from '#client/index.ts'
 import { appliedAnnotation, canonicalJson, contentHash, syncerFieldManager } from '#crds/index.ts'
-import { ensureNamespace } from '#syncer/down/ensure-namespace.ts'
 import { isSubset } from '#syncer/context/is-subset.ts'
-import {
-  downstreamNamespaceOf,
-  locatorOf,
-  ownerCluster,
-  type SyncContext,
-  type Visit,
-} from '#syncer/context/sync-context.ts'
+import { locatorOf } from '#syncer/context/locator.ts'
+import type { CachedObject } from '#syncer/context/resources.ts'
+import { ownerCluster, Reconcile } from '#syncer/context/scope.ts'
+import type { SyncContext } from '#syncer/context/sync-context.ts'
+import { ensureNamespace } from '#syncer/down/ensure-namespace.ts'
+import { tellingFailures } from '#syncer/report/tell-failure.ts'
 import { contentDown } from '#syncer/transform/down.ts'
 import { statusUp } from './exported-status.ts'
-import { tellingFailures } from '#syncer/report/tell-failure.ts'
-
-type CachedObject = DeepReadonly<KubeObject>
-type CustomVisit = Pick<Visit, 'cluster' | 'namespace' | 'name'>
 
 /** One exported API while its definition in the member is known. */
 export interface SyncedApi extends AsyncDisposable {
@@ -33,73 +27,81 @@ export interface SyncedApi extends AsyncDisposable {
   readonly copyGroups: ObjectIndex
 }
 
-export interface CustomObjectChecks {
+/** A custom resource and its copy, as one reconcile finds them. */
+export interface CustomObject {
+  readonly api: SyncedApi
+  readonly name: string
+  readonly object: CachedObject | undefined
+  readonly copy: CachedObject | undefined
   /** Its logical cluster has the definition from this member. */
   readonly isOffered: boolean
-  /** Rejects, so that the visit is repeated, if the copy seems to be needed no more only because a list lacked something. */
-  readonly confirmGone: (copy: CachedObject) => Promise<void>
 }
 
-/** Makes the copy in the member match the custom resource, and tells the tenant if that fails. */
-export async function visitCustomObject(
+/** The reconcile of the namespace in which a custom resource is. */
+export function reconcileIn(
   context: SyncContext,
-  api: SyncedApi,
-  visit: CustomVisit,
-  checks: CustomObjectChecks,
+  { cluster, namespace }: { readonly cluster: string; readonly namespace: string },
   signal: AbortSignal,
+): Reconcile {
+  return new Reconcile(context, { kind: 'namespace', cluster, namespace, name: namespace }, signal)
+}
+
+/**
+ * Makes the copy in the member match the custom resource, and tells the tenant if that fails. `confirmGone` rejects, so that the visit
+ * is repeated, if the copy seems to be needed no more only because a list lacked something.
+ */
+export async function visitCustomObject(
+  reconcile: Reconcile,
+  custom: CustomObject,
+  confirmGone: (copy: CachedObject) => Promise<void>,
 ): Promise<void> {
-  const { cluster, namespace, name } = visit
-  const { resource, group } = api.gvr
-  const subject = { resource: `${resource}.${group}`, cluster, namespace, name }
-  const object = api.objects.store.get(keyFor(visit))
+  const { cluster, namespace } = reconcile
+  const { api, name, object, isOffered } = custom
+  const subject = { resource: `${api.gvr.resource}.${api.gvr.group}`, cluster, namespace, name }
   const about = {
-    step: `${subject.resource} ${keyFor(visit)}`,
+    step: `${subject.resource} ${keyFor({ cluster, namespace, name })}`,
     subject: () => subject,
-    ...(object && checks.isOffered && { object }),
+    ...(object && isOffered && { object }),
   }
-  await tellingFailures(context, about, () => syncCustomObject(context, api, visit, checks, signal), signal)
+  await tellingFailures(reconcile, about, () => syncCustomObject(reconcile, custom, confirmGone))
 }
 
 async function syncCustomObject(
-  context: SyncContext,
-  api: SyncedApi,
-  visit: CustomVisit,
-  { isOffered, confirmGone }: CustomObjectChecks,
-  signal: AbortSignal,
+  reconcile: Reconcile,
+  custom: CustomObject,
+  confirmGone: (copy: CachedObject) => Promise<void>,
 ): Promise<void> {
-  const memberNamespace = downstreamNamespaceOf(context, visit)
-  if (memberNamespace === undefined) return
-  const object = api.objects.store.get(keyFor(visit))
-  const copy = api.copies.store.get(keyFor({ namespace: memberNamespace, name: visit.name }))
+  const { clusterId } = reconcile
+  if (reconcile.memberNamespace === undefined || clusterId === undefined) return
+  const { api, object, copy, isOffered } = custom
   const wanted = isOffered && object !== undefined && object.metadata.deletionTimestamp === undefined
   const isOfAnother = copy !== undefined && locatorOf(copy)?.uid !== object?.metadata.uid
   if (copy !== undefined && (!wanted || isOfAnother)) {
     if (object === undefined || !isOffered) await confirmGone(copy)
-    await deleteCopy(context, api, visit, memberNamespace, copy, signal)
+    await deleteCopy(reconcile, custom, copy)
   }
   if (!wanted || isOfAnother) {
-    context.enqueue({ kind: 'namespace', ...visit, name: visit.namespace })
+    reconcile.enqueueNamespace()
     return
   }
-  const clusterId = context.upstream.ids.idOf(visit.cluster)
-  if (clusterId === undefined) return
-  await ensureNamespace(context, visit, signal)
-  const desired = contentDown(object, ownerCluster(context, visit.cluster, clusterId))
+  await ensureNamespace(reconcile)
+  const desired = contentDown(object, ownerCluster(reconcile, clusterId))
   // Versions of exported definitions differ in nothing but their schema.
   desired.apiVersion = `${api.gvr.group}/${api.gvr.version}`
   desired.metadata.annotations = { ...desired.metadata.annotations, [appliedAnnotation]: contentHash(desired) }
   const isCurrent = copy !== undefined && isSubset(copy, desired)
-  if (!isCurrent) await writeCopy(context, api, { object, desired }, signal)
+  if (!isCurrent) await writeCopy(reconcile, api, object, desired)
   if (api.hasStatus && copy !== undefined && copy['status'] !== undefined)
-    await writeStatus(context, api, visit, { object, status: statusUp(copy, object, isCurrent) }, signal)
+    await writeStatus(reconcile, api, object, statusUp(copy, object, isCurrent))
 }
 
 async function writeCopy(
-  { downstream }: SyncContext,
+  { context, signal }: Reconcile,
   { gvr }: SyncedApi,
-  { object, desired }: { readonly object: CachedObject; readonly desired: KubeObject },
-  signal: AbortSignal,
+  object: CachedObject,
+  desired: KubeObject,
 ): Promise<void> {
+  const { downstream } = context
   const { namespace = '', name = '' } = desired.metadata
   // What somebody else made in the member has no label of ours, so it is in no cache.
   const live = await downstream.tryGet<KubeObject>(gvr, { namespace, name }, { signal })
@@ -111,36 +113,31 @@ async function writeCopy(
 
 /** Deletes what has our locator of this logical cluster, by its uid. */
 async function deleteCopy(
-  { downstream, upstream }: SyncContext,
-  { gvr }: SyncedApi,
-  { cluster, namespace, name }: CustomVisit,
-  memberNamespace: string,
+  { context, clusterId, namespace, signal }: Reconcile,
+  { api, name }: CustomObject,
   copy: CachedObject,
-  signal: AbortSignal,
 ): Promise<void> {
   const locator = locatorOf(copy)
-  const isOurs =
-    locator?.clusterId === upstream.ids.idOf(cluster) && locator?.namespace === namespace && locator.name === name
+  const isOurs = locator?.clusterId === clusterId && locator?.namespace === namespace && locator.name === name
   const { uid, deletionTimestamp } = copy.metadata
   if (!isOurs || deletionTimestamp !== undefined) return
-  await downstream
-    .delete(gvr, { namespace: memberNamespace, name }, { ...(uid && { uid }), propagationPolicy: 'Background', signal })
+  const ref = { namespace: copy.metadata.namespace ?? '', name }
+  await context.downstream
+    .delete(api.gvr, ref, { ...(uid && { uid }), propagationPolicy: 'Background', signal })
     .catch(tolerate('NotFound', 'Conflict'))
 }
 
 async function writeStatus(
-  { upstream }: SyncContext,
+  { upstreamClient, signal }: Reconcile,
   { gvr }: SyncedApi,
-  { cluster, namespace, name }: CustomVisit,
-  { object, status }: { readonly object: CachedObject; readonly status: Record<string, unknown> },
-  signal: AbortSignal,
+  object: CachedObject,
+  status: Record<string, unknown>,
 ): Promise<void> {
   const was = (object['status'] ?? {}) as Record<string, unknown>
   if (canonicalJson(was) === canonicalJson(status)) return
-  const patch = { metadata: { uid: object.metadata.uid }, status: replacingPatch(was, status) }
-  const options = { subresource: 'status', signal } as const
-  await upstream
-    .client(cluster)
-    .patch(gvr, { namespace, name }, 'merge', patch, options)
+  const { namespace = '', name = '', uid } = object.metadata
+  const patch = { metadata: { uid }, status: replacingPatch(was, status) }
+  await upstreamClient
+    .patch(gvr, { namespace, name }, 'merge', patch, { subresource: 'status', signal })
     .catch(tolerate('NotFound', 'Conflict'))
 }

@@ -12,15 +12,17 @@ import {
   ObjectIndex,
   parseKey,
   withoutManagedFields,
-  type DeepReadonly,
   type Informer,
 } from '#client/index.ts'
 import { definitionName, exportedFromLabel, managedLabel, type ExportedApi, type MemberExports } from '#crds/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
 import { isSubset } from '#syncer/context/is-subset.ts'
-import { locatorOf, upstreamNamespaceOf, type SyncContext } from '#syncer/context/sync-context.ts'
+import { locatorOf } from '#syncer/context/locator.ts'
+import type { CachedObject } from '#syncer/context/resources.ts'
+import { Scope, type Reconcile } from '#syncer/context/scope.ts'
+import type { SyncContext } from '#syncer/context/sync-context.ts'
+import { reconcileIn, visitCustomObject, type CustomObject, type SyncedApi } from './custom-object.ts'
 import { definitionUp, type DefinitionUp } from './exported-definition.ts'
-import { visitCustomObject, type SyncedApi } from './custom-object.ts'
 
 const definitionsGvr = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' } as const
 const backoff = { firstMs: 100, maxMs: 5000 }
@@ -154,11 +156,17 @@ class Exported implements ExportedApis {
     const synced = this.#synced.get(name)
     if (synced === undefined) return undefined
     const { cluster = '', namespace = '', name: object } = parseKey(key)
-    const visited = { cluster, namespace, name: object }
-    const isOffered = this.#isOffered(name, cluster)
-    const confirmGone = (copy: DeepReadonly<KubeObject>): Promise<void> =>
-      this.#confirmGone(name, synced, visited, copy, signal)
-    await visitCustomObject(this.#context, synced, visited, { isOffered, confirmGone }, signal)
+    const reconcile = reconcileIn(this.#context, { cluster, namespace }, signal)
+    const { memberNamespace } = reconcile
+    const custom = {
+      api: synced,
+      name: object,
+      object: synced.objects.store.get(key),
+      copy:
+        (memberNamespace && synced.copies.store.get(keyFor({ namespace: memberNamespace, name: object }))) || undefined,
+      isOffered: this.#isOffered(name, cluster),
+    }
+    await visitCustomObject(reconcile, custom, (copy) => this.#confirmGone(name, reconcile, custom, copy))
     return undefined
   }
 
@@ -168,17 +176,11 @@ class Exported implements ExportedApis {
    */
   async #confirmGone(
     name: string,
-    { gvr, objects }: SyncedApi,
-    {
-      cluster,
-      namespace,
-      name: object,
-    }: { readonly cluster: string; readonly namespace: string; readonly name: string },
-    copy: DeepReadonly<KubeObject>,
-    signal: AbortSignal,
+    { cluster, namespace, upstreamClient: client, signal }: Reconcile,
+    { api: { gvr, objects }, name: object }: CustomObject,
+    copy: CachedObject,
   ): Promise<void> {
     if ((this.#apis.get(name)?.isWithdrawn ?? true) || !this.#options.admits(cluster)) return
-    const client = this.#context.upstream.client(cluster)
     if (this.#shownFrom(name, cluster) === undefined) {
       const definition = await client.tryGet<KubeObject>(definitionsGvr, { name }, { signal })
       if (definition?.metadata.labels?.[exportedFromLabel] !== this.#context.member.name) return
@@ -290,7 +292,7 @@ class Exported implements ExportedApis {
         add(cluster, namespace, object)
       }),
       copies.onChange(({ key, before, after }) => {
-        const found = upstreamNamespaceOf(this.#context, parseKey(key).namespace ?? '')
+        const found = Scope.ofMember(this.#context, parseKey(key).namespace ?? '')
         if (found !== undefined) add(found.cluster, found.namespace, parseKey(key).name)
         // The definition may go with the last copy.
         const isLast = before !== undefined && after === undefined && found !== undefined

@@ -1,16 +1,12 @@
 // The status of a custom resource in a member, as it is upstream. Pure.
-import { cloneJson, isJsonObject, type KubeObject, isJsonNumber } from '#apimachinery/meta/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
+import { cloneJson, isJsonNumber, isJsonObject } from '#apimachinery/meta/index.ts'
+import type { CachedObject } from '#syncer/context/resources.ts'
 
 /**
  * The status of the copy with `observedGeneration`, its own and those of conditions, in generations of the upstream object: the
  * present one if the member has observed the copy and the copy `isCurrent`, else the one before.
  */
-export function statusUp(
-  live: DeepReadonly<KubeObject>,
-  object: DeepReadonly<KubeObject>,
-  isCurrent: boolean,
-): Record<string, unknown> {
+export function statusUp(live: CachedObject, object: CachedObject, isCurrent: boolean): Record<string, unknown> {
   const status = cloneJson<Record<string, unknown>>((live['status'] ?? {}) as Record<string, unknown>)
   const { generation = 0 } = object.metadata
   const translate = (holder: Record<string, unknown>): void => {

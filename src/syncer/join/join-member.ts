@@ -12,6 +12,7 @@ import {
   type KubeClient,
   type Kubeconfig,
 } from '#client/index.ts'
+import { requestMemberToken } from '#client/member/index.ts'
 import {
   definitionName,
   installationAnnotation,
@@ -26,7 +27,6 @@ import {
   type ServiceNetwork,
 } from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
-import { requestMemberToken } from '#client/member/index.ts'
 import { memberObjects } from './member-objects.ts'
 import { memberPolicy } from './member-policy.ts'
 

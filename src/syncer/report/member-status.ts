@@ -1,14 +1,13 @@
 // What this member reports about an object, in an annotation of its own; and the status merged from all members' reports.
-import { timestamp } from '#async/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
+import { timestamp } from '#async/index.ts'
 import {
   canonicalJson,
   isComplete,
   isPaused,
-  parseAnnotation,
   memberStatusAnnotation,
+  parseAnnotation,
   placedOn,
   replicasOf,
   sourceAnnotation,
@@ -18,20 +17,12 @@ import {
   type StatusRule,
 } from '#crds/index.ts'
 import { conditionsWithSynced, statusChange } from '#placement/index.ts'
+import type { CachedObject, ResourceName } from '#syncer/context/resources.ts'
+import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { isCount } from '#syncer/rules/count.ts'
 import { copyHere, speaksFor } from '#syncer/rules/entitlement.ts'
-import { gvrs, type ResourceName } from '#syncer/context/resources.ts'
-import {
-  downstreamNamespaceOf,
-  isPostponed,
-  upstreamObject,
-  visitKindOf,
-  type SyncContext,
-  type Visit,
-} from '#syncer/context/sync-context.ts'
-import { revisionOf } from '#syncer/up/history.ts'
-
-type UpstreamRef = Pick<Visit, 'cluster' | 'namespace' | 'name'>
+import type { SyncedObject } from '#syncer/rules/synced-object.ts'
+import { revisionOf } from '#syncer/rules/upstream-history.ts'
 
 /** Annotations of a merge patch that remove the member's report. */
 export function clearedMemberStatus(member: string): Record<string, null> {
@@ -40,126 +31,84 @@ export function clearedMemberStatus(member: string): Record<string, null> {
 
 /** Writes the member's report if it has changed; undefined removes it. Returns the object after that. */
 export async function writeMemberStatus(
-  context: SyncContext,
-  resource: ResourceName,
-  ref: UpstreamRef,
+  synced: SyncedObject,
   report: object | undefined,
-  signal: AbortSignal,
-): Promise<DeepReadonly<KubeObject> | undefined> {
-  const object = upstreamObject(context, resource, ref)
+): Promise<CachedObject | undefined> {
+  const { object, member, gvr, ref, signal } = synced
   if (object === undefined) return undefined
-  const annotation = memberStatusAnnotation(context.member.name)
+  const annotation = memberStatusAnnotation(member.name)
   const text = report === undefined ? null : canonicalJson(report)
   if ((object.metadata.annotations?.[annotation] ?? null) === text) return object
-  const { cluster, namespace, name } = ref
   const metadata = { annotations: { [annotation]: text } }
-  return await context.upstream
-    .client(cluster)
-    .patch(gvrs[resource], { namespace, name }, 'merge', { metadata }, { signal })
+  return await synced.upstreamClient.patch(gvr, ref, 'merge', { metadata }, { signal })
 }
 
 /** Writes upstream why an object cannot be synced: in the member's report, and in condition Synced if its kind has conditions. */
-export async function reportError(
-  context: SyncContext,
-  { resource, status: rule }: { readonly resource: ResourceName; readonly status?: StatusRule },
-  ref: UpstreamRef,
-  error: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const object = upstreamObject(context, resource, ref)
+export async function reportError(synced: SyncedObject, error: string): Promise<void> {
+  const { object, member, row } = synced
   if (object === undefined) return
-  const before = parseAnnotation(object, memberStatusAnnotation(context.member.name))
-  const written = await writeMemberStatus(context, resource, ref, { ...before, error }, signal)
+  const before = parseAnnotation(object, memberStatusAnnotation(member.name))
+  const written = await writeMemberStatus(synced, { ...before, error })
   if (written === undefined) return
-  if (rule !== undefined) await writeStatus(context, resource, rule, ref, written, signal)
-  else await writeSynced(context, resource, ref, written, signal)
+  if (row.status !== undefined) await writeStatus(synced, row.status, written)
+  else await writeSynced(synced, written)
 }
 
 /** Resources without a status rule whose status has conditions. */
 const withConditions: ReadonlySet<ResourceName> = new Set(['services', 'pods'])
 
 /** Makes condition Synced of a Service or pod say what the reports of all members say; without errors there is no condition. */
-export async function writeSynced(
-  { upstream, clock }: SyncContext,
-  resource: ResourceName,
-  { cluster, namespace, name }: UpstreamRef,
-  object: DeepReadonly<KubeObject>,
-  signal: AbortSignal,
-): Promise<void> {
+export async function writeSynced(synced: SyncedObject, object: CachedObject): Promise<void> {
+  const { context, resource, gvr, ref, signal } = synced
   if (!withConditions.has(resource)) return
-  const conditions = conditionsWithSynced(object as KubeObject, timestamp(clock.now()))
+  const conditions = conditionsWithSynced(object as KubeObject, timestamp(context.clock.now()))
   if (conditions === undefined) return
   const patch = { metadata: { resourceVersion: object.metadata.resourceVersion }, status: { conditions } }
-  const options = { subresource: 'status', signal } as const
-  await upstream.client(cluster).patch(gvrs[resource], { namespace, name }, 'merge', patch, options)
+  await synced.upstreamClient.patch(gvr, ref, 'merge', patch, { subresource: 'status', signal })
 }
 
 /**
  * Removes the report of a former error. Reports on Services and objects with a status rule are replaced anyway, and the status of a
  * pod by that of the member's pod.
  */
-export async function clearError(
-  context: SyncContext,
-  { resource, status }: { readonly resource: ResourceName; readonly status?: StatusRule },
-  ref: UpstreamRef,
-  signal: AbortSignal,
-): Promise<void> {
-  if (status !== undefined || resource === 'services') return
-  const object = upstreamObject(context, resource, ref)
-  if (object?.metadata.annotations?.[memberStatusAnnotation(context.member.name)] === undefined) return
-  await writeMemberStatus(context, resource, ref, undefined, signal).catch(tolerate('NotFound'))
+export async function clearError(synced: SyncedObject): Promise<void> {
+  if (synced.row.status !== undefined || synced.resource === 'services') return
+  await clearReport(synced)
 }
 
 /** Removes the report of a member that has no copy any more. */
-export async function clearReport(
-  context: SyncContext,
-  { resource, status: rule }: { readonly resource: ResourceName; readonly status?: StatusRule },
-  ref: UpstreamRef,
-  signal: AbortSignal,
-): Promise<void> {
-  const object = upstreamObject(context, resource, ref)
-  if (object?.metadata.annotations?.[memberStatusAnnotation(context.member.name)] === undefined) return
-  const written = await writeMemberStatus(context, resource, ref, undefined, signal).catch(tolerate('NotFound'))
-  if (rule !== undefined && written) await writeStatus(context, resource, rule, ref, written, signal)
+export async function clearReport(synced: SyncedObject): Promise<void> {
+  const { object, member, row } = synced
+  if (object?.metadata.annotations?.[memberStatusAnnotation(member.name)] === undefined) return
+  const written = await writeMemberStatus(synced, undefined).catch(tolerate('NotFound'))
+  if (row.status !== undefined && written) await writeStatus(synced, row.status, written)
 }
 
 /** Writes this member's report on an object, then the status merged from all reports. */
-export async function visitStatus(
-  context: SyncContext,
-  { resource, ...ref }: UpstreamRef & { readonly resource: ResourceName },
-  rule: StatusRule,
-  signal: AbortSignal,
-): Promise<void> {
-  const namespace = downstreamNamespaceOf(context, ref)
-  const object = upstreamObject(context, resource, ref)
-  if (namespace === undefined || object === undefined) return
-  const copy = speaksFor(context, ref, object) ? copyHere(context, resource, ref)?.copy : undefined
-  const annotation = memberStatusAnnotation(context.member.name)
+export async function visitStatus(synced: SyncedObject, rule: StatusRule): Promise<void> {
+  const { context, resource, object, name } = synced
+  if (synced.memberNamespace === undefined || object === undefined) return
+  const copy = speaksFor(synced, object) ? copyHere(synced, resource, name)?.copy : undefined
+  const annotation = memberStatusAnnotation(synced.member.name)
   // Others may say what is in the status: of an autoscaler whose workload is divided, the operator does.
-  const error = context.failures.messageOf({ resource, ...ref })
+  const error = context.failures.messageOf({ resource, cluster: synced.cluster, ...synced.ref })
   if (copy === undefined && error === undefined && object.metadata.annotations?.[annotation] === undefined) return
   const before = parseAnnotation(object, annotation) as MemberStatus
-  const hides = rule.joinsAddresses === true && !context.view(ref.cluster, ref.namespace).serves
+  const hides = rule.joinsAddresses === true && !synced.view.serves
   const seen = copy
     ? { ...memberStatusOf(rule, { object, copy, before }), ...(hides && { hidesAddresses: true }) }
     : undefined
   const report = error === undefined ? seen : { ...(seen ?? before), error }
-  const name = `${resource} ${ref.cluster}|${ref.namespace}/${ref.name}`
-  const visit = { ...ref, kind: visitKindOf(resource) }
-  if (report !== undefined && isPassing(context, object, before, report) && isPostponed(context, name, visit)) return
-  context.passing.forget(name)
-  if (report !== undefined && (await writeBoth(context, resource, rule, { ref, object, report }, signal))) return
-  const written = report === undefined ? object : await writeMemberStatus(context, resource, ref, report, signal)
-  if (written !== undefined) await writeStatus(context, resource, rule, ref, written, signal)
+  const passing = `${resource} ${synced.cluster}|${synced.namespace}/${name}`
+  if (report !== undefined && isPassing(context, object, before, report) && synced.isPostponed(passing)) return
+  context.passing.forget(passing)
+  if (report !== undefined && (await writeBoth(synced, rule, object, report))) return
+  const written = report === undefined ? object : await writeMemberStatus(synced, report)
+  if (written !== undefined) await writeStatus(synced, rule, written)
 }
 
 /** Whether the rollout was under way when the member reported last, and still is: its next report replaces this one soon. */
-function isPassing(
-  { member }: SyncContext,
-  object: DeepReadonly<KubeObject>,
-  before: MemberStatus,
-  report: MemberStatus,
-): boolean {
+function isPassing({ member }: SyncContext, object: CachedObject, before: MemberStatus, report: MemberStatus): boolean {
   const kind = workloadKindOfObject(object)
   if (kind === undefined || kind.health.equal.length === 0 || before.error !== undefined || report.error !== undefined)
     return false
@@ -175,23 +124,21 @@ function isPassing(
  * object. False if there is nothing to write in one, or if our cache is behind: then the report is written first.
  */
 async function writeBoth(
-  context: SyncContext,
-  resource: ResourceName,
+  synced: SyncedObject,
   rule: StatusRule,
-  { ref, object, report }: { ref: UpstreamRef; object: DeepReadonly<KubeObject>; report: MemberStatus },
-  signal: AbortSignal,
+  object: CachedObject,
+  report: MemberStatus,
 ): Promise<boolean> {
+  const { context, gvr, ref, signal } = synced
   const annotation = memberStatusAnnotation(context.member.name)
-  const annotations = { [annotation]: canonicalJson(report), ...revisionOf(context, object, ref) }
+  const annotations = { [annotation]: canonicalJson(report), ...revisionOf(synced, object) }
   if (object.metadata.annotations?.[annotation] === annotations[annotation]) return false
   const metadata = { ...object.metadata, annotations: { ...object.metadata.annotations, ...annotations } }
   const change = changeOf(context, rule, { ...object, metadata })
   if (change === undefined) return false
   const patch = { metadata: { resourceVersion: object.metadata.resourceVersion, annotations }, status: change }
-  const { cluster, namespace, name } = ref
   try {
-    const options = { subresource: 'status', signal } as const
-    await context.upstream.client(cluster).patch(gvrs[resource], { namespace, name }, 'merge', patch, options)
+    await synced.upstreamClient.patch(gvr, ref, 'merge', patch, { subresource: 'status', signal })
     return true
   } catch (error) {
     if (isStatusError(error, 'Conflict')) return false
@@ -200,8 +147,8 @@ async function writeBoth(
 }
 
 interface Reporting {
-  readonly object: DeepReadonly<KubeObject>
-  readonly copy: DeepReadonly<KubeObject>
+  readonly object: CachedObject
+  readonly copy: CachedObject
   /** What this member reported last. */
   readonly before: MemberStatus
 }
@@ -242,7 +189,7 @@ function withoutOurPause(conditions: MemberStatus['conditions'], before: MemberS
 export function patchWithoutReport(
   context: SyncContext,
   rule: StatusRule,
-  object: DeepReadonly<KubeObject>,
+  object: CachedObject,
   metadata: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> {
   const { [memberStatusAnnotation(context.member.name)]: _report, ...annotations } = object.metadata.annotations ?? {}
@@ -251,26 +198,14 @@ export function patchWithoutReport(
 }
 
 /** Writes the status that is merged from the reports of all members, if it differs from what is there. */
-export async function writeStatus(
-  context: SyncContext,
-  resource: ResourceName,
-  rule: StatusRule,
-  { cluster, namespace, name }: UpstreamRef,
-  object: DeepReadonly<KubeObject>,
-  signal: AbortSignal,
-): Promise<void> {
+export async function writeStatus(synced: SyncedObject, rule: StatusRule, object: CachedObject): Promise<void> {
+  const { context, gvr, ref, signal } = synced
   const status = changeOf(context, rule, object)
   if (status === undefined) return
   const patch = { metadata: { resourceVersion: object.metadata.resourceVersion }, status }
-  await context.upstream
-    .client(cluster)
-    .patch(gvrs[resource], { namespace, name }, 'merge', patch, { subresource: 'status', signal })
+  await synced.upstreamClient.patch(gvr, ref, 'merge', patch, { subresource: 'status', signal })
 }
 
-function changeOf(
-  { clock }: SyncContext,
-  rule: StatusRule,
-  object: DeepReadonly<KubeObject>,
-): Record<string, unknown> | undefined {
+function changeOf({ clock }: SyncContext, rule: StatusRule, object: CachedObject): Record<string, unknown> | undefined {
   return statusChange(object as KubeObject, { rule, now: timestamp(clock.now()) })
 }

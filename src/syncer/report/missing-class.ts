@@ -1,27 +1,22 @@
 // An Ingress whose class a member does not have: its copy is there, but no controller of the member serves it. An Event says so.
-import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import type { MemberClass } from '#crds/index.ts'
-import type { SyncContext, Visit } from '#syncer/context/sync-context.ts'
+import type { CachedObject } from '#syncer/context/resources.ts'
+import type { Reconcile } from '#syncer/context/scope.ts'
 import { warnOnce } from './warning-event.ts'
 
 /** Writes an Event on the Ingress if the member lacks its class. */
-export async function reportMissingClass(
-  context: SyncContext,
-  ingress: DeepReadonly<KubeObject>,
-  visit: Visit,
-  signal: AbortSignal,
-): Promise<void> {
-  const { member } = context
+export async function reportMissingClass(reconcile: Reconcile, ingress: CachedObject): Promise<void> {
+  const { member } = reconcile
   const missing = missingIngressClass(ingress, member.classesOf?.('IngressClass'))
   if (missing === undefined) return
   const message = `member cluster "${member.name}" has no IngressClass "${missing}": nothing there serves the Ingress until it has one`
-  await warnOnce(context, ingress, visit, { reason: 'ClassMissing', message }, signal)
+  await warnOnce(reconcile, ingress, { reason: 'ClassMissing', message })
 }
 
 /** The class that the Ingress names and a member with these classes does not have. `classes` undefined: not known. */
 export function missingIngressClass(
-  ingress: DeepReadonly<KubeObject>,
+  ingress: CachedObject,
   classes: readonly DeepReadonly<MemberClass>[] | undefined,
 ): string | undefined {
   const { ingressClassName: name } = (ingress['spec'] ?? {}) as { ingressClassName?: string }

@@ -1,8 +1,7 @@
 // Node ports that a Service has upstream and a member could not give it, because another Service there has them or they are out of
 // its range. The member chooses others, and an Event says which.
-import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
-import type { SyncContext, Visit } from '#syncer/context/sync-context.ts'
+import type { CachedObject } from '#syncer/context/resources.ts'
+import type { Reconcile } from '#syncer/context/scope.ts'
 import { warnOnce } from './warning-event.ts'
 
 interface Ports {
@@ -11,18 +10,12 @@ interface Ports {
 }
 
 /** Writes an Event on the Service for the ports that differ in `copy`. */
-export async function reportOtherPorts(
-  context: SyncContext,
-  service: DeepReadonly<KubeObject>,
-  copy: DeepReadonly<KubeObject>,
-  visit: Visit,
-  signal: AbortSignal,
-): Promise<void> {
+export async function reportOtherPorts(reconcile: Reconcile, service: CachedObject, copy: CachedObject): Promise<void> {
   const others = otherPorts(service, copy)
   if (others.length === 0) return
   const list = others.map(({ what, wanted, given }) => `${given} instead of ${wanted} for ${what}`).join(', ')
-  const message = `member cluster "${context.member.name}" could not give the node ports of the Service: there, it has ${list}`
-  await warnOnce(context, service, visit, { reason: 'NodePortDiffers', message }, signal)
+  const message = `member cluster "${reconcile.member.name}" could not give the node ports of the Service: there, it has ${list}`
+  await warnOnce(reconcile, service, { reason: 'NodePortDiffers', message })
 }
 
 interface OtherPort {
@@ -32,7 +25,7 @@ interface OtherPort {
 }
 
 /** The node ports of a Service that its copy in a member has not. */
-function otherPorts(service: DeepReadonly<KubeObject>, copy: DeepReadonly<KubeObject>): OtherPort[] {
+function otherPorts(service: CachedObject, copy: CachedObject): OtherPort[] {
   const [wanted, given] = [service, copy].map((one) => (one['spec'] ?? {}) as Ports) as [Ports, Ports]
   const pairs = (wanted.ports ?? []).map(({ port, protocol = 'TCP', nodePort }) => ({
     what: `port ${port}/${protocol}`,

@@ -1,24 +1,16 @@
 // Tells tenants why their objects cannot be synced: an Event, and a condition or an annotation of the member on the object.
-import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import { workloadKindOfObject } from '#crds/index.ts'
 import { isDeletionHeld } from '#syncer/context/deletion-guard.ts'
-import { mayTellOf, workloadOfLive } from '#syncer/rules/entitlement.ts'
-import { reportError } from './member-status.ts'
-import type { ResourceName } from '#syncer/context/resources.ts'
-import {
-  downstreamNamespaceOf,
-  downstreamObject,
-  upstreamObject,
-  visitKey,
-  visitKindOf,
-  type SyncContext,
-  type Visit,
-} from '#syncer/context/sync-context.ts'
+import type { CachedObject, ResourceName } from '#syncer/context/resources.ts'
+import { Scope, type Reconcile } from '#syncer/context/scope.ts'
 import type { FailureSubject } from '#syncer/context/sync-failures.ts'
+import { visitKey, visitKindOf } from '#syncer/context/visit.ts'
+import { mayTellOf, workloadOfLive } from '#syncer/rules/entitlement.ts'
 import { syncedKindOf } from '#syncer/rules/synced-kinds.ts'
+import { SyncedObject } from '#syncer/rules/synced-object.ts'
 import { serviceNameLabel } from '#syncer/transform/slice-labels.ts'
+import { reportError } from './member-status.ts'
 import { warnOf } from './warning-event.ts'
 
 /** What a step is about. */
@@ -28,71 +20,64 @@ export interface StepAbout {
   /** The object whose tenant is told; undefined if there is none, or no more. Asked after a failure only. */
   readonly subject: () => FailureSubject | undefined
   /** The subject, if it is not of a resource that the table of synced kinds has. */
-  readonly object?: DeepReadonly<KubeObject>
+  readonly object?: CachedObject
   /** What of the subject fails, such as `pod "web-1"`; absent: the subject itself. */
   readonly part?: string
 }
 
 /** The report on a copy of an object, which is a step of its own. */
-export function aboutStatus(resource: ResourceName, { cluster, namespace, name }: Visit): StepAbout {
+export function aboutStatus({ resource, cluster, namespace, name }: SyncedObject): StepAbout {
   const subject = { resource, cluster, namespace, name }
   return { step: `status of ${resource} ${cluster}|${namespace}/${name}`, subject: () => subject, part: 'its status' }
 }
 
 /** A visit of what is no copy of a tenant's object: the tenant is told on the object for which it is there. */
-export function aboutVisit(context: SyncContext, visit: Visit): StepAbout {
-  const { kind, cluster, namespace, name } = visit
-  const step = visitKey(visit)
+export function aboutVisit(reconcile: Reconcile): StepAbout {
+  const { kind, cluster, namespace, name } = reconcile
+  const step = visitKey(reconcile)
   switch (kind) {
     case 'namespace':
       return { step, subject: () => ({ resource: 'namespaces', cluster, namespace: '', name: namespace }) }
     case 'history':
       return { step, subject: () => ({ resource: 'deployments', cluster, namespace, name }), part: 'its ReplicaSets' }
     case 'pod':
-      return { step, subject: () => workloadOf(context, visit, 'pods'), part: `pod "${name}"` }
+      return { step, subject: () => workloadOf(reconcile, 'pods'), part: `pod "${name}"` }
     case 'slice':
     case 'remoteSlice':
-      return { step, subject: () => serviceOf(context, visit), part: `EndpointSlice "${name}"` }
+      return { step, subject: () => serviceOf(reconcile), part: `EndpointSlice "${name}"` }
     default: {
       const resource = kind.slice(kind.indexOf(':') + 1) as ResourceName
-      return { step, subject: () => workloadOf(context, visit, resource), part: `${resource} "${name}"` }
+      return { step, subject: () => workloadOf(reconcile, resource), part: `${resource} "${name}"` }
     }
   }
 }
 
 /** The workload of what a controller of the member made, or a pod that its tenant made. */
-function workloadOf(context: SyncContext, visit: Visit, resource: ResourceName): FailureSubject | undefined {
-  const memberNamespace = downstreamNamespaceOf(context, visit)
-  const live = memberNamespace && downstreamObject(context, resource, memberNamespace, visit.name)
-  const workload = live ? workloadOfLive(context, visit, live) : undefined
+function workloadOf(reconcile: Reconcile, resource: ResourceName): FailureSubject | undefined {
+  const live = reconcile.live(resource, reconcile.name)
+  const workload = live && workloadOfLive(reconcile, live)
   const kind = workload && workloadKindOfObject(workload)
   if (workload === undefined || kind === undefined) return undefined
-  const { cluster, namespace } = visit
+  const { cluster, namespace } = reconcile
   return { resource: kind.gvr.resource, cluster, namespace, name: workload.metadata.name ?? '' }
 }
 
-function serviceOf(context: SyncContext, { kind, cluster, namespace, name }: Visit): FailureSubject | undefined {
-  const memberNamespace = downstreamNamespaceOf(context, { cluster, namespace })
+function serviceOf(reconcile: Reconcile): FailureSubject | undefined {
+  const { kind, cluster, namespace, name } = reconcile
   const slice =
-    kind === 'remoteSlice'
-      ? upstreamObject(context, 'endpointslices', { cluster, namespace, name })
-      : memberNamespace && downstreamObject(context, 'endpointslices', memberNamespace, name)
-  const service = slice ? slice.metadata.labels?.[serviceNameLabel] : undefined
+    kind === 'remoteSlice' ? reconcile.upstream('endpointslices', name) : reconcile.live('endpointslices', name)
+  const service = slice?.metadata.labels?.[serviceNameLabel]
   return service === undefined ? undefined : { resource: 'services', cluster, namespace, name: service }
 }
 
 /** Runs a step. If it fails for long or for good, the tenant learns why; after its success, that the failure is over. */
-export async function tellingFailures<T>(
-  context: SyncContext,
-  about: StepAbout,
-  step: () => Promise<T>,
-  signal: AbortSignal,
-): Promise<T> {
+export async function tellingFailures<T>(reconcile: Reconcile, about: StepAbout, step: () => Promise<T>): Promise<T> {
+  const { context } = reconcile
   let result: T
   try {
     result = await step()
   } catch (error) {
-    await tellFailure(context, about, error, signal)
+    await tellFailure(reconcile, about, error)
     throw error
   }
   const told = context.failures.clear(about.step)
@@ -106,11 +91,11 @@ export async function tellingFailures<T>(
 }
 
 async function tellFailure(
-  context: SyncContext,
+  reconcile: Reconcile,
   { step, subject: find, object: known, part }: StepAbout,
   error: unknown,
-  signal: AbortSignal,
 ): Promise<void> {
+  const { context, signal } = reconcile
   const { failures, member, log } = context
   // Of a lost member, its workloads are told once; of suspended deletions, the admin.
   if (signal.aborted || isDeletionHeld(error) || member.loss?.isLost() === true) return
@@ -127,12 +112,14 @@ async function tellFailure(
   })
   if (message === undefined) return
   const kind = syncedKindOf(subject.resource)
-  const object = known ?? upstreamObject(context, subject.resource as ResourceName, subject)
+  const synced = kind && new SyncedObject(context, kind, subject, signal)
+  const object =
+    known ?? synced?.object ?? new Scope(context, subject).upstream(subject.resource as ResourceName, subject.name)
   try {
     if (object !== undefined) {
       const text = `member cluster "${member.name}": ${message}`
-      await warnOf(context, object, subject, { reason: 'SyncFailed', message: text, repeats: true }, signal)
-      if (kind !== undefined) await reportError(context, kind, subject, failures.messageOf(subject) ?? message, signal)
+      await warnOf(reconcile, object, { reason: 'SyncFailed', message: text, repeats: true })
+      if (synced !== undefined) await reportError(synced.again(), failures.messageOf(subject) ?? message)
     }
     failures.markTold(step)
   } catch (failure) {

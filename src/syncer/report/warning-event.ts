@@ -2,9 +2,9 @@
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import { contentHash } from '#crds/index.ts'
-import type { SyncContext, Visit } from '#syncer/context/sync-context.ts'
+import type { CachedObject } from '#syncer/context/resources.ts'
+import type { Reconcile } from '#syncer/context/scope.ts'
 import { events } from '#syncer/up/events.ts'
 
 export interface Warning {
@@ -16,18 +16,12 @@ export interface Warning {
 
 const maxMessageLength = 1024
 /** What was told of this version of an object already. */
-const told = new WeakMap<DeepReadonly<KubeObject>, string>()
+const told = new WeakMap<CachedObject, string>()
 
 /** Writes an Event of type Warning on the upstream object, once for each message of this version of it. */
-export async function warnOnce(
-  context: SyncContext,
-  object: DeepReadonly<KubeObject>,
-  { cluster }: Pick<Visit, 'cluster'>,
-  warning: Warning,
-  signal: AbortSignal,
-): Promise<void> {
+export async function warnOnce(reconcile: Reconcile, object: CachedObject, warning: Warning): Promise<void> {
   if (told.get(object) === warning.message) return
-  await warnOf(context, object, { cluster }, warning, signal)
+  await warnOf(reconcile, object, warning)
   told.set(object, warning.message)
 }
 
@@ -36,12 +30,12 @@ export async function warnOnce(
  * budget of the logical cluster. One object and message have one Event, so a restart does not write a second one.
  */
 export async function warnOf(
-  { upstream, clock, log, eventBudget }: SyncContext,
-  { apiVersion, kind, metadata }: DeepReadonly<KubeObject>,
-  { cluster }: Pick<Visit, 'cluster'>,
+  reconcile: Reconcile,
+  { apiVersion, kind, metadata }: CachedObject,
   { reason, message: text, repeats = false }: Warning,
-  signal: AbortSignal,
 ): Promise<void> {
+  const { cluster, signal } = reconcile
+  const { clock, log, eventBudget } = reconcile.context
   const { name = '', namespace, uid = '', resourceVersion = '' } = metadata
   const message = text.slice(0, maxMessageLength)
   if (!eventBudget.take(cluster, clock.now())) {
@@ -56,7 +50,7 @@ export async function warnOf(
     ...{ type: 'Warning', reason, message, source: { component: 'kcp-syncer' } },
     ...{ firstTimestamp: now, lastTimestamp: now, count: 1 },
   }
-  const client = upstream.client(cluster)
+  const client = reconcile.upstreamClient
   try {
     try {
       await client.create(events, event, { signal })

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { placedOnAnnotation, syncerFinalizer } from '#crds/index.ts'
-import { withBudgetShare, withRolloutShare } from './divided-budget.ts'
 import { NamespaceView } from '#syncer/context/namespace-view.ts'
+import { withBudgetShare, withRolloutShare } from './divided-budget.ts'
 
 const workload = (name: string, copies: Record<string, { state: string; replicas?: number }>): KubeObject => ({
   apiVersion: 'apps/v1',

@@ -1,20 +1,8 @@
 // How copies end: what is asked of the member when a workload, or its whole namespace, is being deleted upstream.
-import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import { isOwnFinalizer, workloadKinds, type Locator, type WorkloadKind } from '#crds/index.ts'
-import { gvrs } from '#syncer/context/resources.ts'
-import {
-  downstreamNamespaceOf,
-  downstreamObject,
-  locatorOf,
-  upstreamObject,
-  visitKindOf,
-  type SyncContext,
-  type Visit,
-} from '#syncer/context/sync-context.ts'
-
-type CachedObject = DeepReadonly<KubeObject>
-type UpstreamNamespace = Pick<Visit, 'cluster' | 'namespace'>
+import { locatorOf } from '#syncer/context/locator.ts'
+import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
+import type { Reconcile, Scope } from '#syncer/context/scope.ts'
 
 /**
  * Held: finalizers of others are on the workload. Its copy is being deleted too, and a finalizer of ours keeps it, so its pods run
@@ -26,9 +14,8 @@ const foreground = 'foregroundDeletion'
 const orphan = 'orphan'
 
 /** True while the upstream namespace is being deleted: nothing new of it may begin in a member. */
-export function isEndingNamespace(context: SyncContext, { cluster, namespace }: UpstreamNamespace): boolean {
-  const found = upstreamObject(context, 'namespaces', { cluster, namespace: '', name: namespace })
-  return found?.metadata.deletionTimestamp !== undefined
+export function isEndingNamespace({ upstreamNamespace }: Scope): boolean {
+  return upstreamNamespace?.metadata.deletionTimestamp !== undefined
 }
 
 /** How the copy of a workload that is being deleted ends, or of which a member should have none. */
@@ -47,33 +34,27 @@ export function endingOf(
  * The deletion of the pod is not passed on then: the copy of the workload is deleted first, and garbage collection in the member
  * deletes the pod after its controller. Asks the server, because the deletion of a pod may be seen before that of its namespace.
  */
-export async function wouldBeReplaced(
-  context: SyncContext,
-  visit: UpstreamNamespace,
-  live: CachedObject,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const root = rootOf(context, visit, live)
+export async function wouldBeReplaced(reconcile: Reconcile, live: CachedObject): Promise<boolean> {
+  const root = rootOf(reconcile, live)
   if (root === undefined) return false
   if (root === 'gone') return true
   const { kind, locator } = root
-  const { cluster, namespace } = visit
+  const { namespace, signal } = reconcile
+  const { resource } = kind.gvr
   const isEnding = (object: CachedObject | undefined, isNamespaceEnding: boolean): boolean =>
     isNamespaceEnding ||
     object?.metadata.uid !== locator.uid ||
     (object.metadata.deletionTimestamp !== undefined && endingOf(object, { isNamespaceEnding }) === 'Foreground')
-  const ref = { namespace, name: locator.name }
-  const cached = upstreamObject(context, kind.gvr.resource, { cluster, ...ref })
-  let ends = isEnding(cached, isEndingNamespace(context, visit))
+  let ends = isEnding(reconcile.upstream(resource, locator.name), isEndingNamespace(reconcile))
   if (!ends) {
-    const client = context.upstream.client(cluster)
+    const client = reconcile.upstreamClient
     const [space, object] = await Promise.all([
       client.tryGet(gvrs.namespaces, { name: namespace }, { signal }),
-      client.tryGet(gvrs[kind.gvr.resource], ref, { signal }),
+      client.tryGet(gvrs[resource], { namespace, name: locator.name }, { signal }),
     ])
     ends = isEnding(object, space?.metadata.deletionTimestamp !== undefined)
   }
-  if (ends) context.enqueue({ kind: visitKindOf(kind.gvr.resource), cluster, ...ref })
+  if (ends) reconcile.enqueueCopy(resource, locator.name)
   return ends
 }
 
@@ -86,15 +67,13 @@ interface Root {
  * The copy to which a pod in the member belongs, through its controllers. Undefined: nothing replaces the pod. `gone`: one of its
  * controllers has gone, so garbage collection in the member deletes the others.
  */
-function rootOf(context: SyncContext, visit: UpstreamNamespace, live: CachedObject): Root | 'gone' | undefined {
-  const memberNamespace = downstreamNamespaceOf(context, visit)
-  if (memberNamespace === undefined) return undefined
+function rootOf(scope: Scope, live: CachedObject): Root | 'gone' | undefined {
   // Three: the longest chain is pod, Job, CronJob.
   for (let depth = 0, one = live; depth < 3; depth++) {
     const controller = one.metadata.ownerReferences?.find((owner) => owner.controller === true)
     const kind = workloadKinds.find((row) => row.kind === controller?.kind && row.apiVersion === controller.apiVersion)
     if (controller === undefined || kind === undefined) return undefined
-    const owner = downstreamObject(context, kind.gvr.resource, memberNamespace, controller.name)
+    const owner = scope.live(kind.gvr.resource, controller.name)
     if (owner?.metadata.uid !== controller.uid) return depth === 0 ? undefined : 'gone'
     // Its own controller makes no pod any more.
     if (depth === 0 && owner.metadata.deletionTimestamp !== undefined) return undefined

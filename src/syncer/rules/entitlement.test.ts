@@ -101,17 +101,20 @@ describe('what a syncer writes upstream', () => {
     'up/member-made-copy.ts': 'writes for its callers, which ask',
     'report/warning-event.ts': 'writes for its callers: report/tell-failure.ts asks',
     'down/object.ts': 'writes because of the decision, not of the member',
+    'down/remove-copy.ts': 'the same',
     'context/deletion-guard.ts': 'reads',
     'rules/ending.ts': 'reads',
     'exports/exported-apis.ts': 'asks whether the logical cluster admits the member',
     'exports/custom-object.ts': 'asks the same by isOffered',
+    'up/slice.ts': 'rules/slices.ts asks',
     'up/nodes.ts': 'shows nodes of pods that are upstream',
     'context/upstream.ts': 'has the client',
+    'context/scope.ts': 'has the client',
   }
   const directory = new URL('..', import.meta.url)
   const files = globSync('**/*.ts', { cwd: directory, exclude: ['**/*.test.ts'] })
   const writers = files.filter((name) =>
-    /\.client\(\s*[\w.]+\s*\)/.test(readFileSync(new URL(name, directory), 'utf8')),
+    /\.client\(\s*[\w.]+\s*\)|\bupstreamClient\b/.test(readFileSync(new URL(name, directory), 'utf8')),
   )
 
   it('is looked for in the right files', () => expect(writers).to.include.members(['up/pods.ts', 'up/history.ts']))

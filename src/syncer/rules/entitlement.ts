@@ -4,7 +4,6 @@
 // the names that they give.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { selectorFromObject } from '#apimachinery/selector/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import {
   hasCopy,
   isPlaceable,
@@ -17,23 +16,14 @@ import {
   workloadKindOfObject,
   workloadKinds,
 } from '#crds/index.ts'
-import type { FailureSubject } from '#syncer/context/sync-failures.ts'
+import { locatorOf } from '#syncer/context/locator.ts'
 import { asOrdinalClaim, claimReferences, ingressBackends } from '#syncer/context/references.ts'
-import type { ResourceName } from '#syncer/context/resources.ts'
-import {
-  downstreamNamespaceOf,
-  downstreamObject,
-  locatorOf,
-  upstreamObject,
-  type SyncContext,
-  type Visit,
-} from '#syncer/context/sync-context.ts'
-import { syncedKindOf } from './synced-kinds.ts'
+import type { CachedObject, ResourceName } from '#syncer/context/resources.ts'
+import { Scope } from '#syncer/context/scope.ts'
+import type { SyncContext } from '#syncer/context/sync-context.ts'
+import type { FailureSubject } from '#syncer/context/sync-failures.ts'
 import { inMember } from '#syncer/context/upstream.ts'
-
-type CachedObject = DeepReadonly<KubeObject>
-type UpstreamNamespace = Pick<Visit, 'cluster' | 'namespace'>
-type UpstreamRef = Pick<Visit, 'cluster' | 'namespace' | 'name'>
+import { syncedKindOf } from './synced-kinds.ts'
 
 /** Whether the member has, or should have, something of the workload: the scheduler placed it there, or our finalizer is still on it. */
 export function isHere({ member }: Pick<SyncContext, 'member'>, workload: CachedObject): boolean {
@@ -45,49 +35,46 @@ export function isHere({ member }: Pick<SyncContext, 'member'>, workload: Cached
 }
 
 /** The upstream object, if the member has, or should have, a copy of it. */
-export function objectHere(context: SyncContext, resource: ResourceName, ref: UpstreamRef): CachedObject | undefined {
+export function objectHere(scope: Scope, resource: ResourceName, name: string): CachedObject | undefined {
   const kind = syncedKindOf(resource)
-  const object = kind && upstreamObject(context, resource, ref)
+  const object = kind && scope.upstream(resource, name)
   if (object === undefined || kind === undefined) return undefined
-  const isWanted = kind.workload
-    ? isHere(context, object)
-    : kind.wanted(object, context.view(ref.cluster, ref.namespace), context.member.name)
+  const isWanted = kind.workload ? isHere(scope, object) : kind.wanted(object, scope.view, scope.member.name)
   return isWanted ? object : undefined
 }
 
 /** The same with the copy; undefined if the member has none. */
 export function copyHere(
-  context: SyncContext,
+  scope: Scope,
   resource: ResourceName,
-  ref: UpstreamRef,
+  name: string,
 ): { readonly object: CachedObject; readonly copy: CachedObject } | undefined {
-  const object = objectHere(context, resource, ref)
-  const memberNamespace = downstreamNamespaceOf(context, ref)
-  if (object === undefined || memberNamespace === undefined) return undefined
-  const copy = downstreamObject(context, resource, memberNamespace, ref.name)
-  return copy !== undefined && isCopyOf(context, ref, copy, object) ? { object, copy } : undefined
+  const object = objectHere(scope, resource, name)
+  if (object === undefined) return undefined
+  const copy = scope.live(resource, name)
+  return copy !== undefined && isCopyOf(scope, copy, object) ? { object, copy } : undefined
 }
 
 /**
  * Whether the member may say something of an object that is in all members with a workload of its namespace: a budget, a Service or an
  * Ingress is spoken for by members that run pods which it selects.
  */
-export function speaksFor(context: SyncContext, where: UpstreamNamespace, object: CachedObject): boolean {
+export function speaksFor(scope: Scope, object: CachedObject): boolean {
   switch (object.kind) {
     case 'PodDisruptionBudget': {
       const { selector } = (object['spec'] ?? {}) as { selector?: object }
-      return runsSelected(context, where, selector)
+      return runsSelected(scope, selector)
     }
     case 'Service': {
       const { selector = {} } = (object['spec'] ?? {}) as { selector?: Readonly<Record<string, string>> }
       const isEmpty = Object.keys(selector).length === 0
-      return runsSelected(context, where, isEmpty ? undefined : { matchLabels: selector })
+      return runsSelected(scope, isEmpty ? undefined : { matchLabels: selector })
     }
     case 'Ingress': {
-      const services = ingressBackends(object).map((name) => upstreamObject(context, 'services', { ...where, name }))
+      const services = ingressBackends(object).map((name) => scope.upstream('services', name))
       return services.length === 0
-        ? context.view(where.cluster, where.namespace).present
-        : services.some((service) => service !== undefined && speaksFor(context, where, service))
+        ? scope.view.present
+        : services.some((service) => service !== undefined && speaksFor(scope, service))
     }
     default:
       return true
@@ -98,9 +85,9 @@ export function speaksFor(context: SyncContext, where: UpstreamNamespace, object
  * Whether the member has a workload whose template has such labels. Where no workload upstream has them, all members with a workload of
  * the namespace count.
  */
-function runsSelected(context: SyncContext, where: UpstreamNamespace, source: object | undefined): boolean {
-  const { cluster, namespace } = where
-  if (!context.view(cluster, namespace).present) return false
+function runsSelected(scope: Scope, source: object | undefined): boolean {
+  const { context, cluster, namespace, member } = scope
+  if (!scope.view.present) return false
   if (source === undefined) return true
   const selector = selectorFromObject(source)
   const isSelected = (workload: CachedObject): boolean => {
@@ -108,18 +95,17 @@ function runsSelected(context: SyncContext, where: UpstreamNamespace, source: ob
     return selector.matches(template?.metadata?.labels ?? {})
   }
   for (const index of context.upstream.workloadsByMember)
-    for (const workload of index.of(inMember(`${cluster}|${namespace}`, context.member.name)))
-      if (isHere(context, workload) && isSelected(workload)) return true
+    for (const workload of index.of(inMember(`${cluster}|${namespace}`, member.name)))
+      if (isHere(scope, workload) && isSelected(workload)) return true
   for (const { gvr } of workloadKinds)
-    for (const workload of context.upstreamIn(gvr.resource, cluster, namespace))
+    for (const workload of scope.allUpstream(gvr.resource))
       if (isPlaceable(workload) && isSelected(workload)) return false
   return true
 }
 
 /** Whether an object in the namespace of the member that we derive is the copy of the upstream object, and not of a former one. */
 function isCopyOf(
-  { upstream }: SyncContext,
-  { cluster, namespace }: UpstreamNamespace,
+  { clusterId, namespace }: Scope,
   live: CachedObject,
   { metadata: { name, uid } }: CachedObject,
 ): boolean {
@@ -129,7 +115,7 @@ function isCopyOf(
     locator?.name === name &&
     live.metadata.name === name &&
     locator?.namespace === namespace &&
-    locator.clusterId === upstream.ids.idOf(cluster)
+    locator.clusterId === clusterId
   )
 }
 
@@ -139,21 +125,20 @@ export function memberUid({ metadata }: CachedObject): string | undefined {
 }
 
 /** Whether the upstream object was copied up from this object of this member. Only the installation writes what says so. */
-export function isShownFrom({ member }: SyncContext, shown: CachedObject, uid: string | undefined): boolean {
+export function isShownFrom(
+  { member }: Pick<SyncContext, 'member'>,
+  shown: CachedObject,
+  uid: string | undefined,
+): boolean {
   return shown.metadata.annotations?.[memberAnnotation] === member.name && uid !== undefined && memberUid(shown) === uid
 }
 
 /** The controller in the member of an object there; undefined unless it has that uid and gives such objects such names. */
-export function controllerHere(
-  context: SyncContext,
-  where: UpstreamNamespace,
-  made: CachedObject,
-): CachedObject | undefined {
-  const memberNamespace = downstreamNamespaceOf(context, where)
+export function controllerHere(scope: Scope, made: CachedObject): CachedObject | undefined {
   const reference = made.metadata.ownerReferences?.find(({ controller }) => controller === true)
   const kind = workloadKinds.find((row) => row.kind === reference?.kind && row.apiVersion === reference.apiVersion)
-  if (reference === undefined || kind === undefined || memberNamespace === undefined) return undefined
-  const owner = downstreamObject(context, kind.gvr.resource, memberNamespace, reference.name)
+  if (reference === undefined || kind === undefined) return undefined
+  const owner = scope.live(kind.gvr.resource, reference.name)
   return owner?.metadata.uid === reference.uid && makes(reference, made) ? owner : undefined
 }
 
@@ -161,36 +146,32 @@ export function controllerHere(
  * The upstream workload to which an object in the member belongs: as its copy, or through the objects between them, such as the
  * ReplicaSet of a Deployment or the Job of a CronJob. Undefined if the member does not have that workload.
  */
-export function workloadOfLive(
-  context: SyncContext,
-  where: UpstreamNamespace,
-  live: CachedObject,
-): CachedObject | undefined {
+export function workloadOfLive(scope: Scope, live: CachedObject): CachedObject | undefined {
   // Four: the longest chain is claim, pod, Job, CronJob.
   for (let depth = 0, one: CachedObject | undefined = live; depth < 4 && one !== undefined; depth++) {
     const own = locatorOf(one) === undefined ? undefined : workloadKindOfObject(one)
     if (own !== undefined) {
-      const object = objectHere(context, own.gvr.resource, { ...where, name: one.metadata.name ?? '' })
-      return object !== undefined && isCopyOf(context, where, one, object) ? object : undefined
+      const object = objectHere(scope, own.gvr.resource, one.metadata.name ?? '')
+      return object !== undefined && isCopyOf(scope, one, object) ? object : undefined
     }
-    one = controllerHere(context, where, one)
+    one = controllerHere(scope, one)
   }
   return undefined
 }
 
 /** The StatefulSet of the member whose controller makes the claim: with its template, for an ordinal that the member has. */
-export function setOfClaim(context: SyncContext, where: UpstreamNamespace, name: string): CachedObject | undefined {
+export function setOfClaim(scope: Scope, name: string): CachedObject | undefined {
   const claim = asOrdinalClaim(name)
   if (claim === undefined) return undefined
-  for (const set of context.upstreamIn('statefulsets', where.cluster, where.namespace)) {
+  for (const set of scope.allUpstream('statefulsets')) {
     const isOfSet = claimReferences(set).some((one) => `${one.resource}/${one.name}` === claim.reference)
-    if (isOfSet && isHere(context, set) && hasOrdinal(context, set, claim.ordinal)) return set
+    if (isOfSet && isHere(scope, set) && hasOrdinal(scope, set, claim.ordinal)) return set
   }
   return undefined
 }
 
 /** Whether the member is to run the pod of this ordinal. */
-export function hasOrdinal({ member }: SyncContext, set: CachedObject, ordinal: number): boolean {
+export function hasOrdinal({ member }: Scope, set: CachedObject, ordinal: number): boolean {
   const { start, end } = ordinalsIn(set, member.name)
   return start <= ordinal && ordinal < end
 }
@@ -206,11 +187,11 @@ export function ordinalsIn(set: CachedObject, member = ''): { readonly start: nu
 /** Whether a failure may be told to the tenant of the subject: a member chooses the words. */
 export function mayTellOf(context: SyncContext, { resource, cluster, namespace, name }: FailureSubject): boolean {
   if (resource === 'namespaces') {
-    const { needed } = context.view(cluster, name)
+    const { needed } = context.views.of(cluster, name)
     return needed || context.hasExported(cluster, name)
   }
-  const object = objectHere(context, resource as ResourceName, { cluster, namespace, name })
-  return object !== undefined && context.view(cluster, namespace).needed
+  const scope = new Scope(context, { cluster, namespace })
+  return objectHere(scope, resource as ResourceName, name) !== undefined && scope.view.needed
 }
 
 /** What Kubernetes appends to generated names. */

@@ -1,7 +1,6 @@
 // The kinds that are copied into members. To sync another kind, add a row: when a member gets a copy, and what the copy
 // looks like. Workloads come from the table in crds/workload-kinds.ts.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import {
   isPlaceable,
   memberAnnotation,
@@ -10,10 +9,9 @@ import {
   type StatusRule,
   type WorkloadKind,
 } from '#crds/index.ts'
-import { withBudgetShare, withRolloutShare } from './divided-budget.ts'
 import type { NamespaceView } from '#syncer/context/namespace-view.ts'
 import { scaleTargetOf } from '#syncer/context/references.ts'
-import type { ResourceName } from '#syncer/context/resources.ts'
+import type { CachedObject, ResourceName } from '#syncer/context/resources.ts'
 import { claimDown, networkPolicyDown, specDown } from '#syncer/transform/dependents-down.ts'
 import {
   contentDown,
@@ -24,6 +22,7 @@ import {
 } from '#syncer/transform/down.ts'
 import type { PodContext } from '#syncer/transform/pod-template.ts'
 import { workloadDown, type CopyNow } from '#syncer/transform/workload-down.ts'
+import { withBudgetShare, withRolloutShare } from './divided-budget.ts'
 
 export interface SyncedKind {
   readonly resource: ResourceName
@@ -33,13 +32,8 @@ export interface SyncedKind {
    */
   readonly follows: 'decision' | 'references' | 'namespace'
   /** Whether this member should have a copy. Not called for objects that are being deleted. */
-  readonly wanted: (object: DeepReadonly<KubeObject>, view: NamespaceView, member: string) => boolean
-  readonly down: (
-    object: DeepReadonly<KubeObject>,
-    owner: OwnerCluster,
-    context: PodContext,
-    now: CopyNow,
-  ) => KubeObject
+  readonly wanted: (object: CachedObject, view: NamespaceView, member: string) => boolean
+  readonly down: (object: CachedObject, owner: OwnerCluster, context: PodContext, now: CopyNow) => KubeObject
   /** The copy without what the member refuses in these fields, if it can do without. */
   readonly withoutRefused?: (copy: KubeObject, refusedFields: readonly string[]) => KubeObject | undefined
   /** It exists before the first pod of its namespace. */

@@ -4,6 +4,7 @@ import type { DeepReadonly } from '#client/index.ts'
 import {
   downstreamNamespace,
   exportedNameOf,
+  gatewayTargetAnnotation,
   hostnameFrom,
   isAnnotationForMembers,
   isForNames,
@@ -11,13 +12,12 @@ import {
   locatorAnnotation,
   managedLabel,
   memberAnnotation,
+  readyEndpointsAnnotation,
   serviceAddressFields,
   servingLabel,
   syncerFieldManager,
-  type Locator,
   type GatewayTarget,
-  gatewayTargetAnnotation,
-  readyEndpointsAnnotation,
+  type Locator,
 } from '#crds/index.ts'
 import { externalNameDown } from './external-name.ts'
 import { managedByLabel, serviceNameLabel } from './slice-labels.ts'

@@ -1,5 +1,5 @@
-import { expect } from 'chai'
 import fc from 'fast-check'
+import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { nodeUp } from './node-up.ts'
 

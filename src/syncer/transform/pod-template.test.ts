@@ -1,5 +1,5 @@
-import { expect } from 'chai'
 import fc from 'fast-check'
+import { expect } from 'chai'
 import { clusterLabel, templateChangesAnnotation } from '#crds/index.ts'
 import { namespaceLabel } from './dependents-down.ts'
 import { apiAccessVolume, podTemplateDown, podTemplateUp, type PodContext } from './pod-template.ts'

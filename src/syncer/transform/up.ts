@@ -20,10 +20,10 @@ import {
   syncerFieldManager,
   withheldAnnotation,
 } from '#crds/index.ts'
-import { managedByLabel } from './slice-labels.ts'
 import { removeDerivedSelectors } from './label-keys.ts'
 import { podTemplateUp } from './pod-template.ts'
 import type { PodSpec, PodTemplate } from './pod-types.ts'
+import { managedByLabel } from './slice-labels.ts'
 
 /** Label with the hash of a pod template, on ReplicaSets and pods. */
 export const templateHashLabel = 'pod-template-hash'

@@ -1,16 +1,17 @@
 // Turns changes on both sides into visits. Nothing is decided here: a visit reads everything again.
 import { clusterInKey } from '#client/index.ts'
 import { isPlaceable, workloadKinds } from '#crds/index.ts'
-import { downstreamChanged, eventChanged, visitAllIn, visitLeftover } from './downstream.ts'
 import type { ResourceName } from '#syncer/context/resources.ts'
-import { downstreamNamespaceOf, visitKindOf } from '#syncer/context/sync-context.ts'
+import { Scope } from '#syncer/context/scope.ts'
+import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { syncedKinds } from '#syncer/rules/synced-kinds.ts'
-import type { TriggerContext } from '#syncer/context/trigger-context.ts'
-import { nodeChanged, shownNodeChanged } from '#syncer/up/nodes.ts'
-import { isRelevant, upstreamChanged } from './upstream.ts'
+import { isRelevant } from './content.ts'
+import { downstreamChanged, enqueueLeftover, eventChanged, visitAllIn } from './downstream.ts'
+import { nodeChanged, shownNodeChanged } from './nodes.ts'
+import { upstreamChanged } from './upstream.ts'
 
 /** Listens to changes on both sides. Returns the function that ends it. */
-export function listen(context: TriggerContext): () => void {
+export function listen(context: SyncContext): () => void {
   const ends: (() => void)[] = []
   for (const resource of Object.keys(context.caches) as ResourceName[]) {
     ends.push(context.upstream.informers[resource].onChange((change) => upstreamChanged(context, resource, change)))
@@ -29,36 +30,34 @@ export function listen(context: TriggerContext): () => void {
 }
 
 /** Templates may have named a class before it was there. */
-function priorityChanged(context: TriggerContext, cluster: string): void {
-  for (const namespace of context.views.presentIn(cluster))
+function priorityChanged(context: SyncContext, cluster: string): void {
+  for (const namespace of context.views.presentIn(cluster)) {
+    const scope = new Scope(context, { cluster, namespace })
     for (const { gvr } of workloadKinds)
-      for (const object of context.upstreamIn(gvr.resource, cluster, namespace))
-        if (isPlaceable(object))
-          context.enqueue({ kind: visitKindOf(gvr.resource), cluster, namespace, name: object.metadata.name ?? '' })
+      for (const object of scope.allUpstream(gvr.resource))
+        if (isPlaceable(object)) scope.enqueueCopy(gvr.resource, object.metadata.name)
+  }
 }
 
 /** The id of a logical cluster became known: its objects can be visited now. */
-function clusterKnown(context: TriggerContext, cluster: string): void {
+function clusterKnown(context: SyncContext, cluster: string): void {
   for (const namespace of context.views.namespacesOf(cluster)) {
-    for (const { resource, follows } of syncedKinds) {
-      for (const object of context.upstreamIn(resource, cluster, namespace)) {
+    const scope = new Scope(context, { cluster, namespace })
+    for (const { resource, follows } of syncedKinds)
+      for (const object of scope.allUpstream(resource)) {
         const { name = '' } = object.metadata
-        if (follows === 'decision' ? isPlaceable(object) : isRelevant(context, resource, cluster, namespace, name))
-          context.enqueue({ kind: visitKindOf(resource), cluster, namespace, name })
+        if (follows === 'decision' ? isPlaceable(object) : isRelevant(scope, resource, name))
+          scope.enqueueCopy(resource, name)
       }
-    }
-    const memberNamespace = downstreamNamespaceOf(context, { cluster, namespace })
-    if (memberNamespace !== undefined) visitAllIn(context, cluster, namespace, memberNamespace)
-    for (const { gvr, history } of workloadKinds) {
-      if (history === undefined) continue
-      for (const { metadata } of context.upstreamIn(gvr.resource, cluster, namespace))
-        context.enqueue({ kind: 'history', cluster, namespace, name: metadata.name ?? '' })
-    }
+    if (scope.memberNamespace !== undefined) visitAllIn(scope)
+    for (const { gvr, history } of workloadKinds)
+      if (history !== undefined)
+        for (const { metadata } of scope.allUpstream(gvr.resource)) scope.enqueue('history', metadata.name)
   }
 }
 
 /** What the operator said of its pods, nodes and EndpointSlices while it was lost is replaced by what the member says. */
-function memberReturned(context: TriggerContext): void {
+function memberReturned(context: SyncContext): void {
   for (const resource of ['pods', 'endpointslices'] as const)
     for (const key of context.caches[resource].store.keys()) {
       const after = context.caches[resource].store.get(key)
@@ -70,9 +69,9 @@ function memberReturned(context: TriggerContext): void {
   }
 }
 
-function clusterGone(context: TriggerContext, id: string): void {
+function clusterGone(context: SyncContext, id: string): void {
   for (const { metadata } of context.downstreamIn('namespaces', '')) {
     const { name = '' } = metadata
-    if (name.startsWith(`${id}-`)) visitLeftover(context, name)
+    if (name.startsWith(`${id}-`)) enqueueLeftover(context, name)
   }
 }

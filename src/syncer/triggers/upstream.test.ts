@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { memberStatusAnnotation, placedOnAnnotation, syncerFinalizer, templateAnnotation } from '#crds/index.ts'
-import { visitKey, type Visit } from '#syncer/context/sync-context.ts'
-import type { TriggerContext } from '#syncer/context/trigger-context.ts'
-import { upstreamChanged } from './upstream.ts'
+import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { Views } from '#syncer/context/views.ts'
+import { visitKey, type Visit } from '#syncer/context/visit.ts'
+import { upstreamChanged } from './upstream.ts'
 
 const key = 'acme|shop/web'
 
@@ -34,7 +34,7 @@ function visitsOf(
     upstreamIn: () => [],
     controlledBy: () => [],
     enqueue: (visit: Visit) => void visits.push(visitKey(visit)),
-  } as unknown as TriggerContext
+  } as unknown as SyncContext
   upstreamChanged(context, resource, { key, before: change.before, after: change.after })
   return visits
 }

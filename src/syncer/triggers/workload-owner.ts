@@ -1,11 +1,10 @@
 // The owner of an object that a workload's controller created.
-import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import { workloadKinds, type WorkloadKind } from '#crds/index.ts'
+import type { CachedObject } from '#syncer/context/resources.ts'
 
 /** The name of the controlling owner, if it is of this kind. */
 export function ownerName(
-  object: DeepReadonly<KubeObject>,
+  object: CachedObject,
   { kind, apiVersion }: Pick<WorkloadKind, 'kind' | 'apiVersion'>,
 ): string | undefined {
   return object.metadata.ownerReferences?.find(
@@ -15,7 +14,7 @@ export function ownerName(
 
 /** The workload that controls the object; undefined if its controller is something else. */
 export function workloadOwnerOf(
-  object: DeepReadonly<KubeObject>,
+  object: CachedObject,
 ): { readonly kind: WorkloadKind; readonly name: string } | undefined {
   for (const kind of workloadKinds) {
     const name = ownerName(object, kind)

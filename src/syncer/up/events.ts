@@ -2,18 +2,12 @@
 // uids. Upstream they expire as all Events do; their end in the member means nothing.
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
-import type { ReconcileResult } from '#reconcile/index.ts'
+import { keyFor, type DeepReadonly } from '#client/index.ts'
 import { memberAnnotation } from '#crds/index.ts'
+import type { ReconcileResult } from '#reconcile/index.ts'
+import type { CachedObject, ResourceName } from '#syncer/context/resources.ts'
+import type { Reconcile, Scope } from '#syncer/context/scope.ts'
 import { copyHere, isShownFrom, setOfClaim, speaksFor, workloadOfLive } from '#syncer/rules/entitlement.ts'
-import type { ResourceName } from '#syncer/context/resources.ts'
-import {
-  downstreamNamespaceOf,
-  downstreamObject,
-  upstreamObject,
-  type SyncContext,
-  type Visit,
-} from '#syncer/context/sync-context.ts'
 import { eventUp, type MemberEvent } from '#syncer/transform/event-up.ts'
 
 export const events = { group: '', version: 'v1', resource: 'events' } as const
@@ -41,65 +35,58 @@ const resourceOfKind: Readonly<Record<string, ResourceName>> = {
 }
 
 /** Shows one Event upstream, unless its logical cluster has used up its budget, or it is about something that the member does not have. */
-export async function visitEvent(
-  context: SyncContext,
-  visit: Visit,
-  signal: AbortSignal,
-): Promise<ReconcileResult | undefined> {
-  const { cluster, name } = visit
-  const memberNamespace = downstreamNamespaceOf(context, visit)
-  const live = memberNamespace === undefined ? undefined : context.memberEvent(memberNamespace, name)
-  const id = context.upstream.ids.idOf(cluster)
-  if (live === undefined || id === undefined || memberNamespace === undefined) return undefined
+export async function visitEvent(reconcile: Reconcile): Promise<ReconcileResult | undefined> {
+  const { context, cluster, name, memberNamespace, clusterId } = reconcile
+  if (memberNamespace === undefined || clusterId === undefined) return undefined
+  const live = context.events.store.get(keyFor({ namespace: memberNamespace, name })) as
+    DeepReadonly<MemberEvent> | undefined
+  if (live === undefined) return undefined
   const ageMs = context.clock.now() - lastSeenMs(live)
   const resource = resourceOfKind[live.involvedObject?.kind ?? '']
   if (resource === undefined || ageMs > maxAgeMs) return undefined
   const { name: of = '', uid } = (live.involvedObject ?? {}) as { readonly name?: string; readonly uid?: string }
-  const about = objectOf(context, resource, { ...visit, name: of }, uid)
+  const about = objectOf(reconcile, resource, of, uid)
   if (about === undefined) {
-    const isComing = ageMs <= maxWaitMs && mayCome(context, resource, { ...visit, name: of }, memberNamespace)
+    const isComing = ageMs <= maxWaitMs && mayCome(reconcile, resource, of)
     return isComing ? { requeueAfterSeconds: waitSeconds } : undefined
   }
   if (!context.eventBudget.take(cluster, context.clock.now())) return undefined
-  await write(context, visit, eventUp(live, { member: context.member.name, clusterId: id, about }), signal)
+  await write(reconcile, eventUp(live, { member: context.member.name, clusterId, about }))
   return undefined
 }
-
-type UpstreamRef = Pick<Visit, 'cluster' | 'namespace' | 'name'>
 
 /**
  * The upstream object for one of the member, if the member has that one, with this uid. ReplicaSets of one template have another name in
  * each member.
  */
 function objectOf(
-  context: SyncContext,
+  scope: Scope,
   resource: ResourceName,
-  ref: UpstreamRef,
+  name: string,
   uid: string | undefined,
-): DeepReadonly<KubeObject> | undefined {
-  const here = copyHere(context, resource, ref)
+): CachedObject | undefined {
+  const here = copyHere(scope, resource, name)
   if (here !== undefined) {
     const isSame = here.copy.metadata.uid === uid
-    return isSame && speaksFor(context, ref, here.object) ? here.object : undefined
+    return isSame && speaksFor(scope, here.object) ? here.object : undefined
   }
   if (resource === 'replicasets') {
-    const memberNamespace = downstreamNamespaceOf(context, ref)
-    const live = memberNamespace && downstreamObject(context, resource, memberNamespace, ref.name)
-    const workload = live && live.metadata.uid === uid ? workloadOfLive(context, ref, live) : undefined
-    const reported = workload && context.historyReportedAs(ref.cluster, ref.namespace, ref.name)
+    const live = scope.live(resource, name)
+    const workload = live && live.metadata.uid === uid ? workloadOfLive(scope, live) : undefined
+    const reported = workload && scope.historyReportedAs(name)
     return reported?.metadata.ownerReferences?.some((owner) => owner.uid === workload?.metadata.uid)
       ? reported
       : undefined
   }
-  const made = upstreamObject(context, resource, ref)
-  return made !== undefined && isShownFrom(context, made, uid) ? made : undefined
+  const made = scope.upstream(resource, name)
+  return made !== undefined && isShownFrom(scope, made, uid) ? made : undefined
 }
 
 /** Whether the object is in the member and its workload too, so that it may still appear upstream. */
-function mayCome(context: SyncContext, resource: ResourceName, ref: UpstreamRef, memberNamespace: string): boolean {
-  const live = downstreamObject(context, resource, memberNamespace, ref.name)
-  if (live === undefined) return context.view(ref.cluster, ref.namespace).present
-  return workloadOfLive(context, ref, live) !== undefined || setOfClaim(context, ref, ref.name) !== undefined
+function mayCome(scope: Scope, resource: ResourceName, name: string): boolean {
+  const live = scope.live(resource, name)
+  if (live === undefined) return scope.view.present
+  return workloadOfLive(scope, live) !== undefined || setOfClaim(scope, name) !== undefined
 }
 
 function lastSeenMs(event: DeepReadonly<MemberEvent>): number {
@@ -113,13 +100,9 @@ function uidOf(event: KubeObject | undefined): string | undefined {
   return (event?.['involvedObject'] as { readonly uid?: string } | undefined)?.uid
 }
 
-async function write(
-  { upstream, member }: SyncContext,
-  { cluster, namespace, name }: Visit,
-  event: KubeObject,
-  signal: AbortSignal,
-): Promise<void> {
-  const client = upstream.client(cluster)
+async function write(reconcile: Reconcile, event: KubeObject): Promise<void> {
+  const { member, ref, signal } = reconcile
+  const client = reconcile.upstreamClient
   try {
     await client.create(events, event, { signal })
   } catch (error) {
@@ -127,13 +110,11 @@ async function write(
     if (isStatusError(error, 'Forbidden') || isStatusError(error, 'NotFound')) return
     if (!isStatusError(error, 'AlreadyExists')) throw error
     // Members choose names: an Event of another member, or of the tenant, stays as it is.
-    const known = await client.tryGet<KubeObject>(events, { namespace, name }, { signal })
+    const known = await client.tryGet<KubeObject>(events, ref, { signal })
     const isSame = uidOf(known) === uidOf(event) && known?.metadata.annotations?.[memberAnnotation] === member.name
     if (!isSame) return
     const { metadata: _metadata, ...content } = event
-    await client
-      .patch(events, { namespace, name }, 'merge', cloneJson(content), { signal })
-      .catch(tolerate('NotFound', 'Invalid'))
+    await client.patch(events, ref, 'merge', cloneJson(content), { signal }).catch(tolerate('NotFound', 'Invalid'))
   }
 }
 

@@ -2,7 +2,6 @@
 // Revisions are counted here, so that `kubectl rollout history` outlives the members in which rollouts happened.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import {
   canonicalJson,
   memberStatusAnnotation,
@@ -12,24 +11,18 @@ import {
   templateOf,
   unchangingHash,
   valueAt,
-  workloadKindOfObject,
   workloadKinds,
   type WorkloadKind,
 } from '#crds/index.ts'
+import type { WrittenTemplate } from '#syncer/context/former-templates.ts'
+import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
+import type { Reconcile } from '#syncer/context/scope.ts'
 import { countOf } from '#syncer/rules/count.ts'
 import { controllerHere, copyHere } from '#syncer/rules/entitlement.ts'
-import type { WrittenTemplate } from '#syncer/context/former-templates.ts'
-import { gvrs } from '#syncer/context/resources.ts'
-import { revisionAnnotations } from './revision-annotations.ts'
-import {
-  downstreamNamespaceOf,
-  isPostponed,
-  upstreamObject,
-  type SyncContext,
-  type Visit,
-} from '#syncer/context/sync-context.ts'
+import { upstreamHistory } from '#syncer/rules/upstream-history.ts'
 import type { PodTemplate } from '#syncer/transform/pod-types.ts'
 import { withoutHash } from '#syncer/transform/up.ts'
+import { revisionAnnotations } from './revision-annotations.ts'
 import { claimedHash, writtenTemplate } from './written-template.ts'
 
 /** Tenants can write any number into the annotation. Larger ones are ignored: adding one to them might not be exact. */
@@ -47,7 +40,6 @@ export interface ReplicaSetMemberStatus {
   readonly fullyLabeledReplicas: number
 }
 
-type CachedObject = DeepReadonly<KubeObject>
 interface Selector {
   readonly matchLabels?: Readonly<Record<string, string>>
 }
@@ -57,43 +49,45 @@ type History = NonNullable<WorkloadKind['history']>
  * Makes sure that every template has a ReplicaSet upstream with the summed counts of all members, and that the one of the
  * present template has the highest revision.
  */
-export async function visitHistory(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
-  const memberNamespace = downstreamNamespaceOf(context, visit)
-  const found = workloadWithHistory(context, visit)
-  if (memberNamespace === undefined || found === undefined) return
+export async function visitHistory(reconcile: Reconcile): Promise<void> {
+  const found = workloadWithHistory(reconcile)
+  if (reconcile.memberNamespace === undefined || found === undefined) return
   const { kind, history, workload } = found
-  const live = replicaSetsOf(context, visit, kind)
-  const known = upstreamHistory(context, visit, workload)
+  const live = replicaSetsOf(reconcile, kind)
+  const known = upstreamHistory(reconcile, workload)
   const present = unchangingHash(templateOf(workload))
   const shown: CachedObject[] = []
   for (const [hash, replicaSet] of newestByHash(live, history)) {
     const copy = known.get(hash)?.[0]
-    const written = copy ?? writtenTemplate(context, visit, workload, hash)
+    const written = copy ?? writtenTemplate(reconcile, workload, hash)
     if (written === undefined) continue
     shown.push(replicaSet)
     if (copy === undefined) {
       const revision = hash === present ? highestRevision(known.values(), history) + 1 : undefined
       const origin = { ...found, replicaSet, written: written as WrittenTemplate, hash, revision }
-      await createCopy(context, visit, origin, signal)
-    } else await updateCopy(context, visit, copy, memberStatusOf(replicaSet), signal)
+      await createCopy(reconcile, origin)
+    } else await updateCopy(reconcile, copy, memberStatusOf(replicaSet))
   }
-  await removeOldReports(context, visit, known, shown, signal)
-  if (shown.length > 0) await annotateRevisions(context, visit, { kind, history, workload, known, present }, signal)
-  await settleRevisions(context, visit, { kind, history, workload, known, present }, signal)
+  await removeOldReports(reconcile, known, shown)
+  const revisions = { ...found, known, present }
+  if (shown.length > 0) await annotateRevisions(reconcile, revisions)
+  await presentHighest(reconcile, revisions)
+  await removeOldRevisions(reconcile, revisions)
 }
 
 /** More of one workload than any member has: each visit looks at all of them. */
 const maxReplicaSets = 1000
 
 /** The ReplicaSets that the member made of its copy of the workload. */
-function replicaSetsOf(context: SyncContext, visit: Visit, { kind, gvr }: WorkloadKind): CachedObject[] {
-  const copy = copyHere(context, gvr.resource, visit)?.copy
-  const { namespace = '', uid } = copy?.metadata ?? {}
+function replicaSetsOf(reconcile: Reconcile, { kind, gvr }: WorkloadKind): CachedObject[] {
+  const { name } = reconcile
+  const copy = copyHere(reconcile, gvr.resource, name)?.copy
   if (copy === undefined) return []
+  const { uid } = copy.metadata
   const found: CachedObject[] = []
-  for (const one of context.controlledBy('replicasets', namespace, { kind, name: visit.name })) {
+  for (const one of reconcile.controlledBy('replicasets', { kind, name })) {
     if (found.length === maxReplicaSets) break
-    if (controllerHere(context, visit, one)?.metadata.uid === uid) found.push(one)
+    if (controllerHere(reconcile, one)?.metadata.uid === uid) found.push(one)
   }
   return found
 }
@@ -125,33 +119,14 @@ interface WorkloadWithHistory {
 }
 
 /** The workload of a visit. Only one kind of workload has a history, so the name identifies the workload. */
-function workloadWithHistory(context: SyncContext, visit: Visit): WorkloadWithHistory | undefined {
+function workloadWithHistory(reconcile: Reconcile): WorkloadWithHistory | undefined {
   for (const kind of workloadKinds) {
     const { history } = kind
     if (history === undefined) continue
-    const workload = upstreamObject(context, kind.gvr.resource, visit)
+    const workload = reconcile.upstream(kind.gvr.resource, reconcile.name)
     if (workload !== undefined) return { kind, history, workload }
   }
   return undefined
-}
-
-/** Upstream ReplicaSets of a workload by template hash. If two members created one at the same time, the first by name counts. */
-export function upstreamHistory(
-  context: SyncContext,
-  { cluster, namespace }: Pick<Visit, 'cluster' | 'namespace'>,
-  workload: CachedObject,
-): Map<string, CachedObject[]> {
-  const found = new Map<string, CachedObject[]>()
-  const key = `${cluster}|${namespace}|${workload.metadata.uid}`
-  for (const object of context.upstream.replicaSetsByOwner.of(key)) {
-    const hash = object.metadata.annotations?.[templateAnnotation]
-    if (hash === undefined || object.metadata.deletionTimestamp !== undefined) continue
-    found.set(
-      hash,
-      [...(found.get(hash) ?? []), object].sort((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1)),
-    )
-  }
-  return found
 }
 
 /** The name that the ReplicaSet has in a member, as that member reported; undefined if it did not. */
@@ -182,16 +157,14 @@ interface NewRevision extends WorkloadWithHistory {
 }
 
 async function createCopy(
-  context: SyncContext,
-  visit: Visit,
+  reconcile: Reconcile,
   { kind, history, workload, replicaSet, written, hash, revision }: NewRevision,
-  signal: AbortSignal,
 ): Promise<void> {
-  const { cluster, namespace } = visit
+  const { namespace, member, signal } = reconcile
   const { templateHashLabel } = history
   const name = replicaSet.metadata.name ?? ''
   // The name ends with the hash by which the member tells its templates apart.
-  const templateHash = name.slice(visit.name.length + 1)
+  const templateHash = name.slice(reconcile.name.length + 1)
   const selector = valueAt(workload, kind.paths.selector) as Selector | undefined
   // `kubectl rollout undo` restores exactly that.
   const template = withoutHash(written.template as PodTemplate)
@@ -211,14 +184,14 @@ async function createCopy(
         ...countsOf(replicaSet.metadata.annotations),
         ...presentOnly({ ...recorded, ...wishes }),
         [templateAnnotation]: hash,
-        [memberStatusAnnotation(context.member.name)]: canonicalJson(report),
+        [memberStatusAnnotation(member.name)]: canonicalJson(report),
         ...(revision !== undefined && { [history.revisionAnnotation]: String(revision) }),
       },
       ownerReferences: [
         {
           apiVersion: kind.apiVersion,
           kind: kind.kind,
-          name: visit.name,
+          name: reconcile.name,
           uid: workload.metadata.uid ?? '',
           controller: true,
           blockOwnerDeletion: true,
@@ -232,7 +205,7 @@ async function createCopy(
     },
   }
   // AlreadyExists: our cache is behind; the event of the existing one causes the next visit.
-  await context.upstream.client(cluster).create(gvrs.replicasets, object, { signal }).catch(tolerate('AlreadyExists'))
+  await reconcile.upstreamClient.create(gvrs.replicasets, object, { signal }).catch(tolerate('AlreadyExists'))
 }
 
 /** The replicas for which the member's controller has made the ReplicaSet. */
@@ -244,18 +217,12 @@ function countsOf(annotations: Readonly<Record<string, string>> = {}): Record<st
 }
 
 /** Writes what the member reports now; while its pods come and go, the last of many reports. */
-async function updateCopy(
-  context: SyncContext,
-  visit: Visit,
-  copy: CachedObject,
-  report: ReplicaSetMemberStatus,
-  signal: AbortSignal,
-): Promise<void> {
-  const before = memberStatusesOf<ReplicaSetMemberStatus>(copy as KubeObject)[context.member.name]
-  const name = `replicasets ${visit.cluster}|${visit.namespace}/${copy.metadata.name ?? ''}`
-  if (!isSettled(before) && !isSettled(report) && isPostponed(context, name, visit)) return
-  context.passing.forget(name)
-  await writeCopy(context, visit, copy, report, signal)
+async function updateCopy(reconcile: Reconcile, copy: CachedObject, report: ReplicaSetMemberStatus): Promise<void> {
+  const before = memberStatusesOf<ReplicaSetMemberStatus>(copy as KubeObject)[reconcile.member.name]
+  const name = `replicasets ${reconcile.cluster}|${reconcile.namespace}/${copy.metadata.name ?? ''}`
+  if (!isSettled(before) && !isSettled(report) && reconcile.isPostponed(name)) return
+  reconcile.context.passing.forget(name)
+  await writeCopy(reconcile, copy, report)
 }
 
 function isSettled(report: ReplicaSetMemberStatus | undefined): boolean {
@@ -264,18 +231,17 @@ function isSettled(report: ReplicaSetMemberStatus | undefined): boolean {
 
 /** Writes this member's report with the sums over all members. */
 async function writeCopy(
-  context: SyncContext,
-  { cluster, namespace }: Visit,
+  reconcile: Reconcile,
   copy: CachedObject,
   report: ReplicaSetMemberStatus | undefined,
-  signal: AbortSignal,
 ): Promise<void> {
-  const annotation = memberStatusAnnotation(context.member.name)
+  const { namespace, member, signal } = reconcile
+  const annotation = memberStatusAnnotation(member.name)
   const reports = memberStatusesOf<ReplicaSetMemberStatus>(copy as KubeObject)
-  const before = reports[context.member.name]
-  if (report === undefined) Reflect.deleteProperty(reports, context.member.name)
-  else reports[context.member.name] = report
-  const client = context.upstream.client(cluster)
+  const before = reports[member.name]
+  if (report === undefined) Reflect.deleteProperty(reports, member.name)
+  else reports[member.name] = report
+  const client = reconcile.upstreamClient
   const ref = { namespace, name: copy.metadata.name ?? '' }
   const sum = (count: Exclude<keyof ReplicaSetMemberStatus, 'name'>): number =>
     Object.values(reports).reduce((total, one) => total + one[count], 0)
@@ -305,18 +271,16 @@ async function writeCopy(
 
 /** Removes this member's reports from ReplicaSets that it no longer has, and from duplicates. */
 async function removeOldReports(
-  context: SyncContext,
-  visit: Visit,
+  reconcile: Reconcile,
   known: ReadonlyMap<string, CachedObject[]>,
   live: readonly CachedObject[],
-  signal: AbortSignal,
 ): Promise<void> {
   const names = new Set(live.map(({ metadata }) => metadata.name))
   for (const [canonical, ...duplicates] of known.values()) {
     for (const copy of canonical === undefined ? duplicates : [canonical, ...duplicates]) {
-      const report = memberStatusesOf<ReplicaSetMemberStatus>(copy as KubeObject)[context.member.name]
+      const report = memberStatusesOf<ReplicaSetMemberStatus>(copy as KubeObject)[reconcile.member.name]
       if (report === undefined || (copy === canonical && names.has(report.name))) continue
-      await writeCopy(context, visit, copy, undefined, signal)
+      await writeCopy(reconcile, copy, undefined)
     }
   }
 }
@@ -332,80 +296,63 @@ function presentOnly(annotations: Readonly<Record<string, string | null>>): Reco
 
 /** Writes the annotations of the workload on its history, where they have changed. */
 async function annotateRevisions(
-  { upstream }: SyncContext,
-  { cluster, namespace }: Visit,
+  { upstreamClient, namespace, signal }: Reconcile,
   { workload, known, present }: Revisions,
-  signal: AbortSignal,
 ): Promise<void> {
   for (const [hash, [one]] of known) {
     if (one === undefined) continue
     const { name = '', annotations: before = {} } = one.metadata
     const annotations = revisionAnnotations(workload, before, { isPresent: hash === present })
     if (Object.keys(annotations).length === 0) continue
-    await upstream
-      .client(cluster)
+    await upstreamClient
       .patch(gvrs.replicasets, { namespace, name }, 'merge', { metadata: { annotations } }, { signal })
       .catch(tolerate('NotFound'))
   }
 }
 
-/** Gives the present template the highest revision; deletes duplicates and what exceeds the history limit. */
-async function settleRevisions(
-  context: SyncContext,
-  { cluster, namespace, name }: Visit,
+/** Gives the present template the highest revision, and the workload the number of it. */
+async function presentHighest(
+  reconcile: Reconcile,
   { kind, history, workload, known, present }: Revisions,
-  signal: AbortSignal,
 ): Promise<void> {
-  const client = context.upstream.client(cluster)
-  const { revisionAnnotation } = history
-  const numberOf = (one: CachedObject): number => revisionIn(one, revisionAnnotation)
   const [newest] = known.get(present) ?? []
-  const canonical = [...known.values()].flatMap(([first]) => (first === undefined ? [] : [first]))
-  if (newest !== undefined) {
-    const highest = highestRevision(
-      [...known.values()].filter(([first]) => first !== newest),
-      history,
-    )
-    const revision = numberOf(newest) > highest ? numberOf(newest) : highest + 1
-    const annotations = { [revisionAnnotation]: String(revision) }
-    if (numberOf(newest) !== revision) {
-      const metadata = { resourceVersion: newest.metadata.resourceVersion, annotations }
-      await client.patch(
-        gvrs.replicasets,
-        { namespace, name: newest.metadata.name ?? '' },
-        'merge',
-        { metadata },
-        { signal },
-      )
-    }
-    const passing = `revision ${cluster}|${namespace}/${name}`
-    if (workload.metadata.annotations?.[revisionAnnotation] === String(revision)) context.passing.forget(passing)
-    // The next report of the member usually brings it along.
-    else if (!isPostponed(context, passing, { kind: 'history', cluster, namespace, name }))
-      await client.patch(kind.gvr, { namespace, name }, 'merge', { metadata: { annotations } }, { signal })
+  if (newest === undefined) return
+  const { context, cluster, namespace, ref, signal } = reconcile
+  const client = reconcile.upstreamClient
+  const others = [...known.values()].filter(([first]) => first !== newest)
+  const highest = highestRevision(others, history)
+  const own = revisionIn(newest, history.revisionAnnotation)
+  const revision = own > highest ? own : highest + 1
+  const annotations = { [history.revisionAnnotation]: String(revision) }
+  if (own !== revision) {
+    const { name = '', resourceVersion } = newest.metadata
+    const metadata = { resourceVersion, annotations }
+    await client.patch(gvrs.replicasets, { namespace, name }, 'merge', { metadata }, { signal })
   }
+  const passing = `revision ${cluster}|${namespace}/${ref.name}`
+  if (workload.metadata.annotations?.[history.revisionAnnotation] === String(revision)) context.passing.forget(passing)
+  // The next report of the member usually brings it along.
+  else if (!reconcile.isPostponed(passing))
+    await client.patch(kind.gvr, ref, 'merge', { metadata: { annotations } }, { signal })
+}
+
+/** Deletes duplicates and what exceeds the history limit. */
+async function removeOldRevisions(
+  { upstreamClient, namespace, signal }: Reconcile,
+  { history, workload, known, present }: Revisions,
+): Promise<void> {
+  const numberOf = (one: CachedObject): number => revisionIn(one, history.revisionAnnotation)
+  const [newest] = known.get(present) ?? []
   const limit = (valueAt(workload, history.limit) as number | undefined) ?? 10
+  const canonical = [...known.values()].flatMap(([first]) => (first === undefined ? [] : [first]))
   const idle = canonical.filter((one) => one !== newest && isIdle(one)).sort((a, b) => numberOf(b) - numberOf(a))
   const duplicates = [...known.values()].flatMap(([, ...rest]) => rest).filter(isIdle)
   // Running pods may name a duplicate as their owner: they must not be deleted with it.
   const orphaning = duplicates.map((one) => ({ one, policy: { propagationPolicy: 'Orphan' as const } }))
   for (const { one, policy } of [...idle.slice(limit).map((old) => ({ one: old, policy: {} })), ...orphaning]) {
-    const { name: copyName = '', uid } = one.metadata
-    await client.delete(gvrs.replicasets, { namespace, name: copyName }, { ...(uid && { uid }), ...policy, signal })
+    const { name = '', uid } = one.metadata
+    await upstreamClient.delete(gvrs.replicasets, { namespace, name }, { ...(uid && { uid }), ...policy, signal })
   }
-}
-
-/** The annotation with the revision of the workload's present template, if it has a ReplicaSet upstream already. */
-export function revisionOf(
-  context: SyncContext,
-  workload: CachedObject,
-  within: { readonly cluster: string; readonly namespace: string },
-): Record<string, string> {
-  const { history } = workloadKindOfObject(workload) ?? {}
-  if (history === undefined) return {}
-  const [newest] = upstreamHistory(context, within, workload).get(unchangingHash(templateOf(workload))) ?? []
-  const revision = newest?.metadata.annotations?.[history.revisionAnnotation]
-  return revision === undefined ? {} : { [history.revisionAnnotation]: revision }
 }
 
 function highestRevision(known: Iterable<readonly CachedObject[]>, { revisionAnnotation }: History): number {

@@ -2,35 +2,25 @@
 // CronJob, the claims of a StatefulSet, the revisions of a template. They are copied upstream with the member's uid; a
 // deletion upstream is passed on.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import { memberAnnotation, placedOnAnnotation, templateOf } from '#crds/index.ts'
+import { isSubset } from '#syncer/context/is-subset.ts'
+import { locatorOf } from '#syncer/context/locator.ts'
+import { gvrs, type CachedObject, type ResourceName } from '#syncer/context/resources.ts'
+import type { Reconcile } from '#syncer/context/scope.ts'
 import { isCount } from '#syncer/rules/count.ts'
 import { isShownFrom, setOfClaim } from '#syncer/rules/entitlement.ts'
-import { isSubset } from '#syncer/context/is-subset.ts'
-import { copyStatus, createCopy, deleteLive, passOnDeletion, removeCopy } from './member-made-copy.ts'
-import { gvrs, type ResourceName } from '#syncer/context/resources.ts'
-import {
-  downstreamNamespaceOf,
-  downstreamObject,
-  isOurs,
-  locatorOf,
-  upstreamObject,
-  type SyncContext,
-  type Visit,
-} from '#syncer/context/sync-context.ts'
 import type { PodTemplate } from '#syncer/transform/pod-types.ts'
 import { madeUp } from '#syncer/transform/up.ts'
 import { jobLabels, jobNameLabels } from '#syncer/transform/workload-down.ts'
+import { copyStatus, createCopy, deleteLive, passOnDeletion, removeCopy } from './member-made-copy.ts'
 import { originUpstream, type Origin } from './origin.ts'
 import { claimedHash, templateOfRevision, writtenTemplate } from './written-template.ts'
-
-type CachedObject = DeepReadonly<KubeObject>
 
 export interface MadeKind {
   readonly resource: ResourceName
   readonly hasStatus: boolean
   /** The object as it is upstream, where there is a `copy` or not; undefined if the member may not show it. */
-  readonly up: (context: SyncContext, visit: Visit, made: Made) => KubeObject | undefined
+  readonly up: (reconcile: Reconcile, made: Made) => KubeObject | undefined
 }
 
 interface Made {
@@ -59,83 +49,68 @@ function isMade({ metadata: { annotations = {} } }: CachedObject): boolean {
 }
 
 /** Makes the upstream copy match the member's object, and passes a deletion of the copy on to the member. */
-export async function visitMade(
-  context: SyncContext,
-  kind: MadeKind,
-  visit: Visit,
-  signal: AbortSignal,
-): Promise<void> {
-  const memberNamespace = downstreamNamespaceOf(context, visit)
-  if (memberNamespace === undefined) return
+export async function visitMade(reconcile: Reconcile, kind: MadeKind): Promise<void> {
+  const { member, name } = reconcile
+  if (reconcile.memberNamespace === undefined) return
   const { resource } = kind
-  const live = downstreamObject(context, resource, memberNamespace, visit.name)
-  const copy = upstreamObject(context, resource, visit)
-  const isTheirs = live !== undefined && locatorOf(live) === undefined && isOurs(context, memberNamespace)
-  if (copy !== undefined && copy.metadata.annotations?.[memberAnnotation] !== context.member.name) return
-  if (!isTheirs || (copy !== undefined && !isShownFrom(context, copy, live.metadata.uid))) {
-    if (copy !== undefined && isMade(copy)) await removeCopy(context, resource, visit, { copy, deletion }, signal)
+  const live = reconcile.live(resource, name)
+  const copy = reconcile.upstream(resource, name)
+  const isTheirs = live !== undefined && locatorOf(live) === undefined && reconcile.isOurs
+  if (copy !== undefined && copy.metadata.annotations?.[memberAnnotation] !== member.name) return
+  if (!isTheirs || (copy !== undefined && !isShownFrom(reconcile, copy, live.metadata.uid))) {
+    if (copy !== undefined && isMade(copy)) await removeCopy(reconcile, resource, copy, deletion)
     return
   }
   const isEnding = live.metadata.deletionTimestamp !== undefined
   if (copy === undefined) {
-    if (!isEnding) await createMade(context, kind, visit, live, signal)
+    if (!isEnding) await createMade(reconcile, kind, live)
     return
   }
-  if (copy.metadata.deletionTimestamp !== undefined && !isEnding)
-    await deleteLive(context, resource, memberNamespace, { live, deletion }, signal)
-  await updateMade(context, kind, visit, live, copy, signal)
+  if (copy.metadata.deletionTimestamp !== undefined && !isEnding) await deleteLive(reconcile, resource, live, deletion)
+  await updateMade(reconcile, kind, live, copy)
 }
 
 /** The upstream copy is gone: deletes the member's object, if it is the one of that copy. */
 export async function passOnDeletionOfMade(
-  context: SyncContext,
+  reconcile: Reconcile,
   { resource }: MadeKind,
-  visit: Visit,
   copy: CachedObject,
-  signal: AbortSignal,
 ): Promise<void> {
-  await passOnDeletion(context, resource, visit, { copy, deletion }, signal)
+  await passOnDeletion(reconcile, resource, copy, deletion)
 }
 
-async function createMade(
-  context: SyncContext,
-  { resource, up }: MadeKind,
-  visit: Visit,
-  live: CachedObject,
-  signal: AbortSignal,
-): Promise<void> {
-  const object = up(context, visit, { live, copy: undefined })
-  if (object !== undefined) await createCopy(context, resource, visit, { live, object }, signal)
+async function createMade(reconcile: Reconcile, { resource, up }: MadeKind, live: CachedObject): Promise<void> {
+  const object = up(reconcile, { live, copy: undefined })
+  if (object !== undefined) await createCopy(reconcile, resource, live, object)
 }
 
 async function updateMade(
-  context: SyncContext,
+  reconcile: Reconcile,
   { resource, hasStatus, up }: MadeKind,
-  visit: Visit,
   live: CachedObject,
   copy: CachedObject,
-  signal: AbortSignal,
 ): Promise<void> {
-  const { cluster, namespace, name } = visit
-  const object = up(context, visit, { live, copy })
+  const { ref, signal } = reconcile
+  const object = up(reconcile, { live, copy })
   if (object === undefined) return
   const { metadata: _metadata, status: _status, ...content } = object
   const { uid } = copy.metadata
-  const client = context.upstream.client(cluster)
-  if (!isSubset(copy, content))
-    await client.patch(gvrs[resource], { namespace, name }, 'merge', { ...content, metadata: { uid } }, { signal })
-  if (hasStatus) await copyStatus(context, resource, visit, { live, copy }, signal)
+  if (!isSubset(copy, content)) {
+    const patch = { ...content, metadata: { uid } }
+    await reconcile.upstreamClient.patch(gvrs[resource], ref, 'merge', patch, { signal })
+  }
+  if (hasStatus) await copyStatus(reconcile, resource, live, copy)
 }
 
 /** A Job of a CronJob, with the template that the tenant wrote. Once it is upstream, its template stays. */
-function jobUp(context: SyncContext, visit: Visit, { live, copy }: Made): KubeObject | undefined {
-  const origin = originUpstream(context, visit, live)
+function jobUp(reconcile: Reconcile, { live, copy }: Made): KubeObject | undefined {
+  const origin = originUpstream(reconcile, live)
   const claimed = (live['spec'] as { template?: PodTemplate } | undefined)?.template
   if (claimed === undefined || (origin === undefined && copy === undefined)) return undefined
-  const job = madeUp(live, { namespace: visit.namespace, member: context.member.name, owner: origin?.owner })
+  const job = madeUp(live, { namespace: reconcile.namespace, member: reconcile.member.name, owner: origin?.owner })
   const spec = job['spec'] as Record<string, unknown>
   const known = (copy?.['spec'] as { template?: unknown } | undefined)?.template
-  const written = known ?? (origin && writtenTemplate(context, visit, origin.workload, claimedHash(claimed))?.template)
+  const written = known ?? (origin && writtenTemplate(reconcile, origin.workload, claimedHash(claimed))?.template)
   if (written === undefined) return undefined
   spec['template'] = known === undefined ? withJobLabels(written as PodTemplate, claimed) : written
   return job
@@ -156,13 +131,13 @@ function withJobLabels(written: PodTemplate, { metadata }: PodTemplate): PodTemp
  * A revision of a StatefulSet or DaemonSet. `kubectl rollout undo` runs its template again, in whichever members: so it is one that the
  * tenant wrote, and once it is upstream, it stays.
  */
-function revisionUp(context: SyncContext, visit: Visit, { live, copy }: Made): KubeObject | undefined {
-  const origin = originUpstream(context, visit, live)
-  const revision = madeUp(live, { namespace: visit.namespace, member: context.member.name, owner: origin?.owner })
+function revisionUp(reconcile: Reconcile, { live, copy }: Made): KubeObject | undefined {
+  const origin = originUpstream(reconcile, live)
+  const revision = madeUp(live, { namespace: reconcile.namespace, member: reconcile.member.name, owner: origin?.owner })
   if (!isCount(revision['revision'])) return undefined
   if (copy !== undefined) return { ...revision, data: copy['data'] }
   if (origin === undefined) return undefined
-  const written = writtenTemplate(context, visit, origin.workload, claimedHash(templateOfRevision(live)))
+  const written = writtenTemplate(reconcile, origin.workload, claimedHash(templateOfRevision(live)))
   if (written === undefined) return undefined
   const template = written.template as PodTemplate
   const [own, annotations] = [live.metadata.labels ?? {}, origin.workload.metadata.annotations ?? {}]
@@ -184,12 +159,12 @@ function revisionUp(context: SyncContext, visit: Visit, { live, copy }: Made): K
 const revisionLabels: ReadonlySet<string> = new Set(['controller.kubernetes.io/hash', 'controller-revision-hash'])
 
 /** A claim of a template of a StatefulSet, or of a volume that lives with its pod. Others would say where a workload has its data. */
-function claimUp(context: SyncContext, visit: Visit, { live, copy }: Made): KubeObject | undefined {
-  const owner = originUpstream(context, visit, live)
+function claimUp(reconcile: Reconcile, { live, copy }: Made): KubeObject | undefined {
+  const owner = originUpstream(reconcile, live)
   const isExpected =
-    copy !== undefined || setOfClaim(context, visit, visit.name) !== undefined || isOfPod(owner, visit.name)
+    copy !== undefined || setOfClaim(reconcile, reconcile.name) !== undefined || isOfPod(owner, reconcile.name)
   if (!isExpected) return undefined
-  return madeUp(live, { namespace: visit.namespace, member: context.member.name, owner: owner?.owner })
+  return madeUp(live, { namespace: reconcile.namespace, member: reconcile.member.name, owner: owner?.owner })
 }
 
 /** Whether the pod that owns a claim has an ephemeral volume for which Kubernetes makes a claim of this name. */

@@ -1,21 +1,12 @@
 // The upstream copy of an object that a member made, a pod or another: created with the member's uid, given its status, and
 // deleted on one side when it is gone on the other.
-import type { KubeObject, Int64 } from '#apimachinery/meta/index.ts'
+import type { Int64, KubeObject } from '#apimachinery/meta/index.ts'
 import { replacingPatch } from '#apimachinery/patch/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import { canonicalJson, keepUidHeader, memberUidAnnotation } from '#crds/index.ts'
+import { gvrs, type CachedObject, type ResourceName } from '#syncer/context/resources.ts'
+import type { Reconcile } from '#syncer/context/scope.ts'
 import { memberUid } from '#syncer/rules/entitlement.ts'
-import { gvrs, type ResourceName } from '#syncer/context/resources.ts'
-import {
-  downstreamNamespaceOf,
-  downstreamObject,
-  isOurs,
-  type SyncContext,
-  type Visit,
-} from '#syncer/context/sync-context.ts'
-
-type CachedObject = DeepReadonly<KubeObject>
 
 /** What members may choose as the uid of an object upstream. */
 const uidForm = /^[\w-]{1,64}$/
@@ -28,31 +19,27 @@ export interface Deletion {
 
 /** The upstream copy is gone: deletes the member's object, if it is the one of that copy. */
 export async function passOnDeletion(
-  context: SyncContext,
+  reconcile: Reconcile,
   resource: ResourceName,
-  visit: Visit,
-  { copy, deletion }: { readonly copy: CachedObject; readonly deletion: Deletion },
-  signal: AbortSignal,
+  copy: CachedObject,
+  deletion: Deletion,
 ): Promise<void> {
-  const memberNamespace = downstreamNamespaceOf(context, visit)
-  if (memberNamespace === undefined || !isOurs(context, memberNamespace)) return
-  const live = downstreamObject(context, resource, memberNamespace, visit.name)
+  if (!reconcile.isOurs) return
+  const live = reconcile.live(resource, reconcile.name)
   if (live === undefined || live.metadata.uid !== memberUid(copy) || live.metadata.deletionTimestamp !== undefined)
     return
-  await context.guard.confirmGone(context, { ...visit, kind: resource }, { uid: copy.metadata.uid ?? '' }, signal)
-  await deleteLive(context, resource, memberNamespace, { live, deletion }, signal)
+  await reconcile.context.guard.confirmGone(reconcile.on(resource), { uid: copy.metadata.uid ?? '' })
+  await deleteLive(reconcile, resource, live, deletion)
 }
 
 /** Deletes the object in the member, unless another one has taken its name. */
 export async function deleteLive(
-  { downstream }: SyncContext,
+  { context, signal }: Reconcile,
   resource: ResourceName,
-  namespace: string,
-  { live, deletion }: { readonly live: CachedObject; readonly deletion: Deletion },
-  signal: AbortSignal,
+  { metadata: { namespace = '', name = '', uid } }: CachedObject,
+  deletion: Deletion,
 ): Promise<void> {
-  const { name = '', uid } = live.metadata
-  await downstream
+  await context.downstream
     .delete(gvrs[resource], { namespace, name }, { ...(uid && { uid }), ...deletion, signal })
     .catch(tolerate('NotFound', 'Conflict'))
 }
@@ -62,35 +49,33 @@ export async function deleteLive(
  * it is a copy of: an ordinary cluster is told that after the creation, and our cache may lag.
  */
 export async function removeCopy(
-  context: SyncContext,
+  reconcile: Reconcile,
   resource: ResourceName,
-  visit: Visit,
-  { copy, deletion }: { readonly copy: CachedObject; readonly deletion: Deletion },
-  signal: AbortSignal,
+  copy: CachedObject,
+  deletion: Deletion,
 ): Promise<void> {
-  const { cluster, namespace, name } = visit
-  const memberNamespace = downstreamNamespaceOf(context, visit)
+  const { context, name, ref, memberNamespace, signal } = reconcile
   if (memberNamespace === undefined) return
   const live = await context.downstream.tryGet(gvrs[resource], { namespace: memberNamespace, name }, { signal })
   if (live !== undefined && live.metadata.uid === memberUid(copy)) return
-  const client = context.upstream.client(cluster)
-  const current = await client.tryGet(gvrs[resource], { namespace, name }, { signal })
+  const client = reconcile.upstreamClient
+  const current = await client.tryGet(gvrs[resource], ref, { signal })
   if (current === undefined || (live !== undefined && live.metadata.uid === memberUid(current))) return
   const { uid } = copy.metadata
   await client
-    .delete(gvrs[resource], { namespace, name }, { ...(uid && { uid }), ...deletion, signal })
+    .delete(gvrs[resource], ref, { ...(uid && { uid }), ...deletion, signal })
     .catch(tolerate('NotFound', 'Conflict'))
 }
 
 /** Creates the upstream copy with the uid and status of the member's object. Undefined if there is one that our cache lacks. */
 export async function createCopy(
-  context: SyncContext,
+  reconcile: Reconcile,
   resource: ResourceName,
-  { cluster, namespace, name }: Visit,
-  { live, object }: { readonly live: CachedObject; readonly object: KubeObject },
-  signal: AbortSignal,
+  live: CachedObject,
+  object: KubeObject,
 ): Promise<KubeObject | undefined> {
-  const client = context.upstream.client(cluster)
+  const { ref, signal } = reconcile
+  const client = reconcile.upstreamClient
   let created: KubeObject
   try {
     const isUid = uidForm.test(live.metadata.uid ?? '')
@@ -104,21 +89,20 @@ export async function createCopy(
   if (created.metadata.uid === live.metadata.uid) return created
   // The server has set a uid of its own, as an ordinary cluster does: the member's uid is kept in an annotation.
   const metadata = { annotations: { [memberUidAnnotation]: live.metadata.uid } }
-  return await client.patch(gvrs[resource], { namespace, name }, 'merge', { metadata }, { signal })
+  return await client.patch(gvrs[resource], ref, 'merge', { metadata }, { signal })
 }
 
 /** Gives the upstream copy the status of the member's object, if it differs. */
 export async function copyStatus(
-  context: SyncContext,
+  reconcile: Reconcile,
   resource: ResourceName,
-  { cluster, namespace, name }: Visit,
-  { live, copy }: Readonly<Record<'live' | 'copy', CachedObject>>,
-  signal: AbortSignal,
+  live: CachedObject,
+  copy: CachedObject,
 ): Promise<void> {
+  const { ref, signal } = reconcile
   const [was, is] = [copy, live].map((one) => (one['status'] ?? {}) as Record<string, unknown>)
   if (was === undefined || is === undefined || canonicalJson(was) === canonicalJson(is)) return
   // A merge patch, not an update: the cached object has the annotation that only lists over all clusters have.
   const patch = { metadata: { uid: copy.metadata.uid }, status: replacingPatch(was, is) }
-  const options = { subresource: 'status', signal } as const
-  await context.upstream.client(cluster).patch(gvrs[resource], { namespace, name }, 'merge', patch, options)
+  await reconcile.upstreamClient.patch(gvrs[resource], ref, 'merge', patch, { subresource: 'status', signal })
 }

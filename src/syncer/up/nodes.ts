@@ -1,14 +1,15 @@
 // Nodes: each logical cluster shows those nodes of the member that run pods of it which it shows, and no others. Tenants cannot change
 // them.
-import { tolerate } from '#apimachinery/status/index.ts'
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
-import { clusterInKey, keyFor, parseKey, type DeepReadonly, type KubeClient } from '#client/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { keyFor, type DeepReadonly, type KubeClient } from '#client/index.ts'
 import { canonicalJson, memberAnnotation } from '#crds/index.ts'
 import { isSubset } from '#syncer/context/is-subset.ts'
-import type { SyncContext, Visit } from '#syncer/context/sync-context.ts'
+import type { CachedObject } from '#syncer/context/resources.ts'
+import type { Reconcile } from '#syncer/context/scope.ts'
+import type { SyncContext } from '#syncer/context/sync-context.ts'
+import { onNode } from '#syncer/context/upstream.ts'
 import { nodeUp, type NodeUp } from '#syncer/transform/node-up.ts'
-import type { ObjectChange, TriggerContext } from '#syncer/context/trigger-context.ts'
-import { nodeNameOf, onNode } from '#syncer/context/upstream.ts'
 
 export const nodesGvr = { group: '', version: 'v1', resource: 'nodes' } as const
 
@@ -20,14 +21,15 @@ export function cachedNode(node: NodeUp): NodeUp {
 }
 
 /** Makes the node upstream match the member's, or deletes it when no pod of the logical cluster runs there any more. */
-export async function visitNode(context: SyncContext, { cluster, name }: Visit, signal: AbortSignal): Promise<void> {
-  const { member, upstream, nodes } = context
+export async function visitNode(reconcile: Reconcile): Promise<void> {
+  const { context, member, cluster, name, signal } = reconcile
+  const { upstream, nodes } = context
   if (member.loss?.isLost()) return
   const shown = upstream.nodes.store.get(keyFor({ cluster, name }))
   // A node that the tenant made, or of another member whose node has the same name.
   if (shown !== undefined && shown.metadata.annotations?.[memberAnnotation] !== member.name) return
   const live = isUsed(context, cluster, name) ? nodes.store.get(keyFor({ name })) : undefined
-  const client = upstream.client(cluster)
+  const client = reconcile.upstreamClient
   if (live === undefined) {
     const { uid } = shown?.metadata ?? {}
     if (shown !== undefined)
@@ -48,7 +50,7 @@ export async function visitNode(context: SyncContext, { cluster, name }: Visit, 
 
 async function updateNode(
   client: KubeClient,
-  shown: DeepReadonly<KubeObject>,
+  shown: CachedObject,
   live: DeepReadonly<NodeUp>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -88,41 +90,8 @@ async function updateNode(
   await client.patch(nodesGvr, { name }, 'merge', patch, { subresource: 'status', signal })
 }
 
-function isUsed({ upstream, member }: SyncContext, cluster: string, name: string): boolean {
+/** Whether pods upstream of the logical cluster run on this node of the member. */
+export function isUsed({ upstream, member }: SyncContext, cluster: string, name: string): boolean {
   for (const _ of upstream.podsByNode.of(onNode(cluster, member.name, name))) return true
   return false
-}
-
-/** A pod upstream was bound, or has gone: its node may have to appear or disappear. */
-export function podOnNodeChanged(context: TriggerContext, cluster: string, { before, after }: ObjectChange): void {
-  const [was, is] = [nodeOf(context, before), nodeOf(context, after)]
-  if (was === is) return
-  for (const name of [was, is]) {
-    if (name === undefined) continue
-    const isShown = context.upstream.nodes.store.get(keyFor({ cluster, name })) !== undefined
-    if (isShown !== isUsed(context, cluster, name)) context.enqueue(visitOf(cluster, name))
-  }
-}
-
-/** The node of the member on which a pod upstream runs. */
-function nodeOf({ member }: SyncContext, pod: ObjectChange['after']): string | undefined {
-  return pod?.metadata.annotations?.[memberAnnotation] === member.name ? nodeNameOf(pod) : undefined
-}
-
-/** A node of the member has changed: so do those that logical clusters show. */
-export function nodeChanged(context: TriggerContext, { key }: Pick<ObjectChange, 'key'>): void {
-  const { name } = parseKey(key)
-  const pods = context.upstream.podsByNode.keysOf(onNode('', context.member.name, name))
-  for (const cluster of new Set([...pods].map(clusterInKey))) context.enqueue(visitOf(cluster, name))
-}
-
-/** A node upstream has changed or gone: it may be one that this member is to show. */
-export function shownNodeChanged(context: TriggerContext, { key, before, after }: ObjectChange): void {
-  const { cluster = '', name } = parseKey(key)
-  const owner = (after ?? before)?.metadata.annotations?.[memberAnnotation]
-  if (owner === context.member.name || isUsed(context, cluster, name)) context.enqueue(visitOf(cluster, name))
-}
-
-function visitOf(cluster: string, name: string): Visit {
-  return { kind: 'node', cluster, namespace: '', name }
 }

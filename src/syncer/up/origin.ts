@@ -1,14 +1,11 @@
 // The owner upstream of an object that a controller of a member created.
-import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import { workloadKindOfObject } from '#crds/index.ts'
+import { locatorOf } from '#syncer/context/locator.ts'
+import type { CachedObject } from '#syncer/context/resources.ts'
+import type { Scope } from '#syncer/context/scope.ts'
 import { controllerHere, isShownFrom, workloadOfLive } from '#syncer/rules/entitlement.ts'
-import { locatorOf, upstreamObject, type SyncContext, type Visit } from '#syncer/context/sync-context.ts'
 import { templateHashLabel, type OwnerUp } from '#syncer/transform/up.ts'
 import { jobLabels } from '#syncer/transform/workload-down.ts'
-
-type CachedObject = DeepReadonly<KubeObject>
-type UpstreamNamespace = Pick<Visit, 'cluster' | 'namespace'>
 
 /** The owner upstream of an object in the member, and the workload to which both belong. */
 export interface Origin {
@@ -19,12 +16,12 @@ export interface Origin {
 }
 
 /** Undefined if the object has no controller in the member, if the member does not have its workload, or while the owner is not upstream yet. */
-export function originUpstream(context: SyncContext, where: UpstreamNamespace, live: CachedObject): Origin | undefined {
-  const controller = controllerHere(context, where, live)
-  const workload = controller && workloadOfLive(context, where, controller)
+export function originUpstream(scope: Scope, live: CachedObject): Origin | undefined {
+  const controller = controllerHere(scope, live)
+  const workload = controller && workloadOfLive(scope, controller)
   const kind = controller && workloadKindOfObject(controller)
   if (controller === undefined || workload === undefined || kind === undefined) return undefined
-  const found = locatorOf(controller) === undefined ? madeUpstream(context, where, controller, workload) : workload
+  const found = locatorOf(controller) === undefined ? madeUpstream(scope, controller, workload) : workload
   if (found === undefined) return undefined
   const { name = '', uid = '', labels } = found.metadata
   const hash = labels?.[templateHashLabel]
@@ -41,19 +38,14 @@ export function originUpstream(context: SyncContext, where: UpstreamNamespace, l
 }
 
 /** What the member made of the workload, as it is upstream. ReplicaSets of one template have another name in each member. */
-function madeUpstream(
-  context: SyncContext,
-  { cluster, namespace }: UpstreamNamespace,
-  made: CachedObject,
-  workload: CachedObject,
-): CachedObject | undefined {
+function madeUpstream(scope: Scope, made: CachedObject, workload: CachedObject): CachedObject | undefined {
   const { name = '', uid } = made.metadata
   if (made.kind === 'ReplicaSet') {
-    const found = context.historyReportedAs(cluster, namespace, name)
+    const found = scope.historyReportedAs(name)
     const isOfWorkload = found?.metadata.ownerReferences?.some((owner) => owner.uid === workload.metadata.uid)
     return isOfWorkload ? found : undefined
   }
   const resource = workloadKindOfObject(made)?.gvr.resource
-  const found = resource && upstreamObject(context, resource, { cluster, namespace, name })
-  return found && isShownFrom(context, found, uid) ? found : undefined
+  const found = resource && scope.upstream(resource, name)
+  return found && isShownFrom(scope, found, uid) ? found : undefined
 }

@@ -1,16 +1,14 @@
 // What upstream says of a pod that a controller of a member made: the labels by which Services, budgets and policies select it, and the
 // names under which clients find it. The member could write others, and so take over what is another pod's.
-import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import { templateOf } from '#crds/index.ts'
-import type { SyncContext, Visit } from '#syncer/context/sync-context.ts'
+import type { CachedObject } from '#syncer/context/resources.ts'
+import type { Scope } from '#syncer/context/scope.ts'
 import type { PodSpec } from '#syncer/transform/pod-types.ts'
 import type { PodRecord } from '#syncer/transform/up.ts'
 import { jobLabels, jobNameLabels } from '#syncer/transform/workload-down.ts'
 import type { Origin } from './origin.ts'
 import { claimedHash, writtenTemplate } from './written-template.ts'
 
-type CachedObject = DeepReadonly<KubeObject>
 interface Template {
   readonly metadata?: { readonly labels?: Readonly<Record<string, string>> }
   readonly spec?: Pick<PodSpec, 'hostname' | 'subdomain'>
@@ -18,10 +16,10 @@ interface Template {
 type Labels = Readonly<Record<string, string>>
 
 /** The record of a pod whose controller is upstream. */
-export function podRecord(context: SyncContext, where: Visit, live: CachedObject, origin: Origin): PodRecord {
+export function podRecord(scope: Scope, live: CachedObject, origin: Origin): PodRecord {
   const { workload, found } = origin
   const isOwnTemplate = found === workload
-  const written = isOwnTemplate ? writtenTemplate(context, where, workload, claimedHash(live)) : undefined
+  const written = isOwnTemplate ? writtenTemplate(scope, workload, claimedHash(live)) : undefined
   const { metadata, spec } = (written?.template ?? templateOf(found) ?? {}) as Template
   const { name = '' } = live.metadata
   const { serviceName } = (workload['spec'] ?? {}) as { serviceName?: string }

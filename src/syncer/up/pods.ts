@@ -1,7 +1,6 @@
 // Pods: created in the member, copied upstream with the member's uid and status. A deletion upstream is passed on.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import {
   isConditionTrue,
   memberAnnotation,
@@ -10,113 +9,77 @@ import {
   servingLabel,
   type ShrinkingShare,
 } from '#crds/index.ts'
-import { copyStatus, createCopy, deleteLive, passOnDeletion, removeCopy, type Deletion } from './member-made-copy.ts'
+import { locatorOf } from '#syncer/context/locator.ts'
+import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
+import type { Reconcile, Scope } from '#syncer/context/scope.ts'
 import { wouldBeReplaced } from '#syncer/rules/ending.ts'
 import { copyHere, hasOrdinal, isShownFrom, workloadOfLive } from '#syncer/rules/entitlement.ts'
-import { podRecord } from './pod-record.ts'
-import { gvrs } from '#syncer/context/resources.ts'
-import {
-  downstreamObject,
-  downstreamNamespaceOf,
-  isOurs,
-  locatorOf,
-  upstreamObject,
-  type SyncContext,
-  type Visit,
-} from '#syncer/context/sync-context.ts'
-import { takesRequests, withdrawnPods } from './takes-requests.ts'
 import { podUp } from '#syncer/transform/up.ts'
+import { copyStatus, createCopy, deleteLive, passOnDeletion, removeCopy, type Deletion } from './member-made-copy.ts'
 import { originUpstream } from './origin.ts'
+import { podRecord } from './pod-record.ts'
+import { takesRequests, withdrawnPods } from './takes-requests.ts'
 
-type CachedObject = DeepReadonly<KubeObject>
 interface Bound {
   nodeName?: string
 }
 
 /** Makes the upstream pod match the member's, and passes a deletion of the upstream pod on to the member. */
-export async function visitPod(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
-  const memberNamespace = downstreamNamespaceOf(context, visit)
-  if (memberNamespace === undefined) return
-  const live = downstreamObject(context, 'pods', memberNamespace, visit.name)
-  const known = upstreamObject(context, 'pods', visit)
-  const copy = known && live && isNew(context, visit, known) ? await adopt(context, visit, live, known, signal) : known
-  if (live === undefined || !isOurs(context, memberNamespace)) {
-    await removePod(context, visit, copy, signal)
-    return
-  }
-  // Of another pod of this member, of another member, or the tenant's own.
-  if (copy !== undefined && !isShownFrom(context, copy, live.metadata.uid)) {
-    await removePod(context, visit, copy, signal)
-    return
-  }
-  const workload = workloadOfLive(context, visit, live)
-  await setServing(context, visit, memberNamespace, live, workload, signal)
-  if (
-    copy?.metadata.deletionTimestamp !== undefined &&
-    live.metadata.deletionTimestamp === undefined &&
-    !(await wouldBeReplaced(context, visit, live, signal))
-  ) {
-    await deleteLive(context, 'pods', memberNamespace, { live, deletion: deletionOf(copy) }, signal)
-  }
+export async function visitPod(reconcile: Reconcile): Promise<void> {
+  const { name } = reconcile
+  if (reconcile.memberNamespace === undefined) return
+  const live = reconcile.live('pods', name)
+  const known = reconcile.upstream('pods', name)
+  const copy = known && live && isNew(reconcile, known) ? await adopt(reconcile, live, known) : known
+  // Otherwise of another pod of this member, of another member, or the tenant's own.
+  const isShown = live !== undefined && (copy === undefined || isShownFrom(reconcile, copy, live.metadata.uid))
+  if (!isShown || !reconcile.isOurs) return removePod(reconcile, copy)
+  const workload = workloadOfLive(reconcile, live)
+  await setServing(reconcile, live, workload)
   const isTerminating = live.metadata.deletionTimestamp !== undefined
+  const isDeleted = copy?.metadata.deletionTimestamp !== undefined
+  if (isDeleted && !isTerminating && !(await wouldBeReplaced(reconcile, live)))
+    await deleteLive(reconcile, 'pods', live, deletionOf(copy))
   // A pod that is being deleted and has no copy was deleted upstream by force: the copy is not created again.
-  if (copy === undefined) {
-    if (!isTerminating) await createPod(context, visit, live, workload, signal)
-    return
-  }
-  await releaseCopy(context, visit, live, copy, signal)
-  await updatePod(context, visit, live, copy, signal)
-  if (isTerminating && copy.metadata.deletionTimestamp === undefined)
-    await markTerminating(context, visit, live, copy, signal)
+  if (copy === undefined) return isTerminating ? undefined : createPod(reconcile, live, workload)
+  await releaseCopy(reconcile, live, copy)
+  await updatePod(reconcile, live, copy)
+  if (isTerminating && !isDeleted) await markTerminating(reconcile, live, copy)
 }
 
 /** True for a pod that its tenant made and that is placed here, as long as it does not say which pod of the member it is. */
-function isNew(context: SyncContext, visit: Visit, pod: CachedObject): boolean {
+function isNew(reconcile: Reconcile, pod: CachedObject): boolean {
   const { [memberUidAnnotation]: uid, [memberAnnotation]: member } = pod.metadata.annotations ?? {}
-  if (uid !== undefined || (member !== undefined && member !== context.member.name)) return false
-  return copyHere(context, 'pods', visit) !== undefined
+  if (uid !== undefined || (member !== undefined && member !== reconcile.member.name)) return false
+  return copyHere(reconcile, 'pods', reconcile.name) !== undefined
 }
 
 /** Writes on a tenant's pod which pod of the member it is: from now on it ends with that pod. */
-async function adopt(
-  { upstream, member }: SyncContext,
-  { cluster, namespace, name }: Visit,
-  live: CachedObject,
-  pod: CachedObject,
-  signal: AbortSignal,
-): Promise<CachedObject> {
+async function adopt(reconcile: Reconcile, live: CachedObject, pod: CachedObject): Promise<CachedObject> {
+  const { member, ref, signal } = reconcile
   const annotations = { [memberAnnotation]: member.name, [memberUidAnnotation]: live.metadata.uid }
   const metadata = { ...(pod.metadata.uid && { uid: pod.metadata.uid }), annotations }
-  return await upstream.client(cluster).patch(gvrs.pods, { namespace, name }, 'merge', { metadata }, { signal })
+  return await reconcile.upstreamClient.patch(gvrs.pods, ref, 'merge', { metadata }, { signal })
 }
 
 /** Deletes the upstream pod with the member's grace period, so that `kubectl exec deployment/...` chooses another pod. */
 async function markTerminating(
-  { upstream }: SyncContext,
-  { cluster, namespace, name }: Visit,
+  { upstreamClient, ref, signal }: Reconcile,
   { metadata: { deletionGracePeriodSeconds = 30 } }: CachedObject,
   { metadata: { uid } }: CachedObject,
-  signal: AbortSignal,
 ): Promise<void> {
   // With 0 seconds the upstream pod would be gone before the member's.
   const gracePeriodSeconds = deletionGracePeriodSeconds < 1 ? 1 : deletionGracePeriodSeconds
-  await upstream
-    .client(cluster)
-    .delete(gvrs.pods, { namespace, name }, { ...(uid && { uid }), gracePeriodSeconds, signal })
+  await upstreamClient
+    .delete(gvrs.pods, ref, { ...(uid && { uid }), gracePeriodSeconds, signal })
     .catch(tolerate('NotFound', 'Conflict'))
 }
 
 /** The upstream pod is gone: deletes the member's pod with the same grace period, if it is the pod of that copy. */
-export async function passOnDeletionOfPod(
-  context: SyncContext,
-  visit: Visit,
-  copy: CachedObject,
-  signal: AbortSignal,
-): Promise<void> {
-  const memberNamespace = downstreamNamespaceOf(context, visit)
-  const live = memberNamespace && downstreamObject(context, 'pods', memberNamespace, visit.name)
-  if (live && (await wouldBeReplaced(context, visit, live, signal))) return
-  await passOnDeletion(context, 'pods', visit, { copy, deletion: deletionOf(copy) }, signal)
+export async function passOnDeletionOfPod(reconcile: Reconcile, copy: CachedObject): Promise<void> {
+  const live = reconcile.live('pods', reconcile.name)
+  if (live && (await wouldBeReplaced(reconcile, live))) return
+  await passOnDeletion(reconcile, 'pods', copy, deletionOf(copy))
 }
 
 /** The grace period with which the tenant deleted the pod. */
@@ -124,42 +87,28 @@ function deletionOf({ metadata: { deletionGracePeriodSeconds: grace } }: CachedO
   return grace === undefined ? {} : { gracePeriodSeconds: grace }
 }
 
-async function removePod(
-  context: SyncContext,
-  visit: Visit,
-  copy: CachedObject | undefined,
-  signal: AbortSignal,
-): Promise<void> {
-  if (copy?.metadata.annotations?.[memberAnnotation] !== context.member.name) return
-  await removeCopy(context, 'pods', visit, { copy, deletion: { gracePeriodSeconds: 0 } }, signal)
+async function removePod(reconcile: Reconcile, copy: CachedObject | undefined): Promise<void> {
+  if (copy?.metadata.annotations?.[memberAnnotation] !== reconcile.member.name) return
+  await removeCopy(reconcile, 'pods', copy, { gracePeriodSeconds: 0 })
 }
 
 /** Pods that end next take no new requests and keep running. The label is not in the selector of ReplicaSets. */
-async function setServing(
-  context: SyncContext,
-  { name }: Visit,
-  memberNamespace: string,
-  live: CachedObject,
-  workload: CachedObject | undefined,
-  signal: AbortSignal,
-): Promise<void> {
-  const decided = workload && placedOn(workload as KubeObject)[context.member.name]
-  const isWithdrawn = decided?.shrinking !== undefined && endsNext(context, memberNamespace, live, decided.shrinking)
+async function setServing(reconcile: Reconcile, live: CachedObject, workload: CachedObject | undefined): Promise<void> {
+  const { context, member, signal } = reconcile
+  const { name = '', namespace = '', uid, labels, annotations, deletionTimestamp } = live.metadata
+  const decided = workload && placedOn(workload as KubeObject)[member.name]
+  if (decided === undefined || deletionTimestamp !== undefined) return
+  const isWithdrawn = decided.shrinking !== undefined && endsNext(reconcile, live, decided.shrinking)
   const serving = String(!isWithdrawn && takesRequests(workload?.kind, decided, name))
-  if (
-    live.metadata.labels?.[servingLabel] === serving ||
-    decided === undefined ||
-    live.metadata.deletionTimestamp !== undefined
-  )
-    return
-  const wasFirst = live.metadata.annotations?.[deletionCostAnnotation] === endsFirst
+  if (labels?.[servingLabel] === serving) return
+  const wasFirst = annotations?.[deletionCostAnnotation] === endsFirst
   const cost = isWithdrawn ? endsFirst : wasFirst ? null : undefined
   const metadata = {
-    uid: live.metadata.uid,
+    uid,
     labels: { [servingLabel]: serving },
     ...(cost !== undefined && { annotations: { [deletionCostAnnotation]: cost } }),
   }
-  await context.downstream.patch(gvrs.pods, { namespace: memberNamespace, name }, 'merge', { metadata }, { signal })
+  await context.downstream.patch(gvrs.pods, { namespace, name }, 'merge', { metadata }, { signal })
 }
 
 /** A ReplicaSet ends the pods with the lowest cost first; others have 0. */
@@ -167,10 +116,10 @@ const deletionCostAnnotation = 'controller.kubernetes.io/pod-deletion-cost'
 const endsFirst = '-1000'
 
 /** Whether the pod is one of those that its ReplicaSet will end when the share of the member has shrunk. */
-function endsNext(context: SyncContext, memberNamespace: string, live: CachedObject, { to }: ShrinkingShare): boolean {
+function endsNext(scope: Scope, live: CachedObject, { to }: ShrinkingShare): boolean {
   const controller = live.metadata.ownerReferences?.find((owner) => owner.controller === true)
   if (controller === undefined) return false
-  const pods = [...context.controlledBy('pods', memberNamespace, controller)]
+  const pods = [...scope.controlledBy('pods', controller)]
     .filter((pod) => pod.metadata.deletionTimestamp === undefined && isOwnedBy(pod, controller.uid))
     .map((pod) => ({
       name: pod.metadata.name ?? '',
@@ -184,30 +133,24 @@ function isOwnedBy({ metadata }: CachedObject, uid: string): boolean {
   return metadata.ownerReferences?.some((owner) => owner.uid === uid) === true
 }
 
-async function createPod(
-  context: SyncContext,
-  visit: Visit,
-  live: CachedObject,
-  workload: CachedObject | undefined,
-  signal: AbortSignal,
-): Promise<void> {
+async function createPod(reconcile: Reconcile, live: CachedObject, workload: CachedObject | undefined): Promise<void> {
+  const { name, namespace, member } = reconcile
   // Copied once it is bound, because then only its status changes; or once it is known to be unschedulable.
   if ((live['spec'] as Bound | undefined)?.nodeName === undefined && !isUnschedulable(live)) return
-  const origin = workload && originUpstream(context, visit, live)
+  const origin = workload && originUpstream(reconcile, live)
   if (origin === undefined) {
     // The ReplicaSet is created first, so that garbage collection never finds a pod with an absent owner.
-    if (workload?.kind === 'Deployment')
-      context.enqueue({ ...visit, kind: 'history', name: workload.metadata.name ?? '' })
+    if (workload?.kind === 'Deployment') reconcile.enqueue('history', workload.metadata.name)
     return
   }
-  const ordinal = Number(visit.name.slice(visit.name.lastIndexOf('-') + 1))
-  if (origin.found.kind === 'StatefulSet' && !hasOrdinal(context, origin.workload, ordinal)) return
+  const ordinal = Number(name.slice(name.lastIndexOf('-') + 1))
+  if (origin.found.kind === 'StatefulSet' && !hasOrdinal(reconcile, origin.workload, ordinal)) return
   const object = podUp(live, {
-    ...{ namespace: visit.namespace, member: context.member.name, owner: origin.owner },
-    record: podRecord(context, visit, live, origin),
+    ...{ namespace, member: member.name, owner: origin.owner },
+    record: podRecord(reconcile, live, origin),
   })
-  const created = await createCopy(context, 'pods', visit, { live, object }, signal)
-  if (created !== undefined) await updatePod(context, visit, live, created, signal)
+  const created = await createCopy(reconcile, 'pods', live, object)
+  if (created !== undefined) await updatePod(reconcile, live, created)
 }
 
 function isUnschedulable(live: CachedObject): boolean {
@@ -217,11 +160,9 @@ function isUnschedulable(live: CachedObject): boolean {
 
 /** A pod whose labels do not match its owner any more is released by the member's controller: it stays, without an owner. */
 async function releaseCopy(
-  { upstream }: SyncContext,
-  { cluster, namespace, name }: Visit,
+  { upstreamClient, ref, signal }: Reconcile,
   live: CachedObject,
   { metadata: { uid, ownerReferences = [] } }: CachedObject,
-  signal: AbortSignal,
 ): Promise<void> {
   const isOwned = ({ metadata }: CachedObject): boolean =>
     metadata.ownerReferences?.some(({ controller }) => controller === true) ?? false
@@ -229,33 +170,22 @@ async function releaseCopy(
     return
   const kept = ownerReferences.filter(({ controller }) => controller !== true)
   const metadata = { ...(uid && { uid }), ownerReferences: kept.length === 0 ? null : kept }
-  await upstream.client(cluster).patch(gvrs.pods, { namespace, name }, 'merge', { metadata }, { signal })
+  await upstreamClient.patch(gvrs.pods, ref, 'merge', { metadata }, { signal })
 }
 
 /** Copies the binding and the status of the member's pod. */
-async function updatePod(
-  context: SyncContext,
-  visit: Visit,
-  live: CachedObject,
-  copy: CachedObject,
-  signal: AbortSignal,
-): Promise<void> {
+async function updatePod(reconcile: Reconcile, live: CachedObject, copy: CachedObject): Promise<void> {
   // The operator has said of its pods that they are not Ready.
-  if (context.member.loss?.isLost()) return
+  if (reconcile.member.loss?.isLost()) return
   const { nodeName } = (live['spec'] ?? {}) as Bound
   const isBound = nodeName === undefined || (copy['spec'] as Bound | undefined)?.nodeName !== undefined
-  const current = isBound ? copy : await bind(context, visit, copy, nodeName, signal)
-  await copyStatus(context, 'pods', visit, { live, copy: current }, signal)
+  const current = isBound ? copy : await bind(reconcile, copy, nodeName)
+  await copyStatus(reconcile, 'pods', live, current)
 }
 
-async function bind(
-  context: SyncContext,
-  { cluster, namespace, name }: Visit,
-  copy: CachedObject,
-  nodeName: string,
-  signal: AbortSignal,
-): Promise<CachedObject> {
-  const client = context.upstream.client(cluster)
+async function bind(reconcile: Reconcile, copy: CachedObject, nodeName: string): Promise<CachedObject> {
+  const { context, cluster, namespace, name, ref, signal } = reconcile
+  const client = reconcile.upstreamClient
   const target = { apiVersion: 'v1', kind: 'Node', name: nodeName }
   const { uid } = copy.metadata
   const binding: KubeObject = {
@@ -272,5 +202,5 @@ async function bind(
     context.log.debug('a pod could not be bound upstream', { cluster, namespace, name, error })
     return copy
   }
-  return await client.get<KubeObject>(gvrs.pods, { namespace, name }, { signal })
+  return await client.get<KubeObject>(gvrs.pods, ref, { signal })
 }

@@ -1,8 +1,7 @@
 // The annotations of a workload that the objects of its history carry. `kubectl rollout undo` replaces those of the workload by
 // those of the revision that it goes back to.
-import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
 import { clustersAnnotation, isLocalAnnotation, rebalanceAnnotation } from '#crds/index.ts'
+import type { CachedObject } from '#syncer/context/resources.ts'
 
 /** Of more than this nothing is recorded: the object of the revision has its own template to carry. */
 const maxRecordedBytes = 65_536
@@ -14,7 +13,7 @@ type Annotations = Readonly<Record<string, string>>
 
 /** The annotations that the object of a revision should have, null for one that it should not; empty if it has them. */
 export function revisionAnnotations(
-  workload: DeepReadonly<KubeObject>,
+  workload: CachedObject,
   known: Annotations,
   { isPresent }: { readonly isPresent: boolean },
 ): Record<string, string | null> {

@@ -1,14 +1,11 @@
 // Which of the templates that a tenant wrote an object in a member is made of. The member writes the hash on it, so the text comes from
 // upstream: of a hash that nobody upstream wrote, nothing is shown.
-import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
+import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { contentHash, templateOf, unchangingHash } from '#crds/index.ts'
 import type { WrittenTemplate } from '#syncer/context/former-templates.ts'
-import type { SyncContext, Visit } from '#syncer/context/sync-context.ts'
+import type { CachedObject } from '#syncer/context/resources.ts'
+import type { Scope } from '#syncer/context/scope.ts'
 import { sourceHash } from '#syncer/transform/pod-template.ts'
-
-type CachedObject = DeepReadonly<KubeObject>
-type UpstreamNamespace = Pick<Visit, 'cluster' | 'namespace'>
 
 /** The hash that a template or pod of the member names; undefined if it names none that can be read. */
 export function claimedHash(template: unknown): string | undefined {
@@ -22,8 +19,7 @@ export function claimedHash(template: unknown): string | undefined {
 
 /** The template of this hash, if its tenant wrote it into the workload: now, lately, or in a revision that is upstream. */
 export function writtenTemplate(
-  context: SyncContext,
-  where: UpstreamNamespace,
+  scope: Scope,
   workload: CachedObject,
   hash: string | undefined,
 ): WrittenTemplate | undefined {
@@ -31,18 +27,17 @@ export function writtenTemplate(
   const present = templateOf(workload)
   if (present !== undefined && unchangingHash(present) === hash)
     return { template: present, annotations: workload.metadata.annotations ?? {} }
-  return context.upstream.formerTemplates.find(workload, hash) ?? inRevision(context, where, workload, hash)
+  return scope.context.upstream.formerTemplates.find(workload, hash) ?? inRevision(scope, workload, hash)
 }
 
 /** The template of a ControllerRevision of a StatefulSet or DaemonSet: that of its revisions before the present one. */
 function inRevision(
-  context: SyncContext,
-  { cluster, namespace }: UpstreamNamespace,
+  scope: Scope,
   { kind, metadata: { uid } }: CachedObject,
   hash: string,
 ): WrittenTemplate | undefined {
   if (kind !== 'StatefulSet' && kind !== 'DaemonSet') return undefined
-  for (const revision of context.upstreamIn('controllerrevisions', cluster, namespace)) {
+  for (const revision of scope.allUpstream('controllerrevisions')) {
     if (!revision.metadata.ownerReferences?.some((owner) => owner.uid === uid)) continue
     const template = templateOfRevision(revision)
     if (template !== undefined && contentHash(template) === hash) return { template, annotations: {} }

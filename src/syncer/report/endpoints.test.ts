@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { memberAnnotation, syncerFieldManager } from '#crds/index.ts'
 import { managedByLabel } from '#syncer/transform/slice-labels.ts'
-import { countEndpoints } from './endpoint-slices.ts'
+import { countEndpoints } from './endpoints.ts'
 
 type Slice = Parameters<typeof countEndpoints>[0][number]
 
