@@ -1,4 +1,4 @@
-// One side of a connection that passes through the gateway.
+// A connection that passes through the gateway: its two legs, between which bytes pass both ways until both have ended.
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 
@@ -24,4 +24,41 @@ export function secureLeg(secure: TLSSocket, raw: Socket): Leg {
       })
     },
   }
+}
+
+export interface JoinOptions {
+  /** Without a byte in either direction for so long, both are reset. */
+  readonly idleMs: number
+  /** Bytes that came from `one`, and from `other`. */
+  readonly onBytes: (fromOne: number, fromOther: number) => void
+}
+
+/**
+ * Resolves when both are closed. The end of one direction ends that direction of the other side only; a reset of one side becomes
+ * a reset of the other.
+ */
+export function joinLegs(one: Leg, other: Leg, { idleMs, onBytes }: JoinOptions): Promise<void> {
+  const reset = (): void => {
+    one.reset()
+    other.reset()
+  }
+  one.stream.on('data', (chunk: Buffer) => onBytes(chunk.length, 0))
+  other.stream.on('data', (chunk: Buffer) => onBytes(0, chunk.length))
+  one.stream.pipe(other.stream)
+  other.stream.pipe(one.stream)
+  // All bytes pass both sides: the timer of one is enough.
+  one.stream.setTimeout(idleMs, reset)
+  return Promise.all([closed(one, reset), closed(other, reset)]).then(() => undefined)
+}
+
+function closed({ stream }: Leg, reset: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    const onClose = (): void => {
+      if (!stream.readableEnded || !stream.writableFinished) reset()
+      resolve()
+    }
+    stream.on('error', reset)
+    if (stream.closed) onClose()
+    else stream.once('close', onClose)
+  })
 }
