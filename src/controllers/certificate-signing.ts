@@ -1,13 +1,11 @@
 // Signs approved CertificateSigningRequests of the signer kubernetes.io/kube-apiserver-client. The certificate is valid in the
 // logical cluster of the request alone. Requests of other signers are left to controllers of the tenant.
-import { timestamp, systemClock } from '#async/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
+import { timestamp, systemClock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import type { ControllerContext, SignClientRequest } from './controller-context.ts'
+import { type ControllerContext, type SignClientRequest, visitChanged } from './framework.ts'
 import { certificateSigningRequests } from './resources.ts'
-import { visitChanged } from './framework.ts'
-import { usageError } from './usage-error.ts'
 
 const signer = 'kubernetes.io/kube-apiserver-client'
 /** kube-controller-manager's --cluster-signing-duration: how long a certificate lives at most, and by default. */
@@ -81,4 +79,11 @@ function failed(message: string): object {
 
 function base64(text: string): string {
   return Buffer.from(text).toString('base64')
+}
+
+/** Why the signer kubernetes.io/kube-apiserver-client refuses these usages, in upstream's words; undefined if it does not. */
+function usageError(usages: readonly string[]): string | undefined {
+  const invalid = usages.find((usage) => !['digital signature', 'key encipherment', 'client auth'].includes(usage))
+  if (invalid !== undefined) return `invalid usage for client certificate: ${invalid}`
+  return usages.includes('client auth') ? undefined : 'missing required usage for client certificate: client auth'
 }

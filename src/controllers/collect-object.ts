@@ -1,16 +1,15 @@
 // One visit of garbage collection to one object: deletes it when its owners are gone, and handles the finalizers
 // `foregroundDeletion` (dependents go first) and `orphan` (dependents lose this owner).
+import { createHash } from 'node:crypto'
+import { setImmediate as nextEventLoopPass } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { ObjectMeta, OwnerReference } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import { systemClock, timestamp } from '#async/index.ts'
 import type { KubeClient, ObjectRef } from '#client/index.ts'
-import type { GraphObject, ObjectGraph, ObjectKey } from '#reconcile/object-graph/index.ts'
 import type { ReconcileResult } from '#reconcile/index.ts'
-import { decide } from './garbage-decision.ts'
-import { inBatches } from './in-batches.ts'
-import type { GoneOwners } from './gone-owners.ts'
-import { isDeletingInForeground, ownersOf, type Owner } from './garbage-owners.ts'
-import { reportWrongOwner } from './report-wrong-owner.ts'
+import type { GraphObject, ObjectGraph, ObjectKey } from '#reconcile/object-graph/index.ts'
+import { type GoneOwners, isDeletingInForeground, type Owner, ownersOf } from './garbage-owners.ts'
 
 export interface VisitContext {
   readonly graph: ObjectGraph
@@ -217,4 +216,85 @@ async function remove(
 
 function refOf({ namespace, name }: ObjectKey): ObjectRef {
   return namespace === '' ? { name } : { name, namespace }
+}
+
+type Decision =
+  | { readonly do: 'keep' }
+  /** Nothing is known about an owner: look again later. */
+  | { readonly do: 'retry' }
+  /** The object keeps its existing owners and loses these. */
+  | { readonly do: 'dropOwners'; readonly owners: readonly Owner[] }
+  /**
+   * No owner is left. With `foregroundIfDependents`, an owner waits for this object: the object is deleted in the
+   * foreground if it has dependents of its own, so that they go before the waiting owner.
+   */
+  | {
+      readonly do: 'delete'
+      readonly policy: 'Background' | 'Foreground' | 'Orphan'
+      readonly foregroundIfDependents: boolean
+    }
+
+/** Decides about an object that is not being deleted itself. `finalizers` are those of the object. */
+export function decide(owners: readonly Owner[], finalizers: readonly string[]): Decision {
+  const inState = (state: Owner['state']): readonly Owner[] => owners.filter((owner) => owner.state === state)
+  if (inState('unresolvable').length > 0) return { do: 'retry' }
+  const [absent, waiting] = [inState('absent'), inState('waiting')]
+  if (inState('solid').length > 0) {
+    const dropped = [...absent, ...waiting]
+    return dropped.length > 0 ? { do: 'dropOwners', owners: dropped } : { do: 'keep' }
+  }
+  if (owners.length === 0) return { do: 'keep' }
+  return { do: 'delete', policy: policyOf(finalizers), foregroundIfDependents: waiting.length > 0 }
+}
+
+/** A finalizer that was set before the deletion decides how dependents are treated, as upstream does. */
+function policyOf(finalizers: readonly string[]): 'Background' | 'Foreground' | 'Orphan' {
+  if (finalizers.includes('orphan')) return 'Orphan'
+  return finalizers.includes('foregroundDeletion') ? 'Foreground' : 'Background'
+}
+
+const events = { group: '', version: 'v1', resource: 'events' } as const
+
+/** Writes the Event `OwnerRefInvalidNamespace` once per object and owner. Does nothing for valid references. */
+async function reportWrongOwner(
+  { key, apiVersion, kind, metadata }: GraphObject,
+  { reference, wrongNamespace }: Owner,
+  { client }: { client: KubeClient },
+  signal: AbortSignal,
+): Promise<void> {
+  if (wrongNamespace === undefined) return
+  const { uid = '' } = metadata
+  const namespace = key.namespace === '' ? 'default' : key.namespace
+  const suffix = createHash('sha256').update(`${uid}|${reference.uid}`).digest('hex').slice(0, 16)
+  const text = `[${reference.apiVersion}/${reference.kind}, namespace: ${key.namespace}, name: ${reference.name}, uid: ${reference.uid}]`
+  const now = timestamp(systemClock.now())
+  const event = {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: `${key.name}.${suffix}`.slice(-253), namespace },
+    involvedObject: { apiVersion, kind, name: key.name, uid, ...(key.namespace && { namespace: key.namespace }) },
+    reason: 'OwnerRefInvalidNamespace',
+    message: `ownerRef ${text} does not exist in namespace "${key.namespace}"`,
+    type: 'Warning',
+    source: { component: 'garbage-collector-controller' },
+    firstTimestamp: now,
+    lastTimestamp: now,
+    count: 1,
+  }
+  // The Event exists already, or the namespace is being deleted.
+  await client.create(events, event, { signal }).catch(tolerate('AlreadyExists', 'Forbidden', 'NotFound'))
+}
+
+/** Items per batch: they take some tenths of a millisecond. */
+const batchSize = 100
+
+/** Yields the items in order and lets other work run after each batch. Rejects with signal.reason. */
+export async function* inBatches<T>(items: readonly T[], signal: AbortSignal): AsyncGenerator<T> {
+  for (const [i, item] of items.entries()) {
+    if (i > 0 && i % batchSize === 0) {
+      await nextEventLoopPass()
+      signal.throwIfAborted()
+    }
+    yield item
+  }
 }

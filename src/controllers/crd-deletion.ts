@@ -4,11 +4,9 @@ import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { systemClock } from '#async/index.ts'
 import type { KubeClient, ObjectRef } from '#client/index.ts'
 import type { ReconcileResult } from '#reconcile/index.ts'
-import type { ControllerContext } from './controller-context.ts'
+import { type ControllerContext, followDeletedOf, retryAfterSeconds } from './framework.ts'
 import { DeletionBudget, deleteBatch } from './delete-batch.ts'
-import { followDeletedOf } from './follow-deleted.ts'
 import { customResourceDefinitions } from './resources.ts'
-import { retryAfterSeconds } from './retry-after.ts'
 
 /** Upstream does this within its API server. */
 const fieldManager = 'kube-apiserver'

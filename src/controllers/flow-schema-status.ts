@@ -3,9 +3,8 @@
 import { groupResourceText, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import type { ControllerContext } from './controller-context.ts'
+import { type ControllerContext, visitChanged } from './framework.ts'
 import { flowSchemas, priorityLevels } from './resources.ts'
-import { visitChanged } from './framework.ts'
 
 /** Upstream does this within its API server. */
 const fieldManager = 'api-priority-and-fairness-config-consumer-v1'

@@ -1,17 +1,43 @@
-// The loop that most controllers share: changes of objects put places into a queue, and each place is visited until that succeeds.
-import { clusterInKey, keyFor, parseKey, type KubeClient } from '#client/index.ts'
-import type { ObjectChange } from '#reconcile/object-graph/index.ts'
+// Context of all controllers, and the loop of most: a change of an object queues a place, which is reconciled until that succeeds.
+import { groupResourceText, type GroupVersionResource } from '#apimachinery/meta/index.ts'
+import { clusterInKey, keyFor, type KubeClient, type ObjectRef, parseKey } from '#client/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
-import type { ControllerContext } from './controller-context.ts'
+import type { ObjectChange, ObjectFeed, ObjectGraph } from '#reconcile/object-graph/index.ts'
+import type { Logger } from '#telemetry/index.ts'
 
-/** What is visited: an object, or whatever else these names mean to the controller. */
-export interface Place {
+/** Signs a PKCS #10 request (PEM) for use in one logical cluster alone, and resolves with the certificate, PEM. */
+export type SignClientRequest = (request: {
+  readonly request: string
+  readonly clusterId: string
+  readonly seconds: number
+}) => Promise<string>
+
+/** The dependencies of all controllers, from the process that starts them. */
+export interface ControllersOptions {
+  /** The API of one logical cluster, by name. */
+  readonly cluster: (name: string) => KubeClient
+  /** The content of `kube-root-ca.crt` in every namespace. PEM. */
+  readonly rootCa: string
+  readonly signClientRequest: SignClientRequest
+  /** The objects of all logical clusters and their changes. */
+  readonly graph: ObjectGraph & ObjectFeed
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+export interface ControllerContext extends ControllersOptions {
+  /** The API of the logical cluster with this id; undefined after its deletion. */
+  readonly clientOf: (clusterId: string) => KubeClient | undefined
+}
+
+/** The object to reconcile, or something else that these names mean to the controller. */
+interface Place {
   readonly cluster: string
   readonly namespace?: string
   readonly name: string
 }
-/** Puts a place into the queue, at once or after a delay: who asks several times meanwhile causes one visit. */
-export type Enqueue = (place: Place, delayMs?: number) => void
+/** Puts a place into the queue, at once or after a delay. A place that is in the queue already is reconciled once. */
+type Enqueue = (place: Place, delayMs?: number) => void
 
 export interface ChangedOptions {
   /** In logs and metrics. */
@@ -52,4 +78,38 @@ export async function visitChanged(
     },
   })
   for (const stop of stops) stop()
+}
+
+interface DeletionController {
+  /** Name of the controller in logs and metrics. */
+  readonly name: string
+  /** Visits one object; the result asks for another visit if something is left to do. */
+  readonly finish: (client: KubeClient, ref: ObjectRef, signal: AbortSignal) => Promise<ReconcileResult | undefined>
+}
+
+/** Calls `finish` for each object of the resource that is being deleted, in all logical clusters, until the signal aborts. */
+export async function followDeletedOf(
+  gvr: GroupVersionResource,
+  { name, finish }: DeletionController,
+  context: ControllerContext,
+): Promise<void> {
+  await visitChanged(context, {
+    name,
+    follow: {
+      [groupResourceText(gvr)]: ({ key, exists, deleting }, enqueue) => {
+        if (exists && deleting) enqueue(key)
+      },
+    },
+    visit: ({ cluster: _, ...ref }, { client, signal }) => finish(client, ref, signal),
+  })
+}
+
+/**
+ * Seconds until a controller looks again at an object that is being deleted and is still held by a finalizer or by content: a quarter
+ * of the time since the deletion, at least 0.2 and at most 30. Most objects are released within seconds; an object that was held for
+ * long is looked at rarely.
+ */
+export function retryAfterSeconds(deletionTimestamp: string, nowMs: number): number {
+  const seconds = (nowMs - Date.parse(deletionTimestamp)) / 1000
+  return Math.min(30, Math.max(0.2, seconds / 4))
 }

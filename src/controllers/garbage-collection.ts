@@ -3,12 +3,11 @@
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { OwnerReference } from '#apimachinery/meta/index.ts'
 import { clusterInKey } from '#client/index.ts'
-import type { DeletedObject, ObjectKey } from '#reconcile/object-graph/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
-import type { ControllerContext } from './controller-context.ts'
-import { inBatches } from './in-batches.ts'
-import { GoneOwners } from './gone-owners.ts'
-import { releaseIfUnblocked, visitObject, type VisitContext } from './collect-object.ts'
+import type { DeletedObject, ObjectKey } from '#reconcile/object-graph/index.ts'
+import { inBatches, releaseIfUnblocked, visitObject, type VisitContext } from './collect-object.ts'
+import type { ControllerContext } from './framework.ts'
+import { GoneOwners } from './garbage-owners.ts'
 
 /** What a key of the queue asks for. */
 type Task =

@@ -1,8 +1,7 @@
 import { expect } from 'chai'
 import type { KubeObject, ObjectMeta, OwnerReference } from '#apimachinery/meta/index.ts'
 import type { GraphObject, ServedResource } from '#reconcile/object-graph/index.ts'
-import { GoneOwners } from './gone-owners.ts'
-import { isDeletingInForeground, ownersOf } from './garbage-owners.ts'
+import { GoneOwners, isDeletingInForeground, ownersOf } from './garbage-owners.ts'
 
 describe('the owners of an object', () => {
   const { signal } = new AbortController()

@@ -1,12 +1,10 @@
 // Deletes Jobs whose spec.ttlSecondsAfterFinished has passed since they ended, as kube-controller-manager does. Their copies
 // in members do not have the field, so that no member deletes a Job that is still wanted upstream.
-import { type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
+import { type GroupVersionResource, isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { systemClock } from '#async/index.ts'
 import type { ReconcileResult } from '#reconcile/index.ts'
-import type { ControllerContext } from './controller-context.ts'
-import { visitChanged } from './framework.ts'
-import { expiryMs } from './expiry-time.ts'
+import { type ControllerContext, visitChanged } from './framework.ts'
 
 const jobs: GroupVersionResource = { group: 'batch', version: 'v1', resource: 'jobs' }
 /** A Job that lives longer is looked at again then: timers of Node end at 24 days. */
@@ -38,4 +36,17 @@ export async function startJobExpiry(context: ControllerContext): Promise<void> 
       return undefined
     },
   })
+}
+
+/** Wall clock in milliseconds; undefined for a Job that has not ended or has no ttlSecondsAfterFinished. */
+export function expiryMs(job: KubeObject): number | undefined {
+  const [spec, status] = [job['spec'], job['status']]
+  const ttl = isJsonObject(spec) ? spec['ttlSecondsAfterFinished'] : undefined
+  const conditions = isJsonObject(status) && Array.isArray(status['conditions']) ? status['conditions'] : []
+  const ended = conditions.find(
+    (one) => isJsonObject(one) && (one['type'] === 'Complete' || one['type'] === 'Failed') && one['status'] === 'True',
+  )
+  const time = isJsonObject(ended) ? ended['lastTransitionTime'] : undefined
+  const endedMs = typeof time === 'string' ? Date.parse(time) : Number.NaN
+  return typeof ttl === 'number' && !Number.isNaN(endedMs) ? endedMs + ttl * 1000 : undefined
 }

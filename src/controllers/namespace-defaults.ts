@@ -5,7 +5,7 @@ import { isStatusError } from '#apimachinery/status/index.ts'
 import { clusterInKey, keyFor, parseKey, type KubeClient } from '#client/index.ts'
 import type { ObjectKey } from '#reconcile/object-graph/index.ts'
 import { createKeyQueue, runController } from '#reconcile/index.ts'
-import type { ControllerContext } from './controller-context.ts'
+import type { ControllerContext } from './framework.ts'
 import { configMaps, serviceAccounts } from './resources.ts'
 
 const accountName = 'default'

@@ -2,9 +2,8 @@
 // checks when a policy is written, and when its status is written by us.
 import { groupResourceText, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
-import type { ControllerContext } from './controller-context.ts'
+import { type ControllerContext, visitChanged } from './framework.ts'
 import { customResourceDefinitions, validatingAdmissionPolicies } from './resources.ts'
-import { visitChanged } from './framework.ts'
 
 const fieldManager = 'validatingadmissionpolicy-status'
 /** Definitions are written several times when they are created; one visit suffices. */

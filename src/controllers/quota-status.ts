@@ -2,7 +2,7 @@
 import { tolerate } from '#apimachinery/status/index.ts'
 import { clusterInKey, keyFor, parseKey } from '#client/index.ts'
 import { createKeyQueue, runController } from '#reconcile/index.ts'
-import type { ControllerContext } from './controller-context.ts'
+import type { ControllerContext } from './framework.ts'
 import { resourceQuotas } from './resources.ts'
 
 /** Collects the changes of a namespace before its quotas are written: a burst of creates costs a few writes. */

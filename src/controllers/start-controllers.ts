@@ -3,11 +3,10 @@
 // through the API of the logical cluster, as any client does.
 import { childSignal } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import type { ControllerContext, ControllersOptions } from './controller-context.ts'
-import { startBuiltInRegistration } from './api-service-registration.ts'
+import type { ControllerContext, ControllersOptions } from './framework.ts'
+import { startBuiltInRegistration, startCrdRegistration } from './api-service-registration.ts'
 import { startCertificateSigning } from './certificate-signing.ts'
 import { startCrdDeletion } from './crd-deletion.ts'
-import { startCrdRegistration } from './crd-registration.ts'
 import { startFlowDefaults } from './flow-defaults.ts'
 import { startFlowSchemaStatus } from './flow-schema-status.ts'
 import { startGarbageCollection } from './garbage-collection.ts'

@@ -3,9 +3,8 @@
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import type { ControllerContext } from './controller-context.ts'
+import { type ControllerContext, visitChanged } from './framework.ts'
 import { secrets, serviceAccounts } from './resources.ts'
-import { visitChanged } from './framework.ts'
 
 const type = 'kubernetes.io/service-account-token'
 const nameAnnotation = 'kubernetes.io/service-account.name'

@@ -3,8 +3,7 @@ import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.
 import { tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient, ObjectRef } from '#client/index.ts'
 import type { ReconcileResult } from '#reconcile/index.ts'
-import type { ControllerContext } from './controller-context.ts'
-import { followDeletedOf } from './follow-deleted.ts'
+import { type ControllerContext, followDeletedOf } from './framework.ts'
 import { persistentVolumeClaims, persistentVolumes, pods } from './resources.ts'
 
 interface Pod extends KubeObject {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { decide } from './garbage-decision.ts'
+import { decide } from './collect-object.ts'
 import type { Owner, OwnerState } from './garbage-owners.ts'
 
 describe('the decision of garbage collection about an object', () => {

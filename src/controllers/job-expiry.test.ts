@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { expiryMs } from './expiry-time.ts'
+import { expiryMs } from './job-expiry.ts'
 
 const job = (spec: object, conditions: object[]): KubeObject => ({
   apiVersion: 'batch/v1',

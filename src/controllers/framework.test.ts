@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { retryAfterSeconds } from './retry-after.ts'
+import { retryAfterSeconds } from './framework.ts'
 
 describe('the next visit to an object that finalizers still hold', () => {
   const deletionTimestamp = '2026-01-01T00:00:00Z'
