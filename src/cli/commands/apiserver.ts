@@ -1,57 +1,94 @@
 // `kcp apiserver`: the virtual API server in front of a host.
-import { Command, Option } from 'commander'
-import { registrations } from '#cli/roles/registration.ts'
-import { withAuditFlags } from './audit-flags.ts'
-import { withEgressFlags } from './egress-flags.ts'
-import { loadedLate } from './loaded-late.ts'
-import { logLevelOption } from './log-level-option.ts'
-import { parseCount } from './parse-count.ts'
-import { parseHost } from './parse-host.ts'
-import { parsePort } from './parse-port.ts'
-import { withStorageFlags } from './storage-flags.ts'
-import { withTracingFlags } from './tracing-flags.ts'
+import { networkInterfaces } from 'node:os'
+import { ExitError } from '#cli/process/exit-error.ts'
+import { aborted, processSignal, untilStopped } from '#cli/process/process-signal.ts'
+import { settleMemory } from '#cli/process/settle-memory.ts'
+import { startApiserver } from '#cli/roles/apiserver.ts'
+import { openHost } from '#cli/roles/host-installation.ts'
+import type { Registration } from '#cli/roles/registration.ts'
+import { createLogger, createMetrics, type LogLevel } from '#telemetry/index.ts'
+import {
+  type AuditFlags,
+  auditOf,
+  type EgressFlags,
+  egressOf,
+  openTracing,
+  type StorageFlags,
+  storageOf,
+  type TracingFlags,
+} from './flags.ts'
 
-export function apiserverCommand(): Command {
-  const command = new Command('apiserver')
-    .description(
-      "serve logical clusters that are stored in a host's etcd, through the host's own API endpoint and directly",
-    )
-    .option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)')
-    .option('--port <port>', 'port to listen on', parsePort, 6443)
-    .option('--bind-address <address>', 'address to listen on', '0.0.0.0')
-    .option(
-      '--advertise-address <host>',
-      "address at which the host's kube-apiserver and pods in members reach this process (default: this machine's own)",
-      parseHost,
-    )
-    .option('--advertise-port <port>', 'port at that address, if it is not --port', parsePort)
-    .option('--peer-port <port>', 'port for the other replicas of kcp apiserver; 0: any free one', parsePort, 0)
-    .option(
-      '--peer-address <address>',
-      "address at which the other replicas reach this one (default: --bind-address, or this machine's own)",
-    )
-    .addOption(
-      new Option(
-        '--register <what>',
-        'what to apply in the host. all: Service, EndpointSlice and APIService; apiservice: only the APIService, if a Service ' +
-          'kcp-apiserver selects the pods of kcp; none: nothing',
-      )
-        .choices(registrations)
-        .default('all'),
-    )
-    .option(
-      '--metrics-client-secret <name>',
-      'write a client certificate that may only read /metrics into this Secret in namespace kcp-system, and renew it',
-    )
-    .option(
-      '--storage-total <MiB>',
-      'how much all logical clusters together may store in the host, where an object counts half a KiB more than its size; above it creations are ' +
-        "refused (403); keep it below the quota of the host's etcd; 0: no limit",
-      parseCount,
-      1536,
-    )
-    .addOption(logLevelOption('info'))
-  return withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command)))).action(
-    loadedLate(() => import('./run-apiserver.ts')),
-  )
+interface Flags extends AuditFlags, EgressFlags, StorageFlags, TracingFlags {
+  readonly kubeconfig?: string
+  readonly port: number
+  readonly bindAddress: string
+  readonly advertiseAddress?: string
+  readonly advertisePort?: number
+  readonly peerPort: number
+  readonly peerAddress?: string
+  readonly register: Registration
+  readonly metricsClientSecret?: string
+  readonly storageTotal: number
+  readonly logLevel: LogLevel
+}
+
+/** Runs the command. */
+export async function run(flags: Flags): Promise<void> {
+  const signal = processSignal()
+  await untilStopped(signal, () => serve(flags, signal))
+}
+
+async function serve(flags: Flags, signal: AbortSignal): Promise<void> {
+  const stopping = new AbortController()
+  const stop = (): void => stopping.abort(signal.reason)
+  signal.addEventListener('abort', stop, { once: true })
+  const log = createLogger({ level: flags.logLevel })
+  const metrics = createMetrics()
+  await using _tracing = await openTracing(flags, { serviceName: 'kcp-apiserver', metrics, log })
+  await using host = await openHost(flags.kubeconfig)
+  const { port, bindAddress, register, advertiseAddress = ownAddress(), advertisePort, peerPort } = flags
+  await using server = await startApiserver({
+    host,
+    port,
+    bindAddress,
+    advertiseAddress,
+    ...(advertisePort !== undefined && { advertisePort }),
+    peerPort,
+    peerAddress: flags.peerAddress ?? (isUnspecified(bindAddress) ? ownAddress() : bindAddress),
+    register,
+    ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
+    ...auditOf(flags),
+    ...storageOf(flags),
+    ...(flags.storageTotal > 0 && { totalStorageBytes: flags.storageTotal * 1024 * 1024 }),
+    ...egressOf(flags),
+    metrics,
+    log,
+    signal: stopping.signal,
+  })
+  settleMemory()
+  console.log(`kcp apiserver is ready on https://${advertiseAddress}:${server.port}`)
+  // From here on, a signal first hands our logical clusters over to the other replicas, then stops this one.
+  signal.removeEventListener('abort', stop)
+  try {
+    await Promise.race([aborted(signal), server.failed])
+    await server.leave()
+  } finally {
+    stop()
+  }
+}
+
+function isUnspecified(address: string): boolean {
+  return address === '0.0.0.0' || address === '::'
+}
+
+/** The first non-loopback address; physical networks come before bridges and tunnels. */
+function ownAddress(): string {
+  const found: { address: string; isVirtual: boolean }[] = []
+  for (const [name, addresses = []] of Object.entries(networkInterfaces()))
+    for (const { address, family, internal } of addresses)
+      if (!internal && family === 'IPv4')
+        found.push({ address, isVirtual: /^(docker|br-|veth|cni|virbr|tun|kcp)/.test(name) })
+  const best = found.find(({ isVirtual }) => !isVirtual) ?? found[0]
+  if (best === undefined) throw new ExitError('this machine has no address but the loopback: give --advertise-address')
+  return best.address
 }

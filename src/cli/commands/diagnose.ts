@@ -1,11 +1,174 @@
 // `kcp diagnose`: says in words what is wrong with an installation and what to do.
-import { Command, Option } from 'commander'
-import { loadedLate } from './loaded-late.ts'
+import { join } from 'node:path'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { createClient, httpTransport, loadKubeconfig, type KubeClient, type ListOptions } from '#client/index.ts'
+import { logicalClusters, memberClusters, placements } from '#crds/index.ts'
+import { leases, replicaSelector, type ReplicaLease } from '#store/ownership/index.ts'
+import { ExitError, messageOf } from '#cli/process/exit-error.ts'
+import { processSignal } from '#cli/process/process-signal.ts'
+import { installationNamespace, openHost, tryPublishedAddress } from '#cli/roles/host-installation.ts'
+import {
+  addressFinding,
+  type Answer,
+  type ApiService,
+  apiServiceFinding,
+  type Finding,
+  findingsText,
+  hostFinding,
+  kindsFinding,
+  leaderFinding,
+  type Lease,
+  maxNamed,
+  objectFinding,
+  objectsFindings,
+  replicasFindings,
+  type Watched,
+} from './diagnosis.ts'
 
-export function diagnoseCommand(): Command {
-  return new Command('diagnose')
-    .description('say what is wrong with an installation and what to do; exit code 1 if anything is')
-    .addOption(new Option('--root-dir <dir>', 'directory of a running `kcp start`').conflicts('kubeconfig'))
-    .addOption(new Option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)'))
-    .action(loadedLate(() => import('./run-diagnose.ts')))
+interface Flags {
+  readonly rootDir?: string
+  readonly kubeconfig?: string
+}
+
+const apiServices = { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' } as const
+/** For each question. */
+const timeoutMs = 15_000
+const timeouts = { connectTimeoutMs: 5000, answerTimeoutMs: 10_000 }
+const pageSize = 500
+
+/** Runs the command. */
+export async function run({ rootDir, kubeconfig }: Flags): Promise<void> {
+  const signal = processSignal()
+  const hasHost = kubeconfig ?? process.env['KUBECONFIG'] ?? process.env['KUBERNETES_SERVICE_HOST']
+  if (rootDir === undefined && hasHost === undefined)
+    throw new ExitError('which installation? give --root-dir DIR (of kcp start) or --kubeconfig FILE (of the host)')
+  const findings = rootDir === undefined ? await diagnoseHost(kubeconfig, signal) : await diagnoseRoot(rootDir, signal)
+  console.log(findingsText(findings))
+  const wrong = findings.filter(({ ok }) => !ok).length
+  if (wrong > 0) throw new ExitError(`${wrong} of ${findings.length} checks found something wrong`)
+}
+
+async function diagnoseHost(file: string | undefined, signal: AbortSignal): Promise<Finding[]> {
+  await using host = await openHost(file)
+  const { client } = host
+  const version = await ask(signal, async (limit) => (await client.raw('/version', { signal: limit })) as object)
+  const reached = hostFinding(version)
+  // Nothing else can be asked.
+  if ('error' in version) return [reached]
+  const apiService = await ask(signal, (limit) =>
+    client.tryGet<ApiService>(apiServices, { name: 'v1alpha1.virtual.kcp.dev' }, { signal: limit }),
+  )
+  const ca = 'value' in apiService ? apiService.value?.spec?.caBundle : undefined
+  const url = await ask(signal, (limit) => tryPublishedAddress(client, limit))
+  const direct = 'value' in url ? url.value : undefined
+  const ready =
+    ca === undefined || direct === undefined ? undefined : await askReady(direct, Buffer.from(ca, 'base64'), signal)
+  const ref = { namespace: installationNamespace, name: 'kcp-operator' }
+  const lease = await ask(signal, (limit) => client.tryGet<Lease>(leases, ref, { signal: limit }))
+  const replicas = await ask(signal, (limit) =>
+    client.list<ReplicaLease>(leases, {
+      namespace: installationNamespace,
+      labelSelector: replicaSelector,
+      signal: limit,
+    }),
+  )
+  const before = [
+    ...[reached, apiServiceFinding(apiService), addressFinding(url, ready), leaderFinding(lease, Date.now())],
+    ...replicasFindings(replicas, Date.now()),
+  ]
+  return [...before, ...(await diagnoseKinds(client, { starts: 'kcp operator' }, signal))]
+}
+
+async function diagnoseRoot(rootDir: string, signal: AbortSignal): Promise<Finding[]> {
+  const kubeconfig = await loadKubeconfig({ file: join(rootDir, 'admin.kubeconfig') }, { trusted: true })
+  const { ca } = await kubeconfig.endpoint()
+  const direct = new URL(kubeconfig.server).origin
+  const ready = await askReady(direct, ca, signal)
+  const reached = addressFinding({ value: direct }, ready)
+  if ('error' in ready) return [{ ...reached, todo: `start it: kcp start --root-dir ${rootDir}` }]
+  await using transport = httpTransport(kubeconfig, timeouts)
+  return [reached, ...(await diagnoseKinds(createClient(transport), { starts: 'kcp start' }, signal))]
+}
+
+/** Our CustomResourceDefinitions, then the objects of those that are served. */
+async function diagnoseKinds(
+  client: KubeClient,
+  { starts }: { readonly starts: string },
+  signal: AbortSignal,
+): Promise<Finding[]> {
+  const missing = await ask(signal, async (limit) => {
+    const kinds = [logicalClusters, memberClusters, placements]
+    const served = await Promise.all(kinds.map((gvr) => isServed(client, gvr, limit)))
+    return kinds.filter((_, index) => served[index] === false).map(({ resource, group }) => `${resource}.${group}`)
+  })
+  const kinds = kindsFinding(missing, { starts })
+  if (!kinds.ok) return [kinds]
+  const ofClusters = { kind: 'LogicalCluster', conditions: ['Ready', 'KubeconfigsWritten'] }
+  const ofMembers = { kind: 'MemberCluster', conditions: ['Ready', 'CredentialsValid'] }
+  return [
+    kinds,
+    ...objectsFindings('LogicalClusters', await askObjects(client, logicalClusters, ofClusters, signal)),
+    ...objectsFindings('MemberClusters', await askObjects(client, memberClusters, ofMembers, signal)),
+  ]
+}
+
+async function isServed(
+  client: KubeClient,
+  gvr: Parameters<KubeClient['list']>[0],
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await client.list(gvr, { limit: 1, metadataOnly: true, signal })
+    return true
+  } catch (error) {
+    if (isStatusError(error, 'NotFound')) return false
+    throw error
+  }
+}
+
+/** Reads all objects page by page and keeps what is said about the first that are not well. */
+async function askObjects(
+  client: KubeClient,
+  gvr: Parameters<KubeClient['list']>[0],
+  { kind, conditions }: { readonly kind: string; readonly conditions: readonly string[] },
+  signal: AbortSignal,
+): Promise<Parameters<typeof objectsFindings>[1]> {
+  const seen = { total: 0, bad: 0, findings: [] as Finding[] }
+  const nowMs = Date.now()
+  let next: string | undefined
+  do {
+    const page = await ask(signal, (limit) => {
+      const options: ListOptions = { limit: pageSize, signal: limit, ...(next !== undefined && { continue: next }) }
+      return client.list<Watched>(gvr, options)
+    })
+    if ('error' in page) return page
+    for (const object of page.value.items) {
+      seen.total++
+      const finding = objectFinding(object, { kind, conditions, nowMs })
+      if (finding === undefined) continue
+      seen.bad++
+      if (seen.findings.length < maxNamed) seen.findings.push(finding)
+    }
+    next = page.value.metadata.continue === '' ? undefined : page.value.metadata.continue
+  } while (next !== undefined)
+  return { value: seen }
+}
+
+/** The status of /readyz at this address, whose certificate must be signed by `ca`. */
+async function askReady(server: string, ca: string | Buffer | undefined, signal: AbortSignal): Promise<Answer<number>> {
+  await using transport = httpTransport({ server, ...(ca !== undefined && { ca }) }, timeouts)
+  return await ask(signal, async (limit) => {
+    const { status, body } = await transport.request({ method: 'GET', path: '/readyz', signal: limit })
+    for await (const _ of body);
+    return status
+  })
+}
+
+async function ask<T>(signal: AbortSignal, question: (limit: AbortSignal) => Promise<T>): Promise<Answer<T>> {
+  try {
+    return { value: await question(AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])) }
+  } catch (error) {
+    signal.throwIfAborted()
+    return { error: messageOf(error) }
+  }
 }

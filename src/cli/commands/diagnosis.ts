@@ -1,5 +1,6 @@
 // The faults of an installation with their remedies, from what was observed of the installation. Pure.
-import type { Condition, KubeObject } from '#apimachinery/meta/index.ts'
+import type { Condition, KubeList, KubeObject } from '#apimachinery/meta/index.ts'
+import { bucketCount, replicaOf, type ReplicaLease } from '#store/ownership/index.ts'
 
 /** The answer to one question, or why there was none. */
 export type Answer<T> = { readonly value: T } | { readonly error: string }
@@ -201,7 +202,7 @@ function finalizersText({ metadata }: Watched): string {
 }
 
 /** An age as kubectl prints it: 45s, 12m, 5h, 3d. */
-export function ageText(ms: number): string {
+function ageText(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000))
   if (Number.isNaN(seconds)) return 'an unknown time'
   if (seconds < 120) return `${seconds}s`
@@ -209,10 +210,45 @@ export function ageText(ms: number): string {
   return seconds < 48 * 3600 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`
 }
 
-export function right(what: string): Finding {
+function right(what: string): Finding {
   return { ok: true, what }
 }
 
-export function wrong(what: string, todo: string): Finding {
+function wrong(what: string, todo: string): Finding {
   return { ok: false, what, todo }
+}
+
+const start = 'start kcp apiserver; if it runs, see its log'
+
+/** One finding for each replica, and one for buckets of logical clusters that none or several claim. */
+export function replicasFindings(found: Answer<KubeList<ReplicaLease>>, nowMs: number): Finding[] {
+  if ('error' in found)
+    return [wrong(`Leases of kcp apiserver cannot be listed: ${found.error}`, 'use an identity that may list them')]
+  const leases = found.value.items
+  if (leases.length === 0) return [wrong('no kcp apiserver has a Lease in kcp-system', start)]
+  return [...leases.map((lease) => replicaFinding(lease, nowMs)), ...bucketFindings(leases)]
+}
+
+function replicaFinding(lease: ReplicaLease, nowMs: number): Finding {
+  const { name, address, claims } = replicaOf(lease)
+  const what = `kcp apiserver "${name}" at ${address}`
+  const { renewTime = '', leaseDurationSeconds = 0 } = lease.spec ?? {}
+  const ageMs = nowMs - Date.parse(renewTime)
+  const share = `${claims.size} of ${bucketCount} buckets of logical clusters`
+  if (ageMs <= leaseDurationSeconds * 1000) return right(`${what} answers for ${share}`)
+  return wrong(`${what} last renewed its Lease ${ageText(ageMs)} ago, and holds ${share}`, start)
+}
+
+function bucketFindings(leases: readonly ReplicaLease[]): Finding[] {
+  const counts = new Array<number>(bucketCount).fill(0)
+  for (const lease of leases) for (const bucket of replicaOf(lease).claims) counts[bucket] = (counts[bucket] ?? 0) + 1
+  const none = counts.filter((count) => count === 0).length
+  const several = counts.filter((count) => count > 1).length
+  const todo = 'run this again in 15 seconds; if nothing has changed, see the logs of kcp apiserver'
+  return [
+    ...(none === 0
+      ? []
+      : [wrong(`no replica answers for ${none} of ${bucketCount} buckets of logical clusters`, todo)]),
+    ...(several === 0 ? [] : [wrong(`${several} buckets of logical clusters are moving between replicas`, todo)]),
+  ]
 }

@@ -1,15 +1,27 @@
 // `kcp fence MEMBER`: tells kcp that nothing runs any more in a member cluster that does not answer.
-import { Command } from 'commander'
-import { withInstallation } from './installation-flags.ts'
-import { loadedLate } from './loaded-late.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { findCondition, memberClusters, type MemberCluster } from '#crds/index.ts'
+import { ExitError } from '#cli/process/exit-error.ts'
+import { processSignal } from '#cli/process/process-signal.ts'
+import type { InstallationFlags } from './flags.ts'
+import { openInstallation } from './installation.ts'
 
-/** The command `fence`. */
-export function fenceCommand(): Command {
-  return withInstallation(new Command('fence'))
-    .description(
-      'declare that a member cluster that does not answer is switched off, so that all its workloads start elsewhere',
-    )
-    .argument('<member>', 'name of the MemberCluster')
-    .option('--undo', 'let the member take workloads again as soon as it answers')
-    .action(loadedLate(() => import('./run-fence.ts')))
+interface Flags extends InstallationFlags {
+  readonly undo?: boolean
+}
+
+/** Runs the command. */
+export async function run(name: string, { undo = false, ...flags }: Flags): Promise<void> {
+  const signal = processSignal()
+  await using installation = await openInstallation(flags, signal)
+  const { clusters } = installation
+  const member = await clusters.get<MemberCluster>(memberClusters, { name }, { signal }).catch((error: unknown) => {
+    if (isStatusError(error, 'NotFound'))
+      throw new ExitError(`there is no MemberCluster "${name}"; kubectl get mc lists them`)
+    throw error
+  })
+  if (!undo && findCondition(member, 'Reachable')?.status !== 'False')
+    throw new ExitError(`member cluster "${name}" answers, so it cannot be fenced; drain it instead: kcp drain ${name}`)
+  await clusters.patch(memberClusters, { name }, 'merge', { spec: { fenced: undo ? null : true } }, { signal })
+  console.log(`member cluster "${name}" is ${undo ? 'not fenced any more' : 'fenced: its workloads start elsewhere'}`)
 }

@@ -1,41 +1,57 @@
 // `kcp gateway`: runs in a member whose pod network is not joined with that of other members.
-import { Command } from 'commander'
-import { loadedLate } from './loaded-late.ts'
-import { logLevelOption } from './log-level-option.ts'
-import { parseCount } from './parse-count.ts'
-import { parsePort } from './parse-port.ts'
+import {
+  boundedTransport,
+  createClient,
+  httpTransport,
+  inClusterConfig,
+  loadKubeconfig,
+  untrustedServer,
+} from '#client/index.ts'
+import { startGateway } from '#gateway/index.ts'
+import { createLogger, createMetrics, type LogLevel } from '#telemetry/index.ts'
+import { aborted, processSignal, untilStopped } from '#cli/process/process-signal.ts'
+import { settleMemory } from '#cli/process/settle-memory.ts'
 
-/** The command `gateway`. */
-export function gatewayCommand(): Command {
-  return new Command('gateway')
-    .description('forward connections between this member and Services of other members (kcp runs it in members)')
-    .option('--kubeconfig <file>', 'the member (default: the pod we run in)')
-    .option(
-      '--namespace <namespace>',
-      'namespace with the Secret kcp-gateway and the ConfigMaps of peers',
-      'kcp-system',
-    )
-    .option('--port <port>', 'port for the gateways of other members', parsePort, 8443)
-    .option('--health-port <port>', 'port of /readyz, /livez and /metrics, over HTTP', parsePort, 8080)
-    .option(
-      '--max-connections <count>',
-      'how many connections may be open at a time; more are refused',
-      parseCount,
-      20_000,
-    )
-    .option(
-      '--max-connections-per-logical-cluster <count>',
-      'how many of them may be to Services of one logical cluster; more are refused',
-      parseCount,
-      5000,
-    )
-    .option('--idle-seconds <seconds>', 'after how long without data a connection is reset', parseCount, 3600)
-    .option(
-      '--grace-seconds <seconds>',
-      'how long open connections may continue after the gateway was told to stop',
-      parseCount,
-      30,
-    )
-    .addOption(logLevelOption('info'))
-    .action(loadedLate(() => import('./run-gateway.ts')))
+interface Flags {
+  readonly kubeconfig?: string
+  readonly namespace: string
+  readonly port: number
+  readonly healthPort: number
+  readonly maxConnections: number
+  readonly maxConnectionsPerLogicalCluster: number
+  readonly idleSeconds: number
+  readonly graceSeconds: number
+  readonly logLevel: LogLevel
+}
+
+/** By then, the nodes of the member send no new connections to a pod that ends. */
+const leaveMs = 5000
+
+/** Runs the command. */
+export async function run(flags: Flags): Promise<void> {
+  const signal = processSignal()
+  await untilStopped(signal, () => pass(flags, signal))
+}
+
+async function pass(flags: Flags, signal: AbortSignal): Promise<void> {
+  const { kubeconfig, namespace, port, healthPort, maxConnections, graceSeconds } = flags
+  const source =
+    kubeconfig === undefined ? await inClusterConfig() : await loadKubeconfig({ file: kubeconfig }, { trusted: true })
+  await using transport = boundedTransport(httpTransport(source))
+  await using gateway = await startGateway({
+    client: createClient(transport, untrustedServer),
+    namespace,
+    port,
+    healthPort,
+    maxConnections,
+    maxPerCluster: flags.maxConnectionsPerLogicalCluster,
+    idleMs: flags.idleSeconds * 1000,
+    log: createLogger({ level: flags.logLevel }),
+    metrics: createMetrics(),
+  })
+  await gateway.ready(signal)
+  console.log('kcp gateway is ready')
+  settleMemory()
+  await aborted(signal)
+  await gateway.drain({ leaveMs, graceMs: graceSeconds * 1000 })
 }

@@ -1,11 +1,14 @@
 // Finds an installation for the commands that act on one, by the directory of `kcp start` or by its host.
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '#client/index.ts'
-import { openPki, type Pki } from '#virtualapi/index.ts'
+import { childSignal } from '#async/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
 import { installationKeys, openHost, tryPublishedAddress } from '#cli/roles/host-installation.ts'
-import type { InstallationFlags } from './installation-flags.ts'
+import { createClient, httpTransport, type KubeClient, loadKubeconfig, sharedInformers } from '#client/index.ts'
+import { PlacementInputs } from '#operator/index.ts'
+import type { Logger } from '#telemetry/index.ts'
+import { openPki, type Pki } from '#virtualapi/index.ts'
+import type { InstallationFlags } from './flags.ts'
 
 export interface Installation extends AsyncDisposable {
   /** Where LogicalClusters and MemberClusters live. */
@@ -50,4 +53,33 @@ async function openHosted(file: string | undefined, signal: AbortSignal): Promis
   }
   const { pki } = await installationKeys(host.client, signal)
   return { clusters: host.client, directUrl, pki, [Symbol.asyncDispose]: () => host[Symbol.asyncDispose]() }
+}
+
+interface OpenPlacement extends AsyncDisposable {
+  readonly inputs: PlacementInputs
+}
+
+/** Reads what placement knows of all logical clusters. Rejects with StatusError if the API server does not answer. */
+export async function openPlacement(
+  { clusters, directUrl, pki }: Installation,
+  { log, signal }: { readonly log: Logger; readonly signal: AbortSignal },
+): Promise<OpenPlacement> {
+  await using stack = new AsyncDisposableStack()
+  const { certificate: cert, key } = await pki.issueClientCertificate({
+    commonName: 'kcp:operator',
+    organizations: ['kcp:system'],
+    realm: 'installation',
+    days: 1,
+  })
+  const endpoint = { server: directUrl, ca: pki.servingCa, cert, key }
+  const transport = stack.use(httpTransport({ endpoint: () => Promise.resolve(endpoint) }))
+  const life = stack.use(childSignal(signal))
+  stack.defer(() => life.abort(new DOMException('the command has ended', 'AbortError')))
+  const informers = sharedInformers(clusters, { log, signal: life.signal })
+  const virtual = createClient(transport, { basePath: '/clusters/*' })
+  const tenantInformers = sharedInformers(virtual, { allClusters: true, log, signal: life.signal })
+  const inputs = stack.use(new PlacementInputs({ informers, tenantInformers }))
+  await inputs.synced(signal)
+  const kept = stack.move()
+  return { inputs, [Symbol.asyncDispose]: () => kept.disposeAsync() }
 }

@@ -1,32 +1,65 @@
 // `kcp operator`: the loops over our custom resources in a host.
-import { Command } from 'commander'
-import { loadedLate } from './loaded-late.ts'
-import { logLevelOption } from './log-level-option.ts'
-import { parsePort } from './parse-port.ts'
-import { withTracingFlags } from './tracing-flags.ts'
+import { createLogger, createMetrics, type Logger, type LogLevel, type Metrics } from '#telemetry/index.ts'
+import { aborted, processSignal, untilStopped } from '#cli/process/process-signal.ts'
+import { settleMemory } from '#cli/process/settle-memory.ts'
+import { listenForScrapes, type MetricsListener } from '#cli/roles/metrics-listener.ts'
+import { installationKeys, installationNamespace, openHost, type Host } from '#cli/roles/host-installation.ts'
+import { startOperatorRole } from '#cli/roles/operator.ts'
+import { openTracing, type TracingFlags } from './flags.ts'
 
-export function operatorCommand(): Command {
-  const command = new Command('operator')
-    .description('reconcile LogicalClusters and MemberClusters of a host, place workloads, sync members')
-    .option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)')
-    .option(
-      '--apiserver-url <url>',
-      "URL of kcp apiserver's direct listener (default: the one that it has published in the host)",
-    )
-    .option(
-      '--host-url <url>',
-      "URL at which tenants reach the host's API endpoint, for status.url (default: the one that kcp uses itself)",
-    )
-    .option(
-      '--metrics-port <port>',
-      'serve /metrics over TLS on this port, to the client certificate of Secret kcp-metrics-client (default: not served)',
-      parsePort,
-    )
-    .option(
-      '--cluster-profiles',
-      'show members as ClusterProfiles (multicluster.x-k8s.io) in namespace kcp-system, once the host has that kind',
-    )
-    .option('--gateway-image <image>', 'the image of kcp for gateways in members (default: that of this version)')
-    .addOption(logLevelOption('info'))
-  return withTracingFlags(command).action(loadedLate(() => import('./run-operator.ts')))
+interface Flags extends TracingFlags {
+  readonly kubeconfig?: string
+  readonly apiserverUrl?: string
+  readonly hostUrl?: string
+  readonly metricsPort?: number
+  readonly clusterProfiles?: boolean
+  readonly gatewayImage?: string
+  readonly logLevel: LogLevel
+}
+
+/** Runs the command. */
+export async function run(flags: Flags): Promise<void> {
+  const signal = processSignal()
+  await untilStopped(signal, () => operate(flags, signal))
+}
+
+async function operate(flags: Flags, signal: AbortSignal): Promise<void> {
+  const { kubeconfig, apiserverUrl, hostUrl, metricsPort, clusterProfiles, gatewayImage, logLevel } = flags
+  const stopping = new AbortController()
+  signal.addEventListener('abort', () => stopping.abort(signal.reason), { once: true })
+  const log = createLogger({ level: logLevel })
+  const metrics = createMetrics()
+  await using _tracing = await openTracing(flags, { serviceName: 'kcp-operator', metrics, log })
+  await using host = await openHost(kubeconfig)
+  await using _scrapes =
+    metricsPort === undefined ? undefined : await serveMetrics(metricsPort, { host, metrics, log, signal })
+  const options = {
+    host,
+    log,
+    metrics,
+    signal: stopping.signal,
+    ...(apiserverUrl === undefined ? {} : { apiserverUrl }),
+    ...(hostUrl === undefined ? {} : { hostUrl }),
+    ...(clusterProfiles === undefined ? {} : { clusterProfiles }),
+    ...(gatewayImage === undefined ? {} : { gatewayImage }),
+  }
+  await using operator = await startOperatorRole(options)
+  // Stopped while standing by: it has never led.
+  if (!signal.aborted) console.log('kcp operator is ready')
+  settleMemory()
+  await Promise.race([aborted(signal), operator.done])
+}
+
+interface Serving {
+  readonly host: Host
+  readonly metrics: Metrics
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+/** Standing by is no reason to be without metrics: this comes before the Lease. */
+async function serveMetrics(port: number, { host, metrics, log, signal }: Serving): Promise<MetricsListener> {
+  const { pki } = await installationKeys(host.client, signal, { keepsServing: false })
+  const hosts = [`kcp-operator.${installationNamespace}.svc`]
+  return listenForScrapes({ metrics, port, hosts, pki, log })
 }

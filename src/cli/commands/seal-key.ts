@@ -1,26 +1,67 @@
 // `kcp seal-key`: replaces the key with which tenants' Secrets are sealed in a host, while kcp runs.
-import { Command } from 'commander'
-import { loadedLate } from './loaded-late.ts'
-import type { SealKeyStep } from './run-seal-key.ts'
+import { ExitError } from '#cli/process/exit-error.ts'
+import { processSignal } from '#cli/process/process-signal.ts'
+import { type Host, installationKeys, installationNamespace, openHost } from '#cli/roles/host-installation.ts'
+import { changeSealKeys, withNextKey, withNextKeyInUse, withoutFormerKeys } from '#cli/roles/seal-keys.ts'
+import type { KubeClient } from '#client/index.ts'
+import { resealRecords } from '#store/host/index.ts'
 
-/** The command `seal-key`, with one subcommand for each step, in order. */
-export function sealKeyCommand(): Command {
-  const step = (name: SealKeyStep, description: string): Command =>
-    new Command(name)
-      .description(description)
-      .option('--host-kubeconfig <file>', 'kubeconfig of the host cluster (default: KUBECONFIG, or the pod we run in)')
-      .action(
-        loadedLate(async () => {
-          const { runSealKey } = await import('./run-seal-key.ts')
-          return { run: runSealKey(name) }
-        }),
-      )
-  return new Command('seal-key')
-    .description("replace the key with which tenants' Secrets are sealed in a host: add, use, reseal, drop")
-    .addCommand(step('add', 'first: add a key that seals nothing yet'))
-    .addCommand(step('use', 'second, after a restart: seal with it from now on'))
-    .addCommand(
-      step('reseal', 'third, after a restart: seal all Secrets with the new key that a former key has sealed'),
-    )
-    .addCommand(step('drop', 'last: remove former keys, without which older backups of the host cannot be read'))
+interface Flags {
+  readonly hostKubeconfig?: string
+}
+
+/** The subcommands, in the order in which an admin runs them. */
+export type SealKeyStep = 'add' | 'use' | 'reseal' | 'drop'
+
+const restart = 'restart every kcp apiserver: kubectl -n kcp-system rollout restart deployment/kcp-apiserver'
+
+/** What the subcommand does: the step on the host, then one line that says what comes next. */
+export function runSealKey(step: SealKeyStep): (flags: Flags) => Promise<void> {
+  return async ({ hostKubeconfig }) => {
+    const signal = processSignal()
+    await using host = await openHost(hostKubeconfig)
+    console.log(await steps[step](host, signal))
+  }
+}
+
+const steps: Readonly<Record<SealKeyStep, (host: Host, signal: AbortSignal) => Promise<string>>> = {
+  add,
+  use,
+  reseal,
+  drop,
+}
+
+async function add({ client }: Host, signal: AbortSignal): Promise<string> {
+  await changeSealKeys(client, { namespace: installationNamespace, change: withNextKey, signal })
+  return `a key was added. Next: ${restart}; then kcp seal-key use`
+}
+
+async function use({ client }: Host, signal: AbortSignal): Promise<string> {
+  await changeSealKeys(client, { namespace: installationNamespace, change: withNextKeyInUse, signal })
+  return `the new key will seal after a restart. Next: ${restart}; then kcp seal-key reseal`
+}
+
+async function reseal({ client }: Host, signal: AbortSignal): Promise<string> {
+  const { resealed, left } = await resealSecrets(client, signal)
+  if (left > 0) throw new ExitError(`${resealed} Secrets were sealed with the new key, ${left} were not: try again`)
+  return `${resealed} Secrets were sealed with the new key. Next, when no older backup is needed any more: kcp seal-key drop`
+}
+
+async function drop({ client }: Host, signal: AbortSignal): Promise<string> {
+  const found = await countFormerSecrets(client, signal)
+  if (found > 0) throw new ExitError(`${found} Secrets are still sealed with another key: kcp seal-key reseal`)
+  await changeSealKeys(client, { namespace: installationNamespace, change: withoutFormerKeys, signal })
+  return 'former keys are removed'
+}
+
+/** Seals them anew. Resolves with how many, and how many are left: they changed meanwhile or cannot be opened. */
+async function resealSecrets(client: KubeClient, signal: AbortSignal): Promise<{ resealed: number; left: number }> {
+  const { sealKey, otherSealKeys } = await installationKeys(client, signal)
+  return await resealRecords({ client, sealKey, otherSealKeys, dryRun: false, signal })
+}
+
+/** How many there are. */
+async function countFormerSecrets(client: KubeClient, signal: AbortSignal): Promise<number> {
+  const { sealKey, otherSealKeys } = await installationKeys(client, signal)
+  return (await resealRecords({ client, sealKey, otherSealKeys, dryRun: true, signal })).resealed
 }

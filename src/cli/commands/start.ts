@@ -1,38 +1,75 @@
 // `kcp start`: everything in one process on an embedded store.
-import { Command } from 'commander'
-import { withAuditFlags } from './audit-flags.ts'
-import { withEgressFlags } from './egress-flags.ts'
-import { loadedLate } from './loaded-late.ts'
-import { logLevelOption } from './log-level-option.ts'
-import { parseHost } from './parse-host.ts'
-import { parsePort } from './parse-port.ts'
-import { withStorageFlags } from './storage-flags.ts'
-import { withTracingFlags } from './tracing-flags.ts'
-import { withRequired } from './with-required.ts'
+import { createLogger, createMetrics, type LogLevel } from '#telemetry/index.ts'
+import {
+  type AuditFlags,
+  auditOf,
+  type EgressFlags,
+  egressOf,
+  openTracing,
+  type StorageFlags,
+  storageOf,
+  type TracingFlags,
+} from './flags.ts'
+import { aborted, processSignal } from '#cli/process/process-signal.ts'
+import { settleMemory } from '#cli/process/settle-memory.ts'
+import { startEmbedded } from '#cli/roles/embedded.ts'
 
-export function startCommand(): Command {
-  const start = new Command('start').description(
-    'run everything in one process on an embedded store; no Kubernetes needed',
-  )
-  const command = withRequired(start, '--root-dir <dir>', 'directory of all data; created if missing')
-    .option('--port <port>', 'port to listen on', parsePort, 6443)
-    .option(
-      '--bind-address <address>',
-      'address to listen on; use 0.0.0.0 if pods in members must reach it',
-      '127.0.0.1',
-    )
-    .option(
-      '--advertise-address <host>',
-      'host name or address by which pods in members reach this server (default: the bind address)',
-      parseHost,
-    )
-    .option(
-      '--metrics-client-secret <name>',
-      'write a client certificate that may only read /metrics into this Secret, and renew it; the Secret is in namespace kcp-system of the cluster that kcp runs in (or of KUBECONFIG)',
-    )
-    .option('--gateway-image <image>', 'the image of kcp for gateways in members (default: that of this version)')
-    .addOption(logLevelOption('warn'))
-  return withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command)))).action(
-    loadedLate(() => import('./run-start.ts')),
-  )
+interface Flags extends AuditFlags, EgressFlags, StorageFlags, TracingFlags {
+  readonly rootDir: string
+  readonly port: number
+  readonly bindAddress: string
+  readonly advertiseAddress?: string
+  readonly metricsClientSecret?: string
+  readonly gatewayImage?: string
+  readonly logLevel: LogLevel
+}
+
+/** Runs the command. */
+export async function run(flags: Flags): Promise<void> {
+  const started = performance.now()
+  const signal = processSignal()
+  const log = createLogger({ level: flags.logLevel })
+  const metrics = createMetrics()
+  await using _tracing = await openTracing(flags, { serviceName: 'kcp', metrics, log })
+  const { rootDir, port, bindAddress } = flags
+  const advertiseAddress = flags.advertiseAddress ?? (bindAddress === '0.0.0.0' ? '127.0.0.1' : bindAddress)
+  const stopping = new AbortController()
+  await using kcp = await startEmbedded({
+    rootDir,
+    port,
+    bindAddress,
+    advertiseAddress,
+    ...auditOf(flags),
+    ...storageOf(flags),
+    ...egressOf(flags),
+    ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
+    ...(flags.gatewayImage !== undefined && { gatewayImage: flags.gatewayImage }),
+    metrics,
+    log,
+    signal: stopping.signal,
+  })
+  settleMemory()
+  console.log(welcome(kcp.adminKubeconfig, rootDir, performance.now() - started))
+  try {
+    await Promise.race([aborted(signal), kcp.failed])
+  } finally {
+    stopping.abort(signal.reason)
+  }
+}
+
+function welcome(kubeconfig: string, rootDir: string, elapsedMs: number): string {
+  return `kcp is ready after ${(elapsedMs / 1000).toFixed(2)} s. Try:
+
+  export KUBECONFIG=${kubeconfig}
+  kubectl create -f - <<EOF
+  apiVersion: kcp.dev/v1alpha1
+  kind: LogicalCluster
+  metadata: {name: acme}
+  EOF
+  kubectl wait --for=condition=Ready lc/acme
+  bin/kcp kubeconfig acme --root-dir ${rootDir} > acme.kubeconfig
+  kubectl --kubeconfig acme.kubeconfig get namespaces
+
+Register a cluster to run pods:  bin/kcp member join NAME --kubeconfig FILE --root-dir ${rootDir}
+Stop with Ctrl-C; the data stays in ${rootDir}.`
 }

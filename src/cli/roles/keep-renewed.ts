@@ -1,6 +1,7 @@
-// Periodic renewal of everything that expires, until the process ends.
+// Periodic renewal of everything that expires, until the process ends, and the metric of when certificates expire.
+import { X509Certificate } from 'node:crypto'
 import { sleep } from '#async/index.ts'
-import type { Logger } from '#telemetry/index.ts'
+import type { Logger, Metrics } from '#telemetry/index.ts'
 
 export interface Renewal {
   /** For the log, such as `serving certificate`. */
@@ -32,4 +33,19 @@ export function keepRenewed(
       await done
     },
   }
+}
+
+type CertificateName = 'serving' | 'serving-authority' | 'client-authority' | 'metrics-client'
+
+/** Sets when a certificate (PEM) expires; call it again when it was renewed. */
+export type TellExpiry = (certificate: CertificateName, pem: string) => void
+
+/** Registers `kcp_certificate_expiry_timestamp_seconds`. */
+export function certificateExpiry(metrics: Pick<Metrics, 'gauge'>): TellExpiry {
+  const gauge = metrics.gauge({
+    name: 'kcp_certificate_expiry_timestamp_seconds',
+    help: 'When a certificate of the installation expires, in seconds since 1970',
+    labels: ['certificate'],
+  })
+  return (certificate, pem) => gauge.set(new X509Certificate(pem).validToDate.getTime() / 1000, { certificate })
 }

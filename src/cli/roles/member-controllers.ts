@@ -2,24 +2,40 @@
 import { clusterIdOf, type ClusterId } from '#apimachinery/meta/index.ts'
 import type { PodSecurityLevel } from '#apimachinery/pod-security/index.ts'
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
-import { defaultPodSecurity, logicalClusters, type LogicalCluster } from '#crds/index.ts'
 import {
-  autoscalingController,
+  defaultPodSecurity,
+  type LogicalCluster,
+  logicalClusters,
+  type MemberCluster,
+  memberClusters,
+} from '#crds/index.ts'
+import {
   allControllers,
+  autoscalingController,
   classesController,
   lostMembersController,
   memberClusterController,
+  type MemberToSync,
+  type OperatorContext,
+  type OperatorController,
   placementController,
   serviceExportsController,
   volumesController,
-  type OperatorContext,
-  type OperatorController,
 } from '#operator/index.ts'
+import {
+  type ClusterIds,
+  ClusterPresence,
+  createUpstream,
+  ensureNameserver,
+  type GatewayPeer,
+  removeMemberGateway,
+  startMemberGateway,
+  startSyncer,
+  type Upstream,
+} from '#syncer/index.ts'
 import { programVersion } from '#telemetry/index.ts'
-import { syncMemberGateway } from './member-gateways.ts'
-import { createUpstream, ensureNameserver, startSyncer, type ClusterIds, type Upstream } from '#syncer/index.ts'
 
-export interface MemberControllersOptions {
+interface MemberControllersOptions {
   /** Address at which pods in members reach the direct listener. */
   readonly advertise: { readonly host: string; readonly port: number }
   /** Default registry.k8s.io/coredns/coredns:v1.12.4. */
@@ -144,4 +160,61 @@ function clusterIds({ informers }: OperatorContext): ClusterIds {
       return () => void goneListeners.delete(listener)
     },
   }
+}
+
+const presences = new WeakMap<Upstream, ClusterPresence>()
+
+/** Starts the gateway of a member with service network Gateway. Of another one it deletes what is left of a gateway. */
+async function syncMemberGateway(
+  { name, serviceNetwork, gatewayAddress, gatewayReported, client, log, signal }: MemberToSync,
+  {
+    context,
+    upstream,
+    image,
+  }: { readonly context: OperatorContext; readonly upstream: Upstream; readonly image: string },
+): Promise<AsyncDisposable | undefined> {
+  if (serviceNetwork !== 'Gateway') {
+    await removeMemberGateway(client, signal)
+    return undefined
+  }
+  let presence = presences.get(upstream)
+  if (presence === undefined) presences.set(upstream, (presence = new ClusterPresence(upstream.informers)))
+  const placed = presence
+  const members = context.informers.of<MemberCluster>(memberClusters)
+  const peers = (): GatewayPeer[] =>
+    members.store
+      .list()
+      .filter(({ metadata, spec }) => metadata.name !== name && spec?.serviceNetwork?.type === 'Gateway')
+      .map(({ metadata, status }) => ({
+        name: metadata.name,
+        ...status?.gateway,
+        clusterIds: [...placed.clustersIn(metadata.name)].flatMap((cluster) => upstream.ids.idOf(cluster) ?? []),
+      }))
+  const onPeers = (listener: () => void): (() => void) => {
+    const ends = [
+      placed.onChange((member) => {
+        if (member !== name) listener()
+      }),
+      members.onChange(({ key, before, after }) => {
+        const wayOf = (one: typeof before): string => JSON.stringify([one?.spec?.serviceNetwork, one?.status?.gateway])
+        if (key !== name && wayOf(before) !== wayOf(after)) listener()
+      }),
+    ]
+    return () => {
+      for (const end of ends) end()
+    }
+  }
+  return startMemberGateway({
+    memberName: name,
+    member: client,
+    image,
+    ...(gatewayAddress !== undefined && { address: gatewayAddress }),
+    peers,
+    onPeers,
+    // Without what the scheduler has decided, the gateways would be told that nobody may reach anything.
+    synced: (until) => upstream.synced(until),
+    report: gatewayReported,
+    log: log.with({ member: name }),
+    signal,
+  })
 }

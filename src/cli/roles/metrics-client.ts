@@ -2,9 +2,8 @@
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { isRenewalDue, metricsReadersGroup, type Pki } from '#virtualapi/index.ts'
-import type { TellExpiry } from './certificate-expiry.ts'
+import type { Renewal, TellExpiry } from './keep-renewed.ts'
 import { installationNamespace } from './host-installation.ts'
-import type { Renewal } from './keep-renewed.ts'
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 const certificateDays = 90

@@ -1,16 +1,19 @@
-// The authority of the certificates by which replicas of `kcp apiserver` know each other, in a Secret that they share. It is
-// replaced while they run: the next one is trusted by all before the first of them uses it.
+// Certificates by which replicas of `kcp apiserver` know each other, and their authority, which is in a Secret that all replicas share.
+// The authority is replaced while replicas run: all of them trust the next authority before the first of them uses it.
 import { X509Certificate } from 'node:crypto'
-import { systemClock, type Clock } from '#async/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
+import { systemClock, type Clock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import {
   certificateBackdatingMs,
   createCertificateAuthority,
   isRenewalDue,
-  tryKeyPair,
   type KeyPair,
+  type PeerCredentials,
+  peerServerName,
+  signCertificate,
+  tryKeyPair,
 } from '#virtualapi/index.ts'
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
@@ -116,4 +119,53 @@ function dataOf({ current, next, previous }: Kept): Record<string, string> {
 
 function authorityOf({ current, next, previous }: Kept & { readonly current: KeyPair }): ReplicaAuthority {
   return { current, trusted: [current.certificate, next?.certificate, previous].filter((text) => text).join('') }
+}
+
+const certificateDays = 30
+
+interface ReplicaCredentials {
+  /** For connections to other replicas. */
+  readonly client: PeerCredentials
+  /** For connections from them. */
+  readonly server: KeyPair & { readonly peerCa: string }
+}
+
+export interface RenewedReplicaCredentials {
+  readonly current: () => ReplicaCredentials
+  /** Renews what is due. Resolves with whether anything changed. */
+  readonly renew: () => Promise<boolean>
+}
+
+/** Credentials for the replica of this name, signed by the authority that all replicas share. */
+export async function replicaCredentials(
+  client: KubeClient,
+  { name, ...waiting }: { readonly name: string; readonly namespace: string; readonly signal: AbortSignal },
+): Promise<RenewedReplicaCredentials> {
+  let authority = await replicaAuthority(client, waiting)
+  let current = await signed(name, authority)
+  return {
+    current: () => current,
+    async renew() {
+      const now = await replicaAuthority(client, waiting)
+      const isSame = now.trusted === authority.trusted && now.current.certificate === authority.current.certificate
+      if (isSame && !isRenewalDue(current.client.certificate)) return false
+      current = await signed(name, now)
+      authority = now
+      return true
+    },
+  }
+}
+
+async function signed(name: string, { current, trusted }: ReplicaAuthority): Promise<ReplicaCredentials> {
+  const validity = {
+    notBefore: new Date(Date.now() - certificateBackdatingMs),
+    notAfter: new Date(Date.now() + certificateDays * day),
+  }
+  const subject = { commonName: name }
+  const dnsNames = [peerServerName(name)]
+  const [client, server] = await Promise.all([
+    signCertificate(current, { subject, usage: 'client', ...validity }),
+    signCertificate(current, { subject, usage: 'server', dnsNames, ...validity }),
+  ])
+  return { client: { ...client, ca: trusted }, server: { ...server, peerCa: trusted } }
 }

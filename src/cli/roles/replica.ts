@@ -10,7 +10,7 @@ import type { Logger, Metrics } from '#telemetry/index.ts'
 import { PeerConnections, type ClusterOwnership, type VirtualApi } from '#virtualapi/index.ts'
 import { installationNamespace } from './host-installation.ts'
 import type { Renewal } from './keep-renewed.ts'
-import { replicaCredentials, type RenewedReplicaCredentials } from './replica-credentials.ts'
+import { replicaCredentials, type RenewedReplicaCredentials } from './replica-authority.ts'
 
 export interface ReplicaOptions {
   readonly client: KubeClient

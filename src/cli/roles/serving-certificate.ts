@@ -1,8 +1,7 @@
 // The certificate that a listener serves with, replaced while it listens.
 import type { Logger } from '#telemetry/index.ts'
 import type { KeyPair, Pki, VirtualApi } from '#virtualapi/index.ts'
-import type { TellExpiry } from './certificate-expiry.ts'
-import type { Renewal } from './keep-renewed.ts'
+import type { Renewal, TellExpiry } from './keep-renewed.ts'
 
 type Listener = Awaited<ReturnType<VirtualApi['listen']>>
 

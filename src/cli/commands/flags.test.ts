@@ -1,8 +1,7 @@
 import { expect } from 'chai'
 import { Command } from 'commander'
 import { createMetrics, processTracer, silentLogger } from '#telemetry/index.ts'
-import { openTracing } from './open-tracing.ts'
-import { withTracingFlags, type TracingFlags } from './tracing-flags.ts'
+import { openTracing, parseHost, type TracingFlags, withTracingFlags } from './flags.ts'
 
 function parsed(...args: string[]): TracingFlags {
   const command = withTracingFlags(new Command('kcp')).exitOverride()
@@ -35,4 +34,20 @@ describe('the flags for traces', () => {
     ['--tracing-sampling-rate-per-million', ''],
   ] as const)
     it(`refuse ${flag} ${JSON.stringify(value)}`, () => expect(() => parsed(`${flag}=${value}`)).to.throw('is invalid'))
+})
+
+describe('the value of --advertise-address', () => {
+  for (const text of ['10.0.0.1', 'fd00::1', 'kcp.example.com', 'localhost', 'Host-1'])
+    it(`may be ${text}`, () => expect(parseHost(text)).to.equal(text))
+  for (const text of [
+    '',
+    'a b',
+    'https://kcp.example.com',
+    'kcp.example.com:6443',
+    '10.0.0',
+    '10.0.0.256',
+    '-a',
+    '[fd00::1]',
+  ])
+    it(`may not be "${text}"`, () => expect(() => parseHost(text)).to.throw('host name or an IP address'))
 })

@@ -1,0 +1,284 @@
+// The commands and their flags. The module of a command is loaded when the command runs.
+import { Command, Option } from 'commander'
+import { serviceNetworks } from '#crds/index.ts'
+import type { SealKeyStep } from './commands/seal-key.ts'
+import { registrations } from './roles/registration.ts'
+import {
+  loadedLate,
+  logLevelOption,
+  parseCount,
+  parseHost,
+  parsePort,
+  withAuditFlags,
+  withEgressFlags,
+  withInstallation,
+  withRequired,
+  withStorageFlags,
+  withTracingFlags,
+} from './commands/flags.ts'
+
+/** All commands, in the order of the help. */
+export function commands(): readonly Command[] {
+  return [
+    startCommand(),
+    kubeconfigCommand(),
+    memberCommand(),
+    drainCommand(),
+    fenceCommand(),
+    sealKeyCommand(),
+    placementCommand(),
+    operatorCommand(),
+    apiserverCommand(),
+    gatewayCommand(),
+    unregisterCommand(),
+    diagnoseCommand(),
+  ]
+}
+
+/** `kcp start`: everything in one process on an embedded store. */
+function startCommand(): Command {
+  const start = new Command('start').description(
+    'run everything in one process on an embedded store; no Kubernetes needed',
+  )
+  const command = withRequired(start, '--root-dir <dir>', 'directory of all data; created if missing')
+    .option('--port <port>', 'port to listen on', parsePort, 6443)
+    .option(
+      '--bind-address <address>',
+      'address to listen on; use 0.0.0.0 if pods in members must reach it',
+      '127.0.0.1',
+    )
+    .option(
+      '--advertise-address <host>',
+      'host name or address by which pods in members reach this server (default: the bind address)',
+      parseHost,
+    )
+    .option(
+      '--metrics-client-secret <name>',
+      'write a client certificate that may only read /metrics into this Secret, and renew it; the Secret is in namespace kcp-system of the cluster that kcp runs in (or of KUBECONFIG)',
+    )
+    .option('--gateway-image <image>', 'the image of kcp for gateways in members (default: that of this version)')
+    .addOption(logLevelOption('warn'))
+  return withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command)))).action(
+    loadedLate(() => import('./commands/start.ts')),
+  )
+}
+
+/** `kcp kubeconfig NAME`: prints a kubeconfig for one logical cluster, with admin rights inside it and none outside. */
+function kubeconfigCommand(): Command {
+  return withInstallation(new Command('kubeconfig'))
+    .description('print a kubeconfig for a logical cluster, with admin rights inside it and none outside')
+    .argument('<name>', 'name of the LogicalCluster')
+    .option('--days <days>', 'validity of the client certificate', '365')
+    .action(loadedLate(() => import('./commands/kubeconfig.ts')))
+}
+
+/** `kcp member`: registered clusters. */
+function memberCommand(): Command {
+  return new Command('member')
+    .description('register clusters that run the workloads of tenants')
+    .addCommand(memberJoinCommand())
+}
+
+/** `kcp member join NAME`: registers a physical cluster that we can reach. */
+function memberJoinCommand(): Command {
+  const network = new Option(
+    '--service-network <type>',
+    'Flat: pods of members reach each other by address; Gateway: they reach Services of each other through a gateway that kcp runs in each; None: they do not',
+  )
+  const join = withInstallation(new Command('join'))
+    .description(
+      "register a cluster: create kcp's identity in it, with the permissions that syncing needs, and a MemberCluster",
+    )
+    .argument('<name>', 'name of the MemberCluster')
+  return withRequired(join, '--kubeconfig <file>', 'kubeconfig of an admin of that cluster; used once, not stored')
+    .option('--context <name>', 'context in that file (default: its current one)')
+    .addOption(network.choices(serviceNetworks).default('None'))
+    .option(
+      '--export <resource.group...>',
+      'offer these custom resources of that cluster to logical clusters, in addition to those that it offers already',
+      [],
+    )
+    .action(loadedLate(() => import('./commands/member-join.ts')))
+}
+
+/** `kcp drain MEMBER`: moves everything that runs in a member cluster to others, or shows what would move where. */
+function drainCommand(): Command {
+  return withInstallation(new Command('drain'))
+    .description('move everything that runs in a member cluster to others (spec.state: Draining)')
+    .argument('<member>', 'name of the MemberCluster')
+    .option('--dry-run', 'only show which workload would go where, and which have nowhere to go')
+    .option(
+      '--undo',
+      'let the member take workloads again (spec.state: Active); workloads that have moved stay where they are',
+    )
+    .action(loadedLate(() => import('./commands/drain.ts')))
+}
+
+/** `kcp fence MEMBER`: tells kcp that nothing runs any more in a member cluster that does not answer. */
+function fenceCommand(): Command {
+  return withInstallation(new Command('fence'))
+    .description(
+      'declare that a member cluster that does not answer is switched off, so that all its workloads start elsewhere',
+    )
+    .argument('<member>', 'name of the MemberCluster')
+    .option('--undo', 'let the member take workloads again as soon as it answers')
+    .action(loadedLate(() => import('./commands/fence.ts')))
+}
+
+/** `kcp seal-key`: replaces the key with which tenants' Secrets are sealed in a host, while kcp runs. */
+function sealKeyCommand(): Command {
+  const step = (name: SealKeyStep, description: string): Command =>
+    new Command(name)
+      .description(description)
+      .option('--host-kubeconfig <file>', 'kubeconfig of the host cluster (default: KUBECONFIG, or the pod we run in)')
+      .action(
+        loadedLate(async () => {
+          const { runSealKey } = await import('./commands/seal-key.ts')
+          return { run: runSealKey(name) }
+        }),
+      )
+  return new Command('seal-key')
+    .description("replace the key with which tenants' Secrets are sealed in a host: add, use, reseal, drop")
+    .addCommand(step('add', 'first: add a key that seals nothing yet'))
+    .addCommand(step('use', 'second, after a restart: seal with it from now on'))
+    .addCommand(
+      step('reseal', 'third, after a restart: seal all Secrets with the new key that a former key has sealed'),
+    )
+    .addCommand(step('drop', 'last: remove former keys, without which older backups of the host cannot be read'))
+}
+
+/** `kcp placement explain KIND/NAME`: why a workload runs where it does, filter by filter and score by score. */
+function placementCommand(): Command {
+  const explain = withInstallation(new Command('explain'))
+    .description('show why a workload runs where it does: what each filter and score says about each member cluster')
+    .argument('<workload>', 'KIND/NAME, such as deployment/web')
+  withRequired(explain, '--cluster <name>', 'the LogicalCluster that it is in')
+    .option('-n, --namespace <name>', 'its namespace', 'default')
+    .action(loadedLate(() => import('./commands/placement-explain.ts')))
+  return new Command('placement').description('where workloads run').addCommand(explain)
+}
+
+/** `kcp operator`: the loops over our custom resources in a host. */
+function operatorCommand(): Command {
+  const command = new Command('operator')
+    .description('reconcile LogicalClusters and MemberClusters of a host, place workloads, sync members')
+    .option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)')
+    .option(
+      '--apiserver-url <url>',
+      "URL of kcp apiserver's direct listener (default: the one that it has published in the host)",
+    )
+    .option(
+      '--host-url <url>',
+      "URL at which tenants reach the host's API endpoint, for status.url (default: the one that kcp uses itself)",
+    )
+    .option(
+      '--metrics-port <port>',
+      'serve /metrics over TLS on this port, to the client certificate of Secret kcp-metrics-client (default: not served)',
+      parsePort,
+    )
+    .option(
+      '--cluster-profiles',
+      'show members as ClusterProfiles (multicluster.x-k8s.io) in namespace kcp-system, once the host has that kind',
+    )
+    .option('--gateway-image <image>', 'the image of kcp for gateways in members (default: that of this version)')
+    .addOption(logLevelOption('info'))
+  return withTracingFlags(command).action(loadedLate(() => import('./commands/operator.ts')))
+}
+
+/** `kcp apiserver`: the virtual API server in front of a host. */
+function apiserverCommand(): Command {
+  const command = new Command('apiserver')
+    .description(
+      "serve logical clusters that are stored in a host's etcd, through the host's own API endpoint and directly",
+    )
+    .option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)')
+    .option('--port <port>', 'port to listen on', parsePort, 6443)
+    .option('--bind-address <address>', 'address to listen on', '0.0.0.0')
+    .option(
+      '--advertise-address <host>',
+      "address at which the host's kube-apiserver and pods in members reach this process (default: this machine's own)",
+      parseHost,
+    )
+    .option('--advertise-port <port>', 'port at that address, if it is not --port', parsePort)
+    .option('--peer-port <port>', 'port for the other replicas of kcp apiserver; 0: any free one', parsePort, 0)
+    .option(
+      '--peer-address <address>',
+      "address at which the other replicas reach this one (default: --bind-address, or this machine's own)",
+    )
+    .addOption(
+      new Option(
+        '--register <what>',
+        'what to apply in the host. all: Service, EndpointSlice and APIService; apiservice: only the APIService, if a Service ' +
+          'kcp-apiserver selects the pods of kcp; none: nothing',
+      )
+        .choices(registrations)
+        .default('all'),
+    )
+    .option(
+      '--metrics-client-secret <name>',
+      'write a client certificate that may only read /metrics into this Secret in namespace kcp-system, and renew it',
+    )
+    .option(
+      '--storage-total <MiB>',
+      'how much all logical clusters together may store in the host, where an object counts half a KiB more than its size; above it creations are ' +
+        "refused (403); keep it below the quota of the host's etcd; 0: no limit",
+      parseCount,
+      1536,
+    )
+    .addOption(logLevelOption('info'))
+  return withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command)))).action(
+    loadedLate(() => import('./commands/apiserver.ts')),
+  )
+}
+
+/** `kcp gateway`: runs in a member whose pod network is not joined with that of other members. */
+function gatewayCommand(): Command {
+  return new Command('gateway')
+    .description('forward connections between this member and Services of other members (kcp runs it in members)')
+    .option('--kubeconfig <file>', 'the member (default: the pod we run in)')
+    .option(
+      '--namespace <namespace>',
+      'namespace with the Secret kcp-gateway and the ConfigMaps of peers',
+      'kcp-system',
+    )
+    .option('--port <port>', 'port for the gateways of other members', parsePort, 8443)
+    .option('--health-port <port>', 'port of /readyz, /livez and /metrics, over HTTP', parsePort, 8080)
+    .option(
+      '--max-connections <count>',
+      'how many connections may be open at a time; more are refused',
+      parseCount,
+      20_000,
+    )
+    .option(
+      '--max-connections-per-logical-cluster <count>',
+      'how many of them may be to Services of one logical cluster; more are refused',
+      parseCount,
+      5000,
+    )
+    .option('--idle-seconds <seconds>', 'after how long without data a connection is reset', parseCount, 3600)
+    .option(
+      '--grace-seconds <seconds>',
+      'how long open connections may continue after the gateway was told to stop',
+      parseCount,
+      30,
+    )
+    .addOption(logLevelOption('info'))
+    .action(loadedLate(() => import('./commands/gateway.ts')))
+}
+
+/** `kcp unregister`: takes our APIService out of a host, before the server behind it goes. */
+function unregisterCommand(): Command {
+  return new Command('unregister')
+    .description('delete our APIService in the host; run it before the last kcp apiserver of the host is removed')
+    .option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)')
+    .action(loadedLate(() => import('./commands/unregister.ts')))
+}
+
+/** `kcp diagnose`: says in words what is wrong with an installation and what to do. */
+function diagnoseCommand(): Command {
+  return new Command('diagnose')
+    .description('say what is wrong with an installation and what to do; exit code 1 if anything is')
+    .addOption(new Option('--root-dir <dir>', 'directory of a running `kcp start`').conflicts('kubeconfig'))
+    .addOption(new Option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)'))
+    .action(loadedLate(() => import('./commands/diagnose.ts')))
+}

@@ -1,0 +1,252 @@
+// Flags that several commands share, and parsers of their values.
+import { InvalidArgumentError, Option, type Command } from 'commander'
+import { randomUUID } from 'node:crypto'
+import { isIP } from 'node:net'
+import { hostname } from 'node:os'
+import type { AuditLogOptions } from '#cli/roles/audit-log.ts'
+import { isCidr, type AddressPolicyOptions } from '#network/egress/index.ts'
+import { containerMemory, type Logger, type LogLevel, type Metrics, openTracer } from '#telemetry/index.ts'
+
+/** The flag values as commander passes them. */
+export interface StorageFlags {
+  readonly storagePerCluster: number
+  readonly eventTtl: number
+}
+
+/** The same values as options of the roles. */
+interface StorageOptions {
+  /** How much one logical cluster may keep, in bytes; absent: no limit. */
+  readonly storageBytes?: number
+  /** How long an Event is kept after it was last written, milliseconds. */
+  readonly eventTtlMs?: number
+}
+
+/** Adds `--storage-per-cluster` and `--event-ttl`. */
+export function withStorageFlags(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        '--storage-per-cluster <MiB>',
+        'how much one logical cluster may store, where an object counts half a KiB more than its size; above it creations ' +
+          'are refused (403) and other requests still work; 0: no limit',
+      )
+        .argParser(parseCount)
+        .default(defaultPerCluster(), '1024, at most half the memory of the container'),
+    )
+    .addOption(
+      new Option('--event-ttl <duration>', 'how long an Event is kept after it was last written: 1h, 90m, 1h30m, 45s')
+        .argParser(parseDuration)
+        .default(60 * 60_000, '1h'),
+    )
+}
+
+/** What a logical cluster keeps is in memory while it is used. */
+function defaultPerCluster(): number {
+  return Math.min(1024, Math.floor(containerMemory() / 2 / 1024 / 1024))
+}
+
+/** Converts the flag values to options. */
+export function storageOf({ storagePerCluster, eventTtl }: StorageFlags): StorageOptions {
+  const bound = storagePerCluster === 0 ? {} : { storageBytes: storagePerCluster * 1024 * 1024 }
+  return { ...bound, eventTtlMs: eventTtl }
+}
+
+const maxMs = 30 * 24 * 60 * 60_000
+
+/** Parses a duration as Kubernetes' flags write it; milliseconds. Throws InvalidArgumentError. */
+function parseDuration(text: string): number {
+  const [, hours = '0', minutes = '0', seconds = '0'] = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/.exec(text) ?? []
+  const ms = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000
+  if (ms === 0 || ms > maxMs)
+    throw new InvalidArgumentError('it must be a duration above zero, at most 720h: 1h30m, 45s')
+  return ms
+}
+
+/** The flag values as commander passes them. */
+export interface AuditFlags {
+  readonly auditLog?: string
+  readonly auditLogMaxsize: number
+  readonly auditLogMaxbackup: number
+}
+
+/** Adds `--audit-log` and the limits of the file. */
+export function withAuditFlags(command: Command): Command {
+  return command
+    .option(
+      '--audit-log <path>',
+      'write one JSON line per request: an Event of audit.k8s.io/v1 at level Metadata; - is standard output. ' +
+        'SIGHUP reopens the file. If the disk is too slow, lines are dropped and counted (kcp_audit_lines_dropped_total)',
+    )
+    .option(
+      '--audit-log-maxsize <MiB>',
+      'a file of this size is renamed to NAME-TIME.EXT and a new one is started; 0: never',
+      parseCount,
+      100,
+    )
+    .option('--audit-log-maxbackup <count>', 'how many renamed files are kept; 0: all', parseCount, 10)
+}
+
+/** The options of the audit log; none without `--audit-log`. */
+export function auditOf({ auditLog, auditLogMaxsize, auditLogMaxbackup }: AuditFlags): { audit?: AuditLogOptions } {
+  if (auditLog === undefined) return {}
+  return { audit: { path: auditLog, maxFileBytes: auditLogMaxsize * 1024 * 1024, maxBackups: auditLogMaxbackup } }
+}
+
+/** The flag values as commander passes them. */
+export interface EgressFlags {
+  readonly egressAllow: readonly string[]
+  readonly egressDeny: readonly string[]
+}
+
+/** Adds `--egress-allow` and `--egress-deny`. */
+export function withEgressFlags(command: Command): Command {
+  return command
+    .option(
+      '--egress-allow <cidr>',
+      "addresses at which tenants' webhooks may be called although they are loopback, link-local, private or this machine's own; " +
+        'may be repeated',
+      addCidr,
+      [],
+    )
+    .option(
+      '--egress-deny <cidr>',
+      "public addresses at which tenants' webhooks may not be called, such as nodes, pods and Services of the host; wins over " +
+        '--egress-allow; may be repeated',
+      addCidr,
+      [],
+    )
+}
+
+/** Converts the flag values to options of the roles. */
+export function egressOf({ egressAllow, egressDeny }: EgressFlags): { egress: AddressPolicyOptions } {
+  return { egress: { allow: egressAllow, deny: egressDeny } }
+}
+
+function addCidr(text: string, before: readonly string[]): string[] {
+  if (!isCidr(text)) throw new InvalidArgumentError('it must be a CIDR such as 10.0.0.0/8, or an address')
+  return [...before, text]
+}
+
+/** The flag values as commander passes them. */
+export interface InstallationFlags {
+  readonly rootDir?: string
+  readonly hostKubeconfig?: string
+}
+
+/** Adds `--root-dir` and `--host-kubeconfig`. */
+export function withInstallation(command: Command): Command {
+  return command
+    .addOption(new Option('--root-dir <dir>', 'directory of `kcp start`').conflicts('hostKubeconfig'))
+    .addOption(new Option('--host-kubeconfig <file>', 'kubeconfig of the host cluster'))
+}
+
+/** The flag values as commander passes them. */
+export interface TracingFlags {
+  readonly tracingEndpoint?: string
+  readonly tracingSamplingRatePerMillion: number
+}
+
+const million = 1_000_000
+
+/** Adds `--tracing-endpoint` and the sampling rate. */
+export function withTracingFlags(command: Command): Command {
+  return command
+    .option(
+      '--tracing-endpoint <url>',
+      'send traces to this OpenTelemetry collector, as OTLP over HTTP: http://HOST:4318 (default: nothing is traced)',
+      parseEndpoint,
+    )
+    .option(
+      '--tracing-sampling-rate-per-million <count>',
+      'how many of a million traces that begin in this process are recorded; a trace that a client of an administrator began is ' +
+        'recorded if the client records it',
+      parseRate,
+      0,
+    )
+}
+
+function parseEndpoint(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    throw new InvalidArgumentError('an endpoint is a URL such as http://collector:4318')
+  // It would be in the list of processes.
+  if (url.username !== '' || url.password !== '') throw new InvalidArgumentError('the URL may not contain credentials')
+  return text
+}
+
+function parseRate(text: string): number {
+  const rate = /^[0-9]+$/.test(text) ? Number(text) : NaN
+  if (!(rate <= million)) throw new InvalidArgumentError(`a rate is a number from 0 to ${million}`)
+  return rate
+}
+
+/** Opens the tracer of this process; undefined without `--tracing-endpoint`. Call it before anything else is created. */
+export async function openTracing(
+  { tracingEndpoint: endpoint, tracingSamplingRatePerMillion: samplingRatePerMillion }: TracingFlags,
+  { serviceName, metrics, log }: { readonly serviceName: string; readonly metrics: Metrics; readonly log: Logger },
+): Promise<AsyncDisposable | undefined> {
+  if (endpoint === undefined) return undefined
+  const instanceId = `${hostname()}_${randomUUID()}`
+  // The variable that OpenTelemetry specifies for this.
+  const delay = Number(process.env['OTEL_BSP_SCHEDULE_DELAY'])
+  const batchDelayMs = delay > 0 ? { batchDelayMs: delay } : {}
+  return await openTracer({ endpoint, samplingRatePerMillion, serviceName, instanceId, metrics, log, ...batchDelayMs })
+}
+
+/**
+ * An action that loads its module when the command runs, and calls `run` of it: `--help` and the other commands do not wait for the
+ * module. Rejects with the errors of loading and of `run`.
+ */
+export function loadedLate<Args extends unknown[]>(
+  load: () => Promise<{ readonly run: (...args: Args) => Promise<void> }>,
+): (...args: Args) => Promise<void> {
+  return async (...args) => {
+    const { run } = await load()
+    await run(...args)
+  }
+}
+
+/** `--log-level` with its default. */
+export function logLevelOption(usual: LogLevel): Option {
+  return new Option('--log-level <level>', 'how much is logged')
+    .choices(['debug', 'info', 'warn', 'error'])
+    .default(usual)
+}
+
+/**
+ * Adds a flag such as `--root-dir <dir>`, without which the command is refused. Commander's own check comes before the check of unknown
+ * flags, so a misspelt flag would be called missing.
+ */
+export function withRequired(command: Command, flags: string, description: string): Command {
+  const option = command.createOption(flags, description)
+  return command.addOption(option).hook('preAction', () => {
+    if (command.getOptionValue(option.attributeName()) === undefined)
+      command.error(`error: required option '${flags}' not specified`, {
+        code: 'commander.missingMandatoryOptionValue',
+      })
+  })
+}
+
+/** A whole number, 0 or more. Throws InvalidArgumentError, which commander prints with the flag's name. */
+export function parseCount(text: string): number {
+  const count = Number(text)
+  if (!Number.isInteger(count) || count < 0) throw new InvalidArgumentError('it must be a whole number, 0 or more')
+  return count
+}
+
+const hostName = /^[a-z0-9]([-_a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-_a-z0-9]{0,61}[a-z0-9])?)*\.?$/i
+
+/** The text as it is. Throws InvalidArgumentError, which commander prints with the flag's name. */
+export function parseHost(text: string): string {
+  if (isIP(text) === 0 && (!hostName.test(text) || /^[\d.]+$/.test(text)))
+    throw new InvalidArgumentError('it must be a host name or an IP address, without https:// and port')
+  return text
+}
+
+/** A whole number from 0 to 65535. Throws InvalidArgumentError, which commander prints with the flag's name. */
+export function parsePort(text: string): number {
+  const port = Number(text)
+  if (!Number.isInteger(port) || port < 0 || port > 65535)
+    throw new InvalidArgumentError('a port is a number from 0 to 65535')
+  return port
+}
