@@ -1,5 +1,5 @@
-// Local APIServices, as kube-apiserver registers them: one for each built-in group version, restored at every start, and one for each
-// group version that CustomResourceDefinitions serve. APIServices that tenants wrote are left alone.
+// Local APIServices, as kube-apiserver registers them: one for each built-in group version, restored at every start,
+// and one for each group version that CustomResourceDefinitions serve. APIServices that tenants wrote are left alone.
 import { groupResourceText, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
@@ -11,8 +11,8 @@ const fieldManager = 'kube-apiserver'
 const managed = 'kube-aggregator.kubernetes.io/automanaged'
 
 /**
- * Restores APIServices of built-in group versions that were deleted before this process first loaded their logical cluster, until the
- * signal aborts.
+ * Restores APIServices of built-in group versions that were deleted before this process first loaded their logical
+ * cluster, until the signal aborts.
  */
 export async function startBuiltInRegistration(context: ControllerContext): Promise<void> {
   const resource = groupResourceText(apiServices)

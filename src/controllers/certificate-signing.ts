@@ -1,5 +1,5 @@
-// Signs approved CertificateSigningRequests of the signer kubernetes.io/kube-apiserver-client. The certificate is valid in the
-// logical cluster of the request alone. Requests of other signers are left to controllers of the tenant.
+// Signs approved CertificateSigningRequests of the signer kubernetes.io/kube-apiserver-client. The certificate is valid
+// in the logical cluster of the request alone. Requests of other signers are left to controllers of the tenant.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { timestamp, systemClock } from '#async/index.ts'
@@ -81,7 +81,10 @@ function base64(text: string): string {
   return Buffer.from(text).toString('base64')
 }
 
-/** Why the signer kubernetes.io/kube-apiserver-client refuses these usages, in upstream's words; undefined if it does not. */
+/**
+ * Why the signer kubernetes.io/kube-apiserver-client refuses these usages, in upstream's words; undefined if it does
+ * not.
+ */
 function usageError(usages: readonly string[]): string | undefined {
   const invalid = usages.find((usage) => !['digital signature', 'key encipherment', 'client auth'].includes(usage))
   if (invalid !== undefined) return `invalid usage for client certificate: ${invalid}`

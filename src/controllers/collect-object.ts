@@ -24,7 +24,9 @@ const unresolvableRetrySeconds = 300
 /** Dependents that one visit orphans, so that other keys are not kept waiting. */
 const maxOrphaned = 50
 
-/** Takes one step; the change it makes causes the next visit. Every write has the uid of the object as a precondition. */
+/**
+ * Takes one step; the change it makes causes the next visit. Every write has the uid of the object as a precondition.
+ */
 export async function visitObject(
   object: GraphObject,
   context: VisitContext,
@@ -83,8 +85,8 @@ async function visitDependentsFirst(
 }
 
 /**
- * Removes the finalizer `foregroundDeletion` when no dependent blocks the deletion. It is called after the deletion of each
- * dependent, so its cost must not depend on how many are left.
+ * Removes the finalizer `foregroundDeletion` when no dependent blocks the deletion. It is called after the deletion of
+ * each dependent, so its cost must not depend on how many are left.
  */
 export async function releaseIfUnblocked(
   object: GraphObject,
@@ -98,8 +100,8 @@ export async function releaseIfUnblocked(
 }
 
 /**
- * Removes this owner from a limited number of dependents per visit, then removes the finalizer `orphan`. Dependents of another
- * object that has the same uid keep their owner.
+ * Removes this owner from a limited number of dependents per visit, then removes the finalizer `orphan`. Dependents of
+ * another object that has the same uid keep their owner.
  */
 async function orphanDependents(object: GraphObject, context: VisitContext, signal: AbortSignal): Promise<undefined> {
   const { uid = '' } = object.metadata
@@ -119,7 +121,10 @@ async function orphanDependents(object: GraphObject, context: VisitContext, sign
   return undefined
 }
 
-/** Whether the uid of a reference is this object's, but the reference means another object, which exists and has the same uid. */
+/**
+ * Whether the uid of a reference is this object's, but the reference means another object, which exists and has the
+ * same uid.
+ */
 async function meansAnother(
   reference: OwnerReference,
   owner: GraphObject,

@@ -62,8 +62,8 @@ async function reportInProgress(client: KubeClient, crd: CustomResourceDefinitio
 }
 
 /**
- * The names of the deleted definition are free now. An unchanged update makes the server check the names of each definition
- * of the group that waited for them.
+ * The names of the deleted definition are free now. An unchanged update makes the server check the names of each
+ * definition of the group that waited for them.
  */
 async function releaseNames(
   client: KubeClient,
@@ -80,7 +80,9 @@ async function releaseNames(
   }
 }
 
-/** Deletes the objects of the kind. Resolves with the number that is left, or `unfinished` if one visit was not enough. */
+/**
+ * Deletes the objects of the kind. Resolves with the number that is left, or `unfinished` if one visit was not enough.
+ */
 async function deleteInstances(
   client: KubeClient,
   { spec }: CustomResourceDefinition,

@@ -31,7 +31,9 @@ interface Scope {
 /** `finished`: every object was reached, `seen` is their number. Otherwise the budget was used up first. */
 export type BatchResult = { readonly finished: true; readonly seen: number } | { readonly finished: false }
 
-/** Deletes all objects that are not being deleted yet, page by page, while the budget lasts. Rejects with StatusError. */
+/**
+ * Deletes all objects that are not being deleted yet, page by page, while the budget lasts. Rejects with StatusError.
+ */
 export async function deleteBatch(
   client: KubeClient,
   gvr: GroupVersionResource,

@@ -1,5 +1,6 @@
-// Restores the FlowSchemas and PriorityLevelConfigurations that every logical cluster is created with, as kube-apiserver does:
-// deleted ones come back, and changed ones too unless their annotation says that they are kept by hand.
+// Restores the FlowSchemas and PriorityLevelConfigurations that every logical cluster is created with, as
+// kube-apiserver does: deleted ones come back, and changed ones too unless their annotation says that they are kept by
+// hand.
 import { isDeepStrictEqual } from 'node:util'
 import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'

@@ -1,5 +1,5 @@
-// Keeps the condition Dangling of FlowSchemas: whether the priority level that they name exists. Requests of a logical cluster
-// share its one budget; tools that make FlowSchemas wait for this condition.
+// Keeps the condition Dangling of FlowSchemas: whether the priority level that they name exists. Requests of a logical
+// cluster share its one budget; tools that make FlowSchemas wait for this condition.
 import { groupResourceText, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'

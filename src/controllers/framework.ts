@@ -1,4 +1,5 @@
-// Context of all controllers, and the loop of most: a change of an object queues a place, which is reconciled until that succeeds.
+// Context of all controllers, and the loop of most: a change of an object queues a place, which is reconciled until
+// that succeeds.
 import { groupResourceText, type GroupVersionResource } from '#apimachinery/meta/index.ts'
 import { clusterInKey, keyFor, type KubeClient, type ObjectRef, parseKey } from '#client/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
@@ -87,7 +88,10 @@ interface DeletionController {
   readonly finish: (client: KubeClient, ref: ObjectRef, signal: AbortSignal) => Promise<ReconcileResult | undefined>
 }
 
-/** Calls `finish` for each object of the resource that is being deleted, in all logical clusters, until the signal aborts. */
+/**
+ * Calls `finish` for each object of the resource that is being deleted, in all logical clusters, until the signal
+ * aborts.
+ */
 export async function followDeletedOf(
   gvr: GroupVersionResource,
   { name, finish }: DeletionController,
@@ -105,9 +109,9 @@ export async function followDeletedOf(
 }
 
 /**
- * Seconds until a controller looks again at an object that is being deleted and is still held by a finalizer or by content: a quarter
- * of the time since the deletion, at least 0.2 and at most 30. Most objects are released within seconds; an object that was held for
- * long is looked at rarely.
+ * Seconds until a controller looks again at an object that is being deleted and is still held by a finalizer or by
+ * content: a quarter of the time since the deletion, at least 0.2 and at most 30. Most objects are released within
+ * seconds; an object that was held for long is looked at rarely.
  */
 export function retryAfterSeconds(deletionTimestamp: string, nowMs: number): number {
   const seconds = (nowMs - Date.parse(deletionTimestamp)) / 1000

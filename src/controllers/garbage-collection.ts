@@ -1,5 +1,6 @@
-// Garbage collection in all logical clusters. One queue holds the objects whose owners, finalizers or dependents changed;
-// logical clusters are served in rotation. Which object owns which is read from the server's memory (ObjectGraph).
+// Garbage collection in all logical clusters. One queue holds the objects whose owners, finalizers or dependents
+// changed; logical clusters are served in rotation. Which object owns which is read from the server's memory
+// (ObjectGraph).
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { OwnerReference } from '#apimachinery/meta/index.ts'
 import { clusterInKey } from '#client/index.ts'
@@ -17,7 +18,9 @@ type Task =
   /** A dependent was deleted: this owner may have waited for it. */
   | { readonly do: 'owner'; readonly cluster: string; readonly namespace: string; readonly owner: OwnerReference }
 
-/** Visits every object with owners, and every object whose deletion waits for its dependents, until the signal aborts. */
+/**
+ * Visits every object with owners, and every object whose deletion waits for its dependents, until the signal aborts.
+ */
 export async function startGarbageCollection(context: ControllerContext): Promise<void> {
   const { graph, cluster: clientOf, log, signal } = context
   using queue = createKeyQueue({ fairnessKey: clusterInKey })

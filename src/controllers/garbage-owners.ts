@@ -35,8 +35,8 @@ interface Lookup {
 }
 
 /**
- * The owners of an object. Asks the API for each one, by kind, namespace, name and uid: neither an earlier deletion of this uid
- * nor an earlier answer counts, because another object may have the same uid. Rejects with StatusError.
+ * The owners of an object. Asks the API for each one, by kind, namespace, name and uid: neither an earlier deletion of
+ * this uid nor an earlier answer counts, because another object may have the same uid. Rejects with StatusError.
  */
 export async function ownersOf(object: GraphObject, lookup: Lookup, signal: AbortSignal): Promise<Owner[]> {
   const owners: Owner[] = []
@@ -101,8 +101,8 @@ export function isDeletingInForeground(metadata: GraphObject['metadata']): boole
 }
 
 /**
- * Owners whose deletion was seen, bounded. Needed only after their kind is no longer served, so that nobody can ask for them: the
- * dependents of custom resources go after the definition, too.
+ * Owners whose deletion was seen, bounded. Needed only after their kind is no longer served, so that nobody can ask for
+ * them: the dependents of custom resources go after the definition, too.
  */
 export class GoneOwners {
   readonly #owners = new LRUCache<string, true>({ max: 20_000 })
@@ -113,7 +113,10 @@ export class GoneOwners {
     this.#owners.set(keyOf(cluster, [dot < 0 ? '' : resource.slice(dot + 1), kind, namespace, name, uid]), true)
   }
 
-  /** Whether the deletion of exactly this owner of a dependent was seen: of its group, kind, name and uid, in a place where it may own it. */
+  /**
+   * Whether the deletion of exactly this owner of a dependent was seen: of its group, kind, name and uid, in a place
+   * where it may own it.
+   */
   has(dependent: Pick<ObjectKey, 'cluster' | 'namespace'>, { apiVersion, kind, name, uid }: OwnerReference): boolean {
     const { group } = parseApiVersion(apiVersion)
     return [dependent.namespace, ''].some((namespace) =>

@@ -1,5 +1,5 @@
-// Deletes Jobs whose spec.ttlSecondsAfterFinished has passed since they ended, as kube-controller-manager does. Their copies
-// in members do not have the field, so that no member deletes a Job that is still wanted upstream.
+// Deletes Jobs whose spec.ttlSecondsAfterFinished has passed since they ended, as kube-controller-manager does. Their
+// copies in members do not have the field, so that no member deletes a Job that is still wanted upstream.
 import { type GroupVersionResource, isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { systemClock } from '#async/index.ts'

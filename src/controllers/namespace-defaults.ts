@@ -1,5 +1,6 @@
-// Creates what every namespace must have: ServiceAccount `default` and ConfigMap `kube-root-ca.crt`. The namespaces that
-// every logical cluster is created with have both in the base layer: nothing is written for them until one is deleted.
+// Creates what every namespace must have: ServiceAccount `default` and ConfigMap `kube-root-ca.crt`. The namespaces
+// that every logical cluster is created with have both in the base layer: nothing is written for them until one is
+// deleted.
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { clusterInKey, keyFor, parseKey, type KubeClient } from '#client/index.ts'

@@ -88,8 +88,8 @@ export interface Remaining {
 type Pass = Remaining | 'unfinished'
 
 /**
- * Deletes every object in `namespace`. Pods go first; the rest follows when no pod is left (KEP-5080), so that a pod keeps
- * the Secrets and NetworkPolicies it depends on.
+ * Deletes every object in `namespace`. Pods go first; the rest follows when no pod is left (KEP-5080), so that a pod
+ * keeps the Secrets and NetworkPolicies it depends on.
  */
 async function deleteContent(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Pass> {
   const byResource = new Map<string, number>()
@@ -164,7 +164,10 @@ interface GroupList {
   readonly groups?: readonly { readonly name: string; readonly preferredVersion?: { readonly groupVersion: string } }[]
 }
 
-/** Namespaced resources with the verbs list and delete, in the preferred version of their group. Rejects if `/apis` fails. */
+/**
+ * Namespaced resources with the verbs list and delete, in the preferred version of their group. Rejects if `/apis`
+ * fails.
+ */
 export async function deletableResources(
   client: Pick<KubeClient, 'raw'>,
   signal: AbortSignal,

@@ -1,5 +1,5 @@
-// Checks the types of ValidatingAdmissionPolicies again when a kind that they are about is defined, changed or deleted. The server
-// checks when a policy is written, and when its status is written by us.
+// Checks the types of ValidatingAdmissionPolicies again when a kind that they are about is defined, changed or deleted.
+// The server checks when a policy is written, and when its status is written by us.
 import { groupResourceText, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { type ControllerContext, visitChanged } from './framework.ts'

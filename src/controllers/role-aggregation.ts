@@ -60,8 +60,8 @@ interface Roles {
 }
 
 /**
- * Brings the aggregated ClusterRoles of one logical cluster up to date. Remembers decoded roles, and the state of logical clusters in
- * which nothing is left to do, so that a repeated visit costs little.
+ * Brings the aggregated ClusterRoles of one logical cluster up to date. Remembers decoded roles, and the state of
+ * logical clusters in which nothing is left to do, so that a repeated visit costs little.
  */
 export class AggregationVisits {
   readonly decoded = new DecodedRoles()
@@ -75,7 +75,10 @@ export class AggregationVisits {
     this.#log = log
   }
 
-  /** Updates every aggregated ClusterRole of a logical cluster. A role that aggregates another one follows a round later. */
+  /**
+   * Updates every aggregated ClusterRole of a logical cluster. A role that aggregates another one follows a round
+   * later.
+   */
   async visit(id: string, client: Pick<KubeClient, 'patch'>, signal: AbortSignal): Promise<void> {
     for (let round = 0; round < maxRounds; round++) {
       const roles = await this.#rolesOf(id, signal)
@@ -193,9 +196,9 @@ interface SourceRole {
 }
 
 /**
- * The rules `role` should have, given the ClusterRoles it may aggregate, sorted by name: ordered by selector, then by name,
- * each different rule once. Undefined if they are more than 10,000 or 1 MiB, or if `work` does not last for the bytes of
- * the roles that are aggregated.
+ * The rules `role` should have, given the ClusterRoles it may aggregate, sorted by name: ordered by selector, then by
+ * name, each different rule once. Undefined if they are more than 10,000 or 1 MiB, or if `work` does not last for the
+ * bytes of the roles that are aggregated.
  */
 export async function aggregatedRules(
   role: Pick<DecodedRole, 'name' | 'selectors'>,
@@ -229,8 +232,8 @@ export async function aggregatedRules(
 }
 
 /**
- * Whether one of these ClusterRoles aggregates from a ClusterRole with these labels. Undefined if they have more than 1000
- * different selectors.
+ * Whether one of these ClusterRoles aggregates from a ClusterRole with these labels. Undefined if they have more than
+ * 1000 different selectors.
  */
 export function aggregatesFrom(
   roles: readonly Pick<DecodedRole, 'selectors'>[],

@@ -1,6 +1,6 @@
-// The controllers that a Kubernetes control plane runs inside a cluster, for all logical clusters at once: no controller
-// keeps anything per logical cluster. They learn of changes from the server beside them (src/reconcile/object-graph) and write
-// through the API of the logical cluster, as any client does.
+// The controllers that a Kubernetes control plane runs inside a cluster, for all logical clusters at once: no
+// controller keeps anything per logical cluster. They learn of changes from the server beside them
+// (src/reconcile/object-graph) and write through the API of the logical cluster, as any client does.
 import { childSignal } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import type { ControllerContext, ControllersOptions } from './framework.ts'

@@ -1,5 +1,5 @@
-// Fills Secrets of type kubernetes.io/service-account-token, from which older programs read a token. The token is bound to
-// the Secret and has the longest possible lifetime. The Secret is deleted with its ServiceAccount.
+// Fills Secrets of type kubernetes.io/service-account-token, from which older programs read a token. The token is bound
+// to the Secret and has the longest possible lifetime. The Secret is deleted with its ServiceAccount.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'

@@ -105,7 +105,10 @@ export function leaderFinding(found: Answer<Lease | undefined>, nowMs: number): 
   return wrong(`kcp operator "${holderIdentity}" last renewed its Lease ${ageText(ageMs)} ago`, start)
 }
 
-/** What is wrong with an object; undefined if nothing is. `conditions` must be True if present; the first must be present. */
+/**
+ * What is wrong with an object; undefined if nothing is. `conditions` must be True if present; the first must be
+ * present.
+ */
 export function objectFinding(
   object: Watched,
   {

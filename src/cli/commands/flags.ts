@@ -180,7 +180,9 @@ function parseRate(text: string): number {
   return rate
 }
 
-/** Opens the tracer of this process; undefined without `--tracing-endpoint`. Call it before anything else is created. */
+/**
+ * Opens the tracer of this process; undefined without `--tracing-endpoint`. Call it before anything else is created.
+ */
 export async function openTracing(
   { tracingEndpoint: endpoint, tracingSamplingRatePerMillion: samplingRatePerMillion }: TracingFlags,
   { serviceName, metrics, log }: { readonly serviceName: string; readonly metrics: Metrics; readonly log: Logger },
@@ -194,8 +196,8 @@ export async function openTracing(
 }
 
 /**
- * An action that loads its module when the command runs, and calls `run` of it: `--help` and the other commands do not wait for the
- * module. Rejects with the errors of loading and of `run`.
+ * An action that loads its module when the command runs, and calls `run` of it: `--help` and the other commands do not
+ * wait for the module. Rejects with the errors of loading and of `run`.
  */
 export function loadedLate<Args extends unknown[]>(
   load: () => Promise<{ readonly run: (...args: Args) => Promise<void> }>,
@@ -214,8 +216,8 @@ export function logLevelOption(usual: LogLevel): Option {
 }
 
 /**
- * Adds a flag such as `--root-dir <dir>`, without which the command is refused. Commander's own check comes before the check of unknown
- * flags, so a misspelt flag would be called missing.
+ * Adds a flag such as `--root-dir <dir>`, without which the command is refused. Commander's own check comes before the
+ * check of unknown flags, so a misspelt flag would be called missing.
  */
 export function withRequired(command: Command, flags: string, description: string): Command {
   const option = command.createOption(flags, description)

@@ -13,8 +13,8 @@ settleMemory({ firstMs: 1, everyMs: 1 })
 setInterval(() => { if (looks >= 3) process.exit() }, 1)
 `
 
-// Works for a second, then idles until memory was collected. A machine that is busy with other things may leave it so little time
-// that it looks idle while it works: then it says so.
+// Works for a second, then idles until memory was collected. A machine that is busy with other things may leave it so
+// little time that it looks idle while it works: then it says so.
 const busyThenIdle = `
 import { constants, PerformanceObserver } from 'node:perf_hooks'
 import { settleMemory } from ${JSON.stringify(new URL('settle-memory.ts', import.meta.url).href)}

@@ -4,8 +4,9 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /**
- * The process is idle if its event loop was busy for less than this fraction of the time since the last check, or if all its
- * threads used less than this fraction of one core: on a loaded machine the loop also counts the time that it waits for a core.
+ * The process is idle if its event loop was busy for less than this fraction of the time since the last check, or if
+ * all its threads used less than this fraction of one core: on a loaded machine the loop also counts the time that it
+ * waits for a core.
  */
 const idleFraction = 0.03
 /** The same until the first collection, when the controllers still look at what there is. */
@@ -18,8 +19,8 @@ const maxHeapBytes = 256 * 1024 * 1024
 type Collect = (options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void
 
 /**
- * Checks every `firstMs` until the start is over and the process idle, then every `everyMs`; milliseconds. Never collects while
- * there are requests: they would wait for it. Does not keep the process alive.
+ * Checks every `firstMs` until the start is over and the process idle, then every `everyMs`; milliseconds. Never
+ * collects while there are requests: they would wait for it. Does not keep the process alive.
  */
 export function settleMemory({ firstMs = 1000, everyMs = 10_000 }: { firstMs?: number; everyMs?: number } = {}): void {
   setFlagsFromString('--expose-gc')

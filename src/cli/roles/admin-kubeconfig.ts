@@ -1,4 +1,5 @@
-// The kubeconfig of the installation's admin, beside the data of `kcp start`: made anew at each start, and before it expires.
+// The kubeconfig of the installation's admin, beside the data of `kcp start`: made anew at each start, and before it
+// expires.
 import { rename, rm, writeFile } from 'node:fs/promises'
 import type { Clock } from '#async/index.ts'
 import { kubeconfigText } from '#client/index.ts'
@@ -13,7 +14,10 @@ export interface AdminKubeconfig {
   readonly clock?: Clock
 }
 
-/** Writes the file (mode 0600) at the first call and where its certificate must be renewed; the former one goes on holding. */
+/**
+ * Writes the file (mode 0600) at the first call and where its certificate must be renewed; the former one goes on
+ * holding.
+ */
 export function adminKubeconfigRenewal({ pki, file, server, ...options }: AdminKubeconfig): Renewal {
   const request = {
     commonName: 'kcp-admin',

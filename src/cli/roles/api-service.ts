@@ -1,5 +1,6 @@
 // Registers our server with the host's aggregator: a Service without selector, an EndpointSlice with our own address
-// (and Endpoints on old hosts), and the APIService, which comes last so that the host never calls a server that it cannot find.
+// (and Endpoints on old hosts), and the APIService, which comes last so that the host never calls a server that it
+// cannot find.
 import type { KubeClient } from '#client/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'

@@ -55,8 +55,8 @@ export interface RunningApiserver extends AsyncDisposable {
   /** Rejects when a part of the server failed for good. */
   readonly failed: Promise<never>
   /**
-   * Hands the logical clusters over to the other replicas, if there are any, and passes requests on to them for some seconds:
-   * until clients have heard that this one stops. Call it before anything else ends.
+   * Hands the logical clusters over to the other replicas, if there are any, and passes requests on to them for some
+   * seconds: until clients have heard that this one stops. Call it before anything else ends.
    */
   leave(): Promise<void>
 }

@@ -48,8 +48,8 @@ export interface EmbeddedOptions {
   /** At which addresses tenants' webhooks may be called; absent: at public ones. */
   readonly egress?: AddressPolicyOptions
   /**
-   * Secret that keeps a client certificate for Prometheus, in the cluster of KUBECONFIG or of the pod we run in; absent: none is
-   * kept.
+   * Secret that keeps a client certificate for Prometheus, in the cluster of KUBECONFIG or of the pod we run in;
+   * absent: none is kept.
    */
   readonly metricsClientSecret?: string
   /** Of kcp, for gateways in members. Default: of this version. */

@@ -62,8 +62,9 @@ export interface InstallationKeys extends SealKeys {
 }
 
 /**
- * The keys of this installation, created by the first process that needs them. With `keepsServing` false, serving certificates
- * live as long as the process: not all processes may write the Secret in which the others keep theirs. Default true.
+ * The keys of this installation, created by the first process that needs them. With `keepsServing` false, serving
+ * certificates live as long as the process: not all processes may write the Secret in which the others keep theirs.
+ * Default true.
  */
 export async function installationKeys(
   client: KubeClient,
@@ -78,8 +79,8 @@ export async function installationKeys(
 }
 
 /**
- * The content of the Secret. The chart and config/default have it without content, because in the host no process of ours may create
- * Secrets: whoever may create one can make a token of any ServiceAccount of the namespace.
+ * The content of the Secret. The chart and config/default have it without content, because in the host no process of
+ * ours may create Secrets: whoever may create one can make a token of any ServiceAccount of the namespace.
  */
 async function keysData(client: KubeClient, signal: AbortSignal): Promise<Record<string, string>> {
   const ref = { namespace: installationNamespace, name: keysName }

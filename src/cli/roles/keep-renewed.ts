@@ -13,7 +13,9 @@ export interface Renewal {
 /** Far below a third of what any certificate lives, and the longest that a machine which slept uses an expired one. */
 const defaultEveryMs = 5 * 60_000
 
-/** Calls every `renew` each `everyMs` milliseconds (default five minutes) until it is disposed of. Failures are logged. */
+/**
+ * Calls every `renew` each `everyMs` milliseconds (default five minutes) until it is disposed of. Failures are logged.
+ */
 export function keepRenewed(
   renewals: readonly Renewal[],
   { log, everyMs = defaultEveryMs }: { readonly log: Logger; readonly everyMs?: number },

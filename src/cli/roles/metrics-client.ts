@@ -23,8 +23,9 @@ export interface MetricsClient {
 }
 
 /**
- * Keeps the Secret: `tls.crt`, `tls.key`, and `ca.crt` for our serving certificate. Replicas may do so at once: where another
- * one was first, the renewal rejects with Conflict or AlreadyExists and finds a fresh Secret when it is called again.
+ * Keeps the Secret: `tls.crt`, `tls.key`, and `ca.crt` for our serving certificate. Replicas may do so at once: where
+ * another one was first, the renewal rejects with Conflict or AlreadyExists and finds a fresh Secret when it is called
+ * again.
  */
 export function metricsClientRenewal({ client, name, pki, tellExpiry, signal }: MetricsClient): Renewal {
   return {

@@ -23,7 +23,10 @@ export interface MetricsListener extends AsyncDisposable {
   readonly port: number
 }
 
-/** Of connections, each for one request: a scrape takes milliseconds. When there are too many, those of others still get in. */
+/**
+ * Of connections, each for one request: a scrape takes milliseconds. When there are too many, those of others still get
+ * in.
+ */
 const bounds = { maxMs: 10_000, maxPerNetwork: 8, max: 64 }
 const minVersion = 'TLSv1.2'
 

@@ -1,5 +1,6 @@
-// Certificates by which replicas of `kcp apiserver` know each other, and their authority, which is in a Secret that all replicas share.
-// The authority is replaced while replicas run: all of them trust the next authority before the first of them uses it.
+// Certificates by which replicas of `kcp apiserver` know each other, and their authority, which is in a Secret that all
+// replicas share. The authority is replaced while replicas run: all of them trust the next authority before the first
+// of them uses it.
 import { X509Certificate } from 'node:crypto'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
@@ -36,8 +37,8 @@ export interface ReplicaAuthority {
 }
 
 /**
- * Reads the Secret; creates it if it is missing, and changes it where a renewal is due. Call it again and again. Rejects with
- * StatusError where the host does not answer.
+ * Reads the Secret; creates it if it is missing, and changes it where a renewal is due. Call it again and again.
+ * Rejects with StatusError where the host does not answer.
  */
 export async function replicaAuthority(
   client: KubeClient,

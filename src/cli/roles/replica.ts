@@ -1,5 +1,5 @@
-// This process as one of several that share the logical clusters of a host: which of them it owns, and how it reaches the
-// others.
+// This process as one of several that share the logical clusters of a host: which of them it owns, and how it reaches
+// the others.
 import { randomBytes } from 'node:crypto'
 import { remember } from '#apimachinery/memo/index.ts'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
@@ -29,7 +29,10 @@ export interface ReplicaListener {
   readonly address: string
 }
 
-/** How often connections to replicas that have ended are cut, milliseconds: requests that wait for them are answered then. */
+/**
+ * How often connections to replicas that have ended are cut, milliseconds: requests that wait for them are answered
+ * then.
+ */
 const retainEveryMs = 500
 
 export class Replica implements Disposable {

@@ -1,5 +1,6 @@
-// The keys that seal tenants' Secrets in a host: members of the Secret with the keys of the installation. One seals; one may
-// be coming, so that every process knows it before any seals with it; former ones open what is not sealed anew yet.
+// The keys that seal tenants' Secrets in a host: members of the Secret with the keys of the installation. One seals;
+// one may be coming, so that every process knows it before any seals with it; former ones open what is not sealed anew
+// yet.
 import { randomBytes } from 'node:crypto'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'

@@ -17,15 +17,20 @@ import {
   type PlacementMove,
   type WorkloadKind,
 } from '#crds/index.ts'
+import type { MoveInput } from '#placement/move/move-input.ts'
+import { currentMembers, moveKindOf } from '#placement/move/move.ts'
 import type { ApplicableRules } from '#placement/rules/applicable-rules.ts'
 import type { Candidate, Demand, DivideDemand, PodDemand } from '#placement/rules/candidate.ts'
 import { namedClasses } from '#placement/rules/classes.ts'
-import type { MoveInput } from '#placement/move/move-input.ts'
-import { currentMembers } from '#placement/move/move.ts'
-import { moveKindOf } from '#placement/move/strategy.ts'
-import { moveTimes } from '#placement/rules/move-times.ts'
 import { rebalanceRule, rebalancingOf, type RebalanceRule, type Rebalancing } from '#placement/rules/rebalance-rule.ts'
-import { demandOf, targetOf, type ChosenTarget, type PlacementRule, type Target } from '#placement/rules/target.ts'
+import {
+  byRank,
+  type ChosenTarget,
+  demandOf,
+  type PlacementRule,
+  type Target,
+  targetOf,
+} from '#placement/rules/target.ts'
 import { membersWithVolumes, usesSingleWriterVolume } from '#placement/rules/volumes.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
@@ -184,4 +189,16 @@ function specScaleOf(workload: CachedObject): NonNullable<Choice['scale']> {
   const start = ordinals?.start ?? 0
   const updatesFrom = type === 'OnDelete' ? Infinity : start + (rollingUpdate?.partition ?? 0)
   return { replicas, start, updatesFrom, hasOrdinals: true }
+}
+
+/**
+ * What the first Placement that speaks of it says: the tenant's, then those for the logical cluster, then those for
+ * all, by rank.
+ */
+export function moveTimes({ ofTenant, ofCluster, global }: ApplicableRules): PlacementMove | undefined {
+  for (const level of [ofTenant, ofCluster, global]) {
+    const [first] = level.filter(({ move }) => move !== undefined).toSorted(byRank)
+    if (first !== undefined) return first.move
+  }
+  return undefined
 }

@@ -1,11 +1,10 @@
-// Chooses the members of a divided workload, and how many of its replicas each has. Pure.
-import { amountsText } from '#apimachinery/quantity/index.ts'
-import type { Candidate, Demand, DivideDemand } from '#placement/rules/candidate.ts'
+// The choice of members for a divided workload, and the number of its replicas in each. Pure.
+import { type Amounts, amountsText } from '#apimachinery/quantity/index.ts'
+import type { Candidate, Demand, DivideDemand, PodDemand } from '#placement/rules/candidate.ts'
 import { divide, portionOf, type Portion } from './divide.ts'
 import { freeOf } from './filters.ts'
-import { podsIn, roomFor } from './room.ts'
 
-export interface DividedInput {
+interface DividedInput {
   readonly divide: DivideDemand
   readonly demand: Demand
   /** The members that may have some, in the order in which equal claims are met. */
@@ -14,7 +13,7 @@ export interface DividedInput {
   readonly present: Readonly<Record<string, number>>
 }
 
-export interface Shares {
+interface Shares {
   readonly shares: Readonly<Record<string, number>>
   /** Why some replicas have no member; absent if all have one. */
   readonly short?: string
@@ -47,4 +46,25 @@ function boundedPortion(candidate: Candidate, how: DivideDemand, present: number
     ...(min !== undefined && { min: Math.min(min, most) }),
     ...(most !== Infinity && { max: most }),
   }
+}
+
+/** The most replicas that fit with what a rollout adds to them. */
+export function roomFor({ perPod, surge, replicas }: PodDemand, free: Amounts): number {
+  const pods = podsIn(perPod, free)
+  let [low, high] = [0, Math.min(pods, replicas)]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if (middle + surge(middle) <= pods) low = middle
+    else high = middle - 1
+  }
+  return low
+}
+
+/** How many pods these amounts are enough for; Infinity where nothing that they request is limited. */
+function podsIn(perPod: Amounts, amounts: Amounts): number {
+  const counts = [...perPod].flatMap(([name, { nanos }]) => {
+    const there = amounts.get(name)
+    return there === undefined || nanos <= 0n ? [] : [Number(there.nanos / nanos)]
+  })
+  return Math.min(Infinity, ...counts)
 }

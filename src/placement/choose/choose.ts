@@ -1,13 +1,11 @@
 // Chooses members: filter, score, pick. Pure: the same input gives the same answer. Every refused member has a reason.
-import { noDemand, type Candidate, type Demand, type DivideDemand } from '#placement/rules/candidate.ts'
-import { chooseShares } from './choose-divided.ts'
-import { filters, type FilterReason } from './filters.ts'
-import type { Decision, Rejection } from '#placement/move/decision.ts'
-import { outgrown, type Outgrown } from './outgrown.ts'
+import type { Decision, Rejection } from '#placement/move/move-input.ts'
+import { type Candidate, type Demand, type DivideDemand, noDemand, type Spread } from '#placement/rules/candidate.ts'
 import type { Rebalancing } from '#placement/rules/rebalance-rule.ts'
-import { byScore } from './scores.ts'
-import { keepEven } from './spread.ts'
 import { refuseTarget, type Target } from '#placement/rules/target.ts'
+import { chooseShares, roomFor } from './choose-divided.ts'
+import { type FilterReason, filters, freeOf, refuseFull } from './filters.ts'
+import { byScore } from './scores.ts'
 
 export interface ChooseInput {
   readonly target: Target
@@ -19,15 +17,17 @@ export interface ChooseInput {
   readonly serving?: readonly string[]
   /** How many replicas of a divided workload each member has. */
   readonly present?: Readonly<Record<string, number>>
-  /** Members with other workloads of the namespace: preferred, unless cordoned, draining or refused by another filter. */
+  /**
+   * Members with other workloads of the namespace: preferred, unless cordoned, draining or refused by another filter.
+   */
   readonly near?: readonly string[]
   /** A move for balance that is under way or begins now. It counts only where nobody names members. */
   readonly rebalancing?: Rebalancing | undefined
 }
 
 /**
- * Where an object with this target should run. A copy stays when its member becomes Cordoned or NotReady, and leaves it only
- * when the member drains, or when a Placement or a taint of effect NoExecute forbids it and another member fits.
+ * Where an object with this target should run. A copy stays when its member becomes Cordoned or NotReady, and leaves it
+ * only when the member drains, or when a Placement or a taint of effect NoExecute forbids it and another member fits.
  */
 export function choose({
   target,
@@ -110,7 +110,10 @@ function chooseBest({
   return { wanted: { kind: 'undecided' }, held: [held], rejected }
 }
 
-/** The member that a move for balance leads to, or back to; undefined if neither can have it: then it is chosen as always. */
+/**
+ * The member that a move for balance leads to, or back to; undefined if neither can have it: then it is chosen as
+ * always.
+ */
 function memberForBalance(
   { from, to, isOver }: Rebalancing,
   {
@@ -234,4 +237,44 @@ function firstRefusal(candidate: Candidate, demand: Demand, from: typeof filters
     if (message !== undefined) return { cluster: candidate.name, reason, message }
   }
   return undefined
+}
+
+export interface Outgrown {
+  /** How many replicas it may run there. */
+  readonly replicas: number
+  readonly rejection: Rejection
+}
+
+/**
+ * Undefined if all replicas fit, or run already. `present`: how many are available there now, which are not taken away.
+ */
+export function outgrown(candidate: Candidate, demand: Demand, present: number): Outgrown | undefined {
+  const { name, isBounded = false, limits, requested } = candidate
+  const { pods } = demand
+  const message = refuseFull(candidate, demand)
+  if (!isBounded || message === undefined || limits === undefined || pods === undefined) return undefined
+  const replicas = Math.max(present, roomFor(pods, freeOf(limits, requested)))
+  if (replicas >= pods.replicas) return undefined
+  const told = `${replicas} of ${pods.replicas} replicas run there: ${message}`
+  return { replicas, rejection: { cluster: name, reason: 'InsufficientCapacity', message: told } }
+}
+
+/**
+ * Of the members that fit, those on which another copy keeps the domains even. Each spread rule is applied to the rest.
+ */
+export function keepEven(fitting: readonly Candidate[], { spread }: Demand): readonly Candidate[] {
+  return spread.reduce((left, rule) => evenBy(rule, left), fitting)
+}
+
+function evenBy({ topologyKey, maxSkew, minDomains = 1 }: Spread, candidates: readonly Candidate[]): Candidate[] {
+  const counts = new Map<string, number>()
+  for (const { labels, ownLoad = 0 } of candidates) {
+    const domain = labels?.[topologyKey]
+    if (domain !== undefined) counts.set(domain, (counts.get(domain) ?? 0) + ownLoad)
+  }
+  const least = counts.size < minDomains ? 0 : Math.min(...counts.values())
+  return candidates.filter(({ labels }) => {
+    const count = counts.get(labels?.[topologyKey] ?? '')
+    return count !== undefined && count + 1 - least <= maxSkew
+  })
 }

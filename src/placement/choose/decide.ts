@@ -1,7 +1,7 @@
 // The decision about one workload, with what concerns no single member: volumes, and kinds that run once. Pure.
+import type { Decision, Rejection } from '#placement/move/move-input.ts'
 import type { Choice } from './choice.ts'
 import { choose } from './choose.ts'
-import type { Decision, Rejection } from '#placement/move/decision.ts'
 import type { Target } from '#placement/rules/target.ts'
 
 /** Where the workload should run. */
@@ -29,8 +29,8 @@ function targetWithVolumes({ target, volumesIn }: Choice): Target | Rejection {
 }
 
 /**
- * A Job or pod ends where it began, whatever is asked for meanwhile: a second copy would do its work again. Undefined while
- * it is nowhere, or its member is fenced, and it has something to do.
+ * A Job or pod ends where it began, whatever is asked for meanwhile: a second copy would do its work again. Undefined
+ * while it is nowhere, or its member is fenced, and it has something to do.
  */
 function decideStay({ current, candidates, hasEnded }: Choice): Decision['wanted'] | undefined {
   const [where] = current

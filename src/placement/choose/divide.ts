@@ -1,5 +1,5 @@
-// Division of a workload's replicas among members: Webster's method (Sainte-Laguë), which never takes a replica from a
-// member because there are more of them. Pure.
+// The division of replicas, and of a PodDisruptionBudget, among members: by Webster's method (Sainte-Laguë), which
+// never takes a replica from a member because there are more of them. Pure.
 import type { DivisionBound } from '#crds/index.ts'
 
 export interface Portion {
@@ -13,8 +13,8 @@ export interface Portion {
 }
 
 /**
- * How many of `replicas` each member gets; together fewer only where all have their `max`. Equal claims go to the member that is
- * first in `portions`. At most members × log(replicas) steps.
+ * How many of `replicas` each member gets; together fewer only where all have their `max`. Equal claims go to the
+ * member that is first in `portions`. At most members × log(replicas) steps.
  */
 export function divide(replicas: number, portions: readonly Portion[]): Record<string, number> {
   const least = portions.reduce((sum, { min = 0 }) => sum + min, 0)
@@ -53,7 +53,9 @@ function atDivisor(portions: readonly Portion[], votes: number): number[] {
   )
 }
 
-/** The index of the member with the highest claim to one more: its weight divided by two times its replicas plus one. */
+/**
+ * The index of the member with the highest claim to one more: its weight divided by two times its replicas plus one.
+ */
 function nextOf(portions: readonly Portion[], shares: readonly number[]): number | undefined {
   let best: number | undefined
   let most = 0
@@ -71,4 +73,46 @@ function nextOf(portions: readonly Portion[], shares: readonly number[]): number
 export function portionOf(name: string, bounds: readonly DivisionBound[]): Portion {
   const { min, max, weight = 1 } = bounds.find(({ cluster }) => cluster === name) ?? {}
   return { name, weight, ...(min !== undefined && { min }), ...(max !== undefined && { max }) }
+}
+
+/** Of spec; numbers or percentages such as `30%`. One of the two. */
+export interface Budget {
+  readonly minAvailable?: number | string
+  readonly maxUnavailable?: number | string
+}
+
+/**
+ * The budget of `member`. `shares`: how many pods each member has. minAvailable is divided and rounded up in each;
+ * maxUnavailable is divided so that the sum is kept: a budget of one pod is given to one member, the largest, and the
+ * first by name.
+ */
+export function budgetShare(
+  { minAvailable, maxUnavailable }: Budget,
+  { member, shares }: { readonly member: string; readonly shares: Readonly<Record<string, number>> },
+): Budget {
+  const all = Object.values(shares).reduce((sum, share) => sum + share, 0)
+  if (all === 0)
+    return {
+      ...(minAvailable !== undefined && { minAvailable }),
+      ...(maxUnavailable !== undefined && { maxUnavailable }),
+    }
+  // A percentage is rounded up in each member, so together it is never less.
+  if (minAvailable !== undefined)
+    return {
+      minAvailable:
+        typeof minAvailable === 'string' ? minAvailable : Math.ceil((minAvailable * (shares[member] ?? 0)) / all),
+    }
+  if (maxUnavailable === undefined) return {}
+  const most = typeof maxUnavailable === 'string' ? percentOf(maxUnavailable, all) : maxUnavailable
+  const portions = Object.entries(shares)
+    .filter(([, share]) => share > 0)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, share]) => ({ name, weight: share, max: share }))
+  return { maxUnavailable: divide(most, portions)[member] ?? 0 }
+}
+
+/** Rounded up, as the disruption controller does. */
+function percentOf(text: string, all: number): number {
+  const percent = Number(/^(\d+)%$/.exec(text)?.[1] ?? 0)
+  return Math.ceil((percent * all) / 100)
 }

@@ -1,7 +1,7 @@
 // The reasons of a decision: the verdict of each filter and each score on each member.
+import type { Decision } from '#placement/move/move-input.ts'
 import { noDemand, type Candidate } from '#placement/rules/candidate.ts'
 import { choose, type ChooseInput } from './choose.ts'
-import type { Decision } from '#placement/move/decision.ts'
 import { filters } from './filters.ts'
 import { byScore, scores } from './scores.ts'
 

@@ -1,11 +1,10 @@
 // The filters: each refuses members on which a workload must not be placed, with a reason for the tenant.
 import { amountsText, increaseOf, type Amounts } from '#apimachinery/quantity/index.ts'
-import { matches } from '#crds/index.ts'
+import { lostAfterMs, matches } from '#crds/index.ts'
 import type { Bound, Candidate, Demand } from '#placement/rules/candidate.ts'
-import { failoverInMs, limitMs } from './failover.ts'
-import { refuseByExpression } from './expression-match.ts'
-import { missingClass } from '#placement/rules/named-class.ts'
+import { missingClass } from '#placement/rules/classes.ts'
 import { firstUntolerated, taintText } from '#placement/rules/taints.ts'
+import { refuseByExpression } from './expression-match.ts'
 
 export type FilterReason =
   | 'ClusterFenced'
@@ -28,7 +27,10 @@ export interface Filter {
   readonly refuse: (candidate: Candidate, demand: Demand) => string | undefined
   /** The filter holds for copies that exist, too: they move away when they can. */
   readonly evicts?: boolean
-  /** The filter refuses what the workload itself says: if it refuses all members, nothing but a change of the workload helps. */
+  /**
+   * The filter refuses what the workload itself says: if it refuses all members, nothing but a change of the workload
+   * helps.
+   */
   readonly concernsWorkload?: boolean
 }
 
@@ -153,4 +155,37 @@ export function freeOf(limits: Amounts, requested: Amounts = new Map()): Amounts
       return [name, { nanos: left > 0n ? left : 0n, format }]
     }),
   )
+}
+
+const defaultTolerationSeconds = 300
+/**
+ * With this part of all members not answering, failover stops (as kube-controller-manager's unhealthy-zone-threshold).
+ */
+const frozenPart = 0.55
+
+/** Whether failover stops because too many of all members do not answer. */
+export function isFailoverFrozen({
+  unreachable,
+  all,
+}: {
+  readonly unreachable: number
+  readonly all: number
+}): boolean {
+  return all > 0 && unreachable / all >= frozenPart
+}
+
+/**
+ * In how many milliseconds the workload leaves the member; 0: it leaves now. Undefined: it stays, because the member
+ * answers, or because failover is frozen, or because the workload must not run twice.
+ */
+export function failoverInMs(candidate: Candidate, demand: Demand): number | undefined {
+  const { unreachableMs, isFailoverFrozen: isFrozen = false, isFenced = false } = candidate
+  if (isFenced) return 0
+  if (unreachableMs === undefined || isFrozen || demand.runsOnce) return undefined
+  return Math.max(0, limitMs(demand) - unreachableMs)
+}
+
+/** After how long without an answer a workload with this demand leaves. */
+export function limitMs({ tolerationSeconds = defaultTolerationSeconds }: Demand): number {
+  return Math.max(lostAfterMs, tolerationSeconds * 1000)
 }

@@ -18,8 +18,8 @@ export interface TargetRules {
 const maxShown = 10
 
 /**
- * Which rule forbids a member that is named, and which members are allowed; undefined if none is forbidden. A member that does not exist
- * may be named, as it may join later, unless a rule lists others by name.
+ * Which rule forbids a member that is named, and which members are allowed; undefined if none is forbidden. A member
+ * that does not exist may be named, as it may join later, unless a rule lists others by name.
  */
 export function forbiddenTarget(target: Target, rules: TargetRules): string | undefined {
   if (target.kind !== 'members') return undefined

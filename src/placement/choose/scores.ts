@@ -1,4 +1,5 @@
-// The scores: which of the members that no filter refuses is best. Compared one after the other; the name decides at last.
+// The scores: which of the members that no filter refuses is best. Compared one after the other; the name decides at
+// last.
 import { matches } from '#crds/index.ts'
 import type { Candidate, Demand } from '#placement/rules/candidate.ts'
 import { firstUntolerated } from '#placement/rules/taints.ts'

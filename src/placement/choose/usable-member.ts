@@ -1,11 +1,10 @@
 // The suitability of a member for new workloads of a logical cluster, before their own demands are considered. Pure.
 import type { DeepReadonly } from '#apimachinery/meta/index.ts'
-import { memberState, type MemberCluster } from '#crds/index.ts'
+import { findCondition, type MemberCluster, memberState } from '#crds/index.ts'
+import type { Rejection } from '#placement/move/move-input.ts'
 import { noDemand } from '#placement/rules/candidate.ts'
-import { filters } from './filters.ts'
 import { memberFacts } from '#placement/rules/member-facts.ts'
-import type { Rejection } from '#placement/move/decision.ts'
-import { unreachableSince } from './unreachable-since.ts'
+import { filters } from './filters.ts'
 
 /** Why no new workload can be placed in the member; undefined if one can. Ignores what workloads demand. */
 export function whyNotUsable(
@@ -27,4 +26,15 @@ export function whyNotUsable(
     if (message !== undefined) return { reason, message }
   }
   return undefined
+}
+
+/**
+ * When the operator noticed that the member does not answer, in milliseconds; undefined while it answers, refusals of
+ * our credentials included: then it is not lost.
+ */
+export function unreachableSince(member: DeepReadonly<MemberCluster>): number | undefined {
+  const reachable = findCondition(member, 'Reachable')
+  if (reachable?.status !== 'False' || reachable.reason === 'ConnectionUnusable') return undefined
+  const since = Date.parse(reachable.lastTransitionTime)
+  return Number.isNaN(since) ? undefined : since
 }

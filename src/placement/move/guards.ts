@@ -119,8 +119,8 @@ export const guards = {
 export type Gate = keyof typeof guards
 
 /**
- * True if all wanted copies serve now, by what members report and not only by their state. With no wanted copy it is false,
- * unless somebody asked for no member.
+ * True if all wanted copies serve now, by what members report and not only by their state. With no wanted copy it is
+ * false, unless somebody asked for no member.
  */
 function isReplaced(name: string, input: MoveInput): boolean {
   const { wanted, held } = input.decision
@@ -131,9 +131,10 @@ function isReplaced(name: string, input: MoveInput): boolean {
 }
 
 /**
- * For how many milliseconds more the old copy waits until clients can come to the new one. They know the address of the old member until
- * another one is told, and only then begin to forget it. A new member that has no address after forwardSeconds may never have one. Where
- * pods of other members cannot be reached, no copy waits: others of its namespace, which it needs there, would not.
+ * For how many milliseconds more the old copy waits until clients can come to the new one. They know the address of the
+ * old member until another one is told, and only then begin to forget it. A new member that has no address after
+ * forwardSeconds may never have one. Where pods of other members cannot be reached, no copy waits: others of its
+ * namespace, which it needs there, would not.
  */
 export function missingAddressesMs(name: string, input: MoveInput): number {
   const { placedOn, forwardSeconds = 0, decision, seen } = input
@@ -159,7 +160,10 @@ function serves(name: string, input: MoveInput): boolean {
   return answers(seen) && seen.available && seen.published
 }
 
-/** What a lost member reported last says nothing about now: its copy is marked Lost in the step that this guard decides about. */
+/**
+ * What a lost member reported last says nothing about now: its copy is marked Lost in the step that this guard decides
+ * about.
+ */
 function answers({ lost }: CopySeen): boolean {
   return lost === undefined
 }

@@ -1,10 +1,34 @@
-// The input of the move engine: the decision that is written, the wanted one, and the reports of each member.
+// The input of the move engine: the decision that is written, the wanted one with its refusals, and the reports of
+// members.
 import type { CopyState, PlacedCopy, PlacedOn } from '#crds/index.ts'
-import type { Decision } from './decision.ts'
+
+export interface Rejection {
+  /** Empty: it concerns no single member. */
+  readonly cluster: string
+  readonly reason: string
+  readonly message: string
+}
+
+export interface Decision {
+  /**
+   * Where it should run. `none`: somebody asked for no member. `undecided`: nothing changes. `members` is never empty.
+   */
+  readonly wanted:
+    | { readonly kind: 'members'; readonly names: readonly string[] }
+    | { readonly kind: 'none' }
+    | { readonly kind: 'undecided' }
+  /** Named members that cannot take it now: their copies are Held, and no other copy is removed meanwhile. */
+  readonly held: readonly Rejection[]
+  /** How many replicas each wanted member has. Absent, for a member or for all: as many as the spec says. */
+  readonly shares?: Readonly<Record<string, number>>
+  /** Members that were considered and refused. */
+  readonly rejected: readonly Rejection[]
+}
 
 /**
- * How a workload changes its member. makeBeforeBreak: the new copy serves before the old one goes. breakBeforeMake: the old one is
- * gone before the new one is created. ordinalByOrdinal: the same for one pod of a StatefulSet after the other.
+ * How a workload changes its member. makeBeforeBreak: the new copy serves before the old one goes. breakBeforeMake: the
+ * old one is gone before the new one is created. ordinalByOrdinal: the same for one pod of a StatefulSet after the
+ * other.
  */
 export type Strategy = 'makeBeforeBreak' | 'breakBeforeMake' | 'ordinalByOrdinal'
 
@@ -52,8 +76,8 @@ export interface MoveInput {
   /** Default makeBeforeBreak. */
   readonly strategy?: Strategy
   /**
-   * What the spec says of the pods: their number, default 1; of a StatefulSet, the first ordinal, default 0, and the first one to which
-   * a rollout gives the present template, default the first of all.
+   * What the spec says of the pods: their number, default 1; of a StatefulSet, the first ordinal, default 0, and the
+   * first one to which a rollout gives the present template, default the first of all.
    */
   readonly scale?: { readonly replicas: number; readonly start: number; readonly updatesFrom?: number }
   readonly seen: (member: string) => CopySeen

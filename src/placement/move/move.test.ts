@@ -1,9 +1,8 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { CopyState, PlacedOn, ShrinkingShare } from '#crds/index.ts'
-import type { Decision } from './decision.ts'
+import type { CopySeen, Decision, MoveInput } from './move-input.ts'
 import { move, transition } from './move.ts'
-import type { CopySeen, MoveInput } from './move-input.ts'
 
 const nothing: CopySeen = { observed: false, available: false, published: false, endpointsGone: true, gone: true }
 const serving: CopySeen = { observed: true, available: true, published: true, endpointsGone: false, gone: false }

@@ -1,10 +1,8 @@
-// The move engine: one transition function, whatever the cause of a move. From what each member reports it computes the next
-// decision, by the table of transitions alone. Pure: the caller brings the time and waits.
-import { hasCopy, type PlacedCopy, type PlacedOn } from '#crds/index.ts'
-import type { Rejection } from './decision.ts'
+// The move engine: one transition function, whatever the cause of a move. From what each member reports it computes the
+// next decision, by the table of transitions alone. Pure: the caller brings the time and waits.
+import { hasCopy, type PlacedCopy, type PlacedOn, type WorkloadKind, workloadKindOfObject } from '#crds/index.ts'
 import { guards, missingAddressesMs } from './guards.ts'
-import { elapsedMs, type Copy, type CopySeen, type MoveInput, type Role } from './move-input.ts'
-import { withPause } from './pauses.ts'
+import { type Copy, type CopySeen, elapsedMs, type MoveInput, type Rejection, type Role } from './move-input.ts'
 import { nextShares } from './shares.ts'
 import { transitions, type StateOrNone, type Transition } from './transitions.ts'
 import { nextDeadlineMs, overdue, withWait } from './waits.ts'
@@ -139,4 +137,36 @@ export function currentMembers(placed: PlacedOn): string[] {
     .filter(([, copy]) => hasCopy(copy) || copy.state === 'Assumed')
     .map(([name]) => name)
     .sort()
+}
+
+/**
+ * The copy, paused if another one is about to take its place; the same object if it says so already. The new copy has
+ * the present template from its start: a rollout in the old one would end pods that serve, for pods that nobody needs.
+ * A pause ends with the wait, so that a tenant can still change what runs where a move makes no progress.
+ */
+export function withPause(copy: PlacedCopy, { decision: { wanted, held }, now, strategy }: MoveInput): PlacedCopy {
+  // See nextOrdinals.
+  if (strategy === 'ordinalByOrdinal') return copy
+  const { paused: before, ...rest } = copy
+  const { gate = '', until = '' } = copy.wait ?? {}
+  const isReplaced = wanted.kind === 'members' && held.length === 0
+  const paused = isReplaced && gatesOfReplaced.includes(gate) && now < Date.parse(until)
+  if (paused === (before ?? false)) return copy
+  return paused ? { ...rest, paused } : rest
+}
+
+const gatesOfReplaced: readonly string[] = ['ReplacementServes', 'AddressesReplaced', 'NamespaceMayLeave']
+
+/**
+ * The move of the kind; a Deployment that recreates its pods, or whose volume has one writer, must not run in two
+ * members at the same time.
+ */
+export function moveKindOf(
+  workload: { readonly kind: string },
+  { usesSingleWriterVolume }: { readonly usesSingleWriterVolume: boolean },
+): WorkloadKind['move'] {
+  const move = workloadKindOfObject(workload)?.move ?? 'makeBeforeBreak'
+  if (move !== 'makeBeforeBreak') return move
+  const { strategy } = ((workload as { spec?: unknown }).spec ?? {}) as { strategy?: { type?: string } }
+  return strategy?.type === 'Recreate' || usesSingleWriterVolume ? 'breakBeforeMake' : move
 }

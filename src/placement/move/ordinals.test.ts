@@ -218,7 +218,10 @@ class Model {
     if (member.spec === undefined) member.pods.clear()
   }
 
-  /** One step of the StatefulSet controller: ends what is not in its range, makes what is missing, or replaces an old pod. */
+  /**
+   * One step of the StatefulSet controller: ends what is not in its range, makes what is missing, or replaces an old
+   * pod.
+   */
   controls(who: Name): void {
     const { spec, pods } = this.#members[who]
     if (spec === undefined) return
@@ -280,8 +283,8 @@ class Model {
   }
 
   /**
-   * Not while a member has not reported on the decision before: a decision that comes back within that time has the same name as the
-   * one that the report is about.
+   * Not while a member has not reported on the decision before: a decision that comes back within that time has the
+   * same name as the one that the report is about.
    */
   goesTo(who: Name): void {
     const isReported = (['east', 'west'] as const).every((name) => {

@@ -1,6 +1,7 @@
-// A StatefulSet goes to another member ordinal by ordinal: one pod ends in one member before the same one starts in the other.
-// Each member has a range of ordinals. The wanted member takes the one next to its range, the highest first. One pod at a time is
-// not ready, whatever the cause: rollouts wait while a pod moves, and pods wait for a rollout in the wanted member. Pure.
+// A StatefulSet goes to another member ordinal by ordinal: one pod ends in one member before the same one starts in the
+// other. Each member has a range of ordinals. The wanted member takes the one next to its range, the highest first. One
+// pod at a time is not ready, whatever the cause: rollouts wait while a pod moves, and pods wait for a rollout in the
+// wanted member. Pure.
 import type { EndingOrdinal, PlacedCopy, PlacedOn } from '#crds/index.ts'
 import { elapsedMs, liveStates, scaleOf, type MoveInput } from './move-input.ts'
 import { mapCopies, nextWithdrawal, withoutEndings } from './withdrawal.ts'
@@ -14,7 +15,10 @@ interface Range {
   readonly end: number
 }
 
-/** The copies with the ordinals that each has next; the same object if nothing changes. At most one ordinal leaves or arrives. */
+/**
+ * The copies with the ordinals that each has next; the same object if nothing changes. At most one ordinal leaves or
+ * arrives.
+ */
 export function nextOrdinals(placedOn: PlacedOn, input: MoveInput): PlacedOn {
   // A pod that no longer goes next takes requests again.
   const ranges = nextRanges(withoutEndings(placedOn), { ...input, placedOn })
@@ -102,8 +106,8 @@ function extend(range: Range, isMissing: (ordinal: number) => boolean): Pick<Ran
 }
 
 /**
- * Whether the next pod may end: no other one is missing, and no rollout can end another one meanwhile. Where a member has no ready pod
- * at all, the next one is not ready either.
+ * Whether the next pod may end: no other one is missing, and no rollout can end another one meanwhile. Where a member
+ * has no ready pod at all, the next one is not ready either.
  */
 function areAllReady(ranges: readonly Range[], input: MoveInput): boolean {
   return ranges.every((range) => {
@@ -123,9 +127,9 @@ function isRolledOut(range: Range, input: MoveInput): boolean {
 }
 
 /**
- * The copy, with its rollout paused while its pods are in several members. Only the wanted member rolls out, and only while no pod
- * moves: what the others have gets the present template with the move. Where a pod does not become ready in the wanted member, none
- * is paused, so that its tenant can mend the template.
+ * The copy, with its rollout paused while its pods are in several members. Only the wanted member rolls out, and only
+ * while no pod moves: what the others have gets the present template with the move. Where a pod does not become ready
+ * in the wanted member, none is paused, so that its tenant can mend the template.
  */
 function withRollout(name: string, copy: PlacedCopy, placedOn: PlacedOn, input: MoveInput): PlacedCopy {
   const { paused: before, ...rest } = copy
@@ -167,7 +171,10 @@ function isFull(range: Range, { seen }: MoveInput): boolean {
   return count === 0 || (observed && pods === count && ready >= count)
 }
 
-/** The neighbour of the taker gives the next ordinal, once its pod takes no requests; to a taker without any, the highest one. */
+/**
+ * The neighbour of the taker gives the next ordinal, once its pod takes no requests; to a taker without any, the
+ * highest one.
+ */
 function giveNext(placedOn: PlacedOn, taker: Range, others: readonly Range[], input: MoveInput): PlacedOn {
   const { replicas, start } = scaleOf(input)
   const end = start + replicas

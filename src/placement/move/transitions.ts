@@ -1,4 +1,5 @@
-// The table of transitions: which state follows which, for whom, and what must be true first. The engine knows no other rule.
+// The table of transitions: which state follows which, for whom, and what must be true first. The engine knows no other
+// rule.
 import type { CopyState } from '#crds/index.ts'
 import type { Gate } from './guards.ts'
 import type { MoveInput, Role, Strategy } from './move-input.ts'
@@ -20,7 +21,9 @@ export interface Transition {
 
 export interface Wait {
   readonly seconds: (input: MoveInput) => number
-  /** What happens after that time. Held: the wait goes on, old copies stay, and the workload says what is waited for. */
+  /**
+   * What happens after that time. Held: the wait goes on, old copies stay, and the workload says what is waited for.
+   */
   readonly then: 'Held' | 'Removed' | 'StartsElsewhere'
 }
 
@@ -79,7 +82,8 @@ export const transitions: readonly Transition[] = [
     wait: heldAfter(600),
   },
   { from: ['Forwarding'], to: 'Terminating', roles: wanted, gates: [] },
-  // Wanted again while it drains: it must prove again that it serves. What is being deleted starts again when it is gone.
+  // Wanted again while it drains: it must prove again that it serves. What is being deleted starts again when it is
+  // gone.
   { from: ['Draining'], to: 'Available', roles: wanted, gates: [] },
   { from: ['Terminating'], to: 'Assumed', roles: wanted, gates: ['CopyGone'], wait: heldAfter(600) },
   // Wanted, and refused by the member: only where there is no copy yet.

@@ -1,8 +1,7 @@
 // The wait of each copy: its gate, its begin, its deadline, and the next step after it. Pure.
 import type { PlacedCopy, PlacedOn } from '#crds/index.ts'
-import type { Rejection } from './decision.ts'
+import type { CopySeen, MoveInput, Rejection } from './move-input.ts'
 import { guards, type Gate } from './guards.ts'
-import type { CopySeen, MoveInput } from './move-input.ts'
 import type { Transition, Wait } from './transitions.ts'
 
 /** The copy with what it waits for; the same object if it says so already. */

@@ -1,5 +1,5 @@
-// Pods that end take no new requests before: their endpoints leave all members first. Otherwise requests would reach pods that have
-// ended, for as long as other members do not know. Pure.
+// Pods that end take no new requests before: their endpoints leave all members first. Otherwise requests would reach
+// pods that have ended, for as long as other members do not know. Pure.
 import type { PlacedCopy, PlacedOn, Withdrawal } from '#crds/index.ts'
 import type { MoveInput } from './move-input.ts'
 

@@ -41,8 +41,9 @@ export function fullnessOf(limits: Amounts, requested: Amounts): number {
 }
 
 /**
- * Proposes moves with a gain of at least `minGainPercent`, from the fullest member and the largest workload on, and counts those that the
- * caller accepts. Each workload moves once at most. n log n over the workloads of members that are fuller by so much, times members.
+ * Proposes moves with a gain of at least `minGainPercent`, from the fullest member and the largest workload on, and
+ * counts those that the caller accepts. Each workload moves once at most. n log n over the workloads of members that
+ * are fuller by so much, times members.
  */
 export function* rebalanceMoves<U extends RebalanceUnit>(
   members: readonly RebalanceMember[],

@@ -4,9 +4,8 @@ import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
 import { heldAnnotation, matches, newestMove, templateOf, type FixedSelector, type PlacedOn } from '#crds/index.ts'
 import type { Candidate } from '#placement/rules/candidate.ts'
 import type { Choice } from '#placement/choose/choice.ts'
-import { evict, refuse } from '#placement/choose/choose.ts'
+import { evict, keepEven, refuse } from '#placement/choose/choose.ts'
 import { scores } from '#placement/choose/scores.ts'
-import { keepEven } from '#placement/choose/spread.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 
@@ -52,7 +51,10 @@ export function whyNotRebalanced(subject: RebalanceSubject): string | undefined 
   return undefined
 }
 
-/** Whether it may go there for balance: no filter refuses the member, and no score but that of the copies prefers the old one. */
+/**
+ * Whether it may go there for balance: no filter refuses the member, and no score but that of the copies prefers the
+ * old one.
+ */
 export function mayRebalanceTo(
   { choice }: Pick<RebalanceSubject, 'choice'>,
   { from, to, areJoined }: { readonly from: string; readonly to: string; readonly areJoined: boolean },
@@ -111,7 +113,10 @@ interface Budget {
   }
 }
 
-/** A move disrupts nothing, as the new copy serves first; but who allows no disruption does not want one that nobody needs. */
+/**
+ * A move disrupts nothing, as the new copy serves first; but who allows no disruption does not want one that nobody
+ * needs.
+ */
 function whyBudget({ workload, choice, budgets }: RebalanceSubject): string | undefined {
   const template = templateOf(workload) as { metadata?: { labels?: Record<string, string> } } | undefined
   const replicas = choice.demand.pods?.replicas ?? 0

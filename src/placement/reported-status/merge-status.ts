@@ -31,9 +31,9 @@ export interface MergeInput {
 const worstFirst = ['False', 'Unknown', 'True']
 
 /**
- * Numbers are summed, other fields are those of the first member that serves. Of each condition, the worst among the members
- * that serve is taken, or among all while none serves. observedGeneration advances only when every target has observed it:
- * `kubectl rollout status` relies on it.
+ * Numbers are summed, other fields are those of the first member that serves. Of each condition, the worst among the
+ * members that serve is taken, or among all while none serves. observedGeneration advances only when every target has
+ * observed it: `kubectl rollout status` relies on it.
  */
 export function mergeStatus(given: MergeInput): Record<string, unknown> {
   const input = withoutReplaced(given)
@@ -89,7 +89,10 @@ function askedMembers(reported: MergeInput['reported'], copies: PlacedOn): strin
   return serving.length > 0 ? serving : members
 }
 
-/** Addresses of members in which nothing of the namespace serves are not told to new clients, unless there are no others. */
+/**
+ * Addresses of members in which nothing of the namespace serves are not told to new clients, unless there are no
+ * others.
+ */
 function joinedAddresses(reports: readonly (MemberStatus | undefined)[]): { ingress?: unknown[] } {
   const addressesOf = (report: MemberStatus | undefined): readonly unknown[] =>
     ((report?.['loadBalancer'] ?? {}) as { ingress?: readonly unknown[] }).ingress ?? []
@@ -135,8 +138,8 @@ function mergeConditions({ reported, copies, previous, rule }: MergeInput, now: 
 }
 
 /**
- * Why the member makes no pods of a copy that does not serve yet, such as a quota: those that serve say nothing of it, and the
- * workload only waits.
+ * Why the member makes no pods of a copy that does not serve yet, such as a quota: those that serve say nothing of it,
+ * and the workload only waits.
  */
 function addFailure(
   found: Map<string, StatusCondition>,
@@ -163,8 +166,8 @@ export function syncErrorsIn(reported: Readonly<Record<string, { readonly error?
 }
 
 /**
- * The conditions of an object whose status no rule merges, with Synced False while members report errors, and without it
- * otherwise; undefined if they say so already.
+ * The conditions of an object whose status no rule merges, with Synced False while members report errors, and without
+ * it otherwise; undefined if they say so already.
  */
 export function conditionsWithSynced(object: KubeObject, now: string): readonly StatusCondition[] | undefined {
   const previous = (object['status'] ?? {}) as MergeInput['previous']

@@ -1,7 +1,7 @@
 // A member as placement sees it, and what a workload demands of its member.
 import type { Amounts } from '#apimachinery/quantity/index.ts'
 import type { DivisionBound, FixedSelector, Taint } from '#crds/index.ts'
-import type { ClassNames, NamedClass } from './named-class.ts'
+import type { ClassNames, NamedClass } from './classes.ts'
 import type { Toleration } from './taints.ts'
 
 /** A member as placement sees it. */

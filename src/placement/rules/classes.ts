@@ -1,8 +1,21 @@
-// The classes that a workload names, itself or by its claims, and those that a member has.
+// The classes that a workload names, itself or by its claims, and the classes of a member.
 import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
 import { templateOf, type ClassKindName, type MemberCluster } from '#crds/index.ts'
-import type { ClassNames, NamedClass } from './named-class.ts'
 import { memberOfClaim } from './volumes.ts'
+
+/** A class that a workload or one of its claims names. */
+export interface NamedClass {
+  readonly kind: ClassKindName
+  readonly name: string
+}
+
+/** Names of the classes of a member by kind; a kind that is absent is not known, and refuses nothing. */
+export type ClassNames = ReadonlyMap<ClassKindName, ReadonlySet<string>>
+
+/** The first named class that the member does not have. */
+export function missingClass(wanted: readonly NamedClass[], known: ClassNames | undefined): NamedClass | undefined {
+  return wanted.find(({ kind, name }) => known?.get(kind)?.has(name) === false)
+}
 
 type CachedObject = DeepReadonly<KubeObject>
 
@@ -20,9 +33,10 @@ interface Template {
 }
 
 /**
- * The classes without which the pods of a workload would wait for ever. PriorityClasses are none: a member without the one
- * that is named runs the pods with the next lower priority it has. `claims` are those of the namespace; one whose volume is in a member needs no class any more.
- * A StorageClass that no member has is none either: volumes that an admin made by hand may have its name.
+ * The classes without which the pods of a workload would wait for ever. PriorityClasses are none: a member without the
+ * one that is named runs the pods with the next lower priority it has. `claims` are those of the namespace; one whose
+ * volume is in a member needs no class any more. A StorageClass that no member has is none either: volumes that an
+ * admin made by hand may have its name.
  */
 export function namedClasses(
   workload: CachedObject,
@@ -49,7 +63,9 @@ function isOpen(claim: CachedObject, claimed: ReadonlySet<string>): boolean {
 
 const known = new WeakMap<object, ClassNames>()
 
-/** The names of a member's classes, computed once for each version of its status. A list that was cut off is not known. */
+/**
+ * The names of a member's classes, computed once for each version of its status. A list that was cut off is not known.
+ */
 export function classNamesOf({ status }: DeepReadonly<MemberCluster>): ClassNames {
   const { classes } = status ?? {}
   if (classes === undefined) return new Map()

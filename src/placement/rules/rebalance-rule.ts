@@ -35,8 +35,8 @@ export interface Rebalancing {
 export const rebalanceGiveUpMs = 600_000
 
 /**
- * The rule of the admins' Placements: those for this logical cluster before those for all, then by rank. Undefined: rebalancing is
- * off. `objects`: the workload and its namespace, whose annotation may opt out.
+ * The rule of the admins' Placements: those for this logical cluster before those for all, then by rank. Undefined:
+ * rebalancing is off. `objects`: the workload and its namespace, whose annotation may opt out.
  */
 export function rebalanceRule(
   { ofCluster, global }: ApplicableRules,
@@ -63,8 +63,8 @@ function optOutOf(objects: readonly (CachedObject | undefined)[]): string | unde
 }
 
 /**
- * The move for balance that begins, or that the newest entry of the history began and that has not ended. Written nowhere else, so that it
- * and the decision are one write.
+ * The move for balance that begins, or that the newest entry of the history began and that has not ended. Written
+ * nowhere else, so that it and the decision are one write.
  */
 export function rebalancingOf(
   workload: CachedObject,

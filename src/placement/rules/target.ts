@@ -9,7 +9,7 @@ import {
   type PlacementReplicas,
 } from '#crds/index.ts'
 import type { Bound, Demand, Preference, Spread } from './candidate.ts'
-import type { NamedClass } from './named-class.ts'
+import type { NamedClass } from './classes.ts'
 import type { Toleration } from './taints.ts'
 
 /** These members, no member, or the best member. */
@@ -44,7 +44,9 @@ export interface PlacementRule {
 export interface Rules {
   readonly object: Annotations
   readonly namespace: Annotations
-  /** Placements that apply, in levels: the tenant's, those of admins for this logical cluster, those of admins for all. */
+  /**
+   * Placements that apply, in levels: the tenant's, those of admins for this logical cluster, those of admins for all.
+   */
   readonly placements: readonly (readonly PlacementRule[])[]
 }
 
@@ -55,7 +57,10 @@ export interface ChosenTarget {
   readonly rule?: PlacementRule
 }
 
-/** The target of an object. Exactly one rule decides; within a level the highest priority, then the oldest, then by name. */
+/**
+ * The target of an object. Exactly one rule decides; within a level the highest priority, then the oldest, then by
+ * name.
+ */
 export function targetOf({ object, namespace, placements }: Rules): ChosenTarget {
   const found = decidingRule(placements)
   const rule = found === undefined ? {} : { rule: found }
@@ -93,8 +98,8 @@ function decides({
 }
 
 /**
- * What an object demands of its member besides its target. `bounds`: the Placements of admins that apply, all of them. A choice by
- * annotation replaces what the Placement requires, never what the bounds do.
+ * What an object demands of its member besides its target. `bounds`: the Placements of admins that apply, all of them.
+ * A choice by annotation replaces what the Placement requires, never what the bounds do.
  */
 export function demandOf(
   { source, rule }: ChosenTarget,

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { MemberCluster, UnsupportedFields } from '#crds/index.ts'
-import { unknownField } from './unknown-field.ts'
+import { unknownField, usedField } from './member-facts.ts'
 
 const member = (unsupportedFields?: UnsupportedFields[]): MemberCluster => ({
   apiVersion: 'kcp.dev/v1alpha1',
@@ -64,5 +64,29 @@ describe('the field that keeps a workload away from a member', () => {
     },
   ]) {
     it(title, () => expect(unknownField(workload, member(fields))).to.equal(expected))
+  }
+})
+
+describe('the field of an object that one of the patterns names', () => {
+  const object = {
+    spec: { containers: [{ name: 'a' }, { name: 'b', rules: [1] }], limits: { cpu: { claim: 'x' } }, off: null },
+  }
+
+  for (const { title, patterns, expected } of [
+    {
+      title: 'is found in an item of a list',
+      patterns: ['spec.containers[*].rules'],
+      expected: 'spec.containers[1].rules',
+    },
+    { title: 'is found in a value of a map', patterns: ['spec.limits{*}.claim'], expected: 'spec.limits[cpu].claim' },
+    {
+      title: 'is the first one',
+      patterns: ['spec.none', 'spec.containers', 'spec.limits'],
+      expected: 'spec.containers',
+    },
+    { title: 'is not one that is absent', patterns: ['spec.containers[*].env[*].file', 'kind'], expected: undefined },
+    { title: 'is not one that is null', patterns: ['spec.off'], expected: undefined },
+  ]) {
+    it(title, () => expect(usedField(object, patterns)).to.equal(expected))
   }
 })

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { PlacementMove } from '#crds/index.ts'
-import { moveTimes } from './move-times.ts'
-import type { PlacementRule } from './target.ts'
+import type { PlacementRule } from '#placement/rules/target.ts'
+import { moveTimes } from './choice.ts'
 
 describe('how long the steps of a move last', () => {
   const rule = (name: string, priority: number, move?: PlacementMove): PlacementRule => ({

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { noDemand, type Candidate, type Demand } from '#placement/rules/candidate.ts'
 import { choose } from './choose.ts'
-import { failoverInMs, isFailoverFrozen } from './failover.ts'
+import { failoverInMs, isFailoverFrozen } from './filters.ts'
 
 const lost = (seconds: number, parts: Partial<Candidate> = {}): Candidate => ({
   name: 'east',
