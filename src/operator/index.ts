@@ -1,20 +1,20 @@
-export { autoscalingController } from './autoscaling/index.ts'
-export { classesController } from './projections/classes-index.ts'
-export { clusterProfilesController } from './projections/cluster-profiles-index.ts'
-export { ensureCrds } from './install.ts'
-export { memberClusterController, type MemberClusterDeps, type MemberToSync } from './member-cluster/index.ts'
+export { autoscalingController } from './autoscaling/controller.ts'
 export {
-  explainWorkload,
-  placementController,
-  PlacementInputs,
-  previewDrain,
-  type DrainPreview,
-  type PlacementDeps,
-  type WorkloadExplanation,
-} from './placement/index.ts'
-export { type ClusterUrls, type OperatorContext, type OperatorController } from './framework/operator-context.ts'
-export { operatorMetrics } from './framework/operator-metrics.ts'
+  operatorMetrics,
+  type ClusterUrls,
+  type OperatorContext,
+  type OperatorController,
+} from './framework/operator-context.ts'
+export { ensureCrds } from './install.ts'
+export type { MemberToSync } from './member-cluster/apply.ts'
+export { memberClusterController, type MemberClusterDeps } from './member-cluster/controller.ts'
+export { placementController, type PlacementDeps } from './placement/controller.ts'
+export { explainWorkload, type WorkloadExplanation } from './placement/explain-workload.ts'
+export { PlacementInputs } from './placement/placement-inputs.ts'
+export { previewDrain, type DrainPreview } from './placement/preview-drain.ts'
+export { classesController } from './projections/classes.ts'
+export { clusterProfilesController } from './projections/cluster-profiles.ts'
+export { lostMembersController } from './projections/lost-members.ts'
+export { serviceExportsController } from './projections/service-exports.ts'
+export { volumesController } from './projections/volumes.ts'
 export * from './start-operator.ts'
-export { lostMembersController } from './projections/lost-members-index.ts'
-export { serviceExportsController } from './projections/service-exports-index.ts'
-export { volumesController } from './projections/volumes-index.ts'

@@ -2,7 +2,7 @@
 import { childSignal } from '#async/index.ts'
 import { sharedInformers } from '#client/index.ts'
 import type { OperatorContext, OperatorController } from './framework/operator-context.ts'
-import { logicalClusterController } from './logical-cluster/index.ts'
+import { logicalClusterController } from './logical-cluster/controller.ts'
 
 export interface OperatorOptions extends Omit<OperatorContext, 'informers' | 'tenantInformers'> {
   /** Default: allControllers. */

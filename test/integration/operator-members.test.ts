@@ -2,22 +2,10 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { sharedInformers, type KubeClient } from '#client/index.ts'
-import {
-  installationAnnotation,
-  installationKeysName,
-  kcpCrds,
-  locatorAnnotation,
-  managedLabel,
-  memberParts,
-  placedOnAnnotation,
-  syncerFinalizer,
-  systemNamespace,
-  workloadKinds,
-  type LogicalCluster,
-} from '#crds/index.ts'
+import { installationAnnotation, installationKeysName, kcpCrds, locatorAnnotation, managedLabel, memberParts, placedOnAnnotation, syncerFinalizer, systemNamespace, workloadKinds, type LogicalCluster } from '#crds/index.ts'
 import { ensureCrds } from '#operator/index.ts'
 import { apply } from '#operator/logical-cluster/apply.ts'
-import { findContent } from '#operator/logical-cluster/find-content.ts'
+import { findContent } from '#operator/logical-cluster/observe.ts'
 import { PlacedWorkloads } from '#operator/member-cluster/placed-workloads.ts'
 import { removeInstallation } from '#operator/member-cluster/remove-installation.ts'
 import { releaseGone } from '#operator/placement/release-gone.ts'

@@ -1,5 +1,5 @@
-// Scales workloads that are divided among several members, by the HorizontalPodAutoscaler of their tenant: the autoscaler of one
-// member would see its own pods alone. A workload in one member is scaled by the autoscaler there.
+// Scales workloads that are divided among several members, by the HorizontalPodAutoscaler of their tenant: the
+// autoscaler of one member would see its own pods alone. A workload in one member is scaled by the autoscaler there.
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelectorSource } from '#apimachinery/selector/index.ts'
 import { systemClock, type Clock } from '#async/index.ts'

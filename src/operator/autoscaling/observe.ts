@@ -30,8 +30,8 @@ interface Container {
 }
 
 /**
- * The pods with their use of one resource, in all containers or in one. As upstream, each number is rounded up to thousandths. Throws
- * NoMetrics if there are no metrics of any of them.
+ * The pods with their use of one resource, in all containers or in one. As upstream, each number is rounded up to
+ * thousandths. Throws NoMetrics if there are no metrics of any of them.
  */
 export function measure(
   pods: readonly CachedObject[],

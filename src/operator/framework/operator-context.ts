@@ -1,8 +1,7 @@
 // What every controller of the operator gets.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { KubeClient, SharedInformers } from '#client/index.ts'
-import type { Logger } from '#telemetry/index.ts'
-import type { OperatorMetrics } from './operator-metrics.ts'
+import type { Gauge, Logger, Metrics } from '#telemetry/index.ts'
 
 export interface ClusterUrls {
   /** The `server` of a kubeconfig for the logical cluster. */
@@ -48,4 +47,27 @@ export interface OperatorController {
    * works.
    */
   run(context: OperatorContext, life: { readonly signal: AbortSignal; readonly started: () => void }): Promise<void>
+}
+
+interface OperatorMetrics {
+  /** MemberClusters by the status of their condition Ready: label `ready`. */
+  readonly members: Gauge
+  /** Workloads with a copy that is held back. */
+  readonly heldWorkloads: Gauge
+}
+
+/** Registers the operator's metrics, all 0. A process that stands by keeps them so. */
+export function operatorMetrics(metrics: Pick<Metrics, 'gauge'>): OperatorMetrics {
+  const members = metrics.gauge({
+    name: 'kcp_members',
+    help: 'MemberClusters by the status of their condition Ready',
+    labels: ['ready'],
+  })
+  for (const ready of ['True', 'False', 'Unknown']) members.set(0, { ready })
+  const heldWorkloads = metrics.gauge({
+    name: 'kcp_held_workloads',
+    help: 'Workloads that are held, because no suitable member cluster can take a copy',
+  })
+  heldWorkloads.set(0)
+  return { members, heldWorkloads }
 }

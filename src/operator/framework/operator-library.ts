@@ -1,6 +1,7 @@
-// Loads the library @dot-i/k8s-operator without dependencies that we never use. It requires all of client-node and an HTTP
-// client, for its own watch and writes, which ResilientOperator replaces. Loading both takes 87 MB and 0.4 s of every
-// start (Node 24). For this library alone, each is replaced by a module that loads it when one of its names is used.
+// Loads the library @dot-i/k8s-operator without dependencies that we never use. It requires all of client-node and an
+// HTTP client, for its own watch and writes, which ResilientOperator replaces. Loading both takes 87 MB and 0.4 s of
+// every start (Node 24). For this library alone, each is replaced by a module that loads it when one of its names is
+// used.
 import type Library from '@dot-i/k8s-operator'
 import { createRequire, registerHooks } from 'node:module'
 
@@ -11,8 +12,8 @@ const lazy: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * The source of the replacement: getters that load the real module. It is resolved from the library's package.json, because
- * for the library's own file Node has cached the replacement.
+ * The source of the replacement: getters that load the real module. It is resolved from the library's package.json,
+ * because for the library's own file Node has cached the replacement.
  */
 function lazySource(module: string, names: readonly string[]): string {
   const library = createRequire(import.meta.url).resolve('@dot-i/k8s-operator/package.json')

@@ -1,10 +1,12 @@
 // The base class of controllers that use the library @dot-i/k8s-operator. In short:
 // - From the library: the lifecycle (start() calls init(), stop() ends it), ResourceEvent and ResourceMeta, and
 //   handleResourceFinalizer(), which adds a finalizer or runs a callback and removes it on deletion.
-// - Replaced here: every call to an API. The library's watch ends the process on a bookmark, a 410 or a reset connection,
+// - Replaced here: every call to an API. The library's watch ends the process on a bookmark, a 410 or a reset
+//   connection,
 //   and loses deletions while it reconnects; its writes swallow errors. Instead, watchResource() uses shared informers,
 //   and writes go through our KubeClient and reject with StatusError.
-// - Added here: newest(). After a write the cache is still old until the watch event arrives; newest() returns the answer
+// - Added here: newest(). After a write the cache is still old until the watch event arrives; newest() returns the
+//   answer
 //   of our own last write meanwhile, so that a controller does not plan on an object it has already changed.
 // - The constructor of the library is skipped: it reads the user's kubeconfig and creates clients that we never use.
 // - operator-library.ts loads the library without its large dependencies.

@@ -2,8 +2,7 @@
 import { tolerate } from '#apimachinery/status/index.ts'
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
 import { contentFinalizer, type LogicalCluster, type LogicalClusterStatus } from '#crds/index.ts'
-import type { HeldObject, OrphanedObject } from './content-left.ts'
-import type { WriteStep } from './plan.ts'
+import type { HeldObject, OrphanedObject, WriteStep } from './plan.ts'
 
 export interface ApplyContext {
   /** Undefined: it is gone, there is nothing to do. */
@@ -50,7 +49,9 @@ async function purge(
 
 const parallelDeletions = 16
 
-/** Removes the finalizers of members that do not exist. Conflict, NotFound: the next visit looks at the object again. */
+/**
+ * Removes the finalizers of members that do not exist. Conflict, NotFound: the next visit looks at the object again.
+ */
 async function releaseOrphaned(
   virtual: KubeClient,
   orphaned: readonly OrphanedObject[],

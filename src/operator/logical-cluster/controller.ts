@@ -13,7 +13,9 @@ import { kubeconfigsCondition, type KubeconfigsOutcome } from './kubeconfigs/out
 import { inspectContent, probe } from './observe.ts'
 import { contentRetrySeconds, plan, type Observed } from './plan.ts'
 
-/** Probes that may fail before the status says so: the API server can learn of a new logical cluster later than we do. */
+/**
+ * Probes that may fail before the status says so: the API server can learn of a new logical cluster later than we do.
+ */
 const unreportedProbeFailures = 4
 
 /** Rounds of observe, plan and apply in one visit. The longest plan needs four; more would be an endless loop. */

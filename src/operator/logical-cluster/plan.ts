@@ -1,9 +1,8 @@
 // What is left to do for one LogicalCluster. Pure: the same observation gives the same steps.
-import { tryClusterName } from '#apimachinery/meta/index.ts'
+import { type GroupVersionResource, tryClusterName } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import { contentFinalizer, type LogicalCluster, type LogicalClusterStatus } from '#crds/index.ts'
 import type { ClusterUrls } from '#operator/framework/operator-context.ts'
-import { describeContent, type ContentLeft } from './content-left.ts'
 import { claimedSecrets, hasKubeconfigs } from './kubeconfigs/keep-kubeconfigs.ts'
 import { kubeconfigsCondition, type KubeconfigsOutcome } from './kubeconfigs/outcome.ts'
 import { logicalClusterStatus, type ConditionUpdate, type StatusInput } from './status.ts'
@@ -30,7 +29,7 @@ export type WriteStep =
   /** Drop everything that is stored, then remove the finalizer. */
   | { readonly do: 'purgeAndRelease' }
 
-export type Step =
+type Step =
   | WriteStep
   /** Ask whether its API answers, then plan again. */
   | { readonly do: 'probe' }
@@ -47,8 +46,8 @@ export function plan(observed: Observed): readonly Step[] {
 }
 
 /**
- * Seconds until the next look while members still hold content. A look lists every resource, and a member that is away may
- * hold hundreds of logical clusters for days: 1 s at first, at most 30 s later.
+ * Seconds until the next look while members still hold content. A look lists every resource, and a member that is away
+ * may hold hundreds of logical clusters for days: 1 s at first, at most 30 s later.
  */
 export function contentRetrySeconds({ metadata }: DeepReadonly<LogicalCluster>, nowMs: number): number {
   const waitedSeconds = (nowMs - Date.parse(metadata.deletionTimestamp ?? '')) / 1000
@@ -116,4 +115,47 @@ function nameErrorOf(name: string): string | undefined {
 
 function hasFinalizer(object: DeepReadonly<LogicalCluster>): boolean {
   return object.metadata.finalizers?.includes(contentFinalizer) ?? false
+}
+
+/** An object with the finalizer of a syncer. */
+export interface HeldObject {
+  readonly gvr: GroupVersionResource
+  readonly namespace?: string
+  readonly name: string
+  readonly uid: string
+  readonly deleting: boolean
+  /** Finalizers of tenants hold it: only a deletion in the foreground ends its pods while they do. */
+  readonly isHeldByOthers: boolean
+  /** The finalizers of syncers; each names a member. */
+  readonly finalizers: readonly string[]
+}
+
+export interface OrphanedObject {
+  readonly gvr: GroupVersionResource
+  readonly namespace?: string
+  readonly name: string
+  readonly resourceVersion: string
+  /** Without those of members that do not exist. */
+  readonly keptFinalizers: readonly string[]
+}
+
+export interface ContentLeft {
+  readonly total: number
+  /** At most maxHeld of them, without those whose pods are being deleted. */
+  readonly held: readonly HeldObject[]
+  /** At most maxHeld objects with a finalizer of a member that does not exist: no syncer will ever remove it. */
+  readonly orphaned: readonly OrphanedObject[]
+  readonly counts: readonly { readonly resource: string; readonly finalizer: string; readonly count: number }[]
+}
+
+/** Objects that one visit deletes. The next visit deletes more. */
+export const maxHeld = 500
+
+const maxLines = 20
+
+/** One sentence for a condition: what is left, and which finalizers hold it. */
+function describeContent({ total, counts }: ContentLeft): string {
+  const lines = counts.map(({ resource, finalizer, count }) => `${count} ${resource} held by finalizer "${finalizer}"`)
+  const more = lines.length > maxLines ? ` and ${lines.length - maxLines} more kinds` : ''
+  return `${total} objects are left: ${lines.slice(0, maxLines).join(', ')}${more}`
 }

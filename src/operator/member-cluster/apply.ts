@@ -1,14 +1,16 @@
 // The steps of a plan for a MemberCluster. Each may run twice.
-import { clusterIdOf } from '#apimachinery/meta/index.ts'
+import { clusterIdOf, type Condition } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { systemClock } from '#async/index.ts'
-import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import type { DeepReadonly, KubeClient, SharedInformers } from '#client/index.ts'
+import { requestMemberToken, withMemberToken } from '#client/member/index.ts'
 import {
   acceptsDeletions,
   type ClassKindName,
   type ExportReport,
   type GatewayReport,
   installationAnnotation,
+  isLostMember,
   type LogicalCluster,
   logicalClusters,
   type MemberClass,
@@ -18,16 +20,13 @@ import {
   memberFinalizer,
   type ServiceNetwork,
 } from '#crds/index.ts'
-import { requestMemberToken, withMemberToken } from '#client/member/index.ts'
-import type { Logger } from '#telemetry/index.ts'
 import type { OperatorContext } from '#operator/framework/operator-context.ts'
 import type { EventText } from '#operator/framework/record-event.ts'
+import type { Logger } from '#telemetry/index.ts'
 import type { ConnectedMembers, RunningSync } from './connected-members.ts'
 import { memberExports } from './member-exports.ts'
-import { memberLoss, type MemberLoss } from './member-loss.ts'
 import type { Step } from './plan.ts'
 import { removeInstallation } from './remove-installation.ts'
-import { transitions } from './transitions.ts'
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 
@@ -59,7 +58,7 @@ export interface MemberToSync {
 
 export type StartSyncer = (member: MemberToSync, context: OperatorContext) => Promise<RunningSync>
 
-export interface ApplyContext {
+interface ApplyContext {
   readonly operator: OperatorContext
   readonly connected: ConnectedMembers
   readonly startSyncer: StartSyncer
@@ -227,4 +226,54 @@ async function sync(
 function clusterIds({ informers }: OperatorContext): ReadonlySet<string> {
   const clusters = informers.of<LogicalCluster>(logicalClusters).store.list()
   return new Set(clusters.map(({ metadata }) => clusterIdOf(metadata.uid ?? '')))
+}
+
+/** These are True while something is wrong. */
+const problems: ReadonlySet<string> = new Set(['DeletionsSuspended', 'SyncFailing'])
+
+/**
+ * What to tell after the conditions of a member have changed: each with another status or reason, its message included.
+ * Those that only follow from another one (Ready, while Reachable or Accepted says why) are not repeated.
+ */
+export function transitions(
+  before: readonly Readonly<Condition>[] = [],
+  after: readonly Readonly<Condition>[] = [],
+): EventText[] {
+  const changed = after.filter(({ type, status, reason }) => {
+    const known = before.find((condition) => condition.type === type)
+    return known?.status !== status || known.reason !== reason
+  })
+  const told = new Set<string>()
+  return changed.flatMap(({ type, status, reason, message }) => {
+    if (told.has(message)) return []
+    told.add(message)
+    return [
+      status === 'True'
+        ? { type: problems.has(type) ? 'Warning' : 'Normal', reason: type, message }
+        : { type: eventType(reason), reason, message },
+    ]
+  })
+}
+
+/** An admin who closes a member need not be warned. */
+function eventType(reason: string): EventText['type'] {
+  return reason === 'Cordoned' || reason === 'Draining' ? 'Normal' : 'Warning'
+}
+
+interface MemberLoss {
+  isLost(): boolean
+  /** Calls the listener when it answers again after it was lost. Returns the function that ends it. */
+  onReturn(listener: () => void): () => void
+}
+
+/** The loss of the member with this name. */
+export function memberLoss(name: string, informers: SharedInformers): MemberLoss {
+  const informer = informers.of<MemberCluster>(memberClusters)
+  return {
+    isLost: () => isLostMember(informer.store.get(name)),
+    onReturn: (listener) =>
+      informer.onChange(({ key, before, after }) => {
+        if (key === name && isLostMember(before) && !isLostMember(after)) listener()
+      }),
+  }
 }

@@ -1,6 +1,7 @@
 // The controller of MemberClusters: their status, a syncer for each member that answers, and their deletion.
 import { systemClock, timestamp, type Clock } from '#async/index.ts'
 import type { DeepReadonly, Informer, KubeClient } from '#client/index.ts'
+import { isMemberTokenDue } from '#client/member/index.ts'
 import {
   isConditionTrue,
   logicalClusters,
@@ -11,19 +12,17 @@ import {
   type LogicalCluster,
   type MemberCluster,
 } from '#crds/index.ts'
-import { isMemberTokenDue } from '#client/member/index.ts'
-import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 import { recordEvent, type EventText } from '#operator/framework/record-event.ts'
+import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
+import type { Gauge } from '#telemetry/index.ts'
 import { apply, type StartSyncer } from './apply.ts'
 import { ConnectedMembers } from './connected-members.ts'
 import { drainProgress } from './drain-progress.ts'
-import { listPlacedWorkloads, olderTwinOf, probe } from './observe.ts'
 import { MemberSchemas } from './member-schemas.ts'
-import { MemberCount } from './member-count.ts'
-import { plan, type Observed } from './plan.ts'
+import { listPlacedWorkloads, olderTwinOf, probe } from './observe.ts'
 import { PlacedWorkloads } from './placed-workloads.ts'
-import { Revisions } from './revisions.ts'
+import { plan, type Observed } from './plan.ts'
 import type { Probe } from './status.ts'
 
 export interface MemberClusterDeps {
@@ -226,5 +225,60 @@ class Members {
     const keys = { member, remaining, first: workloads[0] }
     this.#parts.context.log.info('a member that is being deleted still has workloads', keys)
     this.#loggedRemaining.set(member, remaining)
+  }
+}
+
+const statuses = ['True', 'False', 'Unknown'] as const
+type Status = (typeof statuses)[number]
+
+export class MemberCount implements Disposable {
+  readonly #gauge: Gauge | undefined
+  readonly #counts: Record<Status, number> = { True: 0, False: 0, Unknown: 0 }
+
+  constructor(gauge: Gauge | undefined) {
+    this.#gauge = gauge
+  }
+
+  /** Takes one change of the informer: `before` is absent for a new member, `after` for one that is gone. */
+  change(before: DeepReadonly<MemberCluster> | undefined, after: DeepReadonly<MemberCluster> | undefined): void {
+    if (before !== undefined) this.#add(readyOf(before), -1)
+    if (after !== undefined) this.#add(readyOf(after), 1)
+  }
+
+  /** This process knows nothing of members any more. */
+  [Symbol.dispose](): void {
+    for (const ready of statuses) this.#gauge?.set(0, { ready })
+  }
+
+  #add(ready: Status, by: number): void {
+    this.#counts[ready] += by
+    this.#gauge?.set(this.#counts[ready], { ready })
+  }
+}
+
+/** Unknown until the operator has asked it for the first time. */
+function readyOf({ status }: DeepReadonly<MemberCluster>): Status {
+  const text = status?.conditions?.find(({ type }) => type === 'Ready')?.status
+  return statuses.find((known) => known === text) ?? 'Unknown'
+}
+
+export class Revisions {
+  /** By member: the cluster that answered last, and its revision then. */
+  readonly #last = new Map<string, { readonly uid: string; readonly revision: bigint }>()
+
+  /**
+   * Whether the member has gone back since it answered last. `revision`: the resourceVersion of a list that it made
+   * just now; `uid`: of its kube-system, because another cluster counts by itself.
+   */
+  hasGoneBack(member: string, { uid, revision }: { readonly uid: string; readonly revision: string }): boolean {
+    if (!/^\d+$/.test(revision)) return false
+    const before = this.#last.get(member)
+    const now = BigInt(revision)
+    this.#last.set(member, { uid, revision: now })
+    return before?.uid === uid && now < before.revision
+  }
+
+  forget(member: string): void {
+    this.#last.delete(member)
   }
 }

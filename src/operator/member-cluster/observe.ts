@@ -46,8 +46,8 @@ export async function probe(client: KubeClient, signal: AbortSignal): Promise<Pr
 }
 
 /**
- * Whether the member has an APIService for metrics.k8s.io/v1beta1. Its own API server answers, so a metrics server that is down
- * does not matter. Undefined if it does not tell.
+ * Whether the member has an APIService for metrics.k8s.io/v1beta1. Its own API server answers, so a metrics server that
+ * is down does not matter. Undefined if it does not tell.
  */
 async function servesMetrics(client: KubeClient, signal: AbortSignal): Promise<boolean | undefined> {
   try {
@@ -85,7 +85,9 @@ export function olderTwinOf(
     ?.metadata.name
 }
 
-/** The workloads with something in the member, asked of the server: a member is not released because of a cache alone. */
+/**
+ * The workloads with something in the member, asked of the server: a member is not released because of a cache alone.
+ */
 export async function listPlacedWorkloads(
   allClusters: KubeClient,
   member: string,

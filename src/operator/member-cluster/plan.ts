@@ -100,9 +100,10 @@ function planSync(observed: Observed): Step[] {
 }
 
 /**
- * A member that is being deleted drains: placement treats it like state Draining, so its workloads move or are Held. When
- * nothing is left, our own objects in the member are deleted, the syncer's identity last, and the finalizer goes. With another
- * deletionPolicy nothing is waited for; the scheduler then releases the workloads from the member that is gone.
+ * A member that is being deleted drains: placement treats it like state Draining, so its workloads move or are Held.
+ * When nothing is left, our own objects in the member are deleted, the syncer's identity last, and the finalizer goes.
+ * With another deletionPolicy nothing is waited for; the scheduler then releases the workloads from the member that is
+ * gone.
  */
 function planDeletion(observed: Observed): Plan {
   const { object, probe, placed } = observed

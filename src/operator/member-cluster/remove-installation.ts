@@ -1,5 +1,5 @@
-// Deletes everything of this installation in a member: namespaces of logical clusters, then our own objects, the identity
-// of the syncer last.
+// Deletes everything of this installation in a member: namespaces of logical clusters, then our own objects, the
+// identity of the syncer last.
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
@@ -17,7 +17,9 @@ const core = (resource: string): GroupVersionResource => ({ group: '', version: 
 const namespaces = core('namespaces')
 const secrets = core('secrets')
 
-/** The objects in our namespace, and those that are in none. The last ones are the identity that these deletions need. */
+/**
+ * The objects in our namespace, and those that are in none. The last ones are the identity that these deletions need.
+ */
 const parts: readonly (readonly [GroupVersionResource, string])[] = [
   [{ group: 'apps', version: 'v1', resource: 'deployments' }, memberParts.nameserver],
   [{ group: 'apps', version: 'v1', resource: 'deployments' }, memberParts.gateway],
@@ -34,10 +36,10 @@ const parts: readonly (readonly [GroupVersionResource, string])[] = [
 ]
 
 /**
- * Deletes the namespaces of the logical clusters with these ids, and our namespace with everything in it. Namespaces of other
- * installations stay: their ids differ. If the member is the host of an installation, our namespace contains its keys:
- * then only the objects of the member are deleted in it. If another installation (see `installationAnnotation`) has taken the
- * member over, that namespace is its own and stays. Rejects with StatusError.
+ * Deletes the namespaces of the logical clusters with these ids, and our namespace with everything in it. Namespaces of
+ * other installations stay: their ids differ. If the member is the host of an installation, our namespace contains its
+ * keys: then only the objects of the member are deleted in it. If another installation (see `installationAnnotation`)
+ * has taken the member over, that namespace is its own and stays. Rejects with StatusError.
  */
 export async function removeInstallation(
   member: KubeClient,

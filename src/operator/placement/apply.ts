@@ -1,20 +1,27 @@
-// Writes a plan on its workload in one write: the decision, the finalizers of the syncers that act on it, and condition Placed;
-// and Events when a move begins, when it has ended, and when a wish cannot be met.
+// Writes a plan on its workload in one write: the decision, the finalizers of the syncers that act on it, and condition
+// Placed; and Events when a move begins, when it has ended, and when a wish cannot be met.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
-import { heldAnnotation, type PlacedOn } from '#crds/index.ts'
-import type { Rejection } from '#placement/index.ts'
+import {
+  heldAnnotation,
+  historyAnnotation,
+  membersWithCopy,
+  type PlacedOn,
+  placedOnAnnotation,
+  syncerFinalizer,
+  type WorkloadKind,
+} from '#crds/index.ts'
+import { type Rejection, statusChange } from '#placement/index.ts'
 import type { Logger } from '#telemetry/index.ts'
-import { decisionPatch, hasConditions } from './decision-patch.ts'
-import { moveEvent, settledEvent, settledOn, workloadEvent, type EventText, type Move } from './moves.ts'
+import { type EventText, historyWith, type Move, moveEvent, settledEvent, settledOn, workloadEvent } from './moves.ts'
 import type { Plan } from './plan.ts'
-import { hasPlacedCondition, heldEvent, heldMessage, mayTellAgain } from './status.ts'
+import { conditionsWithPlaced, hasPlacedCondition, heldEvent, heldMessage, mayTellAgain } from './status.ts'
 import type { WorkloadRef } from './workload-key.ts'
 
 const events = { group: '', version: 'v1', resource: 'events' } as const
 
-export interface ApplyContext {
+interface ApplyContext {
   /** The API of the workload's logical cluster. */
   readonly client: KubeClient
   readonly log: Logger
@@ -24,7 +31,7 @@ export interface ApplyContext {
   readonly isReady: (member: string) => boolean
 }
 
-export interface Changes {
+interface Changes {
   readonly before: PlacedOn
   readonly plan: Plan
   /** The move that begins with this write. */
@@ -36,8 +43,9 @@ export interface Changes {
 }
 
 /**
- * True if neither this decision nor one before it can be written without our cache showing it. After a lost answer this one may be;
- * after a conflict our own last one may be what the cache does not show yet. Then its room stays taken until the next visit.
+ * True if neither this decision nor one before it can be written without our cache showing it. After a lost answer this
+ * one may be; after a conflict our own last one may be what the cache does not show yet. Then its room stays taken
+ * until the next visit.
  */
 export function isRefusedWrite(error: unknown): boolean {
   return isStatusError(error) && error.code < 500 && error.code !== 408 && error.code !== 409
@@ -132,4 +140,83 @@ async function createEvent(
     if (!isStatusError(error)) throw error
     log.debug('could not write an event', { cluster, namespace, name, error })
   }
+}
+
+interface DecisionParts {
+  readonly after: PlacedOn
+  readonly held: readonly Rejection[]
+  /** The move that begins with this write. */
+  readonly move: Move | undefined
+  /** RFC 3339. */
+  readonly now: string
+  /** The member answers, so its syncer will also remove its finalizer. */
+  readonly isReady: (member: string) => boolean
+}
+
+export interface DecisionPatch {
+  readonly metadata: {
+    /** Of the workload that the decision was made about: whoever has written it since, wins. */
+    readonly resourceVersion: string | undefined
+    readonly annotations: Readonly<Record<string, string | null>>
+    readonly finalizers?: readonly string[]
+  }
+  readonly status?: Readonly<Record<string, unknown>>
+}
+
+/** A merge patch, which takes annotations and finalizers too, so that conditions need no second write. */
+export function decisionPatch(
+  kind: WorkloadKind,
+  workload: DeepReadonly<KubeObject>,
+  { after, held, move, now, isReady }: DecisionParts,
+): DecisionPatch {
+  const message = heldMessage(held)
+  const placed = Object.keys(after).length === 0 ? null : JSON.stringify(after)
+  const annotations = {
+    [placedOnAnnotation]: placed,
+    [heldAnnotation]: message === '' ? null : message,
+    // A Job or pod ends where it began: it has no history.
+    ...(move && kind.move !== 'stays' && { [historyAnnotation]: historyWith(workload, move, now) }),
+  }
+  const { resourceVersion } = workload.metadata
+  const metadata = { resourceVersion, annotations, ...newFinalizers(workload, annotations, isReady) }
+  const status = statusAfter(kind, workload, { after, held, now })
+  return { metadata, ...(status && { status }) }
+}
+
+/**
+ * The change of the status that follows from the decision: condition Placed, and which members' reports count. Their
+ * syncers would need a write for the latter.
+ */
+function statusAfter(
+  kind: WorkloadKind,
+  workload: DeepReadonly<KubeObject>,
+  { after, held, now }: Pick<DecisionParts, 'after' | 'held' | 'now'>,
+): Readonly<Record<string, unknown>> | undefined {
+  const merged = kind.status && statusChange(workload as KubeObject, { rule: kind.status, now, copies: after })
+  if (!hasConditions(kind) || hasPlacedCondition(workload, heldMessage(held))) return merged
+  const before = (workload['status'] ?? {}) as Readonly<Record<string, unknown>>
+  const shown = { ...workload, status: { ...before, ...merged } }
+  return { ...merged, conditions: conditionsWithPlaced(shown, held, now) }
+}
+
+/** The status of a CronJob has none. */
+function hasConditions({ status }: WorkloadKind): boolean {
+  return status === undefined || status.conditions !== undefined
+}
+
+/** With the finalizers of the members that get a copy now; their syncers would each need a write for it. */
+function newFinalizers(
+  { apiVersion, kind, metadata }: DeepReadonly<KubeObject>,
+  annotations: Record<string, string | null>,
+  isReady: (member: string) => boolean,
+): { readonly finalizers?: readonly string[] } {
+  const text = annotations[placedOnAnnotation]
+  if (typeof text !== 'string') return {}
+  const decided: KubeObject = { apiVersion, kind, metadata: { annotations: { [placedOnAnnotation]: text } } }
+  const { finalizers = [] } = metadata
+  const missing = membersWithCopy(decided)
+    .filter(isReady)
+    .map((member) => syncerFinalizer(member))
+    .filter((finalizer) => !finalizers.includes(finalizer))
+  return missing.length === 0 ? {} : { finalizers: [...finalizers, ...missing] }
 }

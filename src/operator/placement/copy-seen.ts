@@ -83,7 +83,9 @@ function isReadyOrEnded(pod: CachedObject): boolean {
   return hasEnded(pod) || isConditionTrue(pod as Parameters<typeof isConditionTrue>[0], 'Ready')
 }
 
-/** The number of endpoints in `member` that each member which can reach them knows. Empty: `member` reported nothing. */
+/**
+ * The number of endpoints in `member` that each member which can reach them knows. Empty: `member` reported nothing.
+ */
 function countsOf(
   service: CachedObject,
   member: string,

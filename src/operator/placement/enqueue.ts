@@ -1,5 +1,5 @@
-// Turns changes of the inputs into keys of workloads to decide about again, limited to the namespace or logical cluster that
-// a change concerns.
+// Turns changes of the inputs into keys of workloads to decide about again, limited to the namespace or logical cluster
+// that a change concerns.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { clusterInKey, namespaceKeyOf, parseKey, type DeepReadonly } from '#client/index.ts'
 import { isPlaceable, matches, placedOnAnnotation, type LogicalCluster, type Placement } from '#crds/index.ts'
@@ -49,13 +49,14 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
       const { cluster = '', name } = parseKey(key)
       enqueueAll(inputs.workloadKeysInNamespace(`${cluster}|${name}`))
     }),
-    // Copies stay where they are, so a member concerns the workloads that have something there and those that are not settled.
-    // Its heartbeats change no decision.
+    // Copies stay where they are, so a member concerns the workloads that have something there and those that are not
+    // settled. Its heartbeats change no decision.
     inputs.members.onChange(({ key, before, after }) => {
       if (decisiveFieldsOf(before) === decisiveFieldsOf(after)) return
       enqueueAll(inputs.workloadKeysConcernedBy(key))
-      // Whether failover is frozen depends on how many of all members do not answer. Few changes of one decide it: where many
-      // members come and go, each of these changes would otherwise concern the workloads of all that are gone.
+      // Whether failover is frozen depends on how many of all members do not answer. Few changes of one decide it:
+      // where many members come and go, each of these changes would otherwise concern the workloads of all that are
+      // gone.
       if (isFrozen === inputs.isFailoverFrozen) return
       isFrozen = inputs.isFailoverFrozen
       for (const lost of inputs.unreachable) if (lost !== key) enqueueAll(inputs.workloadKeysIn(lost))

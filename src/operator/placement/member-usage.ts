@@ -1,8 +1,18 @@
-// What workloads request of members, with decisions that are not written yet: two workers never give the same room away.
+// What workloads request of members, with decisions that are not written yet: two workers never give the same room
+// away.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { addAmounts, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
-import { placedOn, requestsOf, type PlacedOn } from '#crds/index.ts'
+import {
+  arrivingStates,
+  hasEnded,
+  heldAnnotation,
+  isPlaceable,
+  placedOn,
+  type PlacedOn,
+  requestsOf,
+} from '#crds/index.ts'
+import type { Gate } from '#placement/index.ts'
 
 /** By member: what it is to run of a workload. */
 type Shares = ReadonlyMap<string, Amounts>
@@ -43,7 +53,8 @@ export class MemberUsage {
   /** The workload was given these members: they count from now on, instead of those of an earlier decision. */
   assume(key: string, given: PlacedOn, workload: DeepReadonly<KubeObject>): void {
     const [now, before] = [givenBy(given), this.#assumed.get(key)]
-    // The earlier decision about the same version may be written, and our cache behind: both count until a newer version is seen.
+    // The earlier decision about the same version may be written, and our cache behind: both count until a newer
+    // version is seen.
     if (before !== undefined && this.#assumedOf.get(key) === workload)
       for (const [member, replicas] of before)
         if (isMore(replicas, now.has(member) ? now.get(member) : 0)) now.set(member, replicas)
@@ -102,3 +113,63 @@ function givenBy(placed: PlacedOn): Map<string, number | undefined> {
 function isMore(one: number | undefined, other: number | undefined): boolean {
   return other !== undefined && (one === undefined || one > other)
 }
+
+export class CopyCount {
+  readonly #members = new Map<string, number>()
+
+  get isEmpty(): boolean {
+    return this.#members.size === 0
+  }
+
+  of(member: string): number {
+    return this.#members.get(member) ?? 0
+  }
+
+  /** The copies of one workload are on the members `after` instead of `before`. */
+  replace(before: readonly string[], after: readonly string[]): void {
+    for (const member of after) this.#members.set(member, this.of(member) + 1)
+    for (const member of before) {
+      const left = this.of(member) - 1
+      if (left > 0) this.#members.set(member, left)
+      else this.#members.delete(member)
+    }
+  }
+
+  /** Members that have copies besides one copy on each of `own`. */
+  without(own: readonly string[]): string[] {
+    const ours = new Set(own)
+    return [...this.#members].filter(([member, count]) => count > (ours.has(member) ? 1 : 0)).map(([member]) => member)
+  }
+}
+
+/** The group of workloads that move, are held, divided or nowhere: any member may take them. */
+export const unsettledGroup = 'unsettled'
+
+/** The group of workloads with a decision about this member. */
+export function memberGroup(member: string): string {
+  return `member ${member}`
+}
+
+/**
+ * The groups of a workload. It is settled if each copy that it should have serves, or its only one is on the way to
+ * serve: that copy stays in its member; and nothing is held. What has ended, and what is placed by nobody, has nothing
+ * to wait for.
+ */
+export function memberGroupsOf(workload: DeepReadonly<KubeObject>): string[] {
+  const copies = Object.entries(placedOn(workload as KubeObject))
+  const isSettled =
+    copies.length > 0 &&
+    // A divided workload may have a part on any member.
+    copies.every(([, { replicas }]) => replicas === undefined) &&
+    copies.every(([, { state }]) => state === 'Serving' || (copies.length === 1 && arrivingStates.includes(state))) &&
+    workload.metadata.annotations?.[heldAnnotation] === undefined
+  const members = copies.map(([member]) => memberGroup(member))
+  return isSettled || hasEnded(workload) || !isPlaceable(workload) ? members : [...members, unsettledGroup]
+}
+
+/** Whether it stays in a member until other workloads of its namespace serve elsewhere. */
+export function waitsForSiblings(workload: DeepReadonly<KubeObject>): boolean {
+  return Object.values(placedOn(workload as KubeObject)).some(({ wait }) => wait?.gate === siblingsGate)
+}
+
+const siblingsGate: Gate = 'NamespaceMayLeave'

@@ -36,7 +36,10 @@ export function moveBegun(before: PlacedOn, after: PlacedOn, choice: Choice): Mo
   return { from, to, ...causeOf(from, membersOf(before).length === 0, choice) }
 }
 
-/** The members on which the workload settles with this write; undefined while it moves, and if it had settled there before. */
+/**
+ * The members on which the workload settles with this write; undefined while it moves, and if it had settled there
+ * before.
+ */
 export function settledOn(before: PlacedOn, after: PlacedOn): string[] | undefined {
   const settled = settledMembers(after)
   if (settled === undefined) return undefined

@@ -20,16 +20,21 @@ import {
 } from '#crds/index.ts'
 import type { OperatorContext } from '#operator/framework/operator-context.ts'
 import { isFailoverFrozen, unreachableSince, type Rebalancing } from '#placement/index.ts'
-import { CopyCount } from './copy-count.ts'
-import { memberGroup, memberGroupsOf, unsettledGroup, waitsForSiblings } from './member-groups.ts'
-import { MemberUsage } from './member-usage.ts'
+import {
+  CopyCount,
+  memberGroup,
+  memberGroupsOf,
+  MemberUsage,
+  unsettledGroup,
+  waitsForSiblings,
+} from './member-usage.ts'
 import { workloadKey, type WorkloadRef } from './workload-key.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 
 /**
- * How long to wait for Placements of tenants, which may not be served yet. Workloads that run stay where they are; only a
- * new workload could be placed against its tenant's wish.
+ * How long to wait for Placements of tenants, which may not be served yet. Workloads that run stay where they are; only
+ * a new workload could be placed against its tenant's wish.
  */
 const tenantPlacementsMs = 5000
 
@@ -147,7 +152,9 @@ export class PlacementInputs implements Disposable {
     return found !== undefined && isPlaceable(found) ? found : undefined
   }
 
-  /** Keys (workloadKey) of the workloads of a namespace, given as `CLUSTER|NAMESPACE`, that are `wanted`; default all. */
+  /**
+   * Keys (workloadKey) of the workloads of a namespace, given as `CLUSTER|NAMESPACE`, that are `wanted`; default all.
+   */
   *workloadKeysInNamespace(
     namespaceKey: string,
     wanted: (workload: CachedObject) => boolean = () => true,
@@ -171,8 +178,8 @@ export class PlacementInputs implements Disposable {
   }
 
   /**
-   * Keys of the workloads whose decision a member can change: with something there, and all that are not settled because they are
-   * moving, held or nowhere.
+   * Keys of the workloads whose decision a member can change: with something there, and all that are not settled
+   * because they are moving, held or nowhere.
    */
   *workloadKeysConcernedBy(member: string): Generator<string> {
     for (const { kind, byMember } of this.workloads) {

@@ -61,8 +61,9 @@ export function plan(observed: Observed, options: PlanOptions): Plan {
 const wayInMs = 3000
 
 /**
- * For how many milliseconds a step need not be written, because only states on the way in change, which nothing but the copy
- * itself waits for: a copy usually serves within moments, and then one write says so. Undefined: it is written now.
+ * For how many milliseconds a step need not be written, because only states on the way in change, which nothing but the
+ * copy itself waits for: a copy usually serves within moments, and then one write says so. Undefined: it is written
+ * now.
  */
 function passesForMs(before: PlacedOn, after: PlacedOn, nowMs: number): number | undefined {
   if (after === before || Object.keys(after).length !== Object.keys(before).length) return undefined

@@ -1,5 +1,5 @@
-// What a drain of a member would do: the operator's own decision about each workload there, made one after the other, and
-// written nowhere.
+// What a drain of a member would do: the operator's own decision about each workload there, made one after the other,
+// and written nowhere.
 import { namespaceKeyOf } from '#client/index.ts'
 import { systemClock } from '#async/index.ts'
 import type { PlacedCopy, PlacedOn } from '#crds/index.ts'

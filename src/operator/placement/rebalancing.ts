@@ -1,13 +1,40 @@
-// Balances members from time to time: what should move is noted and visited; the visit decides and writes as for any other move.
-import { sleep, type Clock } from '#async/index.ts'
-import { namespaceKeyOf } from '#client/index.ts'
+// Balances members from time to time: what should move is noted and visited; the visit decides and writes as for any
+// other move.
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { addAmounts, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'
+import { type Clock, sleep, yieldEvery } from '#async/index.ts'
+import { type DeepReadonly, namespaceKeyOf } from '#client/index.ts'
+import {
+  isConditionTrue,
+  memberState,
+  newestMove,
+  placedOn,
+  requestsOf,
+  type MemberCluster,
+  type Placement,
+  type ServiceNetwork,
+  areJoined,
+} from '#crds/index.ts'
+import {
+  decide,
+  limitsOf,
+  mayRebalanceTo,
+  rebalanceMoves,
+  unreachableSince,
+  whyNotRebalanced,
+  type RebalanceAnswer,
+  type RebalanceMember,
+  type RebalanceProposal,
+  type RebalanceRule,
+  type RebalanceUnit,
+  type Rebalancing,
+} from '#placement/index.ts'
 import type { Logger } from '#telemetry/index.ts'
-import { findRebalances, type Found, type RebalanceSource } from './find-rebalances.ts'
-import { observe } from './observe.ts'
+import { observe, type Observed } from './observe.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import { parseWorkloadKey } from './workload-key.ts'
 
-export interface RebalancingOptions {
+interface RebalancingOptions {
   readonly log: Logger
   readonly everyMs: number
   readonly clock: Clock
@@ -70,5 +97,205 @@ function sourceOf(inputs: PlacementInputs, nowMs: number): RebalanceSource {
       return ref === undefined ? [] : inputs.budgetsIn(namespaceKeyOf(ref.objectKey))
     },
     nowMs,
+  }
+}
+
+type CachedObject = DeepReadonly<KubeObject>
+
+/** What the search reads; of PlacementInputs, or of a test. */
+interface RebalanceSource {
+  readonly adminPlacements: () => Iterable<DeepReadonly<Placement>>
+  readonly members: () => Iterable<DeepReadonly<MemberCluster>>
+  readonly isFailoverFrozen: boolean
+  readonly networkOf: (member: string) => ServiceNetwork
+  readonly requestedIn: (member: string) => Amounts
+  /** Keys of the workloads with something in the member. */
+  readonly workloadKeysIn: (member: string) => Iterable<string>
+  readonly workload: (key: string) => CachedObject | undefined
+  readonly observe: (key: string) => RebalanceObserved | undefined
+  /** PodDisruptionBudgets of the workload's namespace. */
+  readonly budgetsOf: (key: string) => Iterable<CachedObject>
+  readonly nowMs: number
+}
+
+/** A workload to visit for balance. */
+interface Found {
+  readonly key: string
+  /** Absent: it is divided again. */
+  readonly rebalancing?: Rebalancing
+  /** Why, for people. */
+  readonly message: string
+}
+
+type RebalanceObserved = Pick<Observed, 'choice' | 'placedOn'>
+
+interface Unit extends RebalanceUnit {
+  readonly workload: CachedObject
+}
+
+/** Calls `found` with each workload at once. */
+export async function findRebalances(
+  source: RebalanceSource,
+  found: (found: Found) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const active = [...source.adminPlacements()].flatMap(({ metadata, spec }) => {
+    const { mode = 'Move', maxMoves = 2, thresholdPercent = 20 } = spec?.rebalance ?? { mode: 'Never' as const }
+    return mode === 'Move' ? [{ placement: metadata.name, maxMoves, thresholdPercent }] : []
+  })
+  // While many members do not answer, what is known of room is old.
+  if (active.length === 0 || source.isFailoverFrozen) return
+  const pause = yieldEvery(10, signal)
+  const { units, divided, leaving, underway } = await survey(source, pause)
+  const search = new Search(source, underway, found)
+  for (const key of divided) {
+    search.divideAgain(key)
+    await pause()
+  }
+  const minGain = Math.min(...active.map(({ thresholdPercent }) => thresholdPercent))
+  const moves = rebalanceMoves(membersOf(source, leaving), units, minGain)
+  for (let next = moves.next('stays'); next.done !== true && active.some((rule) => search.hasTurn(rule));) {
+    const answer = search.answer(next.value)
+    await pause()
+    next = moves.next(answer)
+  }
+}
+
+type Sums = Map<string, Map<string, Quantity>>
+
+interface Survey {
+  /** Workloads with one copy, which serves. */
+  readonly units: Unit[]
+  /** Keys of workloads whose members have a number of replicas each. */
+  readonly divided: Set<string>
+  /** By member: what is on its way out. */
+  readonly leaving: Sums
+  /** Of each Placement, how many workloads move for balance. */
+  readonly underway: Map<string, number>
+}
+
+async function survey(source: RebalanceSource, pause: () => Promise<void> | undefined): Promise<Survey> {
+  const result: Survey = { units: [], divided: new Set(), leaving: new Map(), underway: new Map() }
+  const moving = new Set<string>()
+  for (const { metadata } of source.members()) {
+    for (const key of source.workloadKeysIn(metadata.name)) {
+      await pause()
+      const workload = source.workload(key)
+      if (workload === undefined || workload.metadata.deletionTimestamp !== undefined) continue
+      const copies = placedOn(workload as KubeObject)
+      const copy = copies[metadata.name]
+      if (copy?.replicas !== undefined) result.divided.add(key)
+      else if (Object.keys(copies).length > 1) moving.add(key)
+      else if (copy?.state === 'Serving')
+        result.units.push({ key, member: metadata.name, requests: requestsOf(workload), workload })
+    }
+  }
+  for (const key of moving) {
+    await pause()
+    countMoving(key, source, result)
+  }
+  return result
+}
+
+/**
+ * A copy that is to go counts no more where it is, or what moves would seem to have changed nothing and more would
+ * follow.
+ */
+function countMoving(key: string, source: RebalanceSource, { leaving, underway }: Survey): void {
+  const workload = source.workload(key)
+  if (workload === undefined) return
+  const copies = placedOn(workload as KubeObject)
+  const move = newestMove(workload)
+  const isForBalance = move?.cause === 'Rebalance' && [...move.from, ...move.to].every((name) => name in copies)
+  const rule = isForBalance ? source.observe(key)?.choice.rebalance : undefined
+  if (rule !== undefined) underway.set(rule.placement, (underway.get(rule.placement) ?? 0) + 1)
+  for (const [member, copy] of Object.entries(copies)) {
+    const isLeaving = ['Draining', 'Terminating', 'Forwarding'].includes(copy.state)
+    if (!isLeaving && !(isForBalance && move.from.includes(member))) continue
+    const sum = leaving.get(member) ?? new Map<string, Quantity>()
+    addAmounts(sum, requestsOf(workload, copy.replicas))
+    leaving.set(member, sum)
+  }
+}
+
+/** Members that take workloads and whose limits are known. */
+function membersOf(source: RebalanceSource, leaving: Sums): RebalanceMember[] {
+  return [...source.members()].flatMap((member) => {
+    const limits = limitsOf(member)
+    const isUsable =
+      isConditionTrue(member, 'Ready') && memberState(member) === 'Active' && unreachableSince(member) === undefined
+    if (limits === undefined || !isUsable) return []
+    const { name } = member.metadata
+    const requested = new Map(source.requestedIn(name))
+    addAmounts(requested, leaving.get(name) ?? new Map<string, Quantity>(), -1)
+    return [{ name, limits, requested }]
+  })
+}
+
+class Search {
+  readonly #source: RebalanceSource
+  readonly #underway: Map<string, number>
+  readonly #found: (found: Found) => void
+  /** The answer about one workload is the same for all its targets. */
+  #last: { readonly unit: Unit; readonly observed: RebalanceObserved | undefined } | undefined
+
+  constructor(source: RebalanceSource, underway: Map<string, number>, found: (found: Found) => void) {
+    this.#source = source
+    this.#underway = underway
+    this.#found = found
+  }
+
+  /** Whether one more may move for this Placement. */
+  hasTurn({ placement, maxMoves }: Pick<RebalanceRule, 'placement' | 'maxMoves'>): boolean {
+    return (this.#underway.get(placement) ?? 0) < maxMoves
+  }
+
+  answer({ unit, to, fromPercent, toPercent, gainPercent }: RebalanceProposal<Unit>): RebalanceAnswer {
+    if (this.#last?.unit !== unit) this.#last = { unit, observed: this.#movable(unit.key, unit.workload) }
+    const { observed } = this.#last
+    const rule = observed?.choice.rebalance
+    if (observed === undefined || rule === undefined || !this.hasTurn(rule)) return 'stays'
+    // Other members are fuller still.
+    if (gainPercent < rule.thresholdPercent) return 'stays'
+    const { key, member: from } = unit
+    const joined = areJoined(this.#source.networkOf(from), this.#source.networkOf(to))
+    if (!mayRebalanceTo(observed, { from, to, areJoined: joined })) return 'otherMember'
+    const [full, empty] = [Math.round(fromPercent), Math.round(toPercent)]
+    const message = `member cluster "${from}" is ${full} % full, "${to}" will be ${empty} % full with this workload; Placement "${rule.placement}" moves workloads for a difference of ${rule.thresholdPercent} percentage points`
+    this.#take(rule)
+    this.#found({ key, rebalancing: { from, to, message, isOver: false }, message })
+    return 'move'
+  }
+
+  /** A workload that is divided by capacity, if its members should have other parts by now. */
+  divideAgain(key: string): void {
+    const workload = this.#source.workload(key)
+    const observed = workload && this.#movable(key, workload)
+    const { rebalance: rule, demand, present = {} } = observed?.choice ?? {}
+    const { divide } = demand ?? {}
+    if (observed === undefined || rule === undefined || divide === undefined || !this.hasTurn(rule)) return
+    const { shares } = decide(observed.choice)
+    if (shares === undefined) return
+    const names = [...new Set([...Object.keys(shares), ...Object.keys(present)])].sort()
+    const moved = names.reduce((sum, name) => sum + Math.max(0, (shares[name] ?? 0) - (present[name] ?? 0)), 0)
+    if (moved === 0 || moved * 100 < divide.replicas * rule.thresholdPercent) return
+    const parts = names.map((name) => `"${name}" ${shares[name] ?? 0} instead of ${present[name] ?? 0}`).join(', ')
+    const message = `divided again by capacity: ${parts}; Placement "${rule.placement}" does this when ${rule.thresholdPercent} % of the replicas should be elsewhere`
+    this.#take(rule)
+    this.#found({ key, message })
+  }
+
+  #movable(key: string, workload: CachedObject): RebalanceObserved | undefined {
+    // It has changed since it was looked at.
+    if (this.#source.workload(key) !== workload) return undefined
+    const observed = this.#source.observe(key)
+    if (observed === undefined) return undefined
+    const { nowMs } = this.#source
+    const why = whyNotRebalanced({ ...observed, workload, budgets: this.#source.budgetsOf(key), nowMs })
+    return why === undefined ? observed : undefined
+  }
+
+  #take({ placement }: RebalanceRule): void {
+    this.#underway.set(placement, (this.#underway.get(placement) ?? 0) + 1)
   }
 }

@@ -1,5 +1,5 @@
-// Releases workloads from a MemberCluster that an admin removed together with its finalizer, because the member is lost for
-// good. No syncer will remove the copies, so their finalizers, reported statuses and pods are removed here.
+// Releases workloads from a MemberCluster that an admin removed together with its finalizer, because the member is lost
+// for good. No syncer will remove the copies, so their finalizers, reported statuses and pods are removed here.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
@@ -48,9 +48,9 @@ export interface ReleaseOptions {
 }
 
 /**
- * Releases the workload from those of the members that do not exist, and resolves with their names. Asks the API, because a
- * workload is not released because of a cache alone; one list for all, because tenants can write thousands of finalizers
- * with invented names. Rejects with StatusError.
+ * Releases the workload from those of the members that do not exist, and resolves with their names. Asks the API,
+ * because a workload is not released because of a cache alone; one list for all, because tenants can write thousands of
+ * finalizers with invented names. Rejects with StatusError.
  */
 export async function releaseGone({ clusters, client, workload, members, signal }: ReleaseOptions): Promise<string[]> {
   const { items } = await clusters.list<KubeObject>(memberClusters, { metadataOnly: true, signal })

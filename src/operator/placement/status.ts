@@ -1,5 +1,5 @@
-// What a tenant sees of a decision: condition Placed while no member can take what was asked for, and an Event. Without members,
-// there is only the Event. Pure.
+// What a tenant sees of a decision: condition Placed while no member can take what was asked for, and an Event. Without
+// members, there is only the Event. Pure.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import { contentHash } from '#crds/index.ts'

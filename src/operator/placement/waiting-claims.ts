@@ -1,5 +1,5 @@
-// Claims that wait because nothing uses them: their volume is made in the member where a pod uses it, and that may take for ever.
-// An Event says so, as the volume controller of Kubernetes does.
+// Claims that wait because nothing uses them: their volume is made in the member where a pod uses it, and that may take
+// for ever. An Event says so, as the volume controller of Kubernetes does.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { timestamp, type Clock } from '#async/index.ts'

@@ -220,8 +220,8 @@ function ownerReference(
 }
 
 /**
- * The second Service: it selects the same pods and exists as long as the export does. Members treat it like any other Service, so
- * moves wait until its endpoints are known, too.
+ * The second Service: it selects the same pods and exists as long as the export does. Members treat it like any other
+ * Service, so moves wait until its endpoints are known, too.
  */
 function planService(name: string, { import: imported, service, derived }: Seen): Step[] {
   if (service === undefined || !isMadeFor(imported, 'ServiceExport', name)) return []
@@ -279,7 +279,10 @@ function membersWithEndpoints(slices: readonly CachedObject[]): string[] {
   return [...members].sort()
 }
 
-/** Lists over all logical clusters show custom objects in the version that is stored, which is v1beta1 in newer releases. */
+/**
+ * Lists over all logical clusters show custom objects in the version that is stored, which is v1beta1 in newer
+ * releases.
+ */
 function inServedVersion(object: CachedObject): KubeObject {
   return { ...(cloneJson(object) as KubeObject), apiVersion: clusterSetApiVersion }
 }

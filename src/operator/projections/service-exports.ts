@@ -1,5 +1,5 @@
-// The controller of ServiceExports in logical clusters whose tenants installed the Multi-Cluster Services API. In the others there
-// is nothing to see: two watches over all logical clusters tell of every export.
+// The controller of ServiceExports in logical clusters whose tenants installed the Multi-Cluster Services API. In the
+// others there is nothing to see: two watches over all logical clusters tell of every export.
 import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
 import { systemClock, timestamp, type Clock } from '#async/index.ts'
@@ -98,7 +98,10 @@ function isRefusal(error: unknown): error is Error {
   return isStatusError(error) && error.code < 500 && ![404, 409, 429].includes(error.code)
 }
 
-/** Rejects with ServiceUnavailable if only a list lacked the export or its Service: clients would lose a name that they use. */
+/**
+ * Rejects with ServiceUnavailable if only a list lacked the export or its Service: clients would lose a name that they
+ * use.
+ */
 async function confirmWithdrawn(
   client: KubeClient,
   ref: { readonly namespace: string; readonly name: string },

@@ -1,13 +1,19 @@
-// The controller that shows the volumes of bound claims as PersistentVolumes of the logical cluster, for `kubectl get pv`. Nobody
-// else reads them: the member binds, mounts and deletes volumes.
+// The controller that shows the volumes of bound claims as PersistentVolumes of the logical cluster, for `kubectl get
+// pv`. Nobody else reads them: the member binds, mounts and deletes volumes.
+import { canonicalJson } from '#apimachinery/json/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
-import { clusterInKey, keyFor, ObjectIndex, parseKey } from '#client/index.ts'
-import { memberClusters, type MemberCluster } from '#crds/index.ts'
-import { createKeyQueue, runController } from '#reconcile/index.ts'
+import { clusterInKey, type DeepReadonly, keyFor, ObjectIndex, parseKey } from '#client/index.ts'
+import {
+  memberAnnotation,
+  type MemberClass,
+  type MemberCluster,
+  memberClusters,
+  volumeAnnotation,
+} from '#crds/index.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 import { untilOne } from '#operator/framework/until-one.ts'
-import { boundVolumeOf, planVolume, type Step } from './plan-volumes.ts'
+import { createKeyQueue, runController } from '#reconcile/index.ts'
 
 const claimsGvr = { group: '', version: 'v1', resource: 'persistentvolumeclaims' } as const
 const volumesGvr = { group: '', version: 'v1', resource: 'persistentvolumes' } as const
@@ -79,4 +85,108 @@ async function apply(
         .delete(volumesGvr, { name }, { ...(step.uid && { uid: step.uid }), signal })
         .catch(tolerate('NotFound', 'Conflict'))
   }
+}
+
+type CachedObject = DeepReadonly<KubeObject>
+
+type Step =
+  | { readonly do: 'apply'; readonly volume: KubeObject }
+  | { readonly do: 'setPhase'; readonly phase: 'Bound' | 'Released' }
+  /** With the uid it was seen with. One that must be another is created again by the next visit. */
+  | { readonly do: 'delete'; readonly uid: string }
+
+export interface Seen {
+  /** The claims of the logical cluster that name this volume. */
+  readonly claims: readonly CachedObject[]
+  readonly volume: CachedObject | undefined
+  /** The StorageClasses of a member. */
+  readonly classesOf: (member: string) => readonly DeepReadonly<MemberClass>[]
+}
+
+interface Claim {
+  readonly spec?: { readonly volumeName?: string; readonly storageClassName?: string; readonly volumeMode?: string }
+  readonly status?: {
+    readonly phase?: string
+    readonly capacity?: Readonly<Record<string, string>>
+    readonly accessModes?: readonly string[]
+  }
+}
+
+/** The volume that a claim names and a member has bound; undefined while there is none. */
+export function boundVolumeOf(claim: CachedObject | undefined): string | undefined {
+  const { spec, status } = (claim ?? {}) as Claim
+  const { annotations = {} } = claim?.metadata ?? {}
+  const isInMember = (annotations[volumeAnnotation] ?? annotations[memberAnnotation]) !== undefined
+  return isInMember && status?.phase === 'Bound' && spec?.volumeName ? spec.volumeName : undefined
+}
+
+/** The steps for the volume of this name. One that its tenant made is left alone. */
+export function planVolume(name: string, { claims, volume, classesOf }: Seen): Step[] {
+  const sorted = claims.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+  // Members choose the names: one that names the volume of another member's claim must not get what is shown of that.
+  const shownFor = referenceOf((volume?.['spec'] as { readonly claimRef?: unknown } | undefined)?.claimRef)
+  const claim = sorted.find(({ metadata: { uid } }) => uid !== undefined && uid === shownFor.uid) ?? sorted[0]
+  if (volume !== undefined && volume.metadata.annotations?.[memberAnnotation] === undefined) return []
+  if (claim === undefined) return volume === undefined ? [] : removal(volume)
+  const wanted = volumeFor(name, claim, classesOf)
+  if (volume === undefined) return [{ do: 'apply', volume: wanted }, bound]
+  const [is, should] = [volume, wanted].map((one) => (one as { spec?: Readonly<Record<string, unknown>> }).spec ?? {})
+  if (!isSame(referenceOf(is?.['claimRef']), referenceOf(should?.['claimRef']))) return removal(volume)
+  if (volume.metadata.deletionTimestamp !== undefined) return []
+  const isCurrent = Object.entries(should ?? {}).every(([field, value]) => isSame(is?.[field], value))
+  return [
+    ...(isCurrent ? [] : [{ do: 'apply', volume: wanted } as const]),
+    ...(phaseOf(volume) === 'Bound' ? [] : [bound]),
+  ]
+}
+
+const bound: Step = { do: 'setPhase', phase: 'Bound' }
+
+/** A volume that is bound is protected from deletion. */
+function removal(volume: CachedObject): Step[] {
+  const { uid = '', deletionTimestamp } = volume.metadata
+  return [
+    ...(phaseOf(volume) === 'Bound' ? [{ do: 'setPhase', phase: 'Released' } as const] : []),
+    ...(deletionTimestamp === undefined ? [{ do: 'delete', uid } as const] : []),
+  ]
+}
+
+function volumeFor(name: string, claim: CachedObject, classesOf: Seen['classesOf']): KubeObject {
+  const { spec = {}, status = {} } = claim as Claim
+  const { annotations = {}, namespace, name: claimName, uid } = claim.metadata
+  const member = annotations[volumeAnnotation] ?? annotations[memberAnnotation] ?? ''
+  const { storageClassName, volumeMode = 'Filesystem' } = spec
+  const known = classesOf(member).find((one) => one.name === storageClassName)
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name, annotations: { [memberAnnotation]: member } },
+    spec: {
+      capacity: { ...status.capacity },
+      accessModes: [...(status.accessModes ?? [])],
+      persistentVolumeReclaimPolicy: known?.reclaimPolicy === 'Retain' || known === undefined ? 'Retain' : 'Delete',
+      ...(storageClassName ? { storageClassName } : {}),
+      volumeMode,
+      claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name: claimName, uid },
+      // Where the data is, only the member may know.
+      csi: { driver: 'member.kcp.dev', volumeHandle: name },
+    },
+  }
+}
+
+function referenceOf(reference: unknown): { readonly uid: unknown; readonly [field: string]: unknown } {
+  const { namespace, name, uid } = (reference ?? {}) as Readonly<Record<string, unknown>>
+  return { namespace, name, uid }
+}
+
+function phaseOf(volume: CachedObject): string | undefined {
+  return (volume as Claim).status?.phase
+}
+
+function keyOf({ metadata: { namespace = '', name = '' } }: CachedObject): string {
+  return `${namespace}/${name}`
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return canonicalJson(one ?? null) === canonicalJson(other ?? null)
 }

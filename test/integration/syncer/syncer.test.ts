@@ -1,21 +1,12 @@
 import { expect } from 'chai'
 import { clusterIdOf, type KubeObject } from '#apimachinery/meta/index.ts'
+import { memberLoss } from '#operator/member-cluster/apply.ts'
 import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
 import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 import { startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 import { sharedInformers, type KubeClient } from '#client/index.ts'
-import {
-  kcpCrds,
-  locatorAnnotation,
-  managedLabel,
-  memberClusters,
-  memberStatusAnnotation,
-  placedOnAnnotation,
-  syncerFinalizer,
-  type CopyState,
-} from '#crds/index.ts'
+import { kcpCrds, locatorAnnotation, managedLabel, memberClusters, memberStatusAnnotation, placedOnAnnotation, syncerFinalizer, type CopyState } from '#crds/index.ts'
 import { ensureCrds, lostMembersController, startOperator } from '#operator/index.ts'
-import { memberLoss } from '#operator/member-cluster/member-loss.ts'
 import { createLogger } from '#telemetry/index.ts'
 import { createPki, createPkiMaterial } from '#virtualapi/index.ts'
 import { startSyncer } from '#syncer/syncer.ts'

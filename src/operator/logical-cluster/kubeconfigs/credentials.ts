@@ -1,4 +1,5 @@
-// Issues the credentials in a kubeconfig: a client certificate or a token of a ServiceAccount, both for one logical cluster.
+// Issues the credentials in a kubeconfig: a client certificate or a token of a ServiceAccount, both for one logical
+// cluster.
 import { X509Certificate } from 'node:crypto'
 import type { ClusterId, KubeObject } from '#apimachinery/meta/index.ts'
 import { internalError } from '#apimachinery/status/index.ts'

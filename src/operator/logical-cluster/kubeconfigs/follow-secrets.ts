@@ -5,8 +5,7 @@ import { createInformer, type DeepReadonly, type Informer, type KubeClient } fro
 import type { LogicalCluster } from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import { hasKubeconfigs } from './keep-kubeconfigs.ts'
-import { ownerAnnotation, type Secret } from './plan-secret.ts'
-import { ourLabel } from './secret-format.ts'
+import { ourLabel, ownerAnnotation, type Secret } from './plan-secret.ts'
 
 export interface FollowOptions {
   /** The API in which LogicalClusters and the Secrets are. */
@@ -23,8 +22,8 @@ const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 const askAgainMs = 10 * 60_000
 
 /**
- * Watches the metadata of our Secrets in all namespaces until the signal aborts. Begins when a LogicalCluster wants Secrets, and
- * where the installation grants it: a role in single namespaces does not. Never rejects.
+ * Watches the metadata of our Secrets in all namespaces until the signal aborts. Begins when a LogicalCluster wants
+ * Secrets, and where the installation grants it: a role in single namespaces does not. Never rejects.
  */
 export async function followSecrets({ clusters, objects, changed, log, signal }: FollowOptions): Promise<void> {
   try {

@@ -8,6 +8,8 @@ import type { CredentialIssuer } from '#operator/framework/operator-context.ts'
 import { issueCredentials } from './credentials.ts'
 import type { KubeconfigsOutcome, Problem } from './outcome.ts'
 import {
+  formatLabels,
+  frameOf,
   hashAnnotation,
   hashOf,
   isOurs,
@@ -15,10 +17,11 @@ import {
   planSecret,
   renewAfterAnnotation,
   type Secret,
+  secretDataOf,
+  type SecretRef,
+  secretRefOf,
   type Wanted,
 } from './plan-secret.ts'
-import { problemOf } from './problem-of.ts'
-import { formatLabels, frameOf, secretDataOf, secretRefOf, type SecretRef } from './secret-format.ts'
 
 export interface KeepContext {
   /** The API in which LogicalClusters and the Secrets are. */
@@ -54,7 +57,9 @@ export function claimedSecrets({ spec, status }: Cluster): SecretRef[] {
   return [...byKey.values()].slice(0, maxKubeconfigSecrets)
 }
 
-/** Writes the Secrets of all entries and deletes those of former ones. Rejects with errors that go away by themselves. */
+/**
+ * Writes the Secrets of all entries and deletes those of former ones. Rejects with errors that go away by themselves.
+ */
 export async function keepKubeconfigs(
   object: Cluster,
   context: KeepContext,
@@ -86,14 +91,16 @@ export async function keepKubeconfigs(
 }
 
 /**
- * Deletes all Secrets of a LogicalCluster that goes. Those that we may not delete stay: the logical cluster they are for is
- * gone, and no other accepts what is in them.
+ * Deletes all Secrets of a LogicalCluster that goes. Those that we may not delete stay: the logical cluster they are
+ * for is gone, and no other accepts what is in them.
  */
 export async function removeKubeconfigs(object: Cluster, context: KeepContext, signal: AbortSignal): Promise<void> {
   for (const ref of claimedSecrets(object)) await removeSecret(object, ref, context, signal)
 }
 
-/** Resolves with the time at which it must be renewed (milliseconds since 1970), or with why it is not as it should be. */
+/**
+ * Resolves with the time at which it must be renewed (milliseconds since 1970), or with why it is not as it should be.
+ */
 async function keepSecret(
   { metadata }: Cluster,
   entry: DeepReadonly<KubeconfigEntry>,
@@ -233,4 +240,25 @@ function keyOf({ namespace, name }: SecretRef): string {
 
 function textOf(ref: SecretRef): string {
   return `Secret "${keyOf(ref)}"`
+}
+
+/** The role that grants what is needed, see scripts/rbac-rules.ts. */
+const role = 'kcp-kubeconfig-secrets'
+
+/** The problem behind a failed write or deletion; undefined if trying again is all there is to do. */
+function problemOf(error: unknown, { namespace, name }: SecretRef): Problem | undefined {
+  const secret = `Secret "${namespace}/${name}"`
+  if (isStatusError(error, 'NotFound'))
+    return {
+      reason: 'NamespaceMissing',
+      message: `${secret}: namespace "${namespace}" does not exist; create it, or remove the entry`,
+    }
+  if (isStatusError(error, 'Forbidden'))
+    return {
+      reason: 'Forbidden',
+      message: `${secret}: ${error.message}; bind ClusterRole ${role} to the operator in namespace "${namespace}", or remove the entry`,
+    }
+  if (isStatusError(error, 'Invalid') || isStatusError(error, 'BadRequest'))
+    return { reason: 'Refused', message: `${secret}: ${error.message}` }
+  return undefined
 }

@@ -1,6 +1,6 @@
 // What became of the Secrets of one LogicalCluster, as a condition. Pure.
 import type { ConditionUpdate } from '#crds/index.ts'
-import type { SecretRef } from './secret-format.ts'
+import type { SecretRef } from './plan-secret.ts'
 
 export type ProblemReason =
   | 'SubjectInvalid'

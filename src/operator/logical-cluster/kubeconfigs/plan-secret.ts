@@ -1,8 +1,7 @@
 // What is left to do for the Secret of one entry. Pure: the same observation gives the same step.
 import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
-import { contentHash, type KubeconfigEntry } from '#crds/index.ts'
-import type { DeepReadonly } from '#client/index.ts'
-import { frameOf } from './secret-format.ts'
+import { type DeepReadonly, type KubeconfigCredentials, kubeconfigText } from '#client/index.ts'
+import { contentHash, type KubeconfigEntry, type KubeconfigFormat } from '#crds/index.ts'
 
 export interface Secret extends KubeObject {
   metadata: ObjectMeta
@@ -26,7 +25,7 @@ export interface Wanted {
   readonly ca: string
 }
 
-export type SecretStep =
+type SecretStep =
   | { readonly do: 'nothing'; readonly dueMs: number }
   | { readonly do: 'write'; readonly why: 'Missing' | 'Changed' | 'RenewalDue' }
   /** The type of a Secret cannot be changed. */
@@ -56,4 +55,71 @@ export function isOurs({ metadata }: DeepReadonly<Secret>, uid: string): boolean
 export function hashOf({ entry, server, ca }: Wanted, data: Readonly<Record<string, string>>): string {
   const { format, subject = null } = entry
   return contentHash({ format, subject, server, ca, data })
+}
+
+export interface SecretRef {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** The parts of a Secret that a format decides; `data` is base64. */
+interface SecretContent {
+  readonly type: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly data: Readonly<Record<string, string>>
+}
+
+type Access = KubeconfigCredentials & {
+  /** Name of the LogicalCluster. */
+  readonly cluster: string
+  readonly server: string
+  /** PEM. */
+  readonly ca: string
+}
+
+/** On every Secret that we keep, so that these can be watched and no others. */
+export const ourLabel = 'kcp.dev/kubeconfig'
+
+const labelsByFormat: Readonly<Record<KubeconfigFormat, Readonly<Record<string, string>>>> = {
+  ClusterAPI: {},
+  Flux: { 'reconcile.fluxcd.io/watch': 'Enabled' },
+  ArgoCD: { 'argocd.argoproj.io/secret-type': 'cluster' },
+}
+
+/** Every label that a format may set: one whose entry has another format now is removed. */
+export const formatLabels: readonly string[] = Object.values(labelsByFormat).flatMap((labels) => Object.keys(labels))
+
+/** The Secret of an entry. */
+export function secretRefOf({ namespace, name, format }: DeepReadonly<KubeconfigEntry>): SecretRef {
+  return { namespace, name: format === 'ClusterAPI' ? `${name}-kubeconfig` : name }
+}
+
+/** The type and the labels of a Secret with this format. */
+export function frameOf(format: KubeconfigFormat): Pick<SecretContent, 'type' | 'labels'> {
+  return {
+    type: format === 'ClusterAPI' ? 'cluster.x-k8s.io/secret' : 'Opaque',
+    labels: { [ourLabel]: 'true', ...labelsByFormat[format] },
+  }
+}
+
+/** The data of a Secret that gives this access. */
+export function secretDataOf(format: KubeconfigFormat, access: Access): SecretContent['data'] {
+  if (format !== 'ArgoCD') return { value: base64(kubeconfigText({ ...access, name: access.cluster })) }
+  return {
+    name: base64(access.cluster),
+    server: base64(access.server),
+    config: base64(JSON.stringify(argoConfigOf(access))),
+  }
+}
+
+/** The `config` of a declarative cluster of Argo CD. */
+function argoConfigOf(access: Access): object {
+  const caData = base64(access.ca)
+  if ('token' in access) return { bearerToken: access.token, tlsClientConfig: { insecure: false, caData } }
+  const { cert, key } = access
+  return { tlsClientConfig: { insecure: false, caData, certData: base64(cert), keyData: base64(key) } }
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64')
 }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { MemberCluster, MemberClusterStatus } from '#crds/index.ts'
-import { clusterProfileOf } from './cluster-profile.ts'
+import { clusterProfileOf } from './cluster-profiles.ts'
 
 const where = { namespace: 'kcp-system', version: 'v1alpha1' }
 const lastTransitionTime = '2026-01-01T00:00:00Z'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { nodeUnknown, podNotReady, sliceNotReady } from './not-ready.ts'
+import { nodeUnknown, podNotReady, sliceNotReady } from './lost-members.ts'
 
 const now = '2026-01-01T00:00:00Z'
 const pod = (ready: string) => ({

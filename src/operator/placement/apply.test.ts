@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { contentHash, workloadKindOf, type PlacedOn } from '#crds/index.ts'
-import { decisionPatch } from './decision-patch.ts'
+import { decisionPatch } from './apply.ts'
 
 const spec = { replicas: 1 }
 const report = (message: string): string =>

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { memberAnnotation, volumeAnnotation } from '#crds/index.ts'
-import { boundVolumeOf, planVolume, type Seen } from './plan-volumes.ts'
+import { boundVolumeOf, planVolume, type Seen } from './volumes.ts'
 
 const claim = (parts: Partial<KubeObject> = {}): KubeObject => ({
   apiVersion: 'v1',

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { classKinds, projectedAnnotation, type MemberClass, type MemberCluster } from '#crds/index.ts'
-import { planClasses, projectedClasses } from './plan-classes.ts'
+import { planClasses, projectedClasses } from './classes.ts'
 
 const [storage] = classKinds
 const fast = { name: 'fast', provider: 'a.example', volumeBindingMode: 'Immediate' }

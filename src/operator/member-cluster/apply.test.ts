@@ -1,6 +1,6 @@
 import { expect } from 'chai'
+import { transitions } from './apply.ts'
 import { memberClusterStatus, type Probe } from './status.ts'
-import { transitions } from './transitions.ts'
 
 const answered: Probe = {
   kind: 'answered',

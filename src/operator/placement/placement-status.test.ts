@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Placement } from '#crds/index.ts'
 import type { Decision } from '#placement/index.ts'
-import { PlacementReports } from './placement-reports.ts'
+import { PlacementReports } from './placement-status.ts'
 
 const placement: Placement = {
   apiVersion: 'kcp.dev/v1alpha1',

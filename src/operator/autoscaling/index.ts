@@ -1,1 +1,0 @@
-export { autoscalingController, type AutoscalingDeps } from './controller.ts'

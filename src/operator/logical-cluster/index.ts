@@ -1,1 +1,0 @@
-export { logicalClusterController } from './controller.ts'

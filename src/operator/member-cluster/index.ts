@@ -1,2 +1,0 @@
-export type { MemberToSync } from './apply.ts'
-export { memberClusterController, type MemberClusterDeps } from './controller.ts'

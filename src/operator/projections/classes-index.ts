@@ -1,1 +1,0 @@
-export { classesController } from './classes.ts'

@@ -1,1 +1,0 @@
-export { clusterProfilesController } from './cluster-profiles.ts'

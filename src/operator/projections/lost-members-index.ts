@@ -1,1 +1,0 @@
-export { lostMembersController } from './lost-members.ts'

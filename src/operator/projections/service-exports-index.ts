@@ -1,1 +1,0 @@
-export { serviceExportsController } from './service-exports.ts'

@@ -1,1 +1,0 @@
-export { volumesController } from './volumes.ts'
