@@ -3,19 +3,11 @@
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelectorSource } from '#apimachinery/selector/index.ts'
 import { systemClock, type Clock } from '#async/index.ts'
-import {
-  clusterInKey,
-  keyFor,
-  namespaceKeyOf,
-  parseKey,
-  type DeepReadonly,
-  type Informer,
-  type KubeClient,
-} from '#client/index.ts'
-import { memberClusters, placedOn, replicasOf, workloadKinds, type MemberCluster } from '#crds/index.ts'
-import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
+import { keyFor, namespaceKeyOf, parseKey, type DeepReadonly, type Informer, type KubeClient } from '#client/index.ts'
+import { placedOn, replicasOf, workloadKinds } from '#crds/index.ts'
+import type { ReconcileResult } from '#reconcile/index.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
-import { untilOne } from '#operator/framework/until-one.ts'
+import { loopWithMembers, untilOne } from '#operator/framework/loop.ts'
 import type { Autoscaler } from './autoscaler.ts'
 import { applyScale, applyStatus } from './apply.ts'
 import { measure, type PodMetrics } from './observe.ts'
@@ -53,57 +45,46 @@ interface Memory {
   told: string
 }
 
-/** Scales divided workloads. */
-export function autoscalingController(deps: AutoscalingDeps = {}): OperatorController {
-  return { name: 'autoscaling', run: (context, life) => run(context, deps, life) }
-}
-
-async function run(
-  context: OperatorContext,
-  deps: AutoscalingDeps,
-  { signal, started }: Parameters<OperatorController['run']>[1],
-): Promise<void> {
-  const { informers, tenantInformers, log } = context
-  started()
-  // Without members nothing is divided.
-  await untilOne(informers.of<MemberCluster>(memberClusters), signal)
-  const scalers = tenantInformers.of<Autoscaler>(autoscalers)
-  await untilOne(scalers, signal)
-  const workloads = scaledKinds.map((row) => ({ ...row, informer: tenantInformers.of<KubeObject>(row.gvr) }))
-  const podInformer = tenantInformers.of<KubeObject>(pods)
-  await Promise.all(
-    [scalers, podInformer, ...workloads.map(({ informer }) => informer)].map((one) => one.synced(signal)),
-  )
-
-  using queue = createKeyQueue({ maxMs: 60_000, fairnessKey: clusterInKey })
-  using stack = new DisposableStack()
-  const byNamespace = tenantInformers.byNamespace(autoscalers)
-  const podsByNamespace = tenantInformers.byNamespace(pods)
-  const memory = new Map<string, Memory>()
-  stack.defer(
-    scalers.onChange(({ key, after }) => {
-      if (after === undefined) memory.delete(key)
-      else queue.add(key)
-    }),
-  )
-  for (const { informer } of workloads)
-    stack.defer(
-      informer.onChange(({ key, before, after }) => {
-        if (isDivided(before) === isDivided(after)) return
-        for (const scaler of byNamespace.keysOf(namespaceKeyOf(key))) queue.add(scaler)
-      }),
-    )
-  const inputs: Inputs = {
-    scalers,
-    workload: (kind, key) => workloads.find((row) => row.kind === kind)?.informer.store.get(key),
-    podsIn: (namespaceKey) => [...podsByNamespace.of(namespaceKey)],
-    memory,
-    clock: deps.clock ?? systemClock,
-    periodMs: (deps.periodSeconds ?? 15) * 1000,
-  }
-  const reconcile = (key: string, visit: AbortSignal): Promise<ReconcileResult> =>
-    reconcileOne(key, context, inputs, visit)
-  await runController({ name: 'autoscaling', queue, workers: 4, reconcile, log, signal })
+/** Scales divided workloads. Without members nothing is divided. */
+export function autoscalingController({
+  clock = systemClock,
+  periodSeconds = 15,
+}: AutoscalingDeps = {}): OperatorController {
+  return loopWithMembers('autoscaling', async ({ context, signal }) => {
+    const { tenantInformers } = context
+    const scalers = tenantInformers.of<Autoscaler>(autoscalers)
+    await untilOne(scalers, signal)
+    const workloads = scaledKinds.map((row) => ({ ...row, informer: tenantInformers.of<KubeObject>(row.gvr) }))
+    const byNamespace = tenantInformers.byNamespace(autoscalers)
+    const podsByNamespace = tenantInformers.byNamespace(pods)
+    const memory = new Map<string, Memory>()
+    const inputs: Inputs = {
+      scalers,
+      workload: (kind, key) => workloads.find((row) => row.kind === kind)?.informer.store.get(key),
+      podsIn: (namespaceKey) => [...podsByNamespace.of(namespaceKey)],
+      memory,
+      clock,
+      periodMs: periodSeconds * 1000,
+    }
+    return {
+      workers: 4,
+      maxMs: 60_000,
+      informers: [scalers, tenantInformers.of(pods), ...workloads.map(({ informer }) => informer)],
+      follow: (add) => [
+        scalers.onChange(({ key, after }) => {
+          if (after === undefined) memory.delete(key)
+          else add(key)
+        }),
+        ...workloads.map(({ informer }) =>
+          informer.onChange(({ key, before, after }) => {
+            if (isDivided(before) === isDivided(after)) return
+            for (const scaler of byNamespace.keysOf(namespaceKeyOf(key))) add(scaler)
+          }),
+        ),
+      ],
+      reconcile: (key, life) => reconcileOne(key, context, inputs, life),
+    }
+  })
 }
 
 interface Inputs {

@@ -13,59 +13,46 @@ import {
   matches,
   type MemberClass,
   type MemberCluster,
-  memberClusters,
   projectedAnnotation,
 } from '#crds/index.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
-import { untilOne } from '#operator/framework/until-one.ts'
-import { createKeyQueue, runController } from '#reconcile/index.ts'
+import { loopWithMembers } from '#operator/framework/loop.ts'
 
 /** Shows the classes of members as objects of logical clusters. */
 export function classesController(): OperatorController {
-  return { name: 'classes', run }
-}
-
-async function run(
-  context: OperatorContext,
-  { signal, started }: Parameters<OperatorController['run']>[1],
-): Promise<void> {
-  const { informers, tenantInformers, log } = context
-  const members = informers.of<MemberCluster>(memberClusters)
-  const clusters = informers.of<LogicalCluster>(logicalClusters)
-  started()
-  // Without members there are no classes, and their watches cost nothing.
-  await untilOne(members, signal)
-  const classes = classKinds.map((kind) => ({ kind, informer: tenantInformers.of<KubeObject>(kind.gvr) }))
-  using stack = new DisposableStack()
-  const byCluster = new Map<ClassKind, ObjectIndex>(
-    classes.map(({ kind, informer }) => [kind, stack.use(new ObjectIndex(informer, (key) => [clusterInKey(key)]))]),
-  )
-  await Promise.all([members, clusters, ...classes.map(({ informer }) => informer)].map((one) => one.synced(signal)))
-  using queue = createKeyQueue({ maxMs: 30_000, fairnessKey: (key) => key })
-  const all = (): void => {
-    for (const { metadata } of clusters.store.list()) queue.add(metadata.name)
-  }
-  const unsubscribe = [
-    members.onChange(({ before, after }) => {
-      if (factsOf(before) !== factsOf(after)) all()
-    }),
-    clusters.onChange(({ key, before, after }) => {
-      if (factsOfCluster(before) !== factsOfCluster(after)) queue.add(key)
-    }),
-    ...classes.map(({ informer }) => informer.onChange(({ key }) => queue.add(clusterInKey(key)))),
-  ]
-  for (const end of unsubscribe) stack.defer(end)
-  const reconcile = async (name: string, visit: AbortSignal): Promise<void> => {
-    const cluster = clusters.store.get(name)
-    if (cluster === undefined || cluster.metadata.deletionTimestamp !== undefined) return
-    if (!isConditionTrue(cluster, 'Ready')) return
-    const admitting = members.store
-      .list()
-      .filter(({ spec }) => matches(spec?.logicalClusterSelector, cluster.metadata.labels))
-    const steps = planClasses(admitting, (kind) => byCluster.get(kind)?.of(name) ?? [])
-    for (const step of steps) await apply(step, name, context, visit)
-  }
-  await runController({ name: 'classes', queue, workers: 4, reconcile, log, signal })
+  return loopWithMembers('classes', ({ context, members, stack }) => {
+    const { informers, tenantInformers } = context
+    const clusters = informers.of<LogicalCluster>(logicalClusters)
+    const classes = classKinds.map((kind) => ({ kind, informer: tenantInformers.of<KubeObject>(kind.gvr) }))
+    const byCluster = new Map<ClassKind, ObjectIndex>(
+      classes.map(({ kind, informer }) => [kind, stack.use(new ObjectIndex(informer, (key) => [clusterInKey(key)]))]),
+    )
+    return {
+      workers: 4,
+      fairnessKey: (key) => key,
+      informers: [members, clusters, ...classes.map(({ informer }) => informer)],
+      follow: (add) => [
+        members.onChange(({ before, after }) => {
+          if (factsOf(before) === factsOf(after)) return
+          for (const { metadata } of clusters.store.list()) add(metadata.name)
+        }),
+        clusters.onChange(({ key, before, after }) => {
+          if (factsOfCluster(before) !== factsOfCluster(after)) add(key)
+        }),
+        ...classes.map(({ informer }) => informer.onChange(({ key }) => add(clusterInKey(key)))),
+      ],
+      reconcile: async (name, signal) => {
+        const cluster = clusters.store.get(name)
+        if (cluster === undefined || cluster.metadata.deletionTimestamp !== undefined) return
+        if (!isConditionTrue(cluster, 'Ready')) return
+        const admitting = members.store
+          .list()
+          .filter(({ spec }) => matches(spec?.logicalClusterSelector, cluster.metadata.labels))
+        const steps = planClasses(admitting, (kind) => byCluster.get(kind)?.of(name) ?? [])
+        for (const step of steps) await apply(step, name, context, signal)
+      },
+    }
+  })
 }
 
 async function apply(step: Step, cluster: string, { virtual }: OperatorContext, signal: AbortSignal): Promise<void> {

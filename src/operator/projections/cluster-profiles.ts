@@ -5,8 +5,8 @@ import { isStatusError } from '#apimachinery/status/index.ts'
 import { sleep } from '#async/index.ts'
 import { createInformer, type DeepReadonly, type KubeClient } from '#client/index.ts'
 import { findCondition, type MemberCluster, memberClusters, memberState } from '#crds/index.ts'
+import { runLoop, type Loop } from '#operator/framework/loop.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
-import { createKeyQueue, runController } from '#reconcile/index.ts'
 
 interface ClusterProfilesDeps {
   /** Where the profiles are written: that of our processes. */
@@ -93,29 +93,30 @@ async function keep({ clusters, informers, log }: OperatorContext, { gvr, namesp
     log,
     signal,
   })
-  await Promise.all([members.synced(signal), profiles.synced(signal)])
-  using queue = createKeyQueue({ maxMs: 60_000 })
   const wanted = (member: DeepReadonly<MemberCluster> | undefined) =>
     member && clusterProfileOf(member, { namespace, version: gvr.version })
-  const unsubscribe = [
-    members.onChange(({ key, before, after }) => {
-      // Most changes are heartbeats, which no profile shows.
-      if (!isDeepStrictEqual(wanted(before), wanted(after))) queue.add(key)
-    }),
-    profiles.onChange(({ before, after }) => queue.add((after ?? before)?.metadata.name ?? '')),
-  ]
-  const reconcile = async (name: string, visit: AbortSignal): Promise<void> => {
-    const profile = wanted(members.store.get(name))
-    // The host's garbage collector deletes the profile of a member that is gone.
-    if (profile === undefined) return
-    const found = profiles.store.list().find(({ metadata }) => metadata.name === name)
-    await apply(profile, found, { client: clusters, gvr, signal: visit })
+  const loop: Loop = {
+    name: 'cluster-profiles',
+    workers: 1,
+    maxMs: 60_000,
+    fairnessKey: () => '',
+    informers: [members, profiles],
+    follow: (add) => [
+      members.onChange(({ key, before, after }) => {
+        // Most changes are heartbeats, which no profile shows.
+        if (!isDeepStrictEqual(wanted(before), wanted(after))) add(key)
+      }),
+      profiles.onChange(({ before, after }) => add((after ?? before)?.metadata.name ?? '')),
+    ],
+    reconcile: async (name, signal) => {
+      const profile = wanted(members.store.get(name))
+      // The host's garbage collector deletes the profile of a member that is gone.
+      if (profile === undefined) return
+      const found = profiles.store.list().find(({ metadata }) => metadata.name === name)
+      await apply(profile, found, { client: clusters, gvr, signal })
+    },
   }
-  try {
-    await runController({ name: 'cluster-profiles', queue, workers: 1, reconcile, log, signal })
-  } finally {
-    for (const end of unsubscribe) end()
-  }
+  await runLoop(loop, { log }, signal)
 }
 
 /** Not forced: a profile of that name that somebody else wrote stays theirs, and the log says so (409 Conflict). */

@@ -3,18 +3,10 @@
 import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
 import { systemClock, timestamp, type Clock } from '#async/index.ts'
-import { clusterInKey, keyFor, parseKey, type DeepReadonly, type KubeClient } from '#client/index.ts'
-import {
-  clusterSetServiceName,
-  exportedNameOf,
-  memberClusters,
-  serviceExports,
-  serviceImports,
-  type MemberCluster,
-} from '#crds/index.ts'
-import { createKeyQueue, runController } from '#reconcile/index.ts'
+import { keyFor, parseKey, type KubeClient } from '#client/index.ts'
+import { clusterSetServiceName, exportedNameOf, serviceExports, serviceImports } from '#crds/index.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
-import { untilOne } from '#operator/framework/until-one.ts'
+import { loopWithMembers } from '#operator/framework/loop.ts'
 import { planExport, planRefusal, type Part, type Step } from './plan-service-exports.ts'
 
 const services = { group: '', version: 'v1', resource: 'services' } as const
@@ -29,69 +21,68 @@ const gvrOf: Readonly<Record<Part, GroupVersionResource>> = {
 
 /** Makes ServiceImports, and Services with names of the cluster set, of ServiceExports. */
 export function serviceExportsController({ clock = systemClock }: { readonly clock?: Clock } = {}): OperatorController {
-  return { name: 'service-exports', run: (context, life) => run(context, clock, life) }
+  return loopWithMembers('service-exports', ({ context }) => {
+    const { tenantInformers } = context
+    const exports = tenantInformers.of<KubeObject>(serviceExports)
+    const imports = tenantInformers.of<KubeObject>(serviceImports)
+    const ofServices = tenantInformers.of<KubeObject>(services)
+    const ofSlices = tenantInformers.of<KubeObject>(slices)
+    const byNamespace = tenantInformers.byNamespace(slices)
+    const seenOf = (key: string): Seen => {
+      const { cluster = '', namespace = '', name } = parseKey(key)
+      return {
+        export: exports.store.get(key),
+        import: imports.store.get(key),
+        service: ofServices.store.get(key),
+        derived: ofServices.store.get(keyFor({ cluster, namespace, name: clusterSetServiceName(name) })),
+        slices: [...byNamespace.of(`${cluster}|${namespace}`)].filter(
+          ({ metadata }) => metadata.labels?.[serviceNameLabel] === name,
+        ),
+      }
+    }
+    return {
+      workers: 2,
+      informers: [exports, imports, ofServices, ofSlices],
+      follow: (add) => [
+        ...[exports, imports].map((informer) => informer.onChange(({ key }) => add(key))),
+        ofServices.onChange(({ key, before, after }) => {
+          if (exports.store.get(key) !== undefined) add(key)
+          const exported = exportedNameOf(after ?? before ?? { metadata: {} })
+          const { cluster = '', namespace = '' } = parseKey(key)
+          if (exported !== undefined) add(keyFor({ cluster, namespace, name: exported }))
+        }),
+        ofSlices.onChange(({ key, before, after }) => {
+          const { cluster = '', namespace = '' } = parseKey(key)
+          const name = (after ?? before)?.metadata.labels?.[serviceNameLabel]
+          const of = name === undefined ? undefined : keyFor({ cluster, namespace, name })
+          if (of !== undefined && exports.store.get(of) !== undefined) add(of)
+        }),
+      ],
+      reconcile: (key, signal) => reconcileExport(key, seenOf(key), { context, now: timestamp(clock.now()) }, signal),
+    }
+  })
 }
 
-async function run(
-  context: OperatorContext,
-  clock: Clock,
-  { signal, started }: Parameters<OperatorController['run']>[1],
+type Seen = Parameters<typeof planExport>[1]
+
+async function reconcileExport(
+  key: string,
+  seen: Seen,
+  { context, now }: { readonly context: OperatorContext; readonly now: string },
+  signal: AbortSignal,
 ): Promise<void> {
-  const { informers, tenantInformers, log } = context
-  const members = informers.of<MemberCluster>(memberClusters)
-  started()
-  await untilOne(members, signal)
-  const exports = tenantInformers.of<KubeObject>(serviceExports)
-  const imports = tenantInformers.of<KubeObject>(serviceImports)
-  const ofServices = tenantInformers.of<KubeObject>(services)
-  const ofSlices = tenantInformers.of<KubeObject>(slices)
-  const byNamespace = tenantInformers.byNamespace(slices)
-  await Promise.all([exports, imports, ofServices, ofSlices].map((one) => one.synced(signal)))
-  using queue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterInKey })
-  using stack = new DisposableStack()
-  for (const informer of [exports, imports]) stack.defer(informer.onChange(({ key }) => queue.add(key)))
-  stack.defer(
-    ofServices.onChange(({ key, before, after }) => {
-      if (exports.store.get(key) !== undefined) queue.add(key)
-      const exported = exportedNameOf(after ?? before ?? { metadata: {} })
-      const { cluster = '', namespace = '' } = parseKey(key)
-      if (exported !== undefined) queue.add(keyFor({ cluster, namespace, name: exported }))
-    }),
-  )
-  stack.defer(
-    ofSlices.onChange(({ key, before, after }) => {
-      const { cluster = '', namespace = '' } = parseKey(key)
-      const name = (after ?? before)?.metadata.labels?.[serviceNameLabel]
-      const of = name === undefined ? undefined : keyFor({ cluster, namespace, name })
-      if (of !== undefined && exports.store.get(of) !== undefined) queue.add(of)
-    }),
-  )
-  const reconcile = async (key: string, visit: AbortSignal): Promise<void> => {
-    const { cluster = '', namespace = '', name } = parseKey(key)
-    const client = context.virtual(`/clusters/${cluster}`)
-    const exported = exports.store.get(key)
-    const now = timestamp(clock.now())
-    const seen = {
-      export: exported,
-      import: imports.store.get(key),
-      service: ofServices.store.get(key),
-      derived: ofServices.store.get(keyFor({ cluster, namespace, name: clusterSetServiceName(name) })),
-      slices: [...byNamespace.of(`${cluster}|${namespace}`)].filter(
-        ({ metadata }) => metadata.labels?.[serviceNameLabel] === name,
-      ),
-    }
-    const steps = planExport(name, seen, now)
-    try {
-      if (steps.some((step) => step.do === 'delete')) await confirmWithdrawn(client, { namespace, name }, seen, visit)
-      for (const step of steps) await apply(step, namespace, client, visit)
-    } catch (error) {
-      // Such as a full quota: the tenant is told, and it is tried again.
-      if (exported !== undefined && isRefusal(error))
-        for (const step of planRefusal(exported, error.message, now)) await apply(step, namespace, client, visit)
-      throw error
-    }
+  const { cluster = '', namespace = '', name } = parseKey(key)
+  const client = context.virtual(`/clusters/${cluster}`)
+  const steps = planExport(name, seen, now)
+  try {
+    if (steps.some((step) => step.do === 'delete')) await confirmWithdrawn(client, { namespace, name }, seen, signal)
+    for (const step of steps) await apply(step, namespace, client, signal)
+  } catch (error) {
+    // Such as a full quota: the tenant is told, and the export is tried again.
+    if (seen.export !== undefined && isRefusal(error))
+      for (const step of planRefusal(seen.export, error.message, now)) await apply(step, namespace, client, signal)
+    throw error
   }
-  await runController({ name: 'service-exports', queue, workers: 2, reconcile, log, signal })
 }
 
 function isRefusal(error: unknown): error is Error {
@@ -105,10 +96,7 @@ function isRefusal(error: unknown): error is Error {
 async function confirmWithdrawn(
   client: KubeClient,
   ref: { readonly namespace: string; readonly name: string },
-  seen: {
-    readonly export: DeepReadonly<KubeObject> | undefined
-    readonly service: DeepReadonly<KubeObject> | undefined
-  },
+  seen: Pick<Seen, 'export' | 'service'>,
   signal: AbortSignal,
 ): Promise<void> {
   const lacking: GroupVersionResource[] = []

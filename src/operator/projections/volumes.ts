@@ -4,60 +4,47 @@ import { canonicalJson } from '#apimachinery/json/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { clusterInKey, type DeepReadonly, keyFor, ObjectIndex, parseKey } from '#client/index.ts'
-import {
-  memberAnnotation,
-  type MemberClass,
-  type MemberCluster,
-  memberClusters,
-  volumeAnnotation,
-} from '#crds/index.ts'
+import { memberAnnotation, type MemberClass, volumeAnnotation } from '#crds/index.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
-import { untilOne } from '#operator/framework/until-one.ts'
-import { createKeyQueue, runController } from '#reconcile/index.ts'
+import { loopWithMembers } from '#operator/framework/loop.ts'
 
 const claimsGvr = { group: '', version: 'v1', resource: 'persistentvolumeclaims' } as const
 const volumesGvr = { group: '', version: 'v1', resource: 'persistentvolumes' } as const
 
 /** Shows volumes of members as objects of logical clusters. */
 export function volumesController(): OperatorController {
-  return { name: 'volumes', run }
-}
-
-async function run(
-  context: OperatorContext,
-  { signal, started }: Parameters<OperatorController['run']>[1],
-): Promise<void> {
-  const { informers, tenantInformers, log } = context
-  const members = informers.of<MemberCluster>(memberClusters)
-  started()
-  await untilOne(members, signal)
-  const claims = tenantInformers.of<KubeObject>(claimsGvr)
-  const volumes = tenantInformers.of<KubeObject>(volumesGvr)
-  using byVolume = new ObjectIndex(claims, (key, claim) => {
-    const name = boundVolumeOf(claim)
-    return name === undefined ? [] : [keyFor({ cluster: clusterInKey(key), name })]
+  return loopWithMembers('volumes', ({ context, members, stack }) => {
+    const claims = context.tenantInformers.of<KubeObject>(claimsGvr)
+    const volumes = context.tenantInformers.of<KubeObject>(volumesGvr)
+    const keyOfVolume = (claimKey: string, name: string): string => keyFor({ cluster: clusterInKey(claimKey), name })
+    const byVolume = stack.use(
+      new ObjectIndex(claims, (key, claim) => {
+        const name = boundVolumeOf(claim)
+        return name === undefined ? [] : [keyOfVolume(key, name)]
+      }),
+    )
+    return {
+      workers: 2,
+      informers: [members, claims, volumes],
+      follow: (add) => [
+        claims.onChange(({ key, before, after }) => {
+          for (const name of new Set([boundVolumeOf(before), boundVolumeOf(after)]))
+            if (name !== undefined) add(keyOfVolume(key, name))
+        }),
+        volumes.onChange(({ key }) => add(key)),
+      ],
+      reconcile: async (key, signal) => {
+        const { cluster = '', name } = parseKey(key)
+        const steps = planVolume(name, {
+          claims: [...byVolume.of(key)],
+          volume: volumes.store.get(key),
+          classesOf: (member) =>
+            members.store.get(member)?.status?.classes?.find(({ kind }) => kind === 'StorageClass')?.items ?? [],
+        })
+        for (const step of steps) await apply(step, { cluster, name }, context, signal)
+      },
+    }
   })
-  await Promise.all([members, claims, volumes].map((one) => one.synced(signal)))
-  using queue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterInKey })
-  using stack = new DisposableStack()
-  stack.defer(
-    claims.onChange(({ key, before, after }) => {
-      for (const name of new Set([boundVolumeOf(before), boundVolumeOf(after)]))
-        if (name !== undefined) queue.add(keyFor({ cluster: clusterInKey(key), name }))
-    }),
-  )
-  stack.defer(volumes.onChange(({ key }) => queue.add(key)))
-  const reconcile = async (key: string, visit: AbortSignal): Promise<void> => {
-    const { cluster = '', name } = parseKey(key)
-    const steps = planVolume(name, {
-      claims: [...byVolume.of(key)],
-      volume: volumes.store.get(key),
-      classesOf: (member) =>
-        members.store.get(member)?.status?.classes?.find(({ kind }) => kind === 'StorageClass')?.items ?? [],
-    })
-    for (const step of steps) await apply(step, { cluster, name }, context, visit)
-  }
-  await runController({ name: 'volumes', queue, workers: 2, reconcile, log, signal })
 }
 
 async function apply(
