@@ -7,7 +7,7 @@ export {
   type KubeconfigSource,
 } from './kubeconfig/kubeconfig.ts'
 export * from './kubeconfig/endpoint.ts'
-export { kubeconfigText, type KubeconfigCredentials } from './kubeconfig/kubeconfig-text.ts'
+export { kubeconfigText, type KubeconfigCredentials } from './kubeconfig/kubeconfig.ts'
 export { httpTransport, type HttpTransportOptions } from './verbs/http-transport.ts'
 export { boundedTransport } from './verbs/bounded-transport.ts'
 export { tracedTransport } from './verbs/traced-transport.ts'

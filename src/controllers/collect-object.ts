@@ -110,7 +110,7 @@ async function orphanDependents(object: GraphObject, context: VisitContext, sign
     const dependent = await context.graph.get(key, signal)
     const reference = dependent?.metadata.ownerReferences?.find((owner) => owner.uid === uid)
     if (dependent === undefined || reference === undefined) continue
-    if (await meansAnother(reference, object, dependent, context, signal)) continue
+    if (await meansAnother(reference, { owner: object, dependent }, context, signal)) continue
     if (orphaned++ === maxOrphaned) {
       context.enqueue(object.key)
       return
@@ -127,8 +127,7 @@ async function orphanDependents(object: GraphObject, context: VisitContext, sign
  */
 async function meansAnother(
   reference: OwnerReference,
-  owner: GraphObject,
-  dependent: GraphObject,
+  { owner, dependent }: { readonly owner: GraphObject; readonly dependent: GraphObject },
   context: VisitContext,
   signal: AbortSignal,
 ): Promise<boolean> {

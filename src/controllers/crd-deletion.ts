@@ -94,7 +94,7 @@ async function deleteInstances(
   if (version === undefined) return 0
   const gvr: GroupVersionResource = { group: spec.group, version, resource: spec.names.plural }
   try {
-    const batch = await deleteBatch(client, gvr, {}, new DeletionBudget(), signal)
+    const batch = await deleteBatch(client, { gvr }, new DeletionBudget(), signal)
     if (!batch.finished) return 'unfinished'
     return batch.seen === 0 ? 0 : (await client.list(gvr, { metadataOnly: true, signal })).items.length
   } catch (error) {

@@ -22,6 +22,7 @@ export class DeletionBudget {
 }
 
 interface Scope {
+  readonly gvr: GroupVersionResource
   /** Absent: all namespaces. */
   readonly namespace?: string
   /** Default: the default of the resource. */
@@ -36,8 +37,7 @@ export type BatchResult = { readonly finished: true; readonly seen: number } | {
  */
 export async function deleteBatch(
   client: KubeClient,
-  gvr: GroupVersionResource,
-  { namespace, propagationPolicy }: Scope,
+  { gvr, namespace, propagationPolicy }: Scope,
   budget: DeletionBudget,
   signal: AbortSignal,
 ): Promise<BatchResult> {

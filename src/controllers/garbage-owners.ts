@@ -57,12 +57,12 @@ async function stateOf(
   const served = await graph.resourceOf(cluster, reference, signal)
   if (served === undefined) return { state: gone.has(object.key, reference) ? 'absent' : 'unresolvable' }
   if (served.namespaced && namespace === '')
-    return { state: 'unresolvable', ...(await elsewhere(object, reference, served, lookup, signal)) }
+    return { state: 'unresolvable', ...(await elsewhere(object, { reference, served }, lookup, signal)) }
   const found = await liveOwner(served, { name: reference.name, namespace }, lookup, signal)
   if (found === 'unreadable') return { state: 'unresolvable' }
   if (found?.metadata.uid === reference.uid)
     return { state: isDeletingInForeground(found.metadata) ? 'waiting' : 'solid' }
-  return { state: 'absent', ...(await elsewhere(object, reference, served, lookup, signal)) }
+  return { state: 'absent', ...(await elsewhere(object, { reference, served }, lookup, signal)) }
 }
 
 /** The object that has the place of the owner now; `unreadable` if its kind cannot be read, as a TokenReview. */
@@ -83,8 +83,7 @@ async function liveOwner(
 /** Says in which other namespace the owner is, if it is in one. */
 async function elsewhere(
   { key: { cluster, namespace } }: GraphObject,
-  { uid }: OwnerReference,
-  { resource }: ServedResource,
+  { reference: { uid }, served: { resource } }: { readonly reference: OwnerReference; readonly served: ServedResource },
   { graph, gone }: Lookup,
   signal: AbortSignal,
 ): Promise<Pick<Owner, 'wrongNamespace'>> {

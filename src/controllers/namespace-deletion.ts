@@ -101,7 +101,7 @@ async function deleteContent(client: KubeClient, namespace: string, signal: Abor
   /** False when the budget of this visit is used up. */
   const visit = async (gvr: GroupVersionResource): Promise<boolean> => {
     try {
-      const left = await deleteAll(client, gvr, namespace, budget, signal)
+      const left = await deleteAll(client, { gvr, namespace }, budget, signal)
       if (left === undefined) return false
       if (left.length > 0) byResource.set(groupResourceText(gvr), left.length)
       for (const { finalizers = [] } of left) for (const finalizer of finalizers) count(byFinalizer, finalizer)
@@ -135,12 +135,11 @@ function membersOf(metadata: ObjectMeta): ReadonlySet<string> {
 /** The metadata of each object that is left after the deletion; undefined when the budget is used up. */
 async function deleteAll(
   client: KubeClient,
-  gvr: GroupVersionResource,
-  namespace: string,
+  { gvr, namespace }: { readonly gvr: GroupVersionResource; readonly namespace: string },
   budget: DeletionBudget,
   signal: AbortSignal,
 ): Promise<ObjectMeta[] | undefined> {
-  const batch = await deleteBatch(client, gvr, { namespace, propagationPolicy: 'Background' }, budget, signal)
+  const batch = await deleteBatch(client, { gvr, namespace, propagationPolicy: 'Background' }, budget, signal)
   if (!batch.finished) return undefined
   if (batch.seen === 0) return []
   const left = await client.list(gvr, { namespace, metadataOnly: true, signal })

@@ -1,4 +1,3 @@
 export * from './controller.ts'
 export * from './key-queue.ts'
 export * from './leader-election.ts'
-export * from './timers.ts'

@@ -1,6 +1,5 @@
 import { expect } from 'chai'
-import { createKeyQueue, type KeyQueue } from './key-queue.ts'
-import type { Timers } from './timers.ts'
+import { createKeyQueue, type KeyQueue, type Timers } from './key-queue.ts'
 
 /** Time that passes when told. */
 function fakeTimers(): Timers & { pass(ms: number): void } {

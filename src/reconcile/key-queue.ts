@@ -1,7 +1,21 @@
 // The queue between watches and workers. It holds keys, not events, so ten changes cause one visit. Only one worker has a key
 // at a time; a change meanwhile adds the key again when that worker is done. Bounded by the number of objects.
 import { FairQueue } from './fair-queue.ts'
-import { systemTimers, type Timers } from './timers.ts'
+
+export interface Timers {
+  /** Monotonic milliseconds. */
+  monotonic(): number
+  /** Calls `run` after `ms` milliseconds unless the returned function is called before. */
+  after(ms: number, run: () => void): () => void
+}
+
+export const systemTimers: Timers = {
+  monotonic: () => performance.now(),
+  after: (ms, run) => {
+    const timer = setTimeout(run, ms)
+    return () => clearTimeout(timer)
+  },
+}
 
 export interface KeyQueue extends Disposable {
   /** Asks for a visit now, also for a key that waits for its backoff. */

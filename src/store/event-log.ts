@@ -1,7 +1,7 @@
 // The newest events of a store in memory, and their delivery to every watcher: shared by all backends.
-import { BatchQueue } from '#async/index.ts'
 import type { Revision } from '#apimachinery/meta/index.ts'
-import { StoreError, type StoreEvent } from './store.ts'
+import { BatchQueue } from '#async/index.ts'
+import { type ObjectKey, StoreError, type StoreEvent } from './store.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 
@@ -13,7 +13,7 @@ const progressBytes = 100
 /** Bytes that may wait for one slow watcher. There are few watchers: the hub is one. */
 const watcherBytes = 64 * 1024 * 1024
 
-export interface LiveEvents extends AsyncIterable<readonly StoreEvent[]> {
+interface LiveEvents extends AsyncIterable<readonly StoreEvent[]> {
   end(): void
 }
 
@@ -136,11 +136,39 @@ function sizeOf(event: Change): number {
   return event.type === 'put' ? event.object.value.length : (event.previous?.value.length ?? 0)
 }
 
-function revisionOf(event: Change): number {
-  return event.type === 'put' ? event.object.revision : event.revision
-}
-
 function after(events: readonly Change[], since: number): readonly Change[] {
   const at = events.findIndex((event) => revisionOf(event) > since)
   return at < 0 ? [] : at === 0 ? events.slice() : events.slice(at)
+}
+
+/**
+ * The final state of every key, in order of revisions. If another object now has the name of one that the reader knew,
+ * the deletion of the known one comes first: an object never turns into another.
+ */
+export function lastStates(changes: Iterable<Change>, since: Revision): readonly Change[] {
+  const last = new Map<string, Change>()
+  const deletions = new Map<string, Change>()
+  for (const change of changes) {
+    const keyText = keyTextOf(keyOf(change))
+    const known = last.get(keyText)
+    if (known === undefined || revisionOf(known) < revisionOf(change)) last.set(keyText, change)
+    if (change.type === 'delete' && (change.previous?.createRevision ?? Infinity) <= since)
+      deletions.set(keyText, change)
+  }
+  for (const keyText of deletions.keys())
+    // The reader never learns of an object that was both created and deleted since.
+    if (last.get(keyText)?.type === 'delete') last.delete(keyText)
+  return [...deletions.values(), ...last.values()].sort((a, b) => revisionOf(a) - revisionOf(b))
+}
+
+function keyOf(change: Change): ObjectKey {
+  return change.type === 'put' ? change.object.key : change.key
+}
+
+function revisionOf(change: Change): Revision {
+  return change.type === 'put' ? change.object.revision : change.revision
+}
+
+function keyTextOf({ cluster, resource, namespace, name }: ObjectKey): string {
+  return `${cluster}\0${resource}\0${namespace}\0${name}`
 }

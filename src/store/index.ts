@@ -1,2 +1,2 @@
-export { StorageBudget, storageUsed } from './storage-budget.ts'
+export { StorageBudget, storageUsed } from './quota-account.ts'
 export * from './store.ts'

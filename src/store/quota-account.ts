@@ -1,8 +1,9 @@
 // The account to which writes of a logical cluster are charged. There is one account for each, on the main thread:
 // writes of the offload thread go through the hub like every other write, and are charged here too.
+import { StoreError } from './store.ts'
 
 /** What a logical cluster keeps by now. */
-export interface Kept {
+interface Kept {
   /** Objects there are. */
   readonly size: number
   /** Bytes of them. */
@@ -10,7 +11,7 @@ export interface Kept {
 }
 
 /** What a write adds to it. */
-export interface Growth {
+interface Growth {
   /** Below 0: it gets smaller. */
   readonly bytes: number
   readonly creates: boolean
@@ -19,4 +20,47 @@ export interface Growth {
 export interface QuotaAccount {
   /** Does the write if there is room for it. Rejects StoreError OverBudget, with nothing written, or as the write does. */
   admit<T>(kept: Kept, growth: Growth, write: () => Promise<T>): Promise<T>
+}
+
+/** Bytes charged per object besides its value: many small objects are not free. */
+export const objectCharge = 512
+/**
+ * Fraction by which updates may exceed the limit: conditions, finalizers and deletions still fit when creations do not.
+ */
+const updateRoom = 1 / 16
+
+/** What is charged for what is kept, in bytes. */
+export function storageUsed({ bytes, size }: Kept): number {
+  return bytes + size * objectCharge
+}
+
+/** Counts writes that are under way as if they were done, so that many at once do not go over together. */
+export class StorageBudget implements QuotaAccount {
+  readonly #limit: number
+  readonly #of: string
+  #underWay = 0
+
+  /** `limit` in bytes; Infinity for none. `of` ends "exceeded quota: storage of". */
+  constructor(limit: number, of = 'this logical cluster') {
+    this.#limit = limit
+    this.#of = of
+  }
+
+  /** Does a write that makes `kept` larger by `growth` bytes (below 0: smaller). Rejects OverBudget, with nothing written. */
+  async admit<T>(kept: Kept, growth: Growth, write: () => Promise<T>): Promise<T> {
+    const { bytes, creates } = growth
+    const needed = bytes + (creates ? objectCharge : 0)
+    if (needed <= 0 || this.#limit === Infinity) return write()
+    const used = storageUsed(kept) + this.#underWay
+    if (used + needed > this.#limit * (creates ? 1 : 1 + updateRoom)) {
+      const numbers = `requested: bytes=${needed}, used: bytes=${used}, limited: bytes=${this.#limit}`
+      throw new StoreError('OverBudget', `exceeded quota: storage of ${this.#of}, ${numbers}`)
+    }
+    this.#underWay += needed
+    try {
+      return await write()
+    } finally {
+      this.#underWay -= needed
+    }
+  }
 }

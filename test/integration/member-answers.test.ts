@@ -1,9 +1,8 @@
 // Answers of members, each kind of request against every way to harm whoever asks: too large, without an end, slow, elsewhere, no JSON.
 import { expect } from 'chai'
 import { isStatusError } from '#apimachinery/status/index.ts'
-import { answerBoundOf, maxErrorBytes, type AnswerBound } from '#client/verbs/answer-bounds.ts'
-import { boundedTransport, createClient, httpTransport, untrustedServer } from '#client/index.ts'
-import type { KubeClient, Transport } from '#client/index.ts'
+import { answerBoundOf, maxErrorBytes, type AnswerBound } from '#client/verbs/bounded-transport.ts'
+import { boundedTransport, createClient, httpTransport, type KubeClient, type Transport, untrustedServer } from '#client/index.ts'
 import { harms, redirected, startHostileServer, type Harm, type HostileServer } from '#test/support/hostile-answers.ts'
 
 const { signal } = new AbortController()

@@ -1,7 +1,6 @@
 export type { DeepReadonly } from '#apimachinery/meta/index.ts'
 export { createInformer, type Informer, type InformerOptions } from './informer.ts'
 export * from './key.ts'
-export * from './logical-cluster-annotation.ts'
 export * from './object-index.ts'
 export { sharedInformers, withoutManagedFields, type SharedInformers } from './shared-informers.ts'
 export type { Change, ChangeListener, ObjectCache } from './store.ts'

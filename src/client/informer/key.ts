@@ -1,6 +1,8 @@
 // Keys of objects in an informer: `NAMESPACE/NAME`, or `NAME` without a namespace; with `CLUSTER|` before it in an informer
 // over all logical clusters.
-import { logicalClusterAnnotation } from './logical-cluster-annotation.ts'
+
+/** On every object in a list or watch over `/clusters/*`: the name of its logical cluster. */
+export const logicalClusterAnnotation = 'kcp.dev/logical-cluster'
 
 interface Named {
   readonly metadata: {

@@ -58,10 +58,17 @@ export function checkKubeconfig(
   const config = raw as Record<string, unknown>
   const name = context ?? config['current-context']
   if (typeof name !== 'string' || name === '') throw badRequest(`${where} has no current-context`)
-  const chosen = entry(config, where, 'contexts', 'context', name)
-  const cluster = entry(config, where, 'clusters', 'cluster', text(chosen, 'cluster', `${where}: context "${name}"`))
+  const chosen = entry(config, where, { list: 'contexts', kind: 'context', name })
+  const cluster = entry(config, where, {
+    list: 'clusters',
+    kind: 'cluster',
+    name: text(chosen, 'cluster', `${where}: context "${name}"`),
+  })
   const userName = chosen['user']
-  const user = typeof userName === 'string' && userName !== '' ? entry(config, where, 'users', 'user', userName) : {}
+  const user =
+    typeof userName === 'string' && userName !== ''
+      ? entry(config, where, { list: 'users', kind: 'user', name: userName })
+      : {}
   const foreign = [
     ...foreignFields(cluster, mayUseProxy ? [...clusterFields, 'proxy-url'] : clusterFields),
     ...foreignFields(user, userFields),
@@ -97,12 +104,11 @@ export function checkKubeconfig(
   }
 }
 
+/** The entry of this name in a list such as `clusters`, whose entries have their content in a field such as `cluster`. */
 function entry(
   config: Record<string, unknown>,
   where: string,
-  list: string,
-  kind: string,
-  name: string,
+  { list, kind, name }: { readonly list: string; readonly kind: string; readonly name: string },
 ): Record<string, unknown> {
   const items = config[list]
   const found: unknown = Array.isArray(items)

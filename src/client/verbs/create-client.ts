@@ -15,9 +15,8 @@ import type {
   WatchOptions,
   WriteOptions,
 } from './client.ts'
-import { isStatus, parseAnswer, readBody, readJson, statusErrorOf } from './response.ts'
+import { isStatus, linesOf, parseAnswer, readBody, readJson, statusErrorOf } from './response.ts'
 import { SilentConnection, type Transport, type TransportResponse } from './transport.ts'
-import { linesOf } from './watch-lines.ts'
 
 export interface ClientOptions {
   /** Prefix of every path, such as `/clusters/acme` or `/clusters/*`. */
@@ -217,13 +216,13 @@ class Client implements KubeClient {
     const { namespace, name } = object.metadata
     const target = options.subresource === undefined ? {} : { name: name ?? '', subresource: options.subresource }
     const path = resourcePath(gvr, { ...(namespace === undefined ? {} : { namespace }), ...target })
-    return await this.#write<T>('POST', path, object, json, options)
+    return await this.#write<T>({ method: 'POST', path, value: object }, options)
   }
 
   async update<T extends KubeObject>(gvr: GroupVersionResource, object: T, options: WriteOptions): Promise<T> {
     const { namespace, name = '' } = object.metadata
     const path = pathOf(gvr, { name, ...(namespace === undefined ? {} : { namespace }) }, options.subresource)
-    return await this.#write<T>('PUT', path, object, json, options)
+    return await this.#write<T>({ method: 'PUT', path, value: object }, options)
   }
 
   async patch<T extends KubeObject>(
@@ -233,7 +232,8 @@ class Client implements KubeClient {
     patch: unknown,
     options: WriteOptions,
   ): Promise<T> {
-    return await this.#write<T>('PATCH', pathOf(gvr, ref, options.subresource), patch, patchTypes[type], options)
+    const path = pathOf(gvr, ref, options.subresource)
+    return await this.#write<T>({ method: 'PATCH', path, value: patch, contentType: patchTypes[type] }, options)
   }
 
   async delete(gvr: GroupVersionResource, ref: ObjectRef, { signal, ...options }: DeleteOptions): Promise<void> {
@@ -257,10 +257,17 @@ class Client implements KubeClient {
   }
 
   async #write<T>(
-    method: string,
-    path: string,
-    value: unknown,
-    contentType: string,
+    {
+      method,
+      path,
+      value,
+      contentType = json,
+    }: {
+      readonly method: string
+      readonly path: string
+      readonly value: unknown
+      readonly contentType?: string
+    },
     options: WriteOptions,
   ): Promise<T> {
     const query = new URLSearchParams()

@@ -14,10 +14,15 @@ import {
 } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import { abortable, childSignal, endAfterInterim, KeyedMutex } from '#async/index.ts'
-import { createAddressPolicy, type AddressPolicy, type AddressPolicyOptions } from './address-policy.ts'
+import {
+  type AddressPolicy,
+  type AddressPolicyOptions,
+  createAddressPolicy,
+  createResolveHost,
+  type ResolveHost,
+} from './address-policy.ts'
 import { CallLimits, type CallBounds, type EnteredCall } from './call-limits.ts'
 import { EgressError, egressError } from './egress-error.ts'
-import { createResolveHost, type ResolveHost } from './resolve-host.ts'
 
 export interface EgressOptions extends AddressPolicyOptions {
   /** Name servers as `address` or `address:port`. Default: those of this machine. */

@@ -1,2 +1,1 @@
-export * from './network-of.ts'
 export * from './pending-connections.ts'

@@ -1,7 +1,7 @@
+import { expect } from 'chai'
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
-import { expect } from 'chai'
-import { PendingConnections, type PendingBounds } from './pending-connections.ts'
+import { networkOf, type PendingBounds, PendingConnections } from './pending-connections.ts'
 
 describe('pending connections', () => {
   let server: Server
@@ -81,4 +81,18 @@ describe('pending connections', () => {
     await closed(renewed)
     expect(pending.size).to.equal(0)
   })
+})
+
+describe('networkOf', () => {
+  for (const [address, network] of [
+    ['192.0.2.1', '192.0.2.1'],
+    ['::ffff:192.0.2.1', '::ffff:192.0.2.1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8::1', '2001:db8:0:0::/64'],
+    ['2001:0DB8:1::', '2001:db8:1:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['', ''],
+  ] as const)
+    it(`of "${address}" is "${network}"`, () => expect(networkOf(address)).to.equal(network))
 })

@@ -1,6 +1,5 @@
 // Bounds and deadlines of connections that have not yet asked for anything, so that nobody keeps others out by opening many.
-import type { Socket } from 'node:net'
-import { networkOf } from './network-of.ts'
+import { isIPv6, type Socket } from 'node:net'
 
 export interface PendingBounds {
   /** How long a connection may be pending, milliseconds; checked every quarter of this time. */
@@ -175,4 +174,22 @@ class Room {
 
 function keyOf({ remoteAddress, remotePort }: PeerAddress): string {
   return `${remoteAddress ?? ''} ${remotePort ?? 0}`
+}
+
+/** Groups of an IPv6 address that name a network: a host chooses its address in it freely (RFC 4291, section 2.5.4). */
+const networkGroups = 4
+
+/** The /64 network of an IPv6 address; every other address as it is. */
+export function networkOf(address: string): string {
+  const [plain = ''] = address.split('%')
+  if (!isIPv6(plain) || plain.includes('.')) return address
+  const [head = '', tail] = plain.split('::')
+  const groups = head === '' ? [] : head.split(':')
+  if (tail !== undefined) {
+    const after = tail === '' ? [] : tail.split(':')
+    const missing = 2 * networkGroups - groups.length - after.length
+    groups.push(...Array.from({ length: missing }, () => '0'), ...after)
+  }
+  const numbers = groups.slice(0, networkGroups).map((group) => Number.parseInt(group, 16).toString(16))
+  return `${numbers.join(':')}::/64`
 }

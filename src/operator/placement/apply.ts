@@ -31,6 +31,11 @@ interface ApplyContext {
   readonly isReady: (member: string) => boolean
 }
 
+export interface PlacedWorkload {
+  readonly ref: WorkloadRef
+  readonly workload: DeepReadonly<KubeObject>
+}
+
 interface Changes {
   readonly before: PlacedOn
   readonly plan: Plan
@@ -53,12 +58,12 @@ export function isRefusedWrite(error: unknown): boolean {
 
 /** Writes what differs; nothing if the workload already says all of it. Rejects with Conflict if it has changed. */
 export async function apply(
-  ref: WorkloadRef,
-  workload: DeepReadonly<KubeObject>,
+  subject: PlacedWorkload,
   { before, plan, move, asides = [], told }: Changes,
   context: ApplyContext,
   signal: AbortSignal,
 ): Promise<void> {
+  const { ref, workload } = subject
   const { placedOn: after, decision } = plan
   // Without members nothing is written on the object: it is as on any API server without controllers.
   const held = plan.isWritten ? decision.held : []
@@ -66,19 +71,17 @@ export async function apply(
   const heldBefore = workload.metadata.annotations?.[heldAnnotation] ?? ''
   const isTold = !hasConditions(ref.kind) || hasPlacedCondition(workload, message)
   const isCurrent = after === before && message === heldBefore && isTold
-  if (!isCurrent) await write(ref, workload, { after, held, move }, context, signal)
-  if (after !== before)
-    await tellStory(ref, workload, { move, asides, settled: settledOn(before, after) }, context, signal)
+  if (!isCurrent) await write(subject, { after, held, move }, context, signal)
+  if (after !== before) await tellStory(subject, { move, asides, settled: settledOn(before, after) }, context, signal)
   const reason = heldMessage(decision.held)
   if (reason === '' || reason === told || reason === heldBefore) return
   // Without members, pods and Jobs are run by somebody else, or are too many to say so of each.
   if (!plan.isWritten && (ref.kind.move === 'stays' || !mayTellAgain(workload, context.now))) return
-  await tell(ref, workload, decision.held, context, signal)
+  await createEvent(ref, heldEvent(ref, workload, decision.held, context.now), context, signal)
 }
 
 async function write(
-  { kind, cluster, namespace, name }: WorkloadRef,
-  workload: DeepReadonly<KubeObject>,
+  { ref: { kind, cluster, namespace, name }, workload }: PlacedWorkload,
   {
     after,
     held,
@@ -96,8 +99,7 @@ async function write(
 
 /** Events that a move begins and that it has ended, and what else comes with the write. */
 async function tellStory(
-  ref: WorkloadRef,
-  workload: DeepReadonly<KubeObject>,
+  { ref, workload }: PlacedWorkload,
   {
     move,
     asides,
@@ -115,16 +117,6 @@ async function tellStory(
     ...(settled && ref.kind.move !== 'stays' ? [settledEvent(settled)] : []),
   ]
   for (const text of texts) await createEvent(ref, workloadEvent(ref, workload, text, context.now), context, signal)
-}
-
-async function tell(
-  ref: WorkloadRef,
-  workload: DeepReadonly<KubeObject>,
-  held: readonly Rejection[],
-  context: ApplyContext,
-  signal: AbortSignal,
-): Promise<void> {
-  await createEvent(ref, heldEvent(ref, workload, held, context.now), context, signal)
 }
 
 async function createEvent(

@@ -115,7 +115,7 @@ function reconcilerOf(
     const changes = { before: observed.placedOn, plan: next, ...(move && { move }), asides, told: told.get(key) }
     inputs.usage.assume(key, next.placedOn, workload)
     try {
-      await apply(ref, workload, changes, { client, log: context.log, now: timestamp(nowMs), isReady }, signal)
+      await apply({ ref, workload }, changes, { client, log: context.log, now: timestamp(nowMs), isReady }, signal)
     } catch (error) {
       if (isRefusedWrite(error)) inputs.usage.forget(key, inputs.workload(ref))
       throw error

@@ -42,15 +42,14 @@ function nextRanges(placedOn: PlacedOn, input: MoveInput): PlacedOn {
   const within = others
     .filter(({ copy }) => copy.replicas !== undefined)
     .reduce((placed, range) => withRange(placed, range, range), placedOn)
-  return step(within, taker, others, input, within === placedOn)
+  return step(within, { taker, others, isWithin: within === placedOn }, input)
 }
 
+/** `isWithin`: every range lies within the ordinals of the spec. */
 function step(
   placedOn: PlacedOn,
-  taker: Range,
-  others: readonly Range[],
+  { taker, others, isWithin }: { readonly taker: Range; readonly others: readonly Range[]; readonly isWithin: boolean },
   input: MoveInput,
-  isWithin: boolean,
 ): PlacedOn {
   const { replicas, start } = scaleOf(input)
   const end = start + replicas

@@ -16,7 +16,7 @@ export function nextShares(placedOn: PlacedOn, input: MoveInput): PlacedOn {
   for (const name of wanted.names) {
     const copy = next[name]
     if (copy === undefined || copy.state === 'Held') continue
-    const after = withShare(name, copy, shares?.[name], hasOthers, { ...input, placedOn: next })
+    const after = withShare(name, copy, { share: shares?.[name], hasOthers }, { ...input, placedOn: next })
     if (after !== copy) next = { ...next, [name]: after }
   }
   return next
@@ -25,8 +25,7 @@ export function nextShares(placedOn: PlacedOn, input: MoveInput): PlacedOn {
 function withShare(
   name: string,
   copy: PlacedCopy,
-  share: number | undefined,
-  hasOthers: boolean,
+  { share, hasOthers }: { readonly share: number | undefined; readonly hasOthers: boolean },
   input: MoveInput,
 ): PlacedCopy {
   const { replicas, start, shrinking, ...rest } = copy

@@ -1,2 +1,1 @@
-export * from './object-feed.ts'
 export * from './object-graph.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
-import { DeletionLog, type Deletion } from './deletion-log.ts'
+import { type Deletion, DeletionLog, DeletionWaiters } from './deletion-log.ts'
 
 const at = (revision: number): Revision => revision as Revision
 const scope = (resource: string, cluster = 'c1'): { cluster: ClusterId; resource: string } => ({
@@ -66,5 +66,36 @@ describe('DeletionLog', () => {
     expect(Object.keys(last)).to.have.length(2048)
     expect(last['cluster-2999 pods']).to.equal(3099)
     expect(floor).to.equal(100 + 3000 - 2048 - 1)
+  })
+})
+
+describe('DeletionWaiters', () => {
+  const revision = (value: number): Revision => value as Revision
+
+  it('are not answered by the deletion of an object that had the same name before', () => {
+    const waiters = new DeletionWaiters()
+    waiters.add('a', { ifRevision: revision(12), resolve: () => undefined })
+    expect(waiters.take('a', revision(11))).to.deep.equal([])
+    expect(waiters.take('a', revision(13))).to.have.length(1)
+    expect(waiters.records()).to.deep.equal([])
+  })
+
+  it('are answered once, each Record by its own deletion', () => {
+    const waiters = new DeletionWaiters()
+    const resolve = (): undefined => undefined
+    waiters.add('a', { ifRevision: revision(1), resolve })
+    waiters.add('b', { ifRevision: revision(1), resolve: () => undefined })
+    expect(waiters.has('a', resolve)).to.equal(true)
+    expect(waiters.take('a', revision(2))).to.have.length(1)
+    expect(waiters.has('a', resolve)).to.equal(false)
+    expect(waiters.take('a', revision(3))).to.deep.equal([])
+    expect(waiters.records()).to.deep.equal(['b'])
+  })
+
+  it('that stop waiting leave nothing behind', () => {
+    const waiters = new DeletionWaiters()
+    const leave = waiters.add('a', { ifRevision: revision(1), resolve: () => undefined })
+    leave()
+    expect(waiters.records()).to.deep.equal([])
   })
 })

@@ -1,6 +1,10 @@
 // A log of deleted objects: the host reports a deletion only in its watch, and only for little more than a minute. The log keeps
 // the newest deletions whole. Of older ones it keeps the revision of the last deletion of each resource in each logical cluster.
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { records as recordsGvr, type StorageRecord } from '#crds/index.ts'
 import type { StoreEvent } from '#store/store.ts'
 
 export type Deletion = Extract<StoreEvent, { type: 'delete' }>
@@ -116,4 +120,112 @@ function cut(last: Map<string, number>): number {
 
 function sizeOf({ previous }: Deletion): number {
   return 200 + (previous?.value.length ?? 0)
+}
+
+interface DeletionWaiter {
+  /** The revision that the Record was deleted at: an earlier deletion under the same name is not the one waited for. */
+  readonly ifRevision: Revision
+  readonly resolve: (revision: Revision) => void
+}
+
+/** Callers that wait for the revision of a deletion, which the host reports on its watch only. */
+export class DeletionWaiters {
+  readonly #byRecord = new Map<string, DeletionWaiter[]>()
+
+  /** Returns a function that stops the waiting. */
+  add(record: string, waiter: DeletionWaiter): () => void {
+    this.#byRecord.set(record, [...(this.#byRecord.get(record) ?? []), waiter])
+    return () => this.#keep(record, (other) => other !== waiter)
+  }
+
+  has(record: string, resolve: DeletionWaiter['resolve']): boolean {
+    return this.#byRecord.get(record)?.some((waiter) => waiter.resolve === resolve) ?? false
+  }
+
+  /** Takes out the waiters that a deletion of this Record at this revision answers. */
+  take(record: string, revision: Revision): readonly DeletionWaiter[] {
+    const taken = (this.#byRecord.get(record) ?? []).filter(({ ifRevision }) => ifRevision < revision)
+    if (taken.length > 0) this.#keep(record, (waiter) => !taken.includes(waiter))
+    return taken
+  }
+
+  /** Names of the Records whose deletion somebody waits for. */
+  records(): readonly string[] {
+    return [...this.#byRecord.keys()]
+  }
+
+  #keep(record: string, wanted: (waiter: DeletionWaiter) => boolean): void {
+    const left = this.#byRecord.get(record)?.filter(wanted) ?? []
+    if (left.length === 0) this.#byRecord.delete(record)
+    else this.#byRecord.set(record, left)
+  }
+}
+
+/**
+ * The Record of the store's own from which a later process learns of deletions before it started, so that watches from before a
+ * restart go on. The host still has the deletions between the last save and the start. The names of other Records are hashes.
+ */
+const savedName = 'deletions'
+/** The host sends a bookmark two seconds before it ends a watch. */
+const replaySeconds = 4
+
+/** Where it is: in one of the buckets. */
+interface SavedDeletionsOptions {
+  readonly client: KubeClient
+  readonly namespace: string
+}
+
+/** True for the Record of saved deletions, which holds no object. */
+export function isSavedDeletions({ metadata }: StorageRecord): boolean {
+  return metadata.name === savedName
+}
+
+/** What was saved; undefined if it was edited by hand. */
+export function readSavedDeletions({ data }: StorageRecord): DeletionSummary | undefined {
+  try {
+    const { revision, floor, last } = parseJsonText(data) as Partial<DeletionSummary>
+    if (!(Number(revision) >= Number(floor)) || typeof last !== 'object') return undefined
+    return { revision: Number(revision), floor: Number(floor), last }
+  } catch {
+    return undefined
+  }
+}
+
+/** Replaces the saved summary. A late call saves an older one, which is true all the same. */
+export async function saveDeletions(
+  summary: DeletionSummary,
+  { client, namespace }: SavedDeletionsOptions,
+  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
+): Promise<void> {
+  const data = JSON.stringify(summary)
+  const ends = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
+  const place = { namespace, name: savedName }
+  try {
+    await client.patch(recordsGvr, place, 'merge', { data }, { signal: ends })
+  } catch (error) {
+    if (!isStatusError(error, 'NotFound')) throw error
+    const record: StorageRecord = {
+      apiVersion: 'storage.kcp.dev/v1',
+      kind: 'Record',
+      metadata: place,
+      ...{ cluster: '', resource: '', name: savedName, data },
+    }
+    await client.create(recordsGvr, record, { signal: ends })
+  }
+}
+
+/** The Records deleted in (since, until], in their last state; undefined if the host does not know all of them any more. */
+export async function deletedRecords(
+  client: KubeClient,
+  { since, until, signal }: { readonly since: number; readonly until: Revision; readonly signal: AbortSignal },
+): Promise<readonly StorageRecord[] | undefined> {
+  const deleted: StorageRecord[] = []
+  if (since >= until) return deleted
+  const options = { resourceVersion: String(since), timeoutSeconds: replaySeconds, signal }
+  for await (const { type, object } of client.watch<StorageRecord>(recordsGvr, options)) {
+    const revision = Number(object.metadata.resourceVersion)
+    if (type === 'DELETED' && revision <= until) deleted.push(object)
+    if (revision >= until) return deleted
+  }
+  return undefined
 }

@@ -5,9 +5,8 @@ import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { records as recordsGvr, type StorageRecord } from '#crds/index.ts'
-import { EventLog } from '#store/event-log.ts'
-import { lastStates } from '#store/last-states.ts'
-import { StorageBudget } from '#store/storage-budget.ts'
+import { EventLog, lastStates } from '#store/event-log.ts'
+import { StorageBudget } from '#store/quota-account.ts'
 import {
   isStoreError,
   StoreError,
@@ -20,14 +19,12 @@ import {
   type Updating,
   type Waiting,
 } from '#store/store.ts'
-import { retryAfter } from './retry-after.ts'
+import { isSavedDeletions, saveDeletions } from './deletion-log.ts'
+import { type RecordWrite, RecordWriter, retryAfter, WaitingWrites } from './record-writer.ts'
 import { defaultNamespacePrefix, isSealedResource, RecordCodec } from './record-codec.ts'
 import { RecordStream } from './record-stream.ts'
-import { RecordWriter, type RecordWrite } from './record-writer.ts'
 import { Renewals, type Kept } from './renewals.ts'
 import { isRevisionRecord, takeRevision } from './revision-record.ts'
-import { WaitingWrites } from './waiting-writes.ts'
-import { isSavedDeletions, saveDeletions } from './saved-deletions.ts'
 import { Seal } from '#store/seal.ts'
 
 export interface HostStoreOptions {

@@ -3,12 +3,11 @@ import { hash } from 'node:crypto'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { recordClusterLabel, recordResourceLabel, type StorageRecord } from '#crds/index.ts'
-import { StoreError, type ObjectKey, type StoredObject } from '#store/store.ts'
-import { bucketNumberOf } from './bucket-of.ts'
 import type { Seal } from '#store/seal.ts'
+import { StoreError, type ObjectKey, type StoredObject } from '#store/store.ts'
 
 /** Set by the first update: the host reports when an object was created, but not at which revision. */
-export const createRevisionAnnotation = 'storage.kcp.dev/create-revision'
+const createRevisionAnnotation = 'storage.kcp.dev/create-revision'
 
 /** etcd accepts requests of 1.5 MiB by default; the rest is for metadata and managed fields. */
 const maxRecordBytes = 1_500_000
@@ -28,7 +27,7 @@ export function isSealedResource(resource: string): boolean {
   return resource === 'secrets'
 }
 
-export interface RecordCodecOptions {
+interface RecordCodecOptions {
   readonly namespacePrefix: string
   readonly seal: Seal
   readonly sealResource: (resource: string) => boolean
@@ -187,4 +186,9 @@ function createRevisionOf({ metadata }: StorageRecord, revision: Revision): Revi
 
 function hashOf(resource: string): string {
   return hash('sha256', resource).slice(0, 16)
+}
+
+/** 0 to 255, by a hash of the id. */
+export function bucketNumberOf(cluster: ClusterId): number {
+  return Number.parseInt(hash('sha256', cluster).slice(0, 2), 16)
 }

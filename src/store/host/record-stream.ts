@@ -8,14 +8,20 @@ import { SilentConnection, type KubeClient } from '#client/index.ts'
 import { records as recordsGvr, type StorageRecord } from '#crds/index.ts'
 import type { EventLog } from '#store/event-log.ts'
 import type { ObjectKey, StoredObject, StoreEvent } from '#store/store.ts'
-import { DeletionLog, type Deletion, type DeletionSummary } from './deletion-log.ts'
-import { DeletionWaiters } from './deletion-waiters.ts'
+import {
+  deletedRecords,
+  type Deletion,
+  DeletionLog,
+  type DeletionSummary,
+  DeletionWaiters,
+  isSavedDeletions,
+  readSavedDeletions,
+} from './deletion-log.ts'
 import { OwnWrites } from './own-writes.ts'
 import type { RecordCodec } from './record-codec.ts'
 import { RecordIndex } from './record-index.ts'
 import type { Renewals } from './renewals.ts'
 import { isRevisionRecord } from './revision-record.ts'
-import { deletedRecords, isSavedDeletions, readSavedDeletions } from './saved-deletions.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 

@@ -1,12 +1,10 @@
 // Writes to the host. When the outcome of a write is unknown, it is looked up before the key is used again.
-import { childSignal, sleep } from '#async/index.ts'
-import type { KubeObject, Revision } from '#apimachinery/meta/index.ts'
-import { resourcePath } from '#apimachinery/meta/index.ts'
+import { type ClusterId, type KubeObject, resourcePath, type Revision } from '#apimachinery/meta/index.ts'
 import { isStatusError, type StatusError } from '#apimachinery/status/index.ts'
+import { childSignal, sleep } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { records as recordsGvr, type StorageRecord } from '#crds/index.ts'
 import { StoreError } from '#store/store.ts'
-import { retryAfter } from './retry-after.ts'
 
 /** Asks for metadata only: the host need not send back the payload. */
 const metadataOnly = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json'
@@ -21,7 +19,7 @@ export type RecordWrite =
   | { readonly do: 'update'; readonly record: StorageRecord }
   | { readonly do: 'delete'; readonly namespace: string; readonly name: string; readonly ifRevision: Revision }
 
-export interface RecordWriterOptions {
+interface RecordWriterOptions {
   readonly client: KubeClient
   /** The store's life: a write continues when its caller has gone. */
   readonly signal: AbortSignal
@@ -226,4 +224,68 @@ function isTooLarge(error: StatusError): boolean {
 
 function isFull(error: StatusError): boolean {
   return /database space exceeded/.test(error.message) || (error.code === 403 && /exceeded quota/.test(error.message))
+}
+
+/**
+ * Retries after the time that the host's 429 answer names; such a request has had no effect. Rejects with that answer if the
+ * time exceeds the rest of `withinMs`.
+ */
+export async function retryAfter<T>(
+  ask: () => Promise<T>,
+  { withinMs, signal }: { readonly withinMs: number; readonly signal: AbortSignal },
+): Promise<T> {
+  const began = performance.now()
+  for (;;) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (!isStatusError(error, 'TooManyRequests')) throw error
+      const waitMs = 1000 * Math.max(1, error.status.details?.retryAfterSeconds ?? 1)
+      if (performance.now() - began + waitMs > withinMs) throw error
+      await sleep(waitMs, signal)
+    }
+  }
+}
+
+/** The host is slow when a write has waited for so long. */
+const slowMs = 1000
+/** Writes that may wait for a slow host: of one logical cluster, and of all. A quarter of what fairness lets in. */
+const maxOfCluster = 50
+const maxOfAll = 500
+
+/**
+ * Refuses writes while the host is slow and many wait for it: each takes a slot of its logical cluster's concurrent
+ * requests, and reads, which need no host, would be refused with them.
+ */
+export class WaitingWrites {
+  readonly #now: () => number
+  /** When each began, oldest first. */
+  readonly #began = new Set<{ readonly at: number }>()
+  readonly #byCluster = new Map<ClusterId, number>()
+
+  /** `now` is a monotonic clock in milliseconds. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now
+  }
+
+  /** Runs a write. Throws StoreError Busy if it would wait with too many others. */
+  async admit<T>(cluster: ClusterId, write: () => Promise<T>): Promise<T> {
+    const at = this.#now()
+    const waiting = this.#byCluster.get(cluster) ?? 0
+    const [oldest] = this.#began
+    const isSlow = oldest !== undefined && at - oldest.at >= slowMs
+    if (isSlow && (waiting >= maxOfCluster || this.#began.size >= maxOfAll))
+      throw new StoreError('Busy', `the host is slow, and ${this.#began.size} writes wait for it`)
+    const began = { at }
+    this.#began.add(began)
+    this.#byCluster.set(cluster, waiting + 1)
+    try {
+      return await write()
+    } finally {
+      this.#began.delete(began)
+      const left = (this.#byCluster.get(cluster) ?? 1) - 1
+      if (left === 0) this.#byCluster.delete(cluster)
+      else this.#byCluster.set(cluster, left)
+    }
+  }
 }

@@ -55,3 +55,10 @@ export class BaseEntries {
     return this.#options.baseLayer?.keys(cluster, resource, namespace) ?? []
   }
 }
+
+/** JSON that is never an object. */
+export const tombstoneValue: Uint8Array = Buffer.from('null')
+
+export function isTombstone(value: Uint8Array): boolean {
+  return value.length === tombstoneValue.length && tombstoneValue.every((byte, i) => value[i] === byte)
+}

@@ -10,16 +10,14 @@ import {
   type Updating,
   type Waiting,
 } from '#store/store.ts'
-import type { BaseEntries } from './base-entries.ts'
+import { type BaseEntries, isTombstone, tombstoneValue } from './base-entries.ts'
 import { Dependents } from './dependents.ts'
 import type { EntryMemory } from './entry-memory.ts'
 import type { BaseLayer, ClusterObjects, Entry, HubEvent, HubOptions, HubWatch, WatchScope } from './hub.ts'
 import { mergeByKey, rewind } from './lists.ts'
 import { ResourceTable } from './resource-table.ts'
-import type { QuotaAccount } from '#store/quota-account.ts'
-import { StorageBudget } from '#store/storage-budget.ts'
+import { type QuotaAccount, StorageBudget } from '#store/quota-account.ts'
 import { StoredEntry } from './stored-entry.ts'
-import { isTombstone, tombstoneValue } from './tombstone.ts'
 import { replayOf } from './replay.ts'
 import { HubWatcher, type WatcherHome } from './watcher.ts'
 

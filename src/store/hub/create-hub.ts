@@ -12,7 +12,7 @@ import {
   type StoreEvent,
   type Waiting,
 } from '#store/store.ts'
-import { BaseEntries } from './base-entries.ts'
+import { BaseEntries, isTombstone } from './base-entries.ts'
 import { ClusterState, type HubCore } from './cluster-state.ts'
 import { EntryMemory } from './entry-memory.ts'
 import { EventWindow } from './event-window.ts'
@@ -33,7 +33,6 @@ import { replayOf } from './replay.ts'
 import type { ResourceTable } from './resource-table.ts'
 import { Revisions } from './revisions.ts'
 import { StoredEntry } from './stored-entry.ts'
-import { isTombstone } from './tombstone.ts'
 import { HubWatcher } from './watcher.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>

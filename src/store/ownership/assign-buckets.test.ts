@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { randomBytes } from 'node:crypto'
-import { assignBuckets, bucketCount } from './assign-buckets.ts'
+import { assignBuckets, bucketCount, bucketsFromText, bucketsToText } from './assign-buckets.ts'
 
 const rounds = 60
 const freshName = (): string => `kcp-apiserver-${randomBytes(5).toString('hex')}`
@@ -40,5 +40,22 @@ describe('the assignment of buckets to replicas', () => {
     }
     expect(Math.max(...joined), 'joining').to.be.at.most(1.7)
     expect(Math.max(...left), 'leaving').to.be.at.most(1.6)
+  })
+})
+
+describe('buckets in a Lease', () => {
+  for (const { title, buckets, text } of [
+    { title: 'none', buckets: [], text: '0'.repeat(64) },
+    { title: 'the first and the last', buckets: [0, 255], text: `8${'0'.repeat(62)}1` },
+    { title: 'some in one byte', buckets: [8, 10, 15], text: `00a1${'0'.repeat(60)}` },
+  ]) {
+    it(`are written as bits: ${title}`, () => {
+      expect(bucketsToText(new Set(buckets))).to.equal(text)
+      expect([...bucketsFromText(text)]).to.deep.equal(buckets)
+    })
+  }
+
+  it('are all of them if the text is damaged, so that nobody takes what may be owned', () => {
+    for (const text of ['', '8', 'x'.repeat(64), 'f'.repeat(63)]) expect(bucketsFromText(text).size, text).to.equal(256)
   })
 })

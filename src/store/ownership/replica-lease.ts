@@ -1,7 +1,7 @@
 // The Lease of a replica: who it is, where the others reach it, and which buckets it claims. A Lease that others delete has
 // lost everything it claimed; so whoever deletes one must be sure that its holder has stopped.
 import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
-import { bucketsFromText, bucketsToText, type BucketSet } from './bucket-set.ts'
+import { assignBuckets, bucketCount, type BucketSet, bucketsFromText, bucketsToText } from './assign-buckets.ts'
 
 export const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases' } as const
 
@@ -84,4 +84,18 @@ export function replicaOf({
     leaseMs: (spec?.leaseDurationSeconds ?? Infinity) * 1000,
     claims: bucketsFromText(annotations[bucketsAnnotation] ?? ''),
   }
+}
+
+/**
+ * By bucket, the other replica that claims it. Where two do, it moves from one to the other: then that which will not have
+ * it in the end, because it is the one that answers for it now.
+ */
+export function routesOf<R extends Replica>(others: readonly R[], own: string): readonly (R | undefined)[] {
+  const routes = new Array<R | undefined>(bucketCount)
+  if (others.length === 0) return routes
+  const owners = assignBuckets([own, ...others.map(({ name }) => name)])
+  for (const replica of others)
+    for (const bucket of replica.claims)
+      if (routes[bucket] === undefined || owners[bucket] !== replica.name) routes[bucket] = replica
+  return routes
 }

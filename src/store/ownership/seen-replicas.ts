@@ -3,7 +3,7 @@
 import type { Clock } from '#async/index.ts'
 import { createInformer, type Informer, type KubeClient } from '#client/index.ts'
 import type { Logger } from '#telemetry/index.ts'
-import { bucketsToText } from './bucket-set.ts'
+import { bucketsToText } from './assign-buckets.ts'
 import { replicaOf, replicaSelector, leases, type Replica, type ReplicaLease } from './replica-lease.ts'
 
 export interface SeenReplica extends Replica {

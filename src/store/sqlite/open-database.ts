@@ -1,14 +1,11 @@
 // Opens the file after checking that it is ours, has a known format and is used by no other process. Nothing is changed
 // before all three checks pass.
 import { randomUUID } from 'node:crypto'
-import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { Seal } from '#store/seal.ts'
-import { DatabaseRefused } from './database-refused.ts'
-import { longLogPages } from './log-mover.ts'
-import { readOrCreateSeal, readSeal, requireSealKey } from './seal-key.ts'
-import { sealAll } from './sealed-values.ts'
+import { DatabaseRefused, readOrCreateSeal, readSeal, requireSealKey, sealAll } from './sealed-values.ts'
 
 /** Format of the tables below; kept as the file's user_version. In a sealed one, values of Secrets are sealed. */
 const formats = { plain: 1, sealed: 2 } as const
@@ -63,7 +60,7 @@ CREATE TABLE meta (
 ) STRICT;
 `
 
-export interface DatabaseLimits {
+interface DatabaseLimits {
   /** 0: limited only by the disk. */
   readonly maxFileBytes: number
   /**
@@ -239,5 +236,71 @@ function user(file: string): string {
     return `process ${readFileSync(`${file}.pid`, 'utf8').trim()}`
   } catch {
     return 'another process'
+  }
+}
+
+/**
+ * Checks that the database files still have their names. The open files outlive their names: after the directory was
+ * removed, writes would still be acknowledged and be lost when the process ends.
+ */
+export class OwnFiles {
+  readonly #file: string
+  /** The inode of each name when first seen. */
+  readonly #seen = new Map<string, number>()
+
+  /** @param file of an open database; the files that SQLite keeps beside it are checked too. */
+  constructor(file: string) {
+    this.#file = file
+    this.areThere()
+  }
+
+  /** Two system calls per transaction, after its commit and before its answer. */
+  areThere(): boolean {
+    return this.#isSame(this.#file) && this.#isSame(`${this.#file}-wal`)
+  }
+
+  #isSame(path: string): boolean {
+    const now = inodeOf(path)
+    if (now === 'unknown') return true
+    const before = this.#seen.get(path)
+    if (before === undefined && now !== undefined) this.#seen.set(path, now)
+    return before === undefined || before === now
+  }
+}
+
+/** Undefined if no file has this name; `unknown` if access is denied, which says nothing about the file. */
+function inodeOf(path: string): number | undefined | 'unknown' {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.ino
+  } catch {
+    return 'unknown'
+  }
+}
+
+/** Pages of 4 KiB. A longer log is moved here; at four times this length SQLite moves it itself, before it answers. */
+const longLogPages = 4000
+
+/**
+ * Moves the database's log into the database, after the transaction that made the log long was answered: the move takes
+ * as long as several transactions, so no write may wait for it.
+ */
+export class LogMover {
+  readonly #lookAtLog: StatementSync
+  readonly #move: StatementSync
+
+  constructor(database: DatabaseSync) {
+    this.#lookAtLog = database.prepare('PRAGMA wal_checkpoint(NOOP)')
+    this.#move = database.prepare('PRAGMA wal_checkpoint(PASSIVE)')
+  }
+
+  /** Call it between transactions only. */
+  moveIfLong(): void {
+    const { log, checkpointed } = this.#lookAtLog.get() as { log: number; checkpointed: number }
+    if (log - checkpointed < longLogPages) return
+    try {
+      this.#move.get()
+    } catch {
+      // No space in the database: the data stays in the log, where it is safe.
+    }
   }
 }

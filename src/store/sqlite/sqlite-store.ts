@@ -14,8 +14,7 @@ import {
   type Waiting,
 } from '#store/store.ts'
 import { DatabaseThread, type PendingCall } from './database-thread.ts'
-import { EventLog } from '#store/event-log.ts'
-import { lastStates } from '#store/last-states.ts'
+import { EventLog, lastStates } from '#store/event-log.ts'
 import {
   unpack,
   type DatabaseAnswer,

@@ -2,10 +2,8 @@
 // the commit, so that all callers share one flush to disk.
 import { parentPort, workerData } from 'node:worker_threads'
 import { DiskRoom } from './disk-room.ts'
-import { LogMover } from './log-mover.ts'
-import { DatabaseRefused } from './database-refused.ts'
-import { openDatabase, type OpenDatabase } from './open-database.ts'
-import { OwnFiles } from './own-files.ts'
+import { LogMover, openDatabase, type OpenDatabase, OwnFiles } from './open-database.ts'
+import { DatabaseRefused } from './sealed-values.ts'
 import {
   Packer,
   type DatabaseAnswer,
@@ -38,31 +36,31 @@ function isDeletion(call: DatabaseCall): call is Extract<WriteCall, { do: 'delet
   return call.do === 'delete' || call.do === 'deleteSome'
 }
 
+/** Calls that arrived together, with their answers as far as they are known. */
+interface Batch {
+  readonly calls: readonly DatabaseCall[]
+  readonly values: Values
+  readonly packer: Packer
+  readonly answers: DatabaseAnswer[]
+}
+
 /** Sets the answers of all writes. If the transaction fails, each gets the same error, because none of them happened. */
-function doWrites(
-  { tables, room }: Opened,
-  calls: readonly DatabaseCall[],
-  values: Values,
-  packer: Packer,
-  answers: DatabaseAnswer[],
-): void {
+function doWrites({ tables, room }: Opened, batch: Batch): void {
+  const { calls, values, answers } = batch
   if (!calls.some(isWrite)) return
   const full = calls.some(isPut) && !room.has(values.reduce((sum, { byteLength }) => sum + byteLength, 0))
-  const failed = full ? undefined : transact(tables, calls, isWrite, values, packer, answers)
+  const failed = full ? undefined : transact(tables, batch, isWrite)
   if (!full && failed?.code !== 'Full') return
   for (const [i, call] of calls.entries()) if (full && isWrite(call)) answers[i] = noRoom
   // A full disk must still accept deletions, or it would stay full.
-  transact(tables, calls, isDeletion, values, packer, answers)
+  transact(tables, batch, isDeletion)
   room.shrinkLog()
 }
 
 function transact(
   tables: Tables,
-  calls: readonly DatabaseCall[],
+  { calls, values, packer, answers }: Batch,
   which: (call: DatabaseCall) => call is WriteCall,
-  values: Values,
-  packer: Packer,
-  answers: DatabaseAnswer[],
 ): Extract<DatabaseAnswer, { is: 'error' }> | undefined {
   if (!calls.some(which)) return undefined
   try {
@@ -107,7 +105,7 @@ function answer(opened: Opened, calls: readonly DatabaseCall[], values: Values):
   const { tables, files } = opened
   const packer = new Packer()
   const answers: DatabaseAnswer[] = []
-  doWrites(opened, calls, values, packer, answers)
+  doWrites(opened, { calls, values, packer, answers })
   if (calls.some(isWrite) && !files.areThere()) return false
   // Reads run after the commit: they see only data on disk.
   calls.forEach((call, i) => {

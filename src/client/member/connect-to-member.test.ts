@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { UnsecuredJWT } from 'jose'
 import { stringify } from 'yaml'
-import { isMemberTokenDue, withMemberToken } from './member-token.ts'
+import { isMemberTokenDue, withMemberToken } from './connect-to-member.ts'
 
 const day = 24 * 3600
 const start = 1_800_000_000

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { clusterIdOf, type ClusterId } from '#apimachinery/meta/index.ts'
 import { isStoreError } from '#store/store.ts'
-import { WaitingWrites } from './waiting-writes.ts'
+import { WaitingWrites } from './record-writer.ts'
 
 describe('writes that wait for the host', () => {
   const acme = clusterIdOf('acme')

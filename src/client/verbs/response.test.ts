@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { linesOf } from './watch-lines.ts'
+import { linesOf } from './response.ts'
 
 async function split(chunks: (string | Uint8Array)[], maxBytes = 100): Promise<string[]> {
   async function* body(): AsyncGenerator<Uint8Array> {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
+import { objectCharge, StorageBudget } from './quota-account.ts'
 import { isStoreError } from './store.ts'
-import { objectCharge, StorageBudget } from './storage-budget.ts'
 
 const limit = 16_000
 const kept = { size: 10, bytes: 5000 }

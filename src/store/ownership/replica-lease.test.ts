@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { assignBuckets } from './assign-buckets.ts'
-import type { Replica } from './replica-lease.ts'
-import { routesOf } from './routes.ts'
+import { type Replica, routesOf } from './replica-lease.ts'
 
 const replica = (name: string, claims: readonly number[]): Replica => ({
   ...{ name, address: `${name}:1`, process: '', leaseMs: 10_000 },
