@@ -1,4 +1,5 @@
 // Connects the operator's controllers with the syncer: neither of the two imports the other.
+import { LRUCache } from 'lru-cache'
 import { clusterIdOf, type ClusterId } from '#apimachinery/meta/index.ts'
 import type { PodSecurityLevel } from '#apimachinery/pod-security/index.ts'
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
@@ -121,18 +122,14 @@ function clusterIds({ informers }: OperatorContext): ClusterIds {
   const names = new Map<string, string>()
   const ids = new Map<string, ClusterId>()
   const listeners = new Set<(cluster: string) => void>()
-  const deletedIds = new Set<string>()
+  const deletedIds = new LRUCache<string, true>({ max: maxDeletedIds })
   const goneListeners = new Set<(id: string) => void>()
   informer.onChange(({ key, before, after }) => {
     const known = before === undefined ? undefined : ids.get(key)
     if (known !== undefined && before?.metadata.uid !== after?.metadata.uid) {
       names.delete(known)
       ids.delete(key)
-      deletedIds.add(known)
-      for (const oldest of deletedIds) {
-        if (deletedIds.size <= maxDeletedIds) break
-        deletedIds.delete(oldest)
-      }
+      deletedIds.set(known, true)
       for (const listener of goneListeners) listener(known)
     }
     if (after === undefined) return

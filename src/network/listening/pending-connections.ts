@@ -1,5 +1,6 @@
 // Bounds and deadlines of connections that have not yet asked for anything, so that nobody keeps others out by opening many.
 import { isIPv6, type Socket } from 'node:net'
+import { LRUCache } from 'lru-cache'
 
 export interface PendingBounds {
   /** How long a connection may be pending, milliseconds; checked every quarter of this time. */
@@ -31,8 +32,8 @@ export class PendingConnections implements Disposable {
   readonly #all = new Map<string, Pending>()
   readonly #strangers: Room
   readonly #trusted: Room
-  /** When the trust ends, by network; the one that was trusted last is the last. */
-  readonly #trustedUntil = new Map<string, number>()
+  /** The time at which the trust ends, by network. */
+  readonly #trustedUntil = new LRUCache<string, number>({ max: maxTrustedNetworks })
   readonly #timer: NodeJS.Timeout
 
   constructor(bounds: PendingBounds) {
@@ -86,11 +87,7 @@ export class PendingConnections implements Disposable {
 
   /** Gives connections of the network of this address a room of their own for an hour: one from there has proved who it is. */
   trust(address: string): void {
-    const network = networkOf(address)
-    this.#trustedUntil.delete(network)
-    this.#trustedUntil.set(network, performance.now() + trustMs)
-    const [oldest] = this.#trustedUntil.keys()
-    if (this.#trustedUntil.size > maxTrustedNetworks && oldest !== undefined) this.#trustedUntil.delete(oldest)
+    this.#trustedUntil.set(networkOf(address), performance.now() + trustMs)
   }
 
   [Symbol.dispose](): void {
@@ -99,7 +96,7 @@ export class PendingConnections implements Disposable {
   }
 
   #roomOf(network: string): Room {
-    const until = this.#trustedUntil.get(network) ?? 0
+    const until = this.#trustedUntil.peek(network) ?? 0
     return until > performance.now() ? this.#trusted : this.#strangers
   }
 

@@ -1,4 +1,5 @@
 // CEL expressions about members: `require.cel` of a Placement.
+import { LRUCache } from 'lru-cache'
 import {
   boolType,
   compileExpression,
@@ -19,7 +20,7 @@ const maxCompiled = 1000
 /** Of one evaluation, in cost units. */
 const costLimit = 10_000
 
-const compiled = new Map<string, Program | string>()
+const compiled = new LRUCache<string, Program | string>({ max: maxCompiled })
 let environment: Environment | undefined
 
 /** Why the expression does not hold for the member: it is false, fails or is invalid. Undefined if it holds. */
@@ -39,8 +40,6 @@ function programOf(expression: string): Program | string {
   let known = compiled.get(expression)
   if (known === undefined) {
     known = compile(expression)
-    const oldest = compiled.size < maxCompiled ? undefined : compiled.keys().next().value
-    if (oldest !== undefined) compiled.delete(oldest)
     compiled.set(expression, known)
   }
   return known

@@ -1,6 +1,7 @@
 // Sheds the load of the largest logical clusters when memory runs out, so that the process lives and others are answered.
 import { totalmem } from 'node:os'
 import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8'
+import { LRUCache } from 'lru-cache'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { tooManyRequests, type StatusError } from '#apimachinery/status/index.ts'
 import type { ClusterLoad, Hub } from '#store/hub/index.ts'
@@ -30,7 +31,7 @@ const retryAfterSeconds = 10
 const objectBytes = 450
 /** Smaller ones are never shed: it would not help. */
 const minLoad = 4 * 1024 * 1024
-/** So many are remembered that were unloaded. */
+/** Unloaded logical clusters that are remembered: deleted ones are never asked for again. */
 const maxUnloaded = 1000
 
 export interface MemoryGuardOptions {
@@ -58,7 +59,7 @@ export class MemoryGuard implements Disposable {
   readonly #options: Required<MemoryGuardOptions>
   readonly #refused = new Set<ClusterId>()
   /** Those that were unloaded because they took the most, and the bytes of their objects. */
-  readonly #unloaded = new Map<ClusterId, number>()
+  readonly #unloaded = new LRUCache<ClusterId, number>({ max: maxUnloaded })
   readonly #timer: NodeJS.Timeout
   #share = 0
   #lookedAt = -Infinity
@@ -95,7 +96,7 @@ export class MemoryGuard implements Disposable {
    * or end the process, if there is less left than it takes.
    */
   mustStayUnloaded(cluster: ClusterId): boolean {
-    const bytes = this.#unloaded.get(cluster)
+    const bytes = this.#unloaded.peek(cluster)
     if (bytes === undefined) return false
     const { hub, limitBytes } = this.#options
     const now = performance.now()
@@ -170,18 +171,11 @@ export class MemoryGuard implements Disposable {
     const unloaded = share >= thresholds.unload ? heavy[0] : undefined
     if (unloaded !== undefined) {
       this.#refused.add(unloaded.cluster)
-      this.#keepUnloaded(unloaded)
+      this.#unloaded.set(unloaded.cluster, unloaded.bytes + unloaded.objects * objectBytes)
       hub.unload(unloaded.cluster)
     }
     const keys = { usedPercent: Math.round(share * 100), refused: refused?.cluster, unloaded: unloaded?.cluster }
     log.warn('memory is short', { ...keys, watches: unloaded?.watches, bytes: (unloaded ?? refused)?.total })
-  }
-
-  #keepUnloaded({ cluster, bytes, objects }: Pick<ClusterLoad, 'cluster' | 'bytes' | 'objects'>): void {
-    // Those that were deleted are never asked for again.
-    const [oldest] = this.#unloaded.keys()
-    if (oldest !== undefined && this.#unloaded.size >= maxUnloaded) this.#unloaded.delete(oldest)
-    this.#unloaded.set(cluster, bytes + objects * objectBytes)
   }
 }
 
