@@ -1,4 +1,4 @@
-// One visit of garbage collection to one object: deletes it when its owners are gone, and handles the finalizers
+// Garbage collection of one object: deletes the object when its owners are gone, and handles the finalizers
 // `foregroundDeletion` (dependents go first) and `orphan` (dependents lose this owner).
 import { createHash } from 'node:crypto'
 import { setImmediate as nextEventLoopPass } from 'node:timers/promises'

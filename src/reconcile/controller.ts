@@ -9,7 +9,10 @@ export interface ReconcileResult {
   readonly requeueAfterSeconds?: number
 }
 
-/** Brings one object closer to its desired state. May run twice for one change. If it throws, it runs again after a backoff. */
+/**
+ * Brings one object closer to its desired state. May run twice for one change. If it throws, it runs again after a
+ * backoff.
+ */
 export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult | undefined> | Promise<void>
 
 export interface ControllerOptions {

@@ -1,5 +1,5 @@
-// The order in which waiting keys are taken: groups in rotation, one key each; within a group urgent keys first, else in order of
-// arrival. Taking a key costs the same however many wait.
+// The order in which waiting keys are taken: groups in rotation, one key each; within a group urgent keys first, else
+// in order of arrival. Taking a key costs the same however many wait.
 
 /** Keys in order of arrival, without duplicates. */
 class Fifo {
@@ -55,7 +55,9 @@ export class FairQueue {
   #rotation = new Fifo()
   #size = 0
 
-  /** `fairnessKey`: the group of a key, such as its logical cluster. Both must always give the same answer for a key. */
+  /**
+   * `fairnessKey`: the group of a key, such as its logical cluster. Both must always give the same answer for a key.
+   */
   constructor(fairnessKey: (key: string) => string, isUrgent: (key: string) => boolean = () => false) {
     this.#fairnessKey = fairnessKey
     this.#isUrgent = isUrgent

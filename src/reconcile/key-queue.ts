@@ -1,5 +1,5 @@
-// The queue between watches and workers. It holds keys, not events, so ten changes cause one visit. Only one worker has a key
-// at a time; a change meanwhile adds the key again when that worker is done. Bounded by the number of objects.
+// The queue between watches and workers. It holds keys, not events, so ten changes cause one visit. Only one worker has
+// a key at a time; a change meanwhile adds the key again when that worker is done. Bounded by the number of objects.
 import { FairQueue } from './fair-queue.ts'
 
 export interface Timers {
@@ -36,7 +36,10 @@ export interface KeyQueueOptions {
   /** Backoff of one key: doubled with each failure, half of it random. Default 50 ms to 60 s. */
   readonly firstMs?: number
   readonly maxMs?: number
-  /** The group of a key, such as its logical cluster: groups with waiting keys are served in rotation. Default: one group. */
+  /**
+   * The group of a key, such as its logical cluster: groups with waiting keys are served in rotation. Default: one
+   * group.
+   */
   readonly fairnessKey?: (key: string) => string
   /** Keys that are taken before the others of their group. Few: the others wait for them. Default: none. */
   readonly isUrgent?: (key: string) => boolean

@@ -1,5 +1,6 @@
-// One leader among several processes, by a Lease and client-go's rules: a candidate takes over a Lease that has not changed
-// for a whole lease duration by the candidate's own monotonic clock. A leader that cannot renew stops before that time.
+// One leader among several processes, by a Lease and client-go's rules: a candidate takes over a Lease that has not
+// changed for a whole lease duration by the candidate's own monotonic clock. A leader that cannot renew stops before
+// that time.
 import { childSignal, sleep, systemClock, type Clock } from '#async/index.ts'
 import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
@@ -12,7 +13,10 @@ export interface LeaderElectionOptions {
   readonly name: string
   /** Names this process; unique among the candidates. */
   readonly identity: string
-  /** Runs while this process leads. Its signal aborts when leadership is lost or the election ends; it must then end soon. */
+  /**
+   * Runs while this process leads. Its signal aborts when leadership is lost or the election ends; it must then end
+   * soon.
+   */
   readonly lead: (signal: AbortSignal) => Promise<void>
   readonly log: Logger
   readonly signal: AbortSignal
@@ -44,8 +48,8 @@ type Attempt = 'held' | 'taken' | 'raced'
 const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases' } as const
 
 /**
- * Competes for the Lease until the signal aborts, again after losing it, and runs `lead` while it holds the Lease. Resolves
- * after giving up the Lease; rejects if `lead` rejects.
+ * Competes for the Lease until the signal aborts, again after losing it, and runs `lead` while it holds the Lease.
+ * Resolves after giving up the Lease; rejects if `lead` rejects.
  */
 export async function runAsLeader(options: LeaderElectionOptions): Promise<void> {
   const election = new Election(options)
@@ -131,7 +135,10 @@ class Election {
     }
   }
 
-  /** An attempt with a timeout: a slow answer is useless to a leader, and hides from a candidate that the leader is gone. */
+  /**
+   * An attempt with a timeout: a slow answer is useless to a leader, and hides from a candidate that the leader is
+   * gone.
+   */
   async #tryWithin(ms: number, signal: AbortSignal): Promise<Attempt> {
     using attempt = childSignal(signal)
     const timer = setTimeout(() => attempt.abort(new Error(`no answer within ${Math.round(ms)} ms`)), ms)

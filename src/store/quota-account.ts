@@ -18,7 +18,9 @@ interface Growth {
 }
 
 export interface QuotaAccount {
-  /** Does the write if there is room for it. Rejects StoreError OverBudget, with nothing written, or as the write does. */
+  /**
+   * Does the write if there is room for it. Rejects StoreError OverBudget, with nothing written, or as the write does.
+   */
   admit<T>(kept: Kept, growth: Growth, write: () => Promise<T>): Promise<T>
 }
 
@@ -46,7 +48,10 @@ export class StorageBudget implements QuotaAccount {
     this.#of = of
   }
 
-  /** Does a write that makes `kept` larger by `growth` bytes (below 0: smaller). Rejects OverBudget, with nothing written. */
+  /**
+   * Does a write that makes `kept` larger by `growth` bytes (below 0: smaller). Rejects OverBudget, with nothing
+   * written.
+   */
   async admit<T>(kept: Kept, growth: Growth, write: () => Promise<T>): Promise<T> {
     const { bytes, creates } = growth
     const needed = bytes + (creates ? objectCharge : 0)

@@ -1,4 +1,4 @@
-// Payloads that whoever reads the database, or Records of the host, must not read: encrypted, and bound to their key.
+// Encrypted payloads, bound to their key: readers of the database, or of Records of the host, must not read them.
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { StoreError, type ObjectKey } from './store.ts'

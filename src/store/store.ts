@@ -100,8 +100,8 @@ export interface Updating extends Waiting {
   /** Nobody waits for it: it may be kept back for some milliseconds, to be made durable together with another write. */
   readonly deferrable?: boolean
   /**
-   * It says only that a lease still holds. A backend may keep it in memory for some seconds: if the process is killed in that
-   * time, the object is as it was before.
+   * It says only that a lease still holds. A backend may keep it in memory for some seconds: if the process is killed
+   * in that time, the object is as it was before.
    */
   readonly renewal?: boolean
 }
@@ -112,8 +112,8 @@ export interface Store extends AsyncDisposable {
   /** A random id made with the store and never changed: it identifies an installation's data. */
   readonly instanceId: string
   /**
-   * True for resources whose renewals may be lost: revisions of objects that are lost were shown to clients, which therefore
-   * cannot resume watches from before another process took over. Absent: nothing is lost.
+   * True for resources whose renewals may be lost: revisions of objects that are lost were shown to clients, which
+   * therefore cannot resume watches from before another process took over. Absent: nothing is lost.
    */
   mayLoseRenewals?(resource: string): boolean
 

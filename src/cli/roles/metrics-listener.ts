@@ -1,4 +1,4 @@
-// Serves /metrics of a process that has no API server, over TLS, to whoever has the client certificate for Prometheus.
+// Serves /metrics of a process that has no API server, over TLS, to clients with the certificate for Prometheus.
 import { createServer } from 'node:https'
 import type { IncomingMessage } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'

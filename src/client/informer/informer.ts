@@ -1,5 +1,5 @@
-// A local copy of one resource: list, then watch. A watch that ends is resumed at its last resourceVersion; if the server has
-// dropped that version, the resource is listed again. Only its signal or disposal ends it.
+// A local copy of one resource: list, then watch. A watch that ends is resumed at its last resourceVersion; if the
+// server has dropped that version, the resource is listed again. Only its signal or disposal ends it.
 import { childSignal, sleep, type ChildSignal } from '#async/index.ts'
 import {
   groupResourceText,
@@ -39,8 +39,8 @@ export interface InformerOptions<T extends KubeObject> {
 export interface Informer<T extends KubeObject> extends AsyncDisposable {
   readonly store: ObjectCache<T>
   /**
-   * Calls the listener for every object in the store, then for every change, in order and after the store has it. Returns the
-   * function that ends it.
+   * Calls the listener for every object in the store, then for every change, in order and after the store has it.
+   * Returns the function that ends it.
    */
   onChange(listener: ChangeListener<T>): () => void
   /** Resolves when the first list is in the store. Rejects with signal.reason, or if the informer ends before that. */

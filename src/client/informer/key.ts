@@ -1,5 +1,5 @@
-// Keys of objects in an informer: `NAMESPACE/NAME`, or `NAME` without a namespace; with `CLUSTER|` before it in an informer
-// over all logical clusters.
+// Keys of objects in an informer: `NAMESPACE/NAME`, or `NAME` without a namespace; with `CLUSTER|` before it in an
+// informer over all logical clusters.
 
 /** On every object in a list or watch over `/clusters/*`: the name of its logical cluster. */
 export const logicalClusterAnnotation = 'kcp.dev/logical-cluster'
@@ -19,8 +19,8 @@ export interface KeyParts {
 }
 
 /**
- * The name of the logical cluster of an object that was read over `/clusters/*`, where the server sets this annotation on
- * every object. Do not call it for other objects: there a tenant can write the annotation.
+ * The name of the logical cluster of an object that was read over `/clusters/*`, where the server sets this annotation
+ * on every object. Do not call it for other objects: there a tenant can write the annotation.
  */
 export function clusterOf(object: Named): string | undefined {
   return object.metadata.annotations?.[logicalClusterAnnotation]
@@ -44,7 +44,10 @@ export function clusterInKey(key: string): string {
   return key.slice(0, Math.max(0, key.indexOf('|')))
 }
 
-/** The namespace in a key, with the logical cluster if the key has one: `CLUSTER|NAMESPACE`, `NAMESPACE`, `CLUSTER|`, ``. */
+/**
+ * The namespace in a key, with the logical cluster if the key has one: `CLUSTER|NAMESPACE`, `NAMESPACE`, `CLUSTER|`,
+ * ``.
+ */
 export function namespaceKeyOf(key: string): string {
   const slash = key.lastIndexOf('/')
   return key.slice(0, slash < 0 ? key.indexOf('|') + 1 : slash)

@@ -1,5 +1,5 @@
-// One informer per resource and process: each object is listed, watched and kept once, whoever asks for it. Several
-// indexes can be made on one informer.
+// One informer per resource and process: each object is listed, watched and kept once for all its readers. One informer
+// can have several indexes.
 import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import type { KubeClient } from '#client/verbs/client.ts'
@@ -16,8 +16,8 @@ export interface SharedInformers {
 
 export interface SharedInformersOptions {
   /**
-   * The base path of the client is `/clusters/*`: keys begin with the logical cluster, and only written objects are listed.
-   * Default false.
+   * The base path of the client is `/clusters/*`: keys begin with the logical cluster, and only written objects are
+   * listed. Default false.
    */
   readonly allClusters?: boolean
   readonly log: Logger

@@ -1,5 +1,5 @@
-// A kubeconfig with credentials in files of their own, as minikube, kubelets and projected tokens have. The files are read
-// again while the program runs, because others renew them.
+// A kubeconfig with credentials in files of their own, as minikube, kubelets and projected tokens have. The files are
+// read again while the program runs, because others renew them.
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
@@ -11,9 +11,9 @@ import type { PlainCluster, PlainUser } from './kubeconfig-check.ts'
 const refreshAfterMs = 30_000
 
 /**
- * Relative paths begin at `directory`. If credentials are both in the kubeconfig and in a file, client-go's rule applies:
- * certificates and keys from the kubeconfig, the token from the file. `endpoint()` rejects with BadRequest if a file cannot
- * be read, or if certificate and key do not match because only one is renewed.
+ * Relative paths begin at `directory`. If credentials are both in the kubeconfig and in a file, client-go's rule
+ * applies: certificates and keys from the kubeconfig, the token from the file. `endpoint()` rejects with BadRequest if
+ * a file cannot be read, or if certificate and key do not match because only one is renewed.
  */
 export function credentialFiles(
   { cluster, user }: { readonly cluster: PlainCluster; readonly user: PlainUser },
@@ -66,7 +66,10 @@ export function endpointOf(cluster: PlainCluster, { ca, cert, key, token }: Cred
   }
 }
 
-/** Throws BadRequest if TLS cannot use the certificates or the key. Otherwise each request would fail with an OpenSSL error. */
+/**
+ * Throws BadRequest if TLS cannot use the certificates or the key. Otherwise each request would fail with an OpenSSL
+ * error.
+ */
 export function checkedEndpoint(endpoint: Endpoint, where: string): Endpoint {
   const { ca, cert, key } = endpoint
   try {

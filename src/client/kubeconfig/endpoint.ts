@@ -22,8 +22,8 @@ export interface Endpoint {
 /** An API server whose credentials may change during the connection (exec plugins, projected tokens). */
 export interface EndpointSource {
   /**
-   * The endpoint with credentials that are valid now. Called again `refreshAfterMs` after the last call, and after a 401 with
-   * `refused: true`.
+   * The endpoint with credentials that are valid now. Called again `refreshAfterMs` after the last call, and after a
+   * 401 with `refused: true`.
    */
   endpoint(options?: { readonly refused?: boolean }): Promise<Endpoint>
   /** Undefined: the credentials never change. */

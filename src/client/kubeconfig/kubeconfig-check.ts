@@ -104,7 +104,9 @@ export function checkKubeconfig(
   }
 }
 
-/** The entry of this name in a list such as `clusters`, whose entries have their content in a field such as `cluster`. */
+/**
+ * The entry of this name in a list such as `clusters`, whose entries have their content in a field such as `cluster`.
+ */
 function entry(
   config: Record<string, unknown>,
   where: string,

@@ -1,4 +1,5 @@
-// Reads kubeconfigs. One of the person who runs the program may run plugins; one from a Secret is not trusted and may not.
+// Reads kubeconfigs. The kubeconfig of the person who runs the program may run plugins; a kubeconfig from a Secret is
+// not trusted and may not.
 import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { ConnectionOptions } from 'node:tls'
@@ -26,11 +27,14 @@ export interface KubeconfigOptions {
    */
   readonly trusted?: boolean
   /**
-   * Whether a trusted one may name an HTTP proxy. Default as `trusted`; false where others will use what it leads to, without the
-   * proxy.
+   * Whether a trusted one may name an HTTP proxy. Default as `trusted`; false where others will use what it leads to,
+   * without the proxy.
    */
   readonly mayUseProxy?: boolean
-  /** If a server refuses the credentials of an exec plugin, the plugin runs again, at most once in this time. Default 10 s. */
+  /**
+   * If a server refuses the credentials of an exec plugin, the plugin runs again, at most once in this time. Default 10
+   * s.
+   */
   readonly pluginAgainMs?: number
 }
 
@@ -152,8 +156,8 @@ interface PluginOptions {
 }
 
 /**
- * client-node implements exec plugins and auth providers. It is loaded only if a kubeconfig uses them, because loading it
- * takes 0.6 s and 90 MB (measured on Node 24).
+ * client-node implements exec plugins and auth providers. It is loaded only if a kubeconfig uses them, because loading
+ * it takes 0.6 s and 90 MB (measured on Node 24).
  */
 async function withPlugins(
   text: string,

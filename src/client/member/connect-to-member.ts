@@ -1,4 +1,6 @@
-// The one way to connect to a member, for the operator with its syncers and for the API server.
+// Connections to members, for the operator with its syncers and for the API server, with their credentials: the Secret
+// to which a MemberCluster refers holds a kubeconfig with a short-lived token, which is requested anew before half of
+// its life is over.
 import { decodeJwt } from 'jose'
 import { parseDocument } from 'yaml'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
@@ -32,9 +34,9 @@ export interface MemberConnection extends AsyncDisposable {
 }
 
 /**
- * Prepares a connection; nothing is sent yet. The kubeconfig is not trusted: it may contain a server, a CA and a token or
- * certificate, but no plugins, files, proxies or disabled TLS verification. Rejects with BadRequest for any of these. Nor is the
- * member: each of its answers is bounded in size and time, and no redirect is followed.
+ * Prepares a connection; nothing is sent yet. The kubeconfig is not trusted: it may contain a server, a CA and a token
+ * or certificate, but no plugins, files, proxies or disabled TLS verification. Rejects with BadRequest for any of
+ * these. Nor is the member: each of its answers is bounded in size and time, and no redirect is followed.
  */
 export async function connectToMember(
   kubeconfig: string,
@@ -58,7 +60,9 @@ export type MemberKubeconfig =
   /** There is no such Secret, or it does not have the key. `secret` is `NAMESPACE/NAME`. */
   | { readonly kind: 'noSecret'; readonly secret: string; readonly key: string }
 
-/** Reads the kubeconfig of a member. `clusters` is where MemberClusters live. Rejects with the StatusError of that API. */
+/**
+ * Reads the kubeconfig of a member. `clusters` is where MemberClusters live. Rejects with the StatusError of that API.
+ */
 export async function memberKubeconfig(
   member: DeepReadonly<MemberCluster>,
   clusters: Pick<KubeClient, 'tryGet'>,
@@ -77,7 +81,9 @@ const serviceAccounts = { group: '', version: 'v1', resource: 'serviceaccounts' 
 const tokenPath = ['users', 0, 'user', 'token']
 const expirationSeconds = 24 * 3600
 
-/** Requests a token of the syncer's ServiceAccount for the member's own API, valid for a day. Rejects with StatusError. */
+/**
+ * Requests a token of the syncer's ServiceAccount for the member's own API, valid for a day. Rejects with StatusError.
+ */
 export async function requestMemberToken(member: Pick<KubeClient, 'create'>, signal: AbortSignal): Promise<string> {
   const request: KubeObject = {
     apiVersion: 'authentication.k8s.io/v1',
@@ -92,8 +98,8 @@ export async function requestMemberToken(member: Pick<KubeClient, 'create'>, sig
 }
 
 /**
- * True if the kubeconfig has a token of the syncer's ServiceAccount of which half of its life is over. False for tokens that do
- * not expire, as joining made them before, and for credentials that somebody else keeps.
+ * True if the kubeconfig has a token of the syncer's ServiceAccount of which half of its life is over. False for tokens
+ * that do not expire, as joining made them before, and for credentials that somebody else keeps.
  */
 export function isMemberTokenDue(kubeconfig: string, nowMs: number): boolean {
   try {

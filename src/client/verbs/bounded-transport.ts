@@ -1,5 +1,5 @@
-// A Transport to a server that is not trusted: every answer has a bound of size and time, which counts while it arrives, is JSON
-// where JSON is expected, and no redirect.
+// A Transport to a server that is not trusted: every answer has a bound of size and time, which counts while it
+// arrives, is JSON where JSON is expected, and no redirect.
 import { requestEntityTooLarge, serviceUnavailable } from '#apimachinery/status/index.ts'
 import { abortable, AnswerAccount, childSignal, endWhenGivenUp, type HeldAnswer } from '#async/index.ts'
 import type { Transport, TransportRequest, TransportResponse } from './transport.ts'
@@ -7,7 +7,10 @@ import type { Transport, TransportRequest, TransportResponse } from './transport
 /** Of all unfinished answers of one server. */
 const maxHeldBytes = 48 * 1024 * 1024
 
-/** The same transport, with bounds by the kind of request. Rejects with ServiceUnavailable, or 413 where an answer is too large. */
+/**
+ * The same transport, with bounds by the kind of request. Rejects with ServiceUnavailable, or 413 where an answer is
+ * too large.
+ */
 export function boundedTransport(
   transport: Transport,
   { boundOf = answerBoundOf }: { readonly boundOf?: typeof answerBoundOf } = {},

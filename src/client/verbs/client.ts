@@ -19,7 +19,10 @@ export interface ListOptions extends Waiting {
   readonly continue?: string
   /** Asks for apiVersion, kind and metadata only (PartialObjectMetadata). */
   readonly metadataOnly?: boolean
-  /** Over `/clusters/*`: without the objects that every logical cluster has from the beginning and that nobody has written. */
+  /**
+   * Over `/clusters/*`: without the objects that every logical cluster has from the beginning and that nobody has
+   * written.
+   */
   readonly storedOnly?: boolean
 }
 export interface WatchOptions extends Waiting {
@@ -66,7 +69,10 @@ export interface KubeClient {
   /** As get, but undefined for NotFound. */
   tryGet<T extends KubeObject>(gvr: GroupVersionResource, ref: ObjectRef, options: Waiting): Promise<T | undefined>
   list<T extends KubeObject>(gvr: GroupVersionResource, options: ListOptions): Promise<KubeList<T>>
-  /** One connection; ends when the server ends it. An ERROR event rejects with its StatusError (410 Expired: list again). */
+  /**
+   * One connection; ends when the server ends it. An ERROR event rejects with its StatusError (410 Expired: list
+   * again).
+   */
   watch<T extends KubeObject>(gvr: GroupVersionResource, options: WatchOptions): AsyncIterable<WatchEvent<T>>
   create<T extends KubeObject>(gvr: GroupVersionResource, object: T, options: WriteOptions): Promise<T>
   /** PUT; rejects with Conflict if the resourceVersion of the object is not the present one. */

@@ -1,5 +1,5 @@
-// HTTP/1.1 over TLS with node:https and a keep-alive agent without connection limit: a watch occupies a connection, and no
-// number of watches delays a request. (Measured on Node 24: as fast as undici, and no additional memory.)
+// HTTP/1.1 over TLS with node:https and a keep-alive agent without connection limit: a watch occupies a connection, and
+// no number of watches delays a request. (Measured on Node 24: as fast as undici, and no additional memory.)
 import http from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
@@ -21,7 +21,10 @@ import {
 export interface HttpTransportOptions {
   /** Idle connections kept for reuse. Default 64. */
   readonly maxIdleConnections?: number
-  /** An idle connection is closed after this. Default 30 s: less than the idle limit of usual servers and load balancers. */
+  /**
+   * An idle connection is closed after this. Default 30 s: less than the idle limit of usual servers and load
+   * balancers.
+   */
   readonly idleTimeoutMs?: number
   /** No first byte of an answer within this: ServiceUnavailable. Default 90 s (a server ends its requests after 60). */
   readonly answerTimeoutMs?: number
@@ -111,8 +114,8 @@ class HttpTransport implements Transport {
       const [name = '', value = ''] = request.rawHeaders.slice(i, i + 2)
       if (name.toLowerCase() !== 'host') rawHeaders.push(name, value)
     }
-    // Without it, node:http would send a POST with chunked encoding, and its last chunk would count as bytes of the other
-    // protocol.
+    // Without it, node:http would send a POST with chunked encoding, and its last chunk would count as bytes of the
+    // other protocol.
     if (request.method !== 'GET') rawHeaders.push('content-length', '0')
     return await new Promise((resolve, reject) => {
       // A new connection: after the upgrade it belongs to the caller.
@@ -273,7 +276,8 @@ class HttpTransport implements Transport {
       if (answered) return
       clearTimeout(timer)
       request.signal.removeEventListener('abort', abort)
-      // The server closed an idle connection at the moment we used it and has not seen the request: reads can be retried.
+      // The server closed an idle connection at the moment we used it and has not seen the request: reads can be
+      // retried.
       const stale = sent.reusedSocket && !retried && !request.signal.aborted && request.method === 'GET'
       if (stale) resolve(this.#send(link, request, { retried: true }))
       else reject(failure(link, request, error))

@@ -109,7 +109,9 @@ function errorOf({ status: code, headers }: TransportResponse, bytes: Buffer): S
 
 const newline = 0x0a
 
-/** The lines of a byte stream, without \n. Drops an unfinished last line. Rejects if a line is longer than `maxBytes`. */
+/**
+ * The lines of a byte stream, without \n. Drops an unfinished last line. Rejects if a line is longer than `maxBytes`.
+ */
 export async function* linesOf(
   body: AsyncIterable<Uint8Array>,
   { maxBytes }: { maxBytes: number },

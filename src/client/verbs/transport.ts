@@ -12,7 +12,10 @@ export interface TransportRequest {
   readonly maxSilenceMs?: number
 }
 
-/** The connection may be dead without an error. As the reason of an abort: other connections to this server may be dead too. */
+/**
+ * The connection may be dead without an error. As the reason of an abort: other connections to this server may be dead
+ * too.
+ */
 export class SilentConnection extends Error {
   override readonly name = 'SilentConnection'
 }

@@ -45,7 +45,8 @@ export function createAddressPolicy({ allow = [], deny = [] }: AddressPolicyOpti
   return {
     refusal(address) {
       if (!isIPv4(address) && !isIPv6(address)) return 'not an IP address'
-      // Both count: a range of 6to4 or NAT64 may be denied as such. `::` and `::1` only have the form of embedded addresses.
+      // Both count: a range of 6to4 or NAT64 may be denied as such. `::` and `::1` only have the form of embedded
+      // addresses.
       const inner = /^(::1?|[0:]*:[01])$/.test(address) ? [] : embeddedIpv4(address)
       return [address, ...inner].map(judge).find((why) => why !== undefined)
     },
@@ -95,9 +96,9 @@ function isOwnAddress(address: string): boolean {
 }
 
 /**
- * The IPv4 addresses that an IPv6 address may stand for: IPv4-mapped, IPv4-compatible and IPv4-translated (RFC 4291, 7915), NAT64
- * (RFC 6052; with prefixes of all lengths in the range for local use, RFC 8215), 6to4 (RFC 3056), ISATAP (RFC 5214), Teredo (RFC 4380).
- * Empty for any other address.
+ * The IPv4 addresses that an IPv6 address may stand for: IPv4-mapped, IPv4-compatible and IPv4-translated (RFC 4291,
+ * 7915), NAT64 (RFC 6052; with prefixes of all lengths in the range for local use, RFC 8215), 6to4 (RFC 3056), ISATAP
+ * (RFC 5214), Teredo (RFC 4380). Empty for any other address.
  */
 function embeddedIpv4(address: string): string[] {
   const words = wordsOf(address)
@@ -124,7 +125,10 @@ function mappedIpv4(address: string): string | undefined {
   return isMapped ? dotted(words[6] ?? 0, words[7] ?? 0) : undefined
 }
 
-/** By the length of the prefix in bits: which bytes are the IPv4 address, and how many bytes after it are zero (RFC 6052, 2.2). */
+/**
+ * By the length of the prefix in bits: which bytes are the IPv4 address, and how many bytes after it are zero (RFC
+ * 6052, 2.2).
+ */
 const nat64Forms: readonly { readonly bytes: readonly number[]; readonly zeroFrom: number }[] = [
   { bytes: [6, 7, 9, 10], zeroFrom: 11 },
   { bytes: [7, 9, 10, 11], zeroFrom: 12 },
@@ -132,7 +136,9 @@ const nat64Forms: readonly { readonly bytes: readonly number[]; readonly zeroFro
   { bytes: [12, 13, 14, 15], zeroFrom: 16 },
 ]
 
-/** In all forms that the address fits. No translator delivers to 0.0.0.0/8, so what reads like that has another form. */
+/**
+ * In all forms that the address fits. No translator delivers to 0.0.0.0/8, so what reads like that has another form.
+ */
 function localNat64(words: readonly number[]): string[] {
   const all = words.flatMap((word) => [word >> 8, word & 0xff])
   return nat64Forms
@@ -172,8 +178,8 @@ const maxAddresses = 4
 export type ResolveHost = (host: string, signal: AbortSignal) => Promise<readonly string[]>
 
 /**
- * Resolves names with these name servers (default: those of this machine). The result has IPv4 addresses first. Rejects with
- * EgressError for a name that has no address, with signal.reason when aborted.
+ * Resolves names with these name servers (default: those of this machine). The result has IPv4 addresses first. Rejects
+ * with EgressError for a name that has no address, with signal.reason when aborted.
  */
 export function createResolveHost({ servers }: { servers?: readonly string[] } = {}): ResolveHost {
   return async (host, signal) => {

@@ -13,7 +13,8 @@ export interface CallBounds {
   /** Calls of one logical cluster that wait; above it calls are refused. Default 1,024. */
   readonly waiting?: number
   /**
-   * Bytes of unfinished answers of one logical cluster. Above it only its oldest answer is read further. Default 16 MiB.
+   * Bytes of unfinished answers of one logical cluster. Above it only its oldest answer is read further. Default 16
+   * MiB.
    */
   readonly answerBytesPerCluster?: number
   /** The same of all logical clusters. Above it the calls of the one that holds the most are ended. Default 128 MiB. */
@@ -25,8 +26,8 @@ export interface EnteredCall extends Disposable {
   /** Aborted where memory is short, with EgressError. */
   readonly ended: AbortSignal
   /**
-   * Charges bytes of the answer. Resolves when more may be read, undefined: at once. Rejects with the reason of `ended`, and with
-   * signal.reason.
+   * Charges bytes of the answer. Resolves when more may be read, undefined: at once. Rejects with the reason of
+   * `ended`, and with signal.reason.
    */
   hold(bytes: number): Promise<void> | undefined
 }
@@ -77,8 +78,8 @@ export class CallLimits {
   }
 
   /**
-   * Ends the calls of the logical cluster whose unfinished answers hold the most memory. Returns what that frees; undefined if
-   * nobody holds `minBytes`.
+   * Ends the calls of the logical cluster whose unfinished answers hold the most memory. Returns what that frees;
+   * undefined if nobody holds `minBytes`.
    */
   shed(minBytes: number): { readonly cluster: string; readonly bytes: number } | undefined {
     let most: { readonly cluster: string; readonly account: Account } | undefined
@@ -94,8 +95,8 @@ export class CallLimits {
   }
 
   /**
-   * Resolves when the call may start; disposing of the result ends it. Rejects with signal.reason when aborted, with EgressError
-   * if too many wait.
+   * Resolves when the call may start; disposing of the result ends it. Rejects with signal.reason when aborted, with
+   * EgressError if too many wait.
    */
   async enter(caller: Caller, signal: AbortSignal): Promise<EnteredCall> {
     signal.throwIfAborted()

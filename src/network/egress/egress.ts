@@ -1,5 +1,5 @@
-// Every outbound call that tenants' data causes: webhooks, conversion, APIServices, proxies. Resolves a name, judges its
-// addresses and connects to the judged one, over TLS, without following redirects, within bounds of time and size.
+// Every outbound call that tenants' data causes: webhooks, conversion, APIServices, proxies. Resolves a name, judges
+// its addresses and connects to the judged one, over TLS, without following redirects, within bounds of time and size.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { connect as connectTcp, isIP } from 'node:net'
@@ -64,8 +64,8 @@ export interface EgressCall {
   /** A longer answer is cut off. Default 8 MiB. */
   readonly maxAnswerBytes?: number
   /**
-   * Reads the answer while its bytes are still charged to the logical cluster, one of its answers after the other. Rejects as the
-   * call. Afterwards the caller should hold less than the answer.
+   * Reads the answer while its bytes are still charged to the logical cluster, one of its answers after the other.
+   * Rejects as the call. Afterwards the caller should hold less than the answer.
    */
   readonly reading?: (answer: EgressAnswer) => Promise<void>
   readonly signal: AbortSignal
@@ -87,13 +87,13 @@ export interface Egress extends AsyncDisposable {
   /** Rejects with EgressError if there was no whole answer, with signal.reason when aborted. Any status resolves. */
   call(call: EgressCall): Promise<EgressAnswer>
   /**
-   * Opens a connection of its own, which ends with the signal. Rejects as `call`. The caller bounds how many there are: calls
-   * are counted, connections are not.
+   * Opens a connection of its own, which ends with the signal. Rejects as `call`. The caller bounds how many there are:
+   * calls are counted, connections are not.
    */
   connect(connection: EgressConnection): Promise<Duplex>
   /**
-   * Ends the calls of the logical cluster whose unfinished answers hold the most memory, where memory is short. Returns what that
-   * frees; undefined if there is little to free.
+   * Ends the calls of the logical cluster whose unfinished answers hold the most memory, where memory is short. Returns
+   * what that frees; undefined if there is little to free.
    */
   shed(): { readonly cluster: string; readonly bytes: number } | undefined
 }
@@ -378,7 +378,10 @@ function secureContextOf(trust: SecureContextOptions): SecureContext {
   return context
 }
 
-/** One request on one connection. A kept connection that turned out to be closed is replaced once: nothing was answered on it. */
+/**
+ * One request on one connection. A kept connection that turned out to be closed is replaced once: nothing was answered
+ * on it.
+ */
 async function exchange(
   call: ChargedCall,
   options: https.RequestOptions & Partial<Tunneled>,

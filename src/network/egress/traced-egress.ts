@@ -1,4 +1,5 @@
-// Egress whose calls are spans of the current trace, and tell the callee so (`traceparent`), as kube-apiserver tells webhooks.
+// Egress whose calls are spans of the current trace, and tell the callee so (`traceparent`), as kube-apiserver tells
+// webhooks.
 import { inSpan, traceparentOf, type Tracer } from '#telemetry/index.ts'
 import type { Egress } from './egress.ts'
 

@@ -1,4 +1,5 @@
-// Bounds and deadlines of connections that have not yet asked for anything, so that nobody keeps others out by opening many.
+// Bounds and deadlines of connections that have not yet asked for anything, so that nobody keeps others out by opening
+// many.
 import { isIPv6, type Socket } from 'node:net'
 import { LRUCache } from 'lru-cache'
 
@@ -85,7 +86,10 @@ export class PendingConnections implements Disposable {
     if (this.#all.size > 0) this.#remove(keyOf(peer))
   }
 
-  /** Gives connections of the network of this address a room of their own for an hour: one from there has proved who it is. */
+  /**
+   * Gives connections of the network of this address a room of their own for an hour: one from there has proved who it
+   * is.
+   */
   trust(address: string): void {
     this.#trustedUntil.set(networkOf(address), performance.now() + trustMs)
   }

@@ -1,4 +1,5 @@
-// How many replicas one metric asks for: the calculation of kube-controller-manager (replica_calculator.go). Pure.
+// The number of replicas that one metric asks for: the calculation of kube-controller-manager (replica_calculator.go).
+// Pure.
 
 /** One pod of the workload, and what one resource of it is used and asked for. */
 export interface MeasuredPod {

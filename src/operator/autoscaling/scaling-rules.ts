@@ -1,5 +1,5 @@
-// How fast an autoscaler may change the number of replicas: bounds, stabilization windows and policies of
-// `spec.behavior` (horizontal.go of kube-controller-manager, KEP-853). Pure.
+// Limits on the speed at which an autoscaler changes the number of replicas: bounds, stabilization windows and policies
+// of `spec.behavior` (horizontal.go of kube-controller-manager, KEP-853). Pure.
 
 export interface ScalingPolicy {
   readonly type: 'Pods' | 'Percent'

@@ -1,5 +1,5 @@
-// The loop of a controller: informers fill a queue of keys, workers reconcile them. A controller that serves members begins
-// when there is a MemberCluster.
+// The loop of a controller: informers fill a queue of keys, workers reconcile them. A controller that serves members
+// begins when there is a MemberCluster.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { clusterInKey, type Informer } from '#client/index.ts'
 import { memberClusters, type MemberCluster } from '#crds/index.ts'
@@ -42,7 +42,9 @@ export interface LoopSetup {
   readonly signal: AbortSignal
 }
 
-/** A controller whose loop is prepared once there is a MemberCluster: without members, its watches would serve nobody. */
+/**
+ * A controller whose loop is prepared once there is a MemberCluster: without members, its watches would serve nobody.
+ */
 export function loopWithMembers(
   name: string,
   prepare: (setup: LoopSetup) => Omit<Loop, 'name'> | Promise<Omit<Loop, 'name'>>,

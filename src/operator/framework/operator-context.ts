@@ -1,4 +1,5 @@
-// What every controller of the operator gets.
+// The contract between the operator and its controllers, with its metrics. No label of a metric names a member, a
+// logical cluster or an object, to bound the number of series.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { KubeClient, SharedInformers } from '#client/index.ts'
 import type { Gauge, Logger, Metrics } from '#telemetry/index.ts'

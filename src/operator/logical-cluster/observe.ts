@@ -1,4 +1,5 @@
-// What a visit must ask an API for: whether the logical cluster is served, and which of its objects members still hold.
+// Questions of a reconcile to an API: whether the logical cluster is served, and which of its objects members still
+// hold.
 import {
   groupResourceText,
   type GroupVersionResource,

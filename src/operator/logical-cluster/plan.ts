@@ -1,4 +1,4 @@
-// What is left to do for one LogicalCluster. Pure: the same observation gives the same steps.
+// The next steps for one LogicalCluster. Pure: the same observation gives the same steps.
 import { type GroupVersionResource, tryClusterName } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import { contentFinalizer, type LogicalCluster, type LogicalClusterStatus } from '#crds/index.ts'

@@ -1,4 +1,5 @@
-// How far a drain has come: which workloads a member still has something of, and what each of them waits for. Pure.
+// The progress of a drain: the workloads of which a member still has something, and the reason why each of them waits.
+// Pure.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import { heldAnnotation, maxRemaining, placedOn, workloadKindOfObject, type RemainingWorkload } from '#crds/index.ts'

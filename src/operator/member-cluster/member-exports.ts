@@ -1,4 +1,5 @@
-// What the syncer of a member must know of the APIs that it exports, from its MemberCluster and the logical clusters.
+// The facts that a member's syncer needs about the APIs that the member exports, from its MemberCluster and the logical
+// clusters.
 import type { DeepReadonly, SharedInformers } from '#client/index.ts'
 import {
   definitionName,

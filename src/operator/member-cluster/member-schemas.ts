@@ -1,6 +1,5 @@
-// Which fields of workloads a member does not know: its OpenAPI documents are compared with ours when we connect to it
-// and when its version changes. A member chooses its documents and their hashes, so nothing that they say counts for
-// another member.
+// Fields of workloads that a member does not know: its OpenAPI documents are compared with ours when we connect to it
+// and when its version changes. A member chooses its documents and their hashes, so they count for no other member.
 import { LRUCache } from 'lru-cache'
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import type { KubeClient } from '#client/index.ts'

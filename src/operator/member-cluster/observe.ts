@@ -1,4 +1,4 @@
-// What a visit to a MemberCluster looks at: the member itself, other MemberClusters, and the workloads placed there.
+// The input of a reconcile of a MemberCluster: the member itself, other MemberClusters, and the workloads placed there.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { addAmounts, amountsOf, listOf, type Quantity } from '#apimachinery/quantity/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'

@@ -1,5 +1,5 @@
-// Which workloads have something in which member: by the scheduler's decision or by the finalizer of the member's
-// syncer. An index on the shared informers, so that a visit to a member does not read the workloads of all logical
+// Workloads by the member that has something of them: by the scheduler's decision or by the finalizer of the member's
+// syncer. An index on the shared informers, so that a reconcile of a member does not read the workloads of all logical
 // clusters.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { addAmounts, listOf, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'

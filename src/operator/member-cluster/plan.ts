@@ -1,4 +1,4 @@
-// What is left to do for one MemberCluster. Pure: the same observation gives the same steps.
+// The next steps for one MemberCluster. Pure: the same observation gives the same steps.
 import type { DeepReadonly } from '#client/index.ts'
 import {
   memberFinalizer,

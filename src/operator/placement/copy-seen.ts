@@ -1,4 +1,5 @@
-// What the move engine must know about one copy of a workload, from what members report about workload and Services.
+// The input of the move engine about one copy of a workload, from the reports of members about the workload and its
+// Services.
 import { serviceSelects } from '#apimachinery/selector/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'

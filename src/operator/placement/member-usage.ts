@@ -1,5 +1,5 @@
-// What workloads request of members, with decisions that are not written yet: two workers never give the same room
-// away.
+// Copies and requests of workloads by member, with decisions that are not written yet: two workers never give the same
+// room away.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { addAmounts, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'
 import type { DeepReadonly } from '#client/index.ts'

@@ -1,4 +1,4 @@
-// What one visit to a workload looks at, read from caches only.
+// The input of one decision about a workload, read from caches only.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { keyFor, namespaceKeyOf, type DeepReadonly } from '#client/index.ts'
 import { lostAfterMs, placedOn, type LogicalCluster, type PlacedOn, type ServiceNetwork } from '#crds/index.ts'

@@ -1,4 +1,5 @@
-// Writes the status of Placements: of tenants into their logical clusters, of admins beside the MemberClusters.
+// The status of Placements, of tenants in their logical clusters and of admins beside the MemberClusters: collected
+// from the decisions about the workloads of each Placement.
 import { isDeepStrictEqual } from 'node:util'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { timestamp, type Clock } from '#async/index.ts'

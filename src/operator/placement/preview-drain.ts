@@ -1,4 +1,4 @@
-// What a drain of a member would do: the operator's own decision about each workload there, made one after the other,
+// A preview of the drain of a member: the operator's own decision about each workload there, made one after the other,
 // and written nowhere.
 import { namespaceKeyOf } from '#client/index.ts'
 import { systemClock } from '#async/index.ts'

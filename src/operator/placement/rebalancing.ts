@@ -1,5 +1,6 @@
-// Balances members from time to time: what should move is noted and visited; the visit decides and writes as for any
-// other move.
+// Balances members from time to time: looks over all workloads for those that should move from a fuller to an emptier
+// member, and for divided ones whose division is out of date, and enqueues them. Their reconcile decides and writes as
+// for any other move. Nothing is looked at while no Placement of an admin turns balancing on.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { addAmounts, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'
 import { type Clock, sleep, yieldEvery } from '#async/index.ts'

@@ -1,4 +1,4 @@
-// What a tenant sees of a decision: condition Placed while no member can take what was asked for, and an Event. Without
+// The signs of a decision for the tenant: condition Placed while no member can take the workload, and an Event. Without
 // members, there is only the Event. Pure.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'

@@ -1,5 +1,5 @@
-// Says of the pods, nodes and EndpointSlices of a lost member that they are not ready. When the member answers again,
-// its syncer writes what it reports. Independent of syncers, because none starts while the member is away.
+// Makes the pods, nodes and EndpointSlices of a lost member not ready. When the member answers again, its syncer writes
+// its reports. Independent of syncers, because none starts while the member is away.
 import type { Condition, KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { systemClock, timestamp, type Clock } from '#async/index.ts'

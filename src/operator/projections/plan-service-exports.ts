@@ -1,4 +1,4 @@
-// What a ServiceExport needs: a ServiceImport, a second Service, and conditions that say so. Pure.
+// The objects that a ServiceExport needs: a ServiceImport, a second Service, and conditions that say so. Pure.
 import { jsonEqual } from '#apimachinery/json/index.ts'
 import { cloneJson, type Condition, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'

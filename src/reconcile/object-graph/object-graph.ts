@@ -1,5 +1,6 @@
-// The contract between the API server and the controllers beside it: what objects exist in all logical clusters, and which
-// object owns which. The server answers from its memory (src/virtualapi/background/graph); controllers write through the API only.
+// The contract between the API server and the controllers beside it: what objects exist in all logical clusters, and
+// which object owns which. The server answers from its memory (src/virtualapi/background/graph); controllers write
+// through the API only.
 import type { GroupVersionResource, KubeObject, ObjectMeta, OwnerReference } from '#apimachinery/meta/index.ts'
 
 /** Names one object. `cluster` is the id of the logical cluster, not its name: a name can be used again. */
@@ -45,7 +46,10 @@ export interface SelectedObject {
   readonly object: () => KubeObject
 }
 
-/** An object that was deleted. Its uid may belong to a second object: copies from members keep the uid that a member chose. */
+/**
+ * An object that was deleted. Its uid may belong to a second object: copies from members keep the uid that a member
+ * chose.
+ */
 export interface DeletedObject extends ObjectKey {
   readonly kind: string
   readonly uid: string
@@ -61,7 +65,9 @@ export interface GraphObserver {
   onOwnersRemoved(cluster: string, namespace: string, owners: readonly OwnerReference[]): void
 }
 
-/** Questions about the objects of all logical clusters. Each method loads the logical cluster if it is not in memory. */
+/**
+ * Questions about the objects of all logical clusters. Each method loads the logical cluster if it is not in memory.
+ */
 export interface ObjectGraph {
   /** Calls the observer for everything in memory, then for every change. Returns the function that ends it. */
   observe(observer: GraphObserver): () => void
@@ -78,8 +84,8 @@ export interface ObjectGraph {
    */
   isBlocked(owner: ObjectKey, uid: string, signal: AbortSignal): Promise<boolean>
   /**
-   * The resource of a kind; undefined if the logical cluster does not serve it in this version. Also knows `configmap`, as
-   * client-go's RESTMapper does: owner references with such kinds count in every cluster.
+   * The resource of a kind; undefined if the logical cluster does not serve it in this version. Also knows `configmap`,
+   * as client-go's RESTMapper does: owner references with such kinds count in every cluster.
    */
   resourceOf(
     cluster: string,
@@ -120,20 +126,21 @@ export type ChangeListener = (change: ObjectChange) => void
 /** Changes of objects in all logical clusters, without a copy of the objects. */
 export interface ObjectFeed {
   /**
-   * Calls the listener for every change of a resource (`deployments.apps`, `configmaps`). Objects that were written before
-   * this process started are reported when their logical cluster is loaded for the first time. Objects that every
-   * logical cluster is created with are not reported while unchanged; their deletion is. The listener must return
+   * Calls the listener for every change of a resource (`deployments.apps`, `configmaps`). Objects that were written
+   * before this process started are reported when their logical cluster is loaded for the first time. Objects that
+   * every logical cluster is created with are not reported while unchanged; their deletion is. The listener must return
    * quickly and must not throw. Returns the function that ends it.
    */
   follow(resource: string, listener: ChangeListener): () => void
   /**
-   * Calls the listener for every change in a namespace with ResourceQuotas, and of the last of them; for each such namespace
-   * also when its logical cluster is loaded for the first time. Returns the function that ends it.
+   * Calls the listener for every change in a namespace with ResourceQuotas, and of the last of them; for each such
+   * namespace also when its logical cluster is loaded for the first time. Returns the function that ends it.
    */
   followQuotas(listener: (namespace: { readonly cluster: string; readonly namespace: string }) => void): () => void
   /**
-   * Loads each logical cluster once in which work may be unfinished, so that listeners hear of it, and unloads it again.
-   * Clusters with namespaces or definitions that are being deleted come first. Slow on purpose: requests go first.
+   * Loads each logical cluster once in which work may be unfinished, so that listeners hear of it, and unloads it
+   * again. Clusters with namespaces or definitions that are being deleted come first. Slow on purpose: requests go
+   * first.
    */
   loadUnfinished(signal: AbortSignal): Promise<void>
 }

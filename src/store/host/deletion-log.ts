@@ -1,5 +1,6 @@
-// A log of deleted objects: the host reports a deletion only in its watch, and only for little more than a minute. The log keeps
-// the newest deletions whole. Of older ones it keeps the revision of the last deletion of each resource in each logical cluster.
+// A log of deleted objects: the host reports a deletion only in its watch, and only for little more than a minute. The
+// log keeps the newest deletions whole. Of older ones it keeps the revision of the last deletion of each resource in
+// each logical cluster.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
@@ -26,7 +27,10 @@ interface Scope {
 
 const maxDeletions = 50_000
 const maxBytes = 32 * 1024 * 1024
-/** How many scopes (a resource in a logical cluster) have their last deletion kept; a summary of so many is about 120 KB. */
+/**
+ * How many scopes (a resource in a logical cluster) have their last deletion kept; a summary of so many is about 120
+ * KB.
+ */
 const maxLast = 2048
 
 /** Bounded: the oldest deletions are dropped first. */
@@ -162,8 +166,9 @@ export class DeletionWaiters {
 }
 
 /**
- * The Record of the store's own from which a later process learns of deletions before it started, so that watches from before a
- * restart go on. The host still has the deletions between the last save and the start. The names of other Records are hashes.
+ * The Record of the store's own from which a later process learns of deletions before it started, so that watches from
+ * before a restart go on. The host still has the deletions between the last save and the start. The names of other
+ * Records are hashes.
  */
 const savedName = 'deletions'
 /** The host sends a bookmark two seconds before it ends a watch. */
@@ -214,7 +219,9 @@ export async function saveDeletions(
   }
 }
 
-/** The Records deleted in (since, until], in their last state; undefined if the host does not know all of them any more. */
+/**
+ * The Records deleted in (since, until], in their last state; undefined if the host does not know all of them any more.
+ */
 export async function deletedRecords(
   client: KubeClient,
   { since, until, signal }: { readonly since: number; readonly until: Revision; readonly signal: AbortSignal },

@@ -41,8 +41,8 @@ export interface HostStoreOptions {
   /** The host's deadline for one write; keep it below the remaining lease of an owner. Default 10 s. */
   readonly writeTimeoutMs?: number
   /**
-   * For how long this process may write to a bucket, milliseconds; 0: not at all. A write that may take longer is given up by
-   * the host. Default: always.
+   * For how long this process may write to a bucket, milliseconds; 0: not at all. A write that may take longer is given
+   * up by the host. Default: always.
    */
   readonly mayWriteForMs?: (bucket: number) => number
   /** Resources whose renewals need not all be written to the host. Default: Leases and Events. */
@@ -74,7 +74,10 @@ const minWriteMs = 500
 const noValueBytes = 4
 /** While Records change, deletions are saved so often: the host can tell those of the last 75 s itself. */
 const saveEveryMs = 30_000
-/** How often that is tried before anything was saved: a process that ends before would leave the next one without knowledge. */
+/**
+ * How often that is tried before anything was saved: a process that ends before would leave the next one without
+ * knowledge.
+ */
 const firstSaveEveryMs = 1000
 const saveTimeoutMs = 5000
 /** How often renewals are looked for that nobody repeated. */

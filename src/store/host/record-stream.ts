@@ -193,8 +193,8 @@ export class RecordStream {
   }
 
   /**
-   * The revision at which this Record is deleted when it is at `ifRevision`. Call it before deleting; then call `expect`
-   * when the host has acknowledged the deletion, or `leave` when nothing was deleted.
+   * The revision at which this Record is deleted when it is at `ifRevision`. Call it before deleting; then call
+   * `expect` when the host has acknowledged the deletion, or `leave` when nothing was deleted.
    */
   nextDeletion(
     record: string,
@@ -358,7 +358,9 @@ export class RecordStream {
     this.#wake()
   }
 
-  /** Lists every Record of an object at one revision, which becomes `#revision`. The next page is on its way meanwhile. */
+  /**
+   * Lists every Record of an object at one revision, which becomes `#revision`. The next page is on its way meanwhile.
+   */
   async *#list(signal: AbortSignal): AsyncGenerator<{ record: StorageRecord; key: ObjectKey }> {
     let next: Promise<KubeList<StorageRecord>> | undefined = this.#page(undefined, signal)
     while (next !== undefined) {

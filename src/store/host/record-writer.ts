@@ -23,7 +23,10 @@ interface RecordWriterOptions {
   readonly client: KubeClient
   /** The store's life: a write continues when its caller has gone. */
   readonly signal: AbortSignal
-  /** The host's own deadline for a write to this namespace that begins now, whole milliseconds. Throws if it may not begin. */
+  /**
+   * The host's own deadline for a write to this namespace that begins now, whole milliseconds. Throws if it may not
+   * begin.
+   */
   readonly timeoutOf: (namespace: string) => number
 }
 
@@ -227,8 +230,8 @@ function isFull(error: StatusError): boolean {
 }
 
 /**
- * Retries after the time that the host's 429 answer names; such a request has had no effect. Rejects with that answer if the
- * time exceeds the rest of `withinMs`.
+ * Retries after the time that the host's 429 answer names; such a request has had no effect. Rejects with that answer
+ * if the time exceeds the rest of `withinMs`.
  */
 export async function retryAfter<T>(
   ask: () => Promise<T>,

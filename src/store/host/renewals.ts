@@ -1,9 +1,9 @@
-// Renewals of Leases, and repeated Events, that the host does not have yet. Most writes of a logical cluster are such, and they
-// matter for seconds: so they are kept in memory, and one in half a minute is written to the host.
+// Renewals of Leases, and repeated Events, that the host does not have yet. Most writes of a logical cluster are such,
+// and they matter for seconds: so they are kept in memory, and one in half a minute is written to the host.
 //
-// Each needs a revision that is above all that were shown and never comes again, also after a crash. It is one that the host gave
-// to a write of ours which changes no object (revision-record.ts). One such write serves one renewal of each logical cluster that
-// waits. The renewals become events at the place of that write in the host's stream.
+// Each needs a revision that is above all that were shown and never comes again, also after a crash. It is one that the
+// host gave to a write of ours which changes no object (revision-record.ts). One such write serves one renewal of each
+// logical cluster that waits. The renewals become events at the place of that write in the host's stream.
 import { randomUUID } from 'node:crypto'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { StoreError, type ObjectKey, type StoredObject, type StoreEvent } from '#store/store.ts'
@@ -18,7 +18,10 @@ export interface RenewalsOptions {
   readonly known: (cluster: ClusterId, record: string) => KnownRecord | undefined
   /** Whether this process may change the logical cluster now. */
   readonly mayWrite: (cluster: ClusterId) => boolean
-  /** How long the first of several renewals may wait for the write to the host that it causes, milliseconds. Default 30 s. */
+  /**
+   * How long the first of several renewals may wait for the write to the host that it causes, milliseconds. Default 30
+   * s.
+   */
   readonly keepMs?: number
   /** How many of one resource are kept for one logical cluster. Default 100. */
   readonly maxPerCluster?: number
@@ -128,8 +131,8 @@ export class Renewals {
   }
 
   /**
-   * Runs a write to the host of an object that may be kept here. It is given the revision of the Record instead of the one
-   * that clients see. Throws RevisionMismatch.
+   * Runs a write to the host of an object that may be kept here. It is given the revision of the Record instead of the
+   * one that clients see. Throws RevisionMismatch.
    */
   async around<T>(record: string, ifRevision: Revision, write: (ifRevision: Revision) => Promise<T>): Promise<T> {
     while (this.#waitingRecords.has(record)) await this.#waitingRecords.get(record)?.catch(() => undefined)

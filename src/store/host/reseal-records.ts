@@ -19,8 +19,8 @@ const pageSize = 100
 const maxPasses = 5
 
 /**
- * Resolves with the number of Records sealed anew (dryRun: found), and of those left because they change all the time or
- * cannot be opened. Their resourceVersions change, so watchers of Secrets see each of them once more.
+ * Resolves with the number of Records sealed anew (dryRun: found), and of those left because they change all the time
+ * or cannot be opened. Their resourceVersions change, so watchers of Secrets see each of them once more.
  */
 export async function resealRecords(options: ResealOptions): Promise<{ resealed: number; left: number }> {
   const { sealKey, otherSealKeys: otherKeys, dryRun } = options

@@ -1,5 +1,5 @@
-// A Record that is written only for the revision that the host gives to the write. One in each bucket that needed it, so that
-// the owner of the bucket alone writes it.
+// A Record that is written only for the revision that the host gives to the write. One in each bucket that needed it,
+// so that the owner of the bucket alone writes it.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'

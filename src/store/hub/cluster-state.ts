@@ -243,7 +243,8 @@ export class ClusterState implements ClusterObjects, WatcherHome {
       throw new StoreError('Compacted', `renewals after revision ${since} may be lost`)
     let table = this.#table(scope.resource)
     let replay: readonly HubEvent[] = []
-    // Of what happened before the list that filled this state, the hub may know every step: it follows all logical clusters.
+    // Of what happened before the list that filled this state, the hub may know every step: it follows all logical
+    // clusters.
     if (since < table.window.floor && since < this.#loadedAt) await this.#core.reached(this.#loadedAt, options)
     const recent = since < table.window.floor ? this.#core.recent(this.cluster, scope.resource, since) : undefined
     if (recent !== undefined) {

@@ -457,7 +457,10 @@ function hasEnded(id: ClusterId): StoreError {
   return new StoreError('Closed', `logical cluster "${id}" was deleted`)
 }
 
-/** The items one by one, each forgotten before the next: many are packed as they are loaded, and both forms take the memory twice. */
+/**
+ * The items one by one, each forgotten before the next: many are packed as they are loaded, and both forms take the
+ * memory twice.
+ */
 function* emptied(items: (StoredObject | undefined)[]): Generator<StoredObject> {
   for (const [i, item] of items.entries()) {
     items[i] = undefined

@@ -1,4 +1,5 @@
-// Objects that nobody reads are kept packed, the others whole: unpacking costs a list more than all else it does per object.
+// Objects that nobody reads are kept packed, the others whole: unpacking costs a list more than all else it does per
+// object.
 import { PendingEntries, type PackableEntry } from './pending-entries.ts'
 
 /** How bytes of objects become smaller, and the same as before again. */

@@ -114,8 +114,9 @@ export interface HubWatch extends Disposable {
   /** Sets the reader, which is called at once if something is waiting. One reader per watch. */
   read(reader: WatchReader): void
   /**
-   * Takes the events since the last call, at most so many bytes (default 256 KiB) or one event; empty if there are none, undefined after
-   * the end. Throws StoreError Compacted if the reader fell behind, Unavailable if the hub failed.
+   * Takes the events since the last call, at most so many bytes (default 256 KiB) or one event; empty if there are
+   * none, undefined after the end. Throws StoreError Compacted if the reader fell behind, Unavailable if the hub
+   * failed.
    */
   take(maxBytes?: number): readonly HubEvent[] | undefined
   /** Whether events or the end are waiting. */
@@ -152,15 +153,18 @@ export interface ClusterObjects {
   changedNames(resource: string, since: number): readonly Pick<ObjectKey, 'namespace' | 'name'>[] | undefined
   /** Objects that name this uid as an owner, over all resources. */
   dependents(ownerUid: string): readonly Entry[]
-  /** Resources and namespaces of dependents that block the deletion of this owner. The cost does not grow with their number. */
+  /**
+   * Resources and namespaces of dependents that block the deletion of this owner. The cost does not grow with their
+   * number.
+   */
   blockers(ownerUid: string): Iterable<Pick<ObjectKey, 'resource' | 'namespace'>>
   /** The objects written here, by resource; without unchanged objects of the base layer. */
   written(): Iterable<readonly [resource: string, entries: readonly Entry[]]>
   /** Objects of the base layer that were deleted here and not created again. */
   hidden(resource: string): readonly Pick<ObjectKey, 'namespace' | 'name'>[]
   /**
-   * The base layer, if the objects of this resource are exactly those that it has: data derived from them, except from their
-   * uids and times, is the same in all such logical clusters.
+   * The base layer, if the objects of this resource are exactly those that it has: data derived from them, except from
+   * their uids and times, is the same in all such logical clusters.
    */
   unwritten(resource: string): BaseLayer | undefined
   /** Resources with at least one object. */
@@ -222,7 +226,10 @@ export interface Hub extends AsyncDisposable {
     clusters: Iterable<ClusterId>,
     options: Waiting,
   ): Promise<{ entries: readonly Entry[]; revision: Revision }>
-  /** Lists the written objects of one resource over all logical clusters: without the base layer, and without visiting each cluster. */
+  /**
+   * Lists the written objects of one resource over all logical clusters: without the base layer, and without visiting
+   * each cluster.
+   */
   listStored(scope: WatchScope, options: Waiting): Promise<{ entries: readonly Entry[]; revision: Revision }>
   /** Watches one resource over all logical clusters without loading them; opens and ends like a watch of one. */
   watchAll(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch>

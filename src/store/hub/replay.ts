@@ -20,8 +20,8 @@ export interface ReplayInput {
 /**
  * The changes in (since, until] as final states, then `newer` as they happened. For a key that changed on both sides of
  * `until` the store knows only the later state; the earlier one is what the window's event replaced. If the window does
- * not know that either, the first event of an object that was created in (since, until] is ADDED, because the reader does
- * not know it.
+ * not know that either, the first event of an object that was created in (since, until] is ADDED, because the reader
+ * does not know it.
  */
 export function replayOf(input: ReplayInput): readonly HubEvent[] {
   const { changes, since, until, newer, asEvent } = input

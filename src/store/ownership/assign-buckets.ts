@@ -4,13 +4,15 @@ import { createHash } from 'node:crypto'
 
 /** Buckets of logical clusters; the host store keeps each in a namespace of its own. */
 export const bucketCount = 256
-/** A replica gets at most this much more than an equal share: plain rendezvous hashing spreads 256 buckets too unevenly. */
+/**
+ * A replica gets at most this much more than an equal share: plain rendezvous hashing spreads 256 buckets too unevenly.
+ */
 const slack = 1.05
 
 /**
- * The name of the replica for each bucket; empty without replicas. Depends only on the set of names. The pair of replica
- * and bucket with the highest hash is assigned first, unless the replica is full: so a replica that joins or leaves moves
- * little else than its own buckets.
+ * The name of the replica for each bucket; empty without replicas. Depends only on the set of names. The pair of
+ * replica and bucket with the highest hash is assigned first, unless the replica is full: so a replica that joins or
+ * leaves moves little else than its own buckets.
  */
 export function assignBuckets(replicas: Iterable<string>): readonly string[] {
   const names = [...new Set(replicas)].sort()

@@ -23,7 +23,10 @@ export interface BucketOwnershipOptions {
   readonly signal: AbortSignal
   /** Default 10 s. The others take over one margin later, and this process stops one margin before. */
   readonly leaseMs?: number
-  /** The same for a replica that has been alone for a while: it answers on over a short outage of the host. Default 75 s. */
+  /**
+   * The same for a replica that has been alone for a while: it answers on over a short outage of the host. Default 75
+   * s.
+   */
   readonly aloneLeaseMs?: number
   /** How long no other replica may have had a Lease before. Default 60 s. */
   readonly aloneAfterMs?: number

@@ -1,5 +1,5 @@
-// The Lease of this process, and the deletion of Leases of processes that have ended. Each write requires the resourceVersion of
-// the write before, so it fails if another replica has taken our buckets in between.
+// The Lease of this process, and the deletion of Leases of processes that have ended. Each write requires the
+// resourceVersion of the write before, so it fails if another replica has taken our buckets in between.
 import type { Clock } from '#async/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
@@ -21,8 +21,8 @@ export class OwnLease {
   }
 
   /**
-   * Writes our Lease. `raced`: it is ours but has changed; write again. `deposed`: another replica deleted it. Rejects where
-   * the outcome is unknown; the next write finds out.
+   * Writes our Lease. `raced`: it is ours but has changed; write again. `deposed`: another replica deleted it. Rejects
+   * where the outcome is unknown; the next write finds out.
    */
   async write(replica: Replica, signal: AbortSignal): Promise<'written' | 'raced' | 'deposed'> {
     const { client, namespace, clock } = this.#options

@@ -1,5 +1,5 @@
-// Marks a process so that its successor on the same machine, or in the same pod, can prove that it has ended. Otherwise a
-// process that restarts after a crash would wait for its own old Lease to expire.
+// Marks a process so that its successor on the same machine, or in the same pod, can prove that it has ended. Otherwise
+// a process that restarts after a crash would wait for its own old Lease to expire.
 import { readFileSync, readlinkSync } from 'node:fs'
 
 /** Such as `pod=UID boot=ID ns=pid:[4026531836] pid=17 start=123456`; a part that cannot be read is left out. */
@@ -19,8 +19,8 @@ export function processMark({
 }
 
 /**
- * True if the process with this mark has certainly ended: it ran in a container of our own pod before us, or on this machine
- * since the last boot, where no process has its pid and start time.
+ * True if the process with this mark has certainly ended: it ran in a container of our own pod before us, or on this
+ * machine since the last boot, where no process has its pid and start time.
  */
 export function hasEnded(mark: string, own: string = processMark()): boolean {
   if (mark === '' || mark === own) return false

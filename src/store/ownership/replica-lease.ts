@@ -1,5 +1,6 @@
-// The Lease of a replica: who it is, where the others reach it, and which buckets it claims. A Lease that others delete has
-// lost everything it claimed; so whoever deletes one must be sure that its holder has stopped.
+// The Lease of a replica: its identity, the address for other replicas, the buckets that it claims, and the owner of
+// each bucket by these claims. A deleted Lease has lost all its claims, so a Lease may be deleted only when its holder
+// has certainly stopped.
 import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { assignBuckets, bucketCount, type BucketSet, bucketsFromText, bucketsToText } from './assign-buckets.ts'
 
@@ -35,7 +36,9 @@ export interface Replica {
   readonly claims: BucketSet
 }
 
-/** The Lease to write. `existing` is the one that it replaces. Times are for people: nobody compares them with a clock. */
+/**
+ * The Lease to write. `existing` is the one that it replaces. Times are for people: nobody compares them with a clock.
+ */
 export function leaseOf(
   { name, address, process, leaseMs, claims }: Replica,
   { namespace, now, existing }: { namespace: string; now: number; existing?: ReplicaLease },
@@ -87,8 +90,8 @@ export function replicaOf({
 }
 
 /**
- * By bucket, the other replica that claims it. Where two do, it moves from one to the other: then that which will not have
- * it in the end, because it is the one that answers for it now.
+ * By bucket, the other replica that claims it. Where two do, it moves from one to the other: then that which will not
+ * have it in the end, because it is the one that answers for it now.
  */
 export function routesOf<R extends Replica>(others: readonly R[], own: string): readonly (R | undefined)[] {
   const routes = new Array<R | undefined>(bucketCount)

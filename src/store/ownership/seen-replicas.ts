@@ -1,5 +1,5 @@
-// The Leases of all replicas as this process sees them, and for how long each has not changed. Times in Leases are never
-// compared with our clock: a Lease counts as renewed when we see it change.
+// The Leases of all replicas as this process sees them, and for how long each has not changed. Times in Leases are
+// never compared with our clock: a Lease counts as renewed when we see it change.
 import type { Clock } from '#async/index.ts'
 import { createInformer, type Informer, type KubeClient } from '#client/index.ts'
 import type { Logger } from '#telemetry/index.ts'

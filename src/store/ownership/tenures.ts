@@ -4,7 +4,9 @@ import { bucketCount } from './assign-buckets.ts'
 
 /** A request's permission to answer for its bucket. */
 export interface Tenure {
-  /** Whether the bucket was held without a break since the request entered, and is held now. Ask before every answer. */
+  /**
+   * Whether the bucket was held without a break since the request entered, and is held now. Ask before every answer.
+   */
   isValid(): boolean
   /** The request was answered. Once. */
   leave(): void

@@ -3,7 +3,10 @@
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import type { ListScope, ObjectKey, StoredObject, StoreErrorCode } from '#store/store.ts'
 
-/** The buffers with the values of a batch. There are several, so that each is freed once nobody uses a value in it any more. */
+/**
+ * The buffers with the values of a batch. There are several, so that each is freed once nobody uses a value in it any
+ * more.
+ */
 export type Values = readonly ArrayBuffer[]
 
 /** The position of a value in the batch's buffers; `at` counts `bufferSpan` for each buffer before its own. */

@@ -262,7 +262,8 @@ class SqliteStore implements Store {
 
 function deleteEvent(deletion: PackedDeletion, values: Values): Extract<StoreEvent, { type: 'delete' }> {
   const object = unpack(deletion.previous, values)
-  // A copy: the log of events keeps it for long, and with it would keep all that was read in the batch, as a list of megabytes.
+  // A copy: the log of events keeps it for long, and with it would keep all that was read in the batch, as a list of
+  // megabytes.
   const previous = { ...object, value: object.value.slice() }
   return { type: 'delete', key: previous.key, revision: deletion.revision as Revision, previous }
 }

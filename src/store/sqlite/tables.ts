@@ -29,7 +29,10 @@ interface Counters {
 
 /** Deletions are trimmed in steps, so that not every deletion pays for it. */
 const trimStep = 1000
-/** `changes` of one resource over all logical clusters returns at most so many; for more, the client's new list is cheaper. */
+/**
+ * `changes` of one resource over all logical clusters returns at most so many; for more, the client's new list is
+ * cheaper.
+ */
 const maxChangesOfAll = 20_000
 const maxDeletionBytes = 64 * 1024 * 1024
 

@@ -44,7 +44,9 @@ interface Batch {
   readonly answers: DatabaseAnswer[]
 }
 
-/** Sets the answers of all writes. If the transaction fails, each gets the same error, because none of them happened. */
+/**
+ * Sets the answers of all writes. If the transaction fails, each gets the same error, because none of them happened.
+ */
 function doWrites({ tables, room }: Opened, batch: Batch): void {
   const { calls, values, answers } = batch
   if (!calls.some(isWrite)) return

@@ -1,4 +1,4 @@
-// Notices at once that somebody changed or deleted a Secret of spec.kubeconfigs.
+// A watch on the Secrets of spec.kubeconfigs, which reports changes and deletions by others at once.
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { sleep } from '#async/index.ts'
 import { createInformer, type DeepReadonly, type Informer, type KubeClient } from '#client/index.ts'

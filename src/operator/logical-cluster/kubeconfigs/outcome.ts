@@ -1,4 +1,4 @@
-// What became of the Secrets of one LogicalCluster, as a condition. Pure.
+// The state of the Secrets of one LogicalCluster, as a condition. Pure.
 import type { ConditionUpdate } from '#crds/index.ts'
 import type { SecretRef } from './plan-secret.ts'
 

@@ -1,4 +1,5 @@
-// What is left to do for the Secret of one entry. Pure: the same observation gives the same step.
+// The next step for the Secret of one entry of spec.kubeconfigs, and the form of the Secret for the tool that reads it.
+// Pure: the same observation gives the same step.
 import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { type DeepReadonly, type KubeconfigCredentials, kubeconfigText } from '#client/index.ts'
 import { contentHash, type KubeconfigEntry, type KubeconfigFormat } from '#crds/index.ts'
