@@ -10,8 +10,15 @@ const type = fieldTypeOfKind({
 })
 const identity = { apiVersion: 'example.com/v1', kind: 'App', metadata: { name: 'web' } }
 const by = (manager: string): FieldWrite => ({
-  ...{ apiVersion: identity.apiVersion, kind: identity.kind, subresource: '', manager, now: '2026-01-01T00:00:00Z' },
-  ...{ type, empty: {}, validate: true, context: { convert: (object) => object } },
+  apiVersion: identity.apiVersion,
+  kind: identity.kind,
+  subresource: '',
+  manager,
+  now: '2026-01-01T00:00:00Z',
+  type,
+  empty: {},
+  validate: true,
+  context: { convert: (object) => object },
 })
 type Applied = ReturnType<typeof applyConfiguration>
 const merged = ({ object, managedFields }: Applied): Applied['object'] => ({

@@ -80,7 +80,8 @@ async function register(
   for (const [name, version] of served) {
     if (registered.has(name)) continue
     const object = {
-      ...{ apiVersion: 'apiregistration.k8s.io/v1', kind: 'APIService' },
+      apiVersion: 'apiregistration.k8s.io/v1',
+      kind: 'APIService',
       metadata: { name, labels: { [managed]: 'true' } },
       spec: { group, version, ...priorities },
     }

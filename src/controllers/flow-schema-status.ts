@@ -50,7 +50,9 @@ async function writeStatus(
   const current = flow.status?.conditions?.find(({ type }) => type === condition.type)
   if (isSame(current, condition)) return
   const patch = {
-    ...{ apiVersion: 'flowcontrol.apiserver.k8s.io/v1', kind: 'FlowSchema', metadata: { name } },
+    apiVersion: 'flowcontrol.apiserver.k8s.io/v1',
+    kind: 'FlowSchema',
+    metadata: { name },
     // A FlowSchema that was deleted meanwhile and made again is visited again.
     status: { conditions: [{ ...condition, lastTransitionTime: new Date().toISOString().replace(/\.\d+/, '') }] },
   }

@@ -36,7 +36,13 @@ export function memberCaches({ downstream: client, log, signal }: Source): Membe
   const labelSelector = `${managedLabel}=true`
   return forEachResource((resource) =>
     createInformer<KubeObject>({
-      ...{ client, gvr: gvrs[resource], labelSelector, transform: withoutManagedFields, backoff, log, signal },
+      client,
+      gvr: gvrs[resource],
+      labelSelector,
+      transform: withoutManagedFields,
+      backoff,
+      log,
+      signal,
     }),
   )
 }

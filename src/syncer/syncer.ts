@@ -142,7 +142,14 @@ function stateOf(
 ): Omit<SyncContext, keyof ReturnType<typeof lookups> | keyof ReturnType<typeof questionsTo> | OpenedByRun> {
   const { member, upstream, downstream, log, guard, failures, clock = systemClock } = options
   return {
-    ...{ member, upstream, downstream, caches, clock, log, guard, failures },
+    member,
+    upstream,
+    downstream,
+    caches,
+    clock,
+    log,
+    guard,
+    failures,
     ...(member.serviceNetwork === 'Gateway' && { gateway: gatewayPorts(caches) }),
     passing: new PassingReports(clock),
     eventBudget: new EventBudget(),

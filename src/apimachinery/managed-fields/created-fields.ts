@@ -14,8 +14,15 @@ export const unowned = setOf(
   ['f:kind'],
   ['f:metadata'],
   ...[
-    ...['name', 'namespace', 'creationTimestamp', 'selfLink', 'uid', 'clusterName', 'generation'],
-    ...['managedFields', 'resourceVersion'],
+    'name',
+    'namespace',
+    'creationTimestamp',
+    'selfLink',
+    'uid',
+    'clusterName',
+    'generation',
+    'managedFields',
+    'resourceVersion',
   ].map((member) => ['f:metadata', `f:${member}`]),
 )
 

@@ -74,7 +74,11 @@ export function statusError(
   { details, cause, headers }: Parts = {},
 ): StatusError {
   const status: Status = {
-    ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message },
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message,
     ...(reason === '' ? {} : { reason }),
     code,
   }

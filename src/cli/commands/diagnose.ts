@@ -73,7 +73,10 @@ async function diagnoseHost(file: string | undefined, signal: AbortSignal): Prom
     }),
   )
   const before = [
-    ...[reached, apiServiceFinding(apiService), addressFinding(url, ready), leaderFinding(lease, Date.now())],
+    reached,
+    apiServiceFinding(apiService),
+    addressFinding(url, ready),
+    leaderFinding(lease, Date.now()),
     ...replicasFindings(replicas, Date.now()),
   ]
   return [...before, ...(await diagnoseKinds(client, { starts: 'kcp operator' }, signal))]

@@ -74,14 +74,23 @@ export function memberControllers({
       }
       const image = nameserverImage === undefined ? {} : { image: nameserverImage }
       const nameserver = await ensureNameserver({
-        ...{ memberName: member.name, member: downstream },
-        ...{ apiAddress: advertise, ...image, signal },
+        memberName: member.name,
+        member: downstream,
+        apiAddress: advertise,
+        ...image,
+        signal,
       })
       const exported = exports === undefined ? {} : { exports }
       const gateway = await syncMemberGateway(toSync, { context, upstream, image: gatewayImage })
       const syncer = startSyncer({
-        ...{ member, upstream, downstream, apiAddress: advertise, nameserver },
-        ...{ ...exported, log, signal },
+        member,
+        upstream,
+        downstream,
+        apiAddress: advertise,
+        nameserver,
+        ...exported,
+        log,
+        signal,
       })
       return {
         suspendedDeletions: () => syncer.suspendedDeletions(),

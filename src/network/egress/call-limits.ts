@@ -131,8 +131,12 @@ export class CallLimits {
     const known = this.#accounts.get(cluster)
     if (known !== undefined) return known
     const account: Account = {
-      ...{ running: 0, bytes: 0, answers: new AnswerAccount({ maxBytes: this.#bounds.answerBytesPerCluster }) },
-      ...{ open: new Set(), destinations: new Map(), waiting: new Set() },
+      running: 0,
+      bytes: 0,
+      answers: new AnswerAccount({ maxBytes: this.#bounds.answerBytesPerCluster }),
+      open: new Set(),
+      destinations: new Map(),
+      waiting: new Set(),
     }
     this.#accounts.set(cluster, account)
     return account

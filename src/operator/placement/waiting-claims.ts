@@ -70,10 +70,16 @@ function waitingEvent(
   const message =
     'waiting for a workload that uses it: the volume is created in the member cluster in which that workload runs'
   return {
-    ...{ apiVersion: 'v1', kind: 'Event' },
+    apiVersion: 'v1',
+    kind: 'Event',
     metadata: { namespace, name: `${name.slice(0, 200)}.${contentHash([uid, message])}` },
     involvedObject: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name, uid, resourceVersion },
-    ...{ type: 'Normal', reason: 'WaitForFirstConsumer', message, source: { component: 'kcp-placement' } },
-    ...{ firstTimestamp: now, lastTimestamp: now, count: 1 },
+    type: 'Normal',
+    reason: 'WaitForFirstConsumer',
+    message,
+    source: { component: 'kcp-placement' },
+    firstTimestamp: now,
+    lastTimestamp: now,
+    count: 1,
   }
 }

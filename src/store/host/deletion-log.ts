@@ -213,7 +213,10 @@ export async function saveDeletions(
       apiVersion: 'storage.kcp.dev/v1',
       kind: 'Record',
       metadata: place,
-      ...{ cluster: '', resource: '', name: savedName, data },
+      cluster: '',
+      resource: '',
+      name: savedName,
+      data,
     }
     await client.create(recordsGvr, record, { signal: ends })
   }

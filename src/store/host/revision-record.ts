@@ -28,7 +28,10 @@ export async function takeRevision(
       apiVersion: 'storage.kcp.dev/v1',
       kind: 'Record',
       metadata: place,
-      ...{ cluster: '', resource: '', name: revisionRecordName, data: text },
+      cluster: '',
+      resource: '',
+      name: revisionRecordName,
+      data: text,
     }
     return revisionOf(await client.create(recordsGvr, record, { signal }))
   }

@@ -300,7 +300,13 @@ class Exported implements ExportedApis {
       }),
     ]
     return {
-      ...{ gvr, hasStatus, definition, objects, groups, copies, copyGroups },
+      gvr,
+      hasStatus,
+      definition,
+      objects,
+      groups,
+      copies,
+      copyGroups,
       async [Symbol.asyncDispose]() {
         for (const end of ends) end()
         groups[Symbol.dispose]()

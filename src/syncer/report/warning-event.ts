@@ -46,9 +46,17 @@ export async function warnOf(
   const ref = { namespace: namespace ?? 'default', name: `${name.slice(0, 200)}.${contentHash([uid, message])}` }
   const about = { apiVersion, kind, name, uid, resourceVersion, ...(namespace !== undefined && { namespace }) }
   const event = {
-    ...{ apiVersion: 'v1', kind: 'Event', metadata: ref, involvedObject: about },
-    ...{ type: 'Warning', reason, message, source: { component: 'kcp-syncer' } },
-    ...{ firstTimestamp: now, lastTimestamp: now, count: 1 },
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: ref,
+    involvedObject: about,
+    type: 'Warning',
+    reason,
+    message,
+    source: { component: 'kcp-syncer' },
+    firstTimestamp: now,
+    lastTimestamp: now,
+    count: 1,
   }
   const client = reconcile.upstreamClient
   try {

@@ -23,8 +23,17 @@ export interface MemberEvent extends KubeObject {
 const maxMessageLength = 1024
 const maxTextLength = 128
 const shownFields = [
-  ...['type', 'reason', 'action', 'reportingComponent', 'reportingInstance', 'source', 'series'],
-  ...['count', 'firstTimestamp', 'lastTimestamp', 'eventTime'],
+  'type',
+  'reason',
+  'action',
+  'reportingComponent',
+  'reportingInstance',
+  'source',
+  'series',
+  'count',
+  'firstTimestamp',
+  'lastTimestamp',
+  'eventTime',
 ] as const
 
 /** `about`: the upstream object. Names of namespaces in the message are those of the tenant. */
@@ -48,7 +57,11 @@ export function eventUp(
       annotations: { [memberAnnotation]: member },
     },
     involvedObject: {
-      ...{ apiVersion: about.apiVersion, kind: about.kind, namespace, name, uid },
+      apiVersion: about.apiVersion,
+      kind: about.kind,
+      namespace,
+      name,
+      uid,
       ...(typeof fieldPath === 'string' && { fieldPath: fieldPath.slice(0, maxMessageLength) }),
     },
     ...(related && { related: relatedUp(related, namespace) }),

@@ -61,7 +61,10 @@ export function nodeUp(node: DeepReadonly<KubeObject>): NodeUp {
       allocatable: { ...status.allocatable },
       conditions: (status.conditions ?? []).filter(({ type }) => shownConditions.has(type)).map(conditionUp),
       nodeInfo: {
-        ...{ bootID: '', kubeProxyVersion: '', machineID: '', systemUUID: '' },
+        bootID: '',
+        kubeProxyVersion: '',
+        machineID: '',
+        systemUUID: '',
         ...pick(status.nodeInfo ?? {}, shownInfo),
       },
     },

@@ -146,7 +146,9 @@ async function createPod(reconcile: Reconcile, live: CachedObject, workload: Cac
   const ordinal = Number(name.slice(name.lastIndexOf('-') + 1))
   if (origin.found.kind === 'StatefulSet' && !hasOrdinal(reconcile, origin.workload, ordinal)) return
   const object = podUp(live, {
-    ...{ namespace, member: member.name, owner: origin.owner },
+    namespace,
+    member: member.name,
+    owner: origin.owner,
     record: podRecord(reconcile, live, origin),
   })
   const created = await createCopy(reconcile, 'pods', live, object)

@@ -71,8 +71,11 @@ export async function encodeOpenApiInTurns(
   addMembers(schemas, sharedDefinitions(used))
   const head = encodeJson(documentHead).slice(0, -1)
   return Buffer.concat([
-    ...[Buffer.from(`${head},"paths":{`), ...paths],
-    ...[Buffer.from('},"components":{"schemas":{'), ...schemas, Buffer.from('}}}')],
+    Buffer.from(`${head},"paths":{`),
+    ...paths,
+    Buffer.from('},"components":{"schemas":{'),
+    ...schemas,
+    Buffer.from('}}}'),
   ])
 }
 

@@ -55,8 +55,10 @@ export function flowOf(name: string, spec: JsonObject): Flow {
     rules?: readonly Rule[]
   }
   return {
-    ...{ name, priorityLevel: priorityLevelConfiguration?.name ?? '' },
-    ...{ precedence: matchingPrecedence ?? 1000, rules: rules ?? [] },
+    name,
+    priorityLevel: priorityLevelConfiguration?.name ?? '',
+    precedence: matchingPrecedence ?? 1000,
+    rules: rules ?? [],
   }
 }
 

@@ -86,8 +86,19 @@ export class Fairness {
     allAnswerBytes = Math.min(1024 * MiB, memoryBytes / 4),
   }: FairnessLimits = {}) {
     this.#limits = {
-      ...{ requests, watches, allRequests, allLent, allWatches, answerBytes, allAnswerBytes },
-      ...{ largeRequests, waitingLarge, allWaitingLarge, largeWaitMs, anonymousRequests, allAnonymousRequests },
+      requests,
+      watches,
+      allRequests,
+      allLent,
+      allWatches,
+      answerBytes,
+      allAnswerBytes,
+      largeRequests,
+      waitingLarge,
+      allWaitingLarge,
+      largeWaitMs,
+      anonymousRequests,
+      allAnonymousRequests,
     }
   }
 

@@ -113,16 +113,28 @@ const updateChecks: Readonly<Record<string, readonly MetaCheck[]>> = {
   ...checksOf(
     [change],
     [
-      ...['daemonsets.apps', 'deployments.apps', 'replicasets.apps', 'statefulsets.apps', 'cronjobs.batch'],
-      ...['podtemplates', 'resourcequotas', 'services', 'horizontalpodautoscalers.autoscaling'],
-      ...['events.events.k8s.io', 'servicecidrs.networking.k8s.io', 'resourceslices.resource.k8s.io'],
-      ...['priorityclasses.scheduling.k8s.io', 'csidrivers.storage.k8s.io'],
+      'daemonsets.apps',
+      'deployments.apps',
+      'replicasets.apps',
+      'statefulsets.apps',
+      'cronjobs.batch',
+      'podtemplates',
+      'resourcequotas',
+      'services',
+      'horizontalpodautoscalers.autoscaling',
+      'events.events.k8s.io',
+      'servicecidrs.networking.k8s.io',
+      'resourceslices.resource.k8s.io',
+      'priorityclasses.scheduling.k8s.io',
+      'csidrivers.storage.k8s.io',
     ],
   ),
   ...checksOf(
     [whole],
     [
-      ...['limitranges', 'endpointslices.discovery.k8s.io', 'flowschemas.flowcontrol.apiserver.k8s.io'],
+      'limitranges',
+      'endpointslices.discovery.k8s.io',
+      'flowschemas.flowcontrol.apiserver.k8s.io',
       'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io',
     ],
   ),
@@ -130,7 +142,8 @@ const updateChecks: Readonly<Record<string, readonly MetaCheck[]>> = {
   ...checksOf(
     [whole, whole, change],
     [
-      ...['persistentvolumeclaims', 'volumeattributesclasses.storage.k8s.io'],
+      'persistentvolumeclaims',
+      'volumeattributesclasses.storage.k8s.io',
       ...['roles', 'clusterroles', 'rolebindings', 'clusterrolebindings'].map((one) => `${one}.${rbac}`),
     ],
   ),

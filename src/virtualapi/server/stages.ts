@@ -102,8 +102,14 @@ function setDeadline(exchange: Exchange, { requestTimeoutMs }: ServerParts): voi
 }
 
 const durationUnits: Readonly<Record<string, number>> = {
-  ...{ ns: 1e-6, us: 1e-3, µs: 1e-3, μs: 1e-3, ms: 1 },
-  ...{ s: 1000, m: 60_000, h: 3_600_000 },
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  μs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
 }
 
 // Sticky, so that matching is linear: the text comes from an unauthenticated client.

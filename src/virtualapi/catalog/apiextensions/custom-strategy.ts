@@ -99,13 +99,11 @@ interface Written {
 }
 
 const blocking = new Set([
-  ...[
-    'FieldValueNotSupported',
-    'FieldValueRequired',
-    'FieldValueTooLong',
-    'FieldValueTooMany',
-    'FieldValueTypeInvalid',
-  ],
+  'FieldValueNotSupported',
+  'FieldValueRequired',
+  'FieldValueTooLong',
+  'FieldValueTooMany',
+  'FieldValueTypeInvalid',
 ])
 const unchecked =
   'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation'

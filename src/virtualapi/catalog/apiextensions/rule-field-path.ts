@@ -3,7 +3,15 @@ import type { SchemaNode } from '#apimachinery/schema/index.ts'
 
 const tokens = /'(?:[^'\\]|\\.)*'|[.[\]]|[^.[\]]+/g
 const escapes: Readonly<Record<string, string>> = {
-  ...{ a: '\u0007', b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v', "'": "'", '\\': '\\' },
+  a: '\u0007',
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  v: '\v',
+  "'": "'",
+  '\\': '\\',
 }
 
 /** The path as messages show it; undefined unless it leads to a field of the schema. */

@@ -77,7 +77,10 @@ function withFlowStatus(object: KubeObject): KubeObject {
   const { priorityLevelConfiguration } = object['spec'] as { priorityLevelConfiguration: { name: string } }
   const level = JSON.stringify(priorityLevelConfiguration.name)
   const condition = {
-    ...{ type: 'Dangling', status: 'False', lastTransitionTime: placeholders.creationTime, reason: 'Found' },
+    type: 'Dangling',
+    status: 'False',
+    lastTransitionTime: placeholders.creationTime,
+    reason: 'Found',
     message: `This FlowSchema references the PriorityLevelConfiguration object named ${level} and it exists`,
   }
   return { ...object, status: { conditions: [condition] } }
@@ -141,17 +144,17 @@ function kubernetesEndpoints({ host, port }: ApiAddress): KubeObject[] {
   const ports = [{ name: 'https', port, protocol: 'TCP' }]
   return [
     {
-      ...{ kind: 'Endpoints', apiVersion: 'v1' },
+      kind: 'Endpoints',
+      apiVersion: 'v1',
       metadata: { ...metadata, labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' } },
       subsets: [{ addresses: [{ ip: host }], ports }],
     },
     {
-      ...{ kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1' },
+      kind: 'EndpointSlice',
+      apiVersion: 'discovery.k8s.io/v1',
       metadata: { ...metadata, generation: 1, labels: { 'kubernetes.io/service-name': 'kubernetes' } },
-      ...{
-        addressType: version === 4 ? 'IPv4' : 'IPv6',
-        endpoints: [{ addresses: [host], conditions: { ready: true } }],
-      },
+      addressType: version === 4 ? 'IPv4' : 'IPv6',
+      endpoints: [{ addresses: [host], conditions: { ready: true } }],
       ports,
     },
   ]

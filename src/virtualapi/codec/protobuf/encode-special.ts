@@ -68,8 +68,14 @@ function encodeTime(writer: WireWriter, value: JsonValue): void {
 }
 
 const unitNanoseconds: Readonly<Record<string, bigint>> = {
-  ...{ ns: 1n, us: 1000n, µs: 1000n, μs: 1000n, ms: 1_000_000n },
-  ...{ s: 1_000_000_000n, m: 60_000_000_000n, h: 3_600_000_000_000n },
+  ns: 1n,
+  us: 1000n,
+  µs: 1000n,
+  μs: 1000n,
+  ms: 1_000_000n,
+  s: 1_000_000_000n,
+  m: 60_000_000_000n,
+  h: 3_600_000_000_000n,
 }
 
 /** The nanoseconds of a Go duration such as `1h0m2.5s`. */

@@ -306,7 +306,9 @@ function openApiOf(
     const { schema, selectableFields = [] } = sources.get(info.version) ?? {}
     const openAPIV3Schema = schema?.openAPIV3Schema
     return {
-      ...{ info, listKind, selectableFields: selectableFields.map(({ jsonPath }) => jsonPath.replace(/^\./, '')) },
+      info,
+      listKind,
+      selectableFields: selectableFields.map(({ jsonPath }) => jsonPath.replace(/^\./, '')),
       ...(openAPIV3Schema === undefined ? {} : { openAPIV3Schema }),
     }
   })

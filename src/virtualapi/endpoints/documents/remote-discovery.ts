@@ -163,7 +163,9 @@ function withinBytes<T>(digests: readonly (Digest<T> | undefined)[], most: numbe
 }
 
 const aggregatedResources = ({ group, version }: RemoteApiService): WantedDocument<readonly JsonObject[]> => ({
-  ...{ name: 'aggregated', path: '/apis', accept: aggregatedV2 },
+  name: 'aggregated',
+  path: '/apis',
+  accept: aggregatedV2,
   digest(list) {
     const groups = list['kind'] === 'APIGroupDiscoveryList' ? objectsOf(list['items']) : []
     const found = groups.find(({ metadata }) => isJsonObject(metadata) && metadata['name'] === group)
@@ -173,7 +175,9 @@ const aggregatedResources = ({ group, version }: RemoteApiService): WantedDocume
 })
 
 const legacyResources = (one: RemoteApiService): WantedDocument<readonly JsonObject[]> => ({
-  ...{ name: 'legacy', path: pathOf(one), accept: 'application/json' },
+  name: 'legacy',
+  path: pathOf(one),
+  accept: 'application/json',
   digest(list) {
     const rows = list['kind'] === 'APIResourceList' ? objectsOf(list['resources']) : undefined
     return rows === undefined || rows.length > mostRows ? undefined : resourcesDigest(fromLegacy(rows))
@@ -211,8 +215,11 @@ function fromLegacy(rows: readonly JsonObject[]): JsonObject[] {
     below.delete(name)
     return [
       {
-        ...{ resource: name, responseKind: kindOf(row), scope: namespaced === true ? 'Namespaced' : 'Cluster' },
-        ...{ singularResource: singularName, verbs },
+        resource: name,
+        responseKind: kindOf(row),
+        scope: namespaced === true ? 'Namespaced' : 'Cluster',
+        singularResource: singularName,
+        verbs,
         ...(shortNames === undefined ? {} : { shortNames }),
         ...(categories === undefined ? {} : { categories }),
         ...(subresources.length === 0 ? {} : { subresources }),
@@ -238,7 +245,9 @@ async function openApiIndex({ exchange, parts, objects, remote }: Discovering, l
 
 /** The hash of the document of a group version; empty where the server gives none. */
 const openApiHash = (one: RemoteApiService): WantedDocument<string> => ({
-  ...{ name: 'openapi-v3', path: '/openapi/v3', accept: 'application/json' },
+  name: 'openapi-v3',
+  path: '/openapi/v3',
+  accept: 'application/json',
   digest({ paths }) {
     const row = isJsonObject(paths) ? paths[pathOf(one).slice(1)] : undefined
     const url = isJsonObject(row) ? row['serverRelativeURL'] : undefined
@@ -263,7 +272,9 @@ async function swaggerSources(
 
 /** Each document is fetched for one group version. */
 const swaggerOf = (one: RemoteApiService): WantedDocument<SwaggerSource> => ({
-  ...{ name: 'openapi-v2', path: '/openapi/v2', accept: 'application/json' },
+  name: 'openapi-v2',
+  path: '/openapi/v2',
+  accept: 'application/json',
   async digest(document, turn) {
     const source = await remoteSwagger(one, document, turn)
     return source && { value: source, bytes: source.bytes }

@@ -86,7 +86,8 @@ function connectOptions(kind: string, query: URLSearchParams): KubeObject {
   const container = query.get('container') ?? ''
   const ports = kind === 'PodPortForwardOptions' ? query.getAll('ports').map(portOf) : []
   const given = {
-    ...{ kind, apiVersion: 'v1' },
+    kind,
+    apiVersion: 'v1',
     ...Object.fromEntries(flags.map((name) => [name, true])),
     ...(container === '' ? {} : { container }),
     ...(kind === 'PodExecOptions' ? { command: query.has('command') ? query.getAll('command') : null } : {}),

@@ -23,8 +23,19 @@ export interface Upgraded {
 
 /** Hop-by-hop headers (RFC 9110, 7.6.1), and what names or proves who asks. */
 const dropped = new Set([
-  ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer'],
-  ...['transfer-encoding', 'upgrade', 'content-length', 'expect', 'accept-encoding', 'http2-settings'],
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'content-length',
+  'expect',
+  'accept-encoding',
+  'http2-settings',
   'authorization',
 ])
 const droppedPrefixes = ['impersonate-', 'x-remote-', ':', 'x-forwarded-']
@@ -37,9 +48,28 @@ const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
  * service workers, opened access of other origins) must not come from one tenant.
  */
 const shownAnswerHeaders: ReadonlySet<string> = new Set([
-  ...['accept-ranges', 'allow', 'age', 'cache-control', 'content-disposition', 'content-encoding', 'content-language'],
-  ...['content-range', 'content-type', 'date', 'deprecation', 'etag', 'expires', 'last-modified', 'pragma'],
-  ...['retry-after', 'sunset', 'traceparent', 'vary', 'warning', 'audit-id', 'digest'],
+  'accept-ranges',
+  'allow',
+  'age',
+  'cache-control',
+  'content-disposition',
+  'content-encoding',
+  'content-language',
+  'content-range',
+  'content-type',
+  'date',
+  'deprecation',
+  'etag',
+  'expires',
+  'last-modified',
+  'pragma',
+  'retry-after',
+  'sunset',
+  'traceparent',
+  'vary',
+  'warning',
+  'audit-id',
+  'digest',
 ])
 /** Of the headers that begin with `x-`, which programs make up for themselves: orders to a reverse proxy in front of this server. */
 const proxyOrders = /^x-(?:accel-|sendfile$|lighttpd-send-file$|reproxy-)/
@@ -112,7 +142,10 @@ export async function proxyOver(
   stream.once('close', () => signal.removeEventListener('abort', end))
   return await new Promise((resolve, reject) => {
     const sent = httpRequest({
-      ...{ method, path, setHost: false, createConnection: () => socket },
+      method,
+      path,
+      setHost: false,
+      createConnection: () => socket,
       headers: {
         host: 'pod',
         ...headers,

@@ -139,7 +139,9 @@ function requireScale(
   requireScaleKind({ kind, apiVersion } as KubeObject)
   const { warnings } = exchange
   const scaled = objectOf(decoded, {
-    ...{ definition: withKind(definition, scales), fieldValidation, warnings },
+    definition: withKind(definition, scales),
+    fieldValidation,
+    warnings,
     duplicatesFirst,
   })
   requireNamespace(scaled.metadata, request.namespace)

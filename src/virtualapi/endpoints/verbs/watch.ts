@@ -147,7 +147,15 @@ export function watchAnswer(
     // With bookmarks, one marks the end of the initial state (KEP-3157).
     const state = initial && encoder.initial(initial, bookmarks ? since : undefined)
     return new WatchStream({
-      ...{ watch, encoder, since: leastProgress, timeoutMs, bookmarks, flow, clock, deliveries, sink },
+      watch,
+      encoder,
+      since: leastProgress,
+      timeoutMs,
+      bookmarks,
+      flow,
+      clock,
+      deliveries,
+      sink,
       initial: state,
     })
   }

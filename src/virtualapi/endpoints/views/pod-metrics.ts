@@ -192,7 +192,9 @@ function podMetrics({ entry: { key, facts }, usage }: Measured): KubeObject {
     kind: 'PodMetrics',
     apiVersion,
     metadata: { name, namespace, creationTimestamp: timestamp, ...labels },
-    ...{ timestamp, window, containers },
+    timestamp,
+    window,
+    containers,
   }
 }
 
@@ -214,7 +216,9 @@ function nodeMetrics(measured: readonly Measured[]): KubeObject[] {
       kind: 'NodeMetrics',
       apiVersion,
       metadata: { name, creationTimestamp: timestamp },
-      ...{ timestamp, window, usage: listOf(sum) },
+      timestamp,
+      window,
+      usage: listOf(sum),
     }))
 }
 
@@ -240,14 +244,29 @@ function definitionOf(
   columns: readonly PrinterColumn[],
 ): ResourceDefinition {
   const info: ResourceInfo = {
-    ...{ group, version: 'v1beta1', resource, singular: '', kind, namespaced, verbs: ['get', 'list'] },
-    ...{ shortNames: [], categories: [], subresources: [], builtIn: false },
+    group,
+    version: 'v1beta1',
+    resource,
+    singular: '',
+    kind,
+    namespaced,
+    verbs: ['get', 'list'],
+    shortNames: [],
+    categories: [],
+    subresources: [],
+    builtIn: false,
   }
   return {
-    ...{ info, storageKey: `${resource}.${group}`, storageApiVersion: apiVersion, schema: undefined },
+    info,
+    storageKey: `${resource}.${group}`,
+    storageApiVersion: apiVersion,
+    schema: undefined,
     inVersion: () => undefined,
     strategy: {
-      ...{ hasGeneration: false, statusMembers: [], hasStatus: false, selectableFields: {} },
+      hasGeneration: false,
+      statusMembers: [],
+      hasStatus: false,
+      selectableFields: {},
       validateName: pathSegmentName,
     },
     custom: { columns },

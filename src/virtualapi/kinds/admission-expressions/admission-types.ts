@@ -43,26 +43,51 @@ const resource = objectType('kubernetes.GroupVersionResource', { group: text, ve
 
 /** `request`. */
 export const requestType = objectType('kubernetes.AdmissionRequest', {
-  ...{ kind, resource, subResource: text, requestKind: kind, requestResource: resource, requestSubResource: text },
-  ...{ name: text, namespace: text, operation: text, dryRun: boolType, options: dynType },
+  kind,
+  resource,
+  subResource: text,
+  requestKind: kind,
+  requestResource: resource,
+  requestSubResource: text,
+  name: text,
+  namespace: text,
+  operation: text,
+  dryRun: boolType,
+  options: dynType,
   userInfo: objectType('kubernetes.UserInfo', {
-    ...{ username: text, uid: text, groups: texts, extra: mapOf(text, texts) },
+    username: text,
+    uid: text,
+    groups: texts,
+    extra: mapOf(text, texts),
   }),
 })
 
 /** `namespaceObject`. */
 export const namespaceType = objectType('kubernetes.Namespace', {
   metadata: objectType('kubernetes.NamespaceMetadata', {
-    ...{ name: text, generateName: text, namespace: text, labels: mapOf(text, text), annotations: mapOf(text, text) },
-    ...{ UID: text, creationTimestamp: timestampType, deletionGracePeriodSeconds: intType },
-    ...{ deletionTimestamp: timestampType, generation: intType, resourceVersion: text, finalizers: texts },
+    name: text,
+    generateName: text,
+    namespace: text,
+    labels: mapOf(text, text),
+    annotations: mapOf(text, text),
+    UID: text,
+    creationTimestamp: timestampType,
+    deletionGracePeriodSeconds: intType,
+    deletionTimestamp: timestampType,
+    generation: intType,
+    resourceVersion: text,
+    finalizers: texts,
   }),
   spec: objectType('kubernetes.NamespaceSpec', { finalizers: texts }),
   status: objectType('kubernetes.NamespaceStatus', {
     phase: text,
     conditions: listOfObjects(
       objectType('kubernetes.NamespaceCondition', {
-        ...{ status: text, type: text, lastTransitionTime: timestampType, message: text, reason: text },
+        status: text,
+        type: text,
+        lastTransitionTime: timestampType,
+        message: text,
+        reason: text,
       }),
     ),
   }),

@@ -61,7 +61,10 @@ function baseEnvironment({ hasParams, hasAuthorizer, stored, hasPatchTypes = fal
   if (found === undefined) {
     found = extendEnvironment(kubernetesEnvironment(stored ? {} : newExpressions), {
       variables: {
-        ...{ object: dynType, oldObject: dynType, namespaceObject: namespaceType.type, request: requestType.type },
+        object: dynType,
+        oldObject: dynType,
+        namespaceObject: namespaceType.type,
+        request: requestType.type,
         ...(hasParams ? { params: dynType } : {}),
         ...(hasAuthorizer ? { authorizer: authorizerType, 'authorizer.requestResource': resourceCheckType } : {}),
       },

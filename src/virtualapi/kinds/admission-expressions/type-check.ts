@@ -74,7 +74,10 @@ function environmentsOf(
   const object = type?.type ?? dynType
   const base = extendEnvironment(kubernetesEnvironment(), {
     variables: {
-      ...{ object, oldObject: object, namespaceObject: namespaceType.type, request: requestType.type },
+      object,
+      oldObject: object,
+      namespaceObject: namespaceType.type,
+      request: requestType.type,
       ...(params === undefined ? {} : { params: params.type }),
       authorizer: authorizerType,
     },

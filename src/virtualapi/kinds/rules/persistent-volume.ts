@@ -55,8 +55,19 @@ export const persistentVolumeRules: KindRules = {
 
 const mountOptions = 'volume.beta.kubernetes.io/mount-options'
 const withMountOptions = [
-  ...['gcePersistentDisk', 'awsElasticBlockStore', 'glusterfs', 'nfs', 'rbd', 'quobyte', 'iscsi', 'cinder', 'cephfs'],
-  ...['azureFile', 'vsphereVolume', 'azureDisk', 'photonPersistentDisk'],
+  'gcePersistentDisk',
+  'awsElasticBlockStore',
+  'glusterfs',
+  'nfs',
+  'rbd',
+  'quobyte',
+  'iscsi',
+  'cinder',
+  'cephfs',
+  'azureFile',
+  'vsphereVolume',
+  'azureDisk',
+  'photonPersistentDisk',
 ] as const
 
 /** The annotation for mount options is only allowed on volume types that are mounted with options. */

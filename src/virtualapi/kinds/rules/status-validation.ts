@@ -80,8 +80,15 @@ const statefulSet = all(
 )
 
 const daemonSet = counts(
-  ...['currentNumberScheduled', 'numberMisscheduled', 'desiredNumberScheduled', 'numberReady', 'observedGeneration'],
-  ...['updatedNumberScheduled', 'numberAvailable', 'numberUnavailable', 'collisionCount'],
+  'currentNumberScheduled',
+  'numberMisscheduled',
+  'desiredNumberScheduled',
+  'numberReady',
+  'observedGeneration',
+  'updatedNumberScheduled',
+  'numberAvailable',
+  'numberUnavailable',
+  'collisionCount',
 )
 
 const namespace: Check = ({ metadata, status }) => {

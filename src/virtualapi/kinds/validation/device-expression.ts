@@ -28,14 +28,19 @@ const text = (maxElements: number): DeclaredType => ({ type: stringType, minSeri
 /** Values by the domain and the identifier of their names. */
 function named(value: DeclaredType): DeclaredType {
   const map = (key: DeclaredType, element: DeclaredType): DeclaredType => ({
-    ...{ type: mapOf(key.type, element.type), minSerializedSize: 2, maxElements: most.entries },
-    ...{ key, element },
+    type: mapOf(key.type, element.type),
+    minSerializedSize: 2,
+    maxElements: most.entries,
+    key,
+    element,
   })
   return map(text(most.domain), map(text(most.id), value))
 }
 
 const deviceType: DeclaredType = {
-  ...{ type: structType('kubernetes.DRADevice'), minSerializedSize: 0, maxElements: 0 },
+  type: structType('kubernetes.DRADevice'),
+  minSerializedSize: 0,
+  maxElements: 0,
   fields: new Map([
     ['driver', text(most.driver)],
     ['attributes', named({ type: anyType, minSerializedSize: 1, maxElements: most.value })],

@@ -95,7 +95,13 @@ export function createOutbound({
         void (reduced = await reduceReview(answer.body, { turn: () => turnOf(cluster), signal }))
       const read = isReview ? reduce : reading
       const answer = await egress.call({
-        ...{ cluster, url, method: 'POST', headers, body, timeoutMs, signal },
+        cluster,
+        url,
+        method: 'POST',
+        headers,
+        body,
+        timeoutMs,
+        signal,
         ...(read === undefined ? {} : { reading: read }),
         ...trusted,
         ...endpoint,

@@ -31,7 +31,12 @@ export async function dialPod(
     'sec-websocket-protocol': 'v4.channel.k8s.io',
   }
   const result = await connector.upgrade({
-    ...{ cluster, pod, subresource: 'portforward', method: 'GET', query: `?ports=${port}`, signal },
+    cluster,
+    pod,
+    subresource: 'portforward',
+    method: 'GET',
+    query: `?ports=${port}`,
+    signal,
     rawHeaders: Object.entries(headers).flat(),
   })
   if ('refused' in result) {

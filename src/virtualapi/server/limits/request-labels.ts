@@ -8,8 +8,8 @@ export function verbLabel(verb: string | undefined): string {
 }
 
 const codes = new Set([
-  ...[200, 201, 202, 204, 301, 302, 307, 400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 422, 429],
-  ...[500, 501, 502, 503, 504, 507],
+  200, 201, 202, 204, 301, 302, 307, 400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 422, 429, 500, 501, 502, 503,
+  504, 507,
 ])
 
 /** The code itself if the server answers it; the class, such as `4xx`, for others. */

@@ -144,11 +144,20 @@ export class OffloadThread implements Offload, AsyncDisposable {
         else resolve(outcome)
       }
       const job: Job = {
-        ...{ id, flow, bytes, objects, signal, message: () => message(id), settle },
+        id,
+        flow,
+        bytes,
+        objects,
+        signal,
+        message: () => message(id),
+        settle,
         whileWaiting: (answer) => exchange.whileWaiting(answer),
         turn: () => exchange.turn(),
         inTrace: currentContext(),
-        ...{ queuedAt: performance.now(), attempts: 0, calls: 0, hasWritten: false },
+        queuedAt: performance.now(),
+        attempts: 0,
+        calls: 0,
+        hasWritten: false,
       }
       this.#queue.add(job)
       signal.addEventListener('abort', abort, { once: true })

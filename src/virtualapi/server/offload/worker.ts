@@ -153,7 +153,12 @@ const withoutMembers = new WeakSet<LogicalCluster>()
 const mayRunPods = (cluster: LogicalCluster): boolean => !withoutMembers.has(cluster)
 const fleet = hearFleet((version) => read('' as ClusterId, { do: 'fleet', known: version }) as ReadAnswers['fleet'])
 const registry = createRegistry({
-  ...{ authorizer, hasRoot, catalog, outbound, conversions, mayRunPods },
+  authorizer,
+  hasRoot,
+  catalog,
+  outbound,
+  conversions,
+  mayRunPods,
   ...(hasFleet && { fleet }),
 })
 
@@ -189,7 +194,11 @@ async function answer(job: number, request: OffloadedRequest, signal: AbortSigna
 function exchangeOf(request: OffloadedRequest, signal: AbortSignal): Exchange {
   const { method, url, rawHeaders, user, cluster, body } = request
   const exchange = new Exchange({
-    ...{ method, url, rawHeaders, peerCertificate: undefined, signal },
+    method,
+    url,
+    rawHeaders,
+    peerCertificate: undefined,
+    signal,
     body: () => Promise.resolve(Buffer.from(body.buffer, body.byteOffset, body.byteLength)),
   })
   exchange.user = user

@@ -15,8 +15,16 @@ const maxCached = 2000
 
 /** For one connection only (RFC 9110, section 7.6.1), or answered by the first process. Pseudo headers are made anew. */
 const ofConnection = new Set([
-  ...['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'te', 'trailer'],
-  ...['http2-settings', 'expect', 'host'],
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'transfer-encoding',
+  'upgrade',
+  'te',
+  'trailer',
+  'http2-settings',
+  'expect',
+  'host',
 ])
 
 export function hasHopHeader(rawHeaders: readonly string[]): boolean {

@@ -50,7 +50,8 @@ function movedBy(request: AdmissionRequest, object: KubeObject): Moved | undefin
     const hasOwn = ({ metadata }: KubeObject): boolean => metadata.annotations?.[clustersAnnotation] !== undefined
     const advice = 'these have a target of their own'
     return {
-      ...{ namespace: object.metadata.name ?? '', advice },
+      namespace: object.metadata.name ?? '',
+      advice,
       workloads: all.map(({ workload }) => workload).filter((workload) => !hasOwn(workload)),
       others: all.filter(({ workload }) => hasOwn(workload)),
     }

@@ -125,7 +125,9 @@ class Review {
   async #show(form: ReviewedForm): Promise<Seen> {
     const { object, old } = this.#objects
     const shown: Shown = {
-      ...{ request: this.#request, own: this.#match.own, form },
+      request: this.#request,
+      own: this.#match.own,
+      form,
       object: object && (await form.show(object)),
       old: old && (await form.show(old)),
     }

@@ -30,7 +30,9 @@ export async function validateWithWebhooks(
     if (matched === undefined) continue
     const { form } = matched
     const shown: Shown = {
-      ...{ request, own, form },
+      request,
+      own,
+      form,
       object: object && (await form.show(object)),
       old: old && (await form.show(old)),
     }
