@@ -2,7 +2,14 @@
 import { expect } from 'chai'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { answerBoundOf, maxErrorBytes, type AnswerBound } from '#client/verbs/bounded-transport.ts'
-import { boundedTransport, createClient, httpTransport, type KubeClient, type Transport, untrustedServer } from '#client/index.ts'
+import {
+  boundedTransport,
+  createClient,
+  httpTransport,
+  type KubeClient,
+  type Transport,
+  untrustedServer,
+} from '#client/index.ts'
 import { harms, redirected, startHostileServer, type Harm, type HostileServer } from '#test/support/hostile-answers.ts'
 
 const { signal } = new AbortController()

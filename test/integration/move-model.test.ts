@@ -5,9 +5,30 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
-import { hasCopy, lostAfterMs, memberStatusAnnotation, placedOn, sourceOf, syncerFinalizer, workloadKindOfObject, type PlacedCopy, type PlacedOn, type ServiceNetwork } from '#crds/index.ts'
+import {
+  hasCopy,
+  lostAfterMs,
+  memberStatusAnnotation,
+  placedOn,
+  sourceOf,
+  syncerFinalizer,
+  workloadKindOfObject,
+  type PlacedCopy,
+  type PlacedOn,
+  type ServiceNetwork,
+} from '#crds/index.ts'
 import { decisionPatch, type DecisionPatch } from '#operator/placement/apply.ts'
-import { currentMembers, failoverInMs, isFailoverFrozen, limitMs, noDemand, type Candidate, type Choice, type Demand, type DivideDemand } from '#placement/index.ts'
+import {
+  currentMembers,
+  failoverInMs,
+  isFailoverFrozen,
+  limitMs,
+  noDemand,
+  type Candidate,
+  type Choice,
+  type Demand,
+  type DivideDemand,
+} from '#placement/index.ts'
 import { guards, type Gate } from '#placement/move/guards.ts'
 import { copySeen } from '#operator/placement/copy-seen.ts'
 import type { Observed } from '#operator/placement/observe.ts'

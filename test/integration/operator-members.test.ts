@@ -2,7 +2,19 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { sharedInformers, type KubeClient } from '#client/index.ts'
-import { installationAnnotation, installationKeysName, kcpCrds, locatorAnnotation, managedLabel, memberParts, placedOnAnnotation, syncerFinalizer, systemNamespace, workloadKinds, type LogicalCluster } from '#crds/index.ts'
+import {
+  installationAnnotation,
+  installationKeysName,
+  kcpCrds,
+  locatorAnnotation,
+  managedLabel,
+  memberParts,
+  placedOnAnnotation,
+  syncerFinalizer,
+  systemNamespace,
+  workloadKinds,
+  type LogicalCluster,
+} from '#crds/index.ts'
 import { ensureCrds } from '#operator/index.ts'
 import { apply } from '#operator/logical-cluster/apply.ts'
 import { findContent } from '#operator/logical-cluster/observe.ts'

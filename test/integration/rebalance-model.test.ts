@@ -3,7 +3,21 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
-import { clustersAnnotation, historyAnnotation, memberStatusAnnotation, newestMove, placedOn, placedOnAnnotation, placementHistory, rebalanceAnnotation, replicasOf, type MemberCluster, type PlacedOn, type Placement, type PlacementRebalance } from '#crds/index.ts'
+import {
+  clustersAnnotation,
+  historyAnnotation,
+  memberStatusAnnotation,
+  newestMove,
+  placedOn,
+  placedOnAnnotation,
+  placementHistory,
+  rebalanceAnnotation,
+  replicasOf,
+  type MemberCluster,
+  type PlacedOn,
+  type Placement,
+  type PlacementRebalance,
+} from '#crds/index.ts'
 import { findRebalances } from '#operator/placement/rebalancing.ts'
 import { applicableRules, choiceOf, memberFacts, type CopySeen, type Rebalancing } from '#placement/index.ts'
 import { MemberUsage } from '#operator/placement/member-usage.ts'

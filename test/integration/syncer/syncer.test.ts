@@ -5,7 +5,16 @@ import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
 import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 import { startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 import { sharedInformers, type KubeClient } from '#client/index.ts'
-import { kcpCrds, locatorAnnotation, managedLabel, memberClusters, memberStatusAnnotation, placedOnAnnotation, syncerFinalizer, type CopyState } from '#crds/index.ts'
+import {
+  kcpCrds,
+  locatorAnnotation,
+  managedLabel,
+  memberClusters,
+  memberStatusAnnotation,
+  placedOnAnnotation,
+  syncerFinalizer,
+  type CopyState,
+} from '#crds/index.ts'
 import { ensureCrds, lostMembersController, startOperator } from '#operator/index.ts'
 import { createLogger } from '#telemetry/index.ts'
 import { createPki, createPkiMaterial } from '#virtualapi/index.ts'
