@@ -252,6 +252,28 @@ describe('requests that no correct client sends', () => {
       expect(answer.text).not.to.match(/node_modules|\.ts:\d|\.js:\d/)
     })
 
+  it('a small pod that a LimitRange makes large is refused, or made where nobody waits for it', async () => {
+    const create = (path: string, body: object) => acme.http.request('POST', `${acme.base}${path}`, { body })
+    const namespaced = (path: string) => `/api/v1/namespaces/limited/${path}`
+    const pod = (name: string) => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name },
+      spec: { containers: Array.from({ length: 10 }, (_, i) => ({ name: `c${i}`, image: 'a' })) },
+    })
+    const limitRange = (name: string, count: number) => {
+      const defaults = Object.fromEntries(Array.from({ length: count }, (_, i) => [`example.com/r${i}`, '1']))
+      const limits = [{ type: 'Container', default: defaults, defaultRequest: defaults }]
+      return { apiVersion: 'v1', kind: 'LimitRange', metadata: { name }, spec: { limits } }
+    }
+    await create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'limited' } })
+    await create(namespaced('limitranges'), limitRange('some', 300))
+    expect((await create(namespaced('pods'), pod('larger'))).status).to.equal(201)
+    await create(namespaced('limitranges'), limitRange('many', 8000))
+    const { status, text } = await create(namespaced('pods'), pod('too-large'))
+    expect([status, text]).to.satisfy(([code, body]: [number, string]) => code === 413 && body.includes('LimitRanges'))
+  })
+
   it('bytes that are not HTTP, and a request that never ends, do not affect others', async () => {
     const sockets = [
       '\0\0\0garbage\r\n\r\n',

@@ -9,8 +9,9 @@ import { generatedScenarios } from './generated-scenarios.ts'
 import { jsonOf, markdownOf, type Found } from './report.ts'
 import { remoteScenarios } from './remote-scenarios.ts'
 import { requestScenarios } from './request-scenarios.ts'
-import { confirmedDoubling, fails, isSuspicious, screen, type Scenario, type Verdict } from './scenario.ts'
+import { confirmedDoubling, fails, isSuspicious, pairOf, screen, type Scenario, type Verdict } from './scenario.ts'
 import type { OpenApiDocument } from './schema.ts'
+import { memoryGroup } from '#test/support/memory-group.ts'
 import { startSubject, type Subject } from './subject.ts'
 
 export interface MatrixOptions {
@@ -22,6 +23,10 @@ export interface MatrixOptions {
   readonly piece?: number
   /** Only those whose title matches. */
   readonly only?: RegExp
+  /** Pairs of the scenarios that are written by hand, instead of single ones. */
+  readonly pairs?: boolean
+  /** The memory that the server may have, MiB, as in a container. */
+  readonly memoryMiB?: number
   readonly say?: (text: string) => void
 }
 
@@ -31,16 +36,22 @@ export async function runMatrix({
   oneOf = 1,
   piece = 0,
   only = /./,
+  pairs = false,
+  memoryMiB,
   say = () => undefined,
 }: MatrixOptions): Promise<Found> {
   await using remote = await remoteScenarios()
-  await using subject = await startSubject(remote.args)
+  const group = memoryMiB === undefined ? undefined : memoryGroup(memoryMiB)
+  if (typeof group === 'string') throw new Error(group)
+  await using _group = group
+  await using subject = await startSubject(remote.args, group?.env)
   const deadline = performance.now() + timeMs
   const documents = await servedDocuments(subject)
   const generated = generatedScenarios(documents)
   const written = [...accessScenarios, ...crdScenarios, ...expressionScenarios, ...requestScenarios]
   const byHand = [...written, ...remote.scenarios]
-  const planned = [...byHand, ...generated].filter(({ title }) => only.test(title))
+  const all = pairs ? pairsOf(byHand) : [...byHand, ...generated]
+  const planned = all.filter(({ title }) => only.test(title))
   const chosen = planned.filter((_, i) => i % oneOf === piece)
   const screened: Verdict[] = []
   const doubled: Verdict[] = []
@@ -63,6 +74,15 @@ export async function runMatrix({
   const requests = [...screened, ...doubled].reduce((sum, { points }) => sum + points.length, 0)
   const neighbour = { p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
   return { scenarios, planned: planned.length, unprepared, requests, screened, doubled, neighbour }
+}
+
+/** Each with the one that is a third of the list further on: another topic. */
+function pairsOf(scenarios: readonly Scenario[]): Scenario[] {
+  const step = Math.ceil(scenarios.length / 3)
+  return scenarios.flatMap((first, i) => {
+    const second = scenarios[(i + step) % scenarios.length]
+    return second === undefined ? [] : [pairOf(first, second)]
+  })
 }
 
 /** What the server answered to what a scenario needs, at its smallest size. */

@@ -9,6 +9,8 @@ export interface Step {
   readonly sent: Sent
   /** The rest is left out, but for what cleans up, where this is refused. */
   readonly needed?: boolean
+  /** Sent at the same time. Their cost counts as this step's. */
+  readonly beside?: readonly Sent[]
 }
 
 export interface Scenario {
@@ -21,6 +23,26 @@ export interface Scenario {
   readonly steps: (n: number) => readonly Step[]
   /** Afterwards, whatever became of it, unmeasured. */
   readonly after?: (n: number) => readonly Sent[]
+}
+
+/** How often the second scenario of a pair is sent beside each step of the first. */
+const besideCount = 4
+
+/** Each step of the first scenario, while the first step of the second is sent several times. */
+export function pairOf(first: Scenario, second: Scenario): Scenario {
+  const both = (of: 'before' | 'after') => (n: number) => [...(first[of]?.(n) ?? []), ...(second[of]?.(n) ?? [])]
+  return {
+    title: `${first.title}, beside ${second.title}`,
+    from: Math.max(first.from ?? 64, second.from ?? 64),
+    largest: Math.min(first.largest ?? 32_768, second.largest ?? 32_768),
+    before: both('before'),
+    after: both('after'),
+    steps: (n) => {
+      const [other] = second.steps(n)
+      const beside = other === undefined ? [] : Array.from({ length: besideCount }, () => other.sent)
+      return first.steps(n).map((step) => ({ ...step, beside }))
+    },
+  }
 }
 
 export interface Measured extends Omit<Cost, 'text'> {
@@ -62,8 +84,10 @@ async function runAt(
   try {
     // What cannot be prepared at this size cannot be measured at it.
     if ((await subject.prepare(scenario.before?.(n) ?? [])) !== undefined) return []
-    for (const { name, sent, needed = false } of scenario.steps(n)) {
+    for (const { name, sent, needed = false, beside = [] } of scenario.steps(n)) {
+      const others = subject.prepare(beside)
       const { text: _text, ...cost } = await subject.measure(sent, { settle })
+      await others
       const neighbourMs = subject.worstWait(cost.began, cost.ended)
       measured.push({ ...cost, scenario: scenario.title, step: name, n, neighbourMs })
       if (cost.hasDied || (needed && cost.status >= 300)) break

@@ -1,9 +1,9 @@
 // Applies the LimitRanges of a namespace: defaults for containers, and bounds for containers, pods and claims.
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
-import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { quantityText, totalOfContainers } from '#apimachinery/quantity/index.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
+import { chargeAdded, decodeConfiguration } from '#virtualapi/write/admission/stored-configuration.ts'
 import { violations, type Amounts, type LimitRangeItem, type Measured } from './limit-range-bounds.ts'
 
 interface Limits {
@@ -35,6 +35,7 @@ export const limitRanger: AdmissionPlugin = {
     // Validation, which runs later, refuses a pod without containers.
     const { containers } = spec ?? {}
     if (spec === undefined || !Array.isArray(containers)) return
+    chargeAdded(request, addedBy(limits) * (containers.length + (spec.initContainers?.length ?? 0)), allOf(request))
     for (const { items } of limits) fillIn({ ...spec, containers }, object, items)
   },
   validate(request, object, old) {
@@ -69,12 +70,26 @@ function sameClaim(object: KubeObject, old: KubeObject): boolean {
   return JSON.stringify(object['spec']) === JSON.stringify(old['spec'])
 }
 
-function limitsOf({ context, namespace }: AdmissionRequest): Limits[] {
-  return context.objects.list({ resource: 'limitranges', namespace }).map((entry) => {
-    const { metadata, spec } = decodeObject(entry.bytes) as KubeObject & { spec?: { limits?: LimitRangeItem[] | null } }
-    return { name: metadata.name ?? '', items: spec?.limits ?? [] }
+const allOf = ({ namespace }: AdmissionRequest): string => `the LimitRanges of namespace ${JSON.stringify(namespace)}`
+
+function limitsOf(request: AdmissionRequest): Limits[] {
+  const { context, namespace } = request
+  const entries = context.objects.list({ resource: 'limitranges', namespace })
+  if (entries.length === 0) return []
+  return decodeConfiguration(request, entries, allOf(request)).map(({ metadata, ...rest }) => {
+    const { limits } = (rest['spec'] ?? {}) as { limits?: LimitRangeItem[] | null }
+    return { name: metadata.name ?? '', items: limits ?? [] }
   })
 }
+
+/** The values that they add to a container at most. */
+function addedBy(limits: readonly Limits[]): number {
+  const sizes = limits.flatMap(({ items }) => items.filter(({ type }) => type === 'Container').map(sizeOfDefaults))
+  return sizes.reduce((sum, size) => sum + size, 0)
+}
+
+const sizeOfDefaults = ({ default: limits = {}, defaultRequest = {} }: LimitRangeItem): number =>
+  Object.keys(limits).length + Object.keys(defaultRequest).length
 
 function fillIn(spec: PodSpec, object: KubeObject, items: readonly LimitRangeItem[]): void {
   const requests: Record<string, string> = {}

@@ -3,8 +3,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { canonicalJson } from '#apimachinery/json/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
-import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
+import { decodeConfiguration } from '#virtualapi/write/admission/stored-configuration.ts'
 
 interface Toleration {
   key?: string
@@ -50,11 +50,11 @@ function isNewPod({ operation, definition: { info }, subresource, context }: Adm
 
 const hasOverhead = ({ overhead }: Spec): boolean => overhead !== undefined && Object.keys(overhead).length > 0
 
-function classOf({ runtimeClassName }: Spec, request: AdmissionRequest): RuntimeClass | undefined {
+function classOf({ runtimeClassName }: Spec, request: AdmissionRequest): (KubeObject & RuntimeClass) | undefined {
   if (!runtimeClassName) return undefined
   const entry = request.context.objects.get('runtimeclasses.node.k8s.io', '', runtimeClassName)
   if (entry === undefined) throw refused(request, `pod rejected: RuntimeClass "${runtimeClassName}" not found`)
-  return decodeObject(entry.bytes) as KubeObject & RuntimeClass
+  return decodeConfiguration(request, [entry], `RuntimeClass ${JSON.stringify(runtimeClassName)}`)[0]
 }
 
 function setOverhead(spec: Spec, found: RuntimeClass | undefined, request: AdmissionRequest): void {

@@ -3,8 +3,8 @@ import { sleep } from '#async/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
 import { generatedName } from '#virtualapi/kinds/resources/object-meta.ts'
-import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
+import { chargeAdded, decodeConfiguration } from '#virtualapi/write/admission/stored-configuration.ts'
 import { secretsOutside, type AccountSecrets } from './mountable-secrets.ts'
 
 interface Container {
@@ -43,8 +43,8 @@ export const serviceAccount: AdmissionPlugin = {
     const name = (spec.serviceAccountName ||= defaultName)
     spec.serviceAccount = name
     const found = accountOf(request, name)
-    if (found === undefined) return whenThere(request, name).then((account) => complete(spec, account))
-    complete(spec, found)
+    if (found === undefined) return whenThere(request, name).then((account) => complete(spec, account, request))
+    complete(spec, found, request)
     return undefined
   },
   validate(request, object) {
@@ -72,9 +72,10 @@ function isMirror({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[mirrorAnnotation] !== undefined
 }
 
-function accountOf({ context, namespace }: AdmissionRequest, name: string): Account | undefined {
-  const entry = context.objects.get('serviceaccounts', namespace, name)
-  return entry === undefined ? undefined : decodeObject(entry.bytes)
+function accountOf(request: AdmissionRequest, name: string): Account | undefined {
+  const entry = request.context.objects.get('serviceaccounts', request.namespace, name)
+  if (entry === undefined) return undefined
+  return decodeConfiguration(request, [entry], `ServiceAccount ${JSON.stringify(name)}`)[0]
 }
 
 async function whenThere(request: AdmissionRequest, name: string): Promise<Account> {
@@ -98,11 +99,12 @@ function refused({ definition, name }: AdmissionRequest, text: string): Error {
   return forbidden(definition.info, name, text)
 }
 
-function complete(spec: Spec, account: Account): void {
+function complete(spec: Spec, account: Account, request: AdmissionRequest): void {
   if (spec.automountServiceAccountToken ?? account.automountServiceAccountToken ?? true) mountToken(spec)
   const pullSecrets = account.imagePullSecrets ?? []
-  if ((spec.imagePullSecrets?.length ?? 0) === 0 && pullSecrets.length > 0)
-    spec.imagePullSecrets = pullSecrets.map(({ name = '' }) => ({ name }))
+  if ((spec.imagePullSecrets?.length ?? 0) > 0 || pullSecrets.length === 0) return
+  chargeAdded(request, 2 * pullSecrets.length, `ServiceAccount ${JSON.stringify(account.metadata.name)}`)
+  spec.imagePullSecrets = pullSecrets.map(({ name = '' }) => ({ name }))
 }
 
 /** Mounts the token where a container has nothing else at its path. */

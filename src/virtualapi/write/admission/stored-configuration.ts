@@ -1,0 +1,34 @@
+// Objects that a tenant stored and that admission reads for a new pod: LimitRanges, a ServiceAccount, a RuntimeClass. They may be
+// large, and what they add to a pod comes once for each container, so a small request can become an expensive one.
+import { defaultMaxJsonValues } from '#apimachinery/json/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { requestEntityTooLarge } from '#apimachinery/status/index.ts'
+import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
+import type { AdmissionRequest } from './admission.ts'
+
+/** Bytes of JSON in which a value is expected: a short name and a short text. */
+const bytesPerValue = 32
+const mostBytes = 4 * 1024 * 1024
+
+type Stored = Iterable<{ readonly bytes: Uint8Array; readonly size: number }>
+
+/**
+ * Decodes them. Throws 413 above 4 MiB together; below, the request moves to another thread if they take long to decode.
+ */
+export function decodeConfiguration(request: AdmissionRequest, entries: Stored, what: string): KubeObject[] {
+  const all = [...entries]
+  const bytes = all.reduce((sum, { size }) => sum + size, 0)
+  if (bytes > mostBytes) throw requestEntityTooLarge(`${what} are too large to be evaluated: delete some of them`)
+  request.context.grown?.({ values: bytes / bytesPerValue, bytes })
+  return all.map((entry) => decodeObject(entry.bytes))
+}
+
+/**
+ * Call it before so many values are added to the object. Throws 413 above the values of a body; below, the request moves to
+ * another thread if they make the object a large one.
+ */
+export function chargeAdded(request: AdmissionRequest, values: number, what: string): void {
+  if (values > defaultMaxJsonValues)
+    throw requestEntityTooLarge(`${what} would add ${values} values to the object, limit is ${defaultMaxJsonValues}`)
+  request.context.grown?.({ values, bytes: 0 })
+}
