@@ -1,6 +1,6 @@
 // Signs approved CertificateSigningRequests of the signer kubernetes.io/kube-apiserver-client. The certificate is valid
 // in the logical cluster of the request alone. Requests of other signers are left to controllers of the tenant.
-import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { base64, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { timestamp, systemClock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
@@ -75,10 +75,6 @@ function failed(message: string): object {
   const now = timestamp(systemClock.now())
   const times = { lastUpdateTime: now, lastTransitionTime: now }
   return { type: 'Failed', status: 'True', reason: 'SignerValidationFailed', message, ...times }
-}
-
-function base64(text: string): string {
-  return Buffer.from(text).toString('base64')
 }
 
 /**

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { setImmediate as nextEventLoopPass } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { ObjectMeta, OwnerReference } from '#apimachinery/meta/index.ts'
+import { newEvent } from '#crds/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { systemClock, timestamp } from '#async/index.ts'
 import type { KubeClient, ObjectRef } from '#client/index.ts'
@@ -272,19 +273,15 @@ async function reportWrongOwner(
   const suffix = createHash('sha256').update(`${uid}|${reference.uid}`).digest('hex').slice(0, 16)
   const text = `[${reference.apiVersion}/${reference.kind}, namespace: ${key.namespace}, name: ${reference.name}, uid: ${reference.uid}]`
   const now = timestamp(systemClock.now())
-  const event = {
-    apiVersion: 'v1',
-    kind: 'Event',
+  const event = newEvent({
     metadata: { name: `${key.name}.${suffix}`.slice(-253), namespace },
-    involvedObject: { apiVersion, kind, name: key.name, uid, ...(key.namespace && { namespace: key.namespace }) },
+    about: { apiVersion, kind, name: key.name, uid, ...(key.namespace && { namespace: key.namespace }) },
+    type: 'Warning',
     reason: 'OwnerRefInvalidNamespace',
     message: `ownerRef ${text} does not exist in namespace "${key.namespace}"`,
-    type: 'Warning',
-    source: { component: 'garbage-collector-controller' },
-    firstTimestamp: now,
-    lastTimestamp: now,
-    count: 1,
-  }
+    component: 'garbage-collector-controller',
+    now,
+  })
   // The Event exists already, or the namespace is being deleted.
   await client.create(events, event, { signal }).catch(tolerate('AlreadyExists', 'Forbidden', 'NotFound'))
 }

@@ -1,6 +1,7 @@
 // Restores the FlowSchemas and PriorityLevelConfigurations that every logical cluster is created with, as
 // kube-apiserver does: deleted ones come back, and changed ones too unless their annotation says that they are kept by
 // hand.
+import { tryParseBool } from '#apimachinery/text/index.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
@@ -62,15 +63,9 @@ async function restore(
 function restoredFrom(current: KubeObject, initial: KubeObject): KubeObject | undefined {
   const { metadata } = current
   const { annotations = {}, generation = 0, name = '' } = metadata
-  const given = parsedBoolean(annotations[autoUpdate])
+  const given = tryParseBool(annotations[autoUpdate] ?? '')
   const isKept = mandatory.has(name) || (given ?? generation === 1)
   const spec = isKept ? initial['spec'] : current['spec']
   if (given === isKept && isDeepStrictEqual(spec, current['spec'])) return undefined
   return { ...current, metadata: { ...metadata, annotations: { ...annotations, [autoUpdate]: String(isKept) } }, spec }
-}
-
-/** As Go's strconv.ParseBool reads it; undefined for other texts. */
-function parsedBoolean(text: string | undefined): boolean | undefined {
-  if (text !== undefined && ['1', 't', 'T', 'TRUE', 'true', 'True'].includes(text)) return true
-  return text !== undefined && ['0', 'f', 'F', 'FALSE', 'false', 'False'].includes(text) ? false : undefined
 }

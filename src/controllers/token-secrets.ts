@@ -1,6 +1,6 @@
 // Fills Secrets of type kubernetes.io/service-account-token, from which older programs read a token. The token is bound
 // to the Secret and has the longest possible lifetime. The Secret is deleted with its ServiceAccount.
-import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { base64, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { type ControllerContext, visitChanged } from './framework.ts'
@@ -102,8 +102,4 @@ async function requestToken(
   const { status } = await client.create(serviceAccounts, request, { subresource: 'token', signal })
   if (status?.token === undefined) throw new Error(`the server returned no token for ServiceAccount "${accountName}"`)
   return status.token
-}
-
-function base64(text: string): string {
-  return Buffer.from(text).toString('base64')
 }

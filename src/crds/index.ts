@@ -1,6 +1,7 @@
 export * from './conditions.ts'
 export * from './content-hash.ts'
 export * from './crd.ts'
+export * from './event.ts'
 export * from './exported-api.ts'
 export * from './label-match.ts'
 export * from './label-selector.ts'

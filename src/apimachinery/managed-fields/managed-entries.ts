@@ -1,7 +1,7 @@
 // metadata.managedFields as managers and back.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
-import { isJsonObject, type ManagedFieldsEntry } from '#apimachinery/meta/index.ts'
+import { compareText, isJsonObject, type ManagedFieldsEntry } from '#apimachinery/meta/index.ts'
 import type { FieldSet } from './field-set.ts'
 import { parseFieldsV1, sortFields } from './fields-v1.ts'
 import type { Managers, Owned } from './managers.ts'
@@ -108,19 +108,15 @@ function encodeEntry(
 
 function compareEntries(a: ManagedFieldsEntry, b: ManagedFieldsEntry): number {
   return (
-    compareText(a.operation, b.operation) ||
+    compareText(a.operation ?? '', b.operation ?? '') ||
     secondsOf(a.time) - secondsOf(b.time) ||
-    compareText(a.manager, b.manager) ||
-    compareText(a.apiVersion, b.apiVersion) ||
-    compareText(a.subresource, b.subresource)
+    compareText(a.manager ?? '', b.manager ?? '') ||
+    compareText(a.apiVersion ?? '', b.apiVersion ?? '') ||
+    compareText(a.subresource ?? '', b.subresource ?? '')
   )
 }
 
 /** Unix time; 0 where there is none. */
 export function secondsOf(time: string | undefined): number {
   return time === undefined ? 0 : Math.floor(Date.parse(time) / 1000) || 0
-}
-
-function compareText(a = '', b = ''): number {
-  return a === b ? 0 : a < b ? -1 : 1
 }

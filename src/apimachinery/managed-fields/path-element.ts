@@ -69,7 +69,7 @@ const ranks: Readonly<Record<string, number>> = { f: 0, k: 1, v: 2, i: 3 }
 export function compareElements(a: string, b: string): number {
   const [kind = '', other = ''] = [a[0], b[0]]
   if (kind !== other) return (ranks[kind] ?? -1) - (ranks[other] ?? -1)
-  if (kind === 'f') return compareText(a, b)
+  if (kind === 'f') return compareUtf8(a, b)
   const [left, right] = [a.slice(2), b.slice(2)]
   if (a === b) return 0
   if (kind === 'i') return Number(left) - Number(right)
@@ -79,7 +79,7 @@ export function compareElements(a: string, b: string): number {
 
 /** Keys with their values, sorted by name as a step has them. */
 export function sortedKeys(keys: JsonObject): [string, JsonValue][] {
-  return Object.entries(keys).sort(([a], [b]) => compareText(a, b))
+  return Object.entries(keys).sort(([a], [b]) => compareUtf8(a, b))
 }
 
 function parsedKeys(text: string): JsonObject {
@@ -92,7 +92,7 @@ function compareKeys(a: readonly [string, JsonValue][], b: readonly [string, Jso
   for (let i = 0; ; i++) {
     const [left, right] = [a[i], b[i]]
     if (left === undefined || right === undefined) return a.length - b.length
-    const order = compareText(left[0], right[0]) || compareValues(left[1], right[1])
+    const order = compareUtf8(left[0], right[0]) || compareValues(left[1], right[1])
     if (order !== 0) return order
   }
 }
@@ -103,7 +103,7 @@ function compareValues(a: JsonValue, b: JsonValue): number {
   if (rank !== 0) return rank
   if (typeof a === 'boolean') return Number(a) - Number(b)
   if (isJsonNumber(a)) return a < (b as Int64) ? -1 : a > (b as Int64) ? 1 : 0
-  if (typeof a === 'string') return compareText(a, b as string)
+  if (typeof a === 'string') return compareUtf8(a, b as string)
   if (a === null) return 0
   const items = (value: JsonValue): [string, JsonValue][] =>
     Array.isArray(value) ? value.map((item) => ['', item]) : sortedKeys(value as JsonObject)
@@ -119,7 +119,7 @@ function valueRank(value: JsonValue): number {
 }
 
 /** Compares by UTF-8 bytes. Comparing UTF-16 units would put characters from U+10000 on, which are surrogates, before U+E000. */
-function compareText(a: string, b: string): number {
+function compareUtf8(a: string, b: string): number {
   const shorter = Math.min(a.length, b.length)
   for (let i = 0; i < shorter; i++) {
     const [left, right] = [a.charCodeAt(i), b.charCodeAt(i)]

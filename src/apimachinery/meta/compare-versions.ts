@@ -16,6 +16,7 @@ function parseVersion(version: string): { stage: number; major: number; minor: n
   return { stage: stages.indexOf(match[2]), major: Number(match[1]), minor: Number(match[3] ?? 0) }
 }
 
-function compareText(a: string, b: string): number {
+/** Order of texts by UTF-16 code units, as of Go's strings for ASCII. */
+export function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }

@@ -116,3 +116,8 @@ function cloned(value: unknown): unknown {
   }
   return copy
 }
+
+/** The base64 of a text in UTF-8, as the data of a Secret has it. */
+export function base64(text: string): string {
+  return Buffer.from(text).toString('base64')
+}

@@ -86,3 +86,13 @@ export function goPrint(value: JsonValue): string {
   const fields = Object.keys(value).sort()
   return `map[${fields.map((key) => `${key}:${goPrint(value[key] ?? null)}`).join(' ')}]`
 }
+
+const booleans: ReadonlyMap<string, boolean> = new Map([
+  ...['1', 't', 'T', 'TRUE', 'true', 'True'].map((text) => [text, true] as const),
+  ...['0', 'f', 'F', 'FALSE', 'false', 'False'].map((text) => [text, false] as const),
+])
+
+/** Go's strconv.ParseBool; undefined for other texts. */
+export function tryParseBool(text: string): boolean | undefined {
+  return booleans.get(text)
+}

@@ -3,7 +3,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
-import { workloadKindOfObject } from '#crds/index.ts'
+import { newEvent, workloadKindOfObject } from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import type { Autoscaler } from './autoscaler.ts'
 import type { AutoscalerEvent, AutoscalerPlan } from './plan.ts'
@@ -63,27 +63,13 @@ async function tell(
 ): Promise<void> {
   const time = new Date(now).toISOString().replace(/\.\d+Z$/, 'Z')
   const { uid = '', resourceVersion = '' } = metadata
-  const involvedObject = {
-    apiVersion: 'autoscaling/v2',
-    kind: 'HorizontalPodAutoscaler',
-    namespace,
-    name,
-    uid,
-    resourceVersion,
-  }
-  const event = {
-    apiVersion: 'v1',
-    kind: 'Event',
+  const kind = { apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler' }
+  const event = newEvent({
     metadata: { namespace, generateName: `${name}.` },
-    involvedObject,
-    type,
-    reason,
-    message: message.slice(0, 1024),
-    source: { component: 'horizontal-pod-autoscaler' },
-    firstTimestamp: time,
-    lastTimestamp: time,
-    count: 1,
-  }
+    about: { ...kind, namespace, name, uid, resourceVersion },
+    component: 'horizontal-pod-autoscaler',
+    ...{ type, reason, message, now: time },
+  })
   try {
     await client.create(events, event, { signal })
   } catch (error) {

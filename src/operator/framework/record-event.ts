@@ -1,5 +1,6 @@
 // Events on our cluster-scoped objects, for `kubectl describe` and `kubectl events`.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { newEvent } from '#crds/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
 import type { Logger } from '#telemetry/index.ts'
@@ -20,7 +21,6 @@ export interface EventContext {
 }
 
 const events = { group: '', version: 'v1', resource: 'events' } as const
-const maxMessage = 1024
 
 /** Writes an Event about the object into namespace default. An Event is a help only: a refusal is logged. */
 export async function recordEvent(
@@ -30,19 +30,11 @@ export async function recordEvent(
   signal: AbortSignal,
 ): Promise<void> {
   const { name = '', uid = '', resourceVersion = '' } = metadata
-  const event = {
-    apiVersion: 'v1',
-    kind: 'Event',
+  const event = newEvent({
     metadata: { namespace: 'default', generateName: `${name}.` },
-    involvedObject: { apiVersion, kind, name, uid, resourceVersion },
-    type,
-    reason,
-    message: message.slice(0, maxMessage),
-    source: { component },
-    firstTimestamp: now,
-    lastTimestamp: now,
-    count: 1,
-  }
+    about: { apiVersion, kind, name, uid, resourceVersion },
+    ...{ type, reason, message, component, now },
+  })
   try {
     await client.create(events, event, { signal })
   } catch (error) {

@@ -1,7 +1,7 @@
 // The story of a workload for its tenant: when a move began, from where, to where and why, and when it was over. Pure.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
-import { contentHash, placementHistory, type CopyState, type PlacedOn } from '#crds/index.ts'
+import { contentHash, newEvent, placementHistory, type CopyState, type PlacedOn } from '#crds/index.ts'
 import { evict } from '#placement/index.ts'
 import type { Choice } from '#placement/index.ts'
 import type { WorkloadRef } from './workload-key.ts'
@@ -94,20 +94,13 @@ export function workloadEvent(
   { type = 'Normal', reason, message }: EventText,
   now: string,
 ): KubeObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'Event',
+  return newEvent({
     // One name for one version of the object: a repeated visit writes no second Event.
     metadata: { namespace, name: `${name.slice(0, 200)}.${contentHash([uid, resourceVersion, reason, message])}` },
-    involvedObject: { apiVersion: kind.apiVersion, kind: kind.kind, namespace, name, uid, resourceVersion },
-    type,
-    reason,
-    message,
-    source: { component: 'kcp-placement' },
-    firstTimestamp: now,
-    lastTimestamp: now,
-    count: 1,
-  }
+    about: { apiVersion: kind.apiVersion, kind: kind.kind, namespace, name, uid, resourceVersion },
+    component: 'kcp-placement',
+    ...{ type, reason, message, now },
+  })
 }
 
 function causeOf(from: readonly string[], isNew: boolean, choice: Choice): Pick<Move, 'cause' | 'message'> {

@@ -2,7 +2,7 @@
 // members, there is only the Event. Pure.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
-import { contentHash } from '#crds/index.ts'
+import { contentHash, newEvent } from '#crds/index.ts'
 import type { Rejection } from '#placement/index.ts'
 import type { WorkloadRef } from './workload-key.ts'
 
@@ -59,20 +59,16 @@ export function heldEvent(
   now: string,
 ): KubeObject {
   const { uid = '', resourceVersion = '' } = workload.metadata
-  return {
-    apiVersion: 'v1',
-    kind: 'Event',
+  return newEvent({
     // One name for one reason: an Event is not repeated after a restart.
     metadata: { namespace, name: `${name.slice(0, 200)}.${contentHash([uid, heldMessage(held)])}` },
-    involvedObject: { apiVersion: kind.apiVersion, kind: kind.kind, namespace, name, uid, resourceVersion },
+    about: { apiVersion: kind.apiVersion, kind: kind.kind, namespace, name, uid, resourceVersion },
     type: 'Warning',
     reason: held[0]?.reason ?? 'Held',
     message: heldMessage(held),
-    source: { component: 'kcp-placement' },
-    firstTimestamp: now,
-    lastTimestamp: now,
-    count: 1,
-  }
+    component: 'kcp-placement',
+    now,
+  })
 }
 
 function conditionsOf(workload: DeepReadonly<KubeObject>): readonly Condition[] {

@@ -4,7 +4,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { timestamp, type Clock } from '#async/index.ts'
 import { namespaceKeyOf, parseKey, type DeepReadonly } from '#client/index.ts'
-import { contentHash } from '#crds/index.ts'
+import { contentHash, newEvent } from '#crds/index.ts'
 import { memberOfClaim, usesClaim } from '#placement/index.ts'
 import type { KeyQueue, ReconcileResult } from '#reconcile/index.ts'
 import type { OperatorContext } from '#operator/framework/operator-context.ts'
@@ -69,17 +69,13 @@ function waitingEvent(
 ): KubeObject {
   const message =
     'waiting for a workload that uses it: the volume is created in the member cluster in which that workload runs'
-  return {
-    apiVersion: 'v1',
-    kind: 'Event',
+  return newEvent({
     metadata: { namespace, name: `${name.slice(0, 200)}.${contentHash([uid, message])}` },
-    involvedObject: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name, uid, resourceVersion },
+    about: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name, uid, resourceVersion },
     type: 'Normal',
     reason: 'WaitForFirstConsumer',
     message,
-    source: { component: 'kcp-placement' },
-    firstTimestamp: now,
-    lastTimestamp: now,
-    count: 1,
-  }
+    component: 'kcp-placement',
+    now,
+  })
 }

@@ -2,7 +2,7 @@
 // kinds that they are about, as upstream's controller does a moment later.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1ValidatingAdmissionPolicySpec } from '@kubernetes/client-node'
-import { parseApiVersion, type KubeObject } from '#apimachinery/meta/index.ts'
+import { compareText, parseApiVersion, type KubeObject } from '#apimachinery/meta/index.ts'
 import { checkedType, type CheckedKind, typeWarnings } from '#virtualapi/kinds/admission-expressions/index.ts'
 import type { RequestContext, Strategy } from '#virtualapi/kinds/resources/resource-definition.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
@@ -73,8 +73,6 @@ function namedResources(rules: readonly Rule[], all: readonly ResourceInfo[]): R
     if (named.length >= maxKinds) break
   }
   return [...found].sort(
-    (a, b) => compare(a.group, b.group) || compare(a.version, b.version) || compare(a.kind, b.kind),
+    (a, b) => compareText(a.group, b.group) || compareText(a.version, b.version) || compareText(a.kind, b.kind),
   )
 }
-
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

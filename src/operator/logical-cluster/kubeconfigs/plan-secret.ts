@@ -1,6 +1,6 @@
 // The next step for the Secret of one entry of spec.kubeconfigs, and the form of the Secret for the tool that reads it.
 // Pure: the same observation gives the same step.
-import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
+import { base64, type KubeObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
 import { type DeepReadonly, type KubeconfigCredentials, kubeconfigText } from '#client/index.ts'
 import { contentHash, type KubeconfigEntry, type KubeconfigFormat } from '#crds/index.ts'
 
@@ -119,8 +119,4 @@ function argoConfigOf(access: Access): object {
   if ('token' in access) return { bearerToken: access.token, tlsClientConfig: { insecure: false, caData } }
   const { cert, key } = access
   return { tlsClientConfig: { insecure: false, caData, certData: base64(cert), keyData: base64(key) } }
-}
-
-function base64(text: string): string {
-  return Buffer.from(text).toString('base64')
 }

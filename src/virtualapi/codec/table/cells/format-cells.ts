@@ -1,5 +1,5 @@
 // Formats of cells that several kinds share.
-import type { JsonObject } from '#apimachinery/meta/index.ts'
+import { compareText, type JsonObject } from '#apimachinery/meta/index.ts'
 import { objectAt, objectsAt, scalarText, textAt, textsAt, valueAt } from './read-fields.ts'
 import { timeSince } from './human-duration.ts'
 
@@ -69,9 +69,4 @@ export function containerCells(podSpec: JsonObject): [names: string, images: str
 export function firstOf(list: readonly string[], most: number, { separator = ',', count = list.length } = {}): string {
   const shown = list.slice(0, most).join(separator)
   return count > most ? `${shown} + ${count - most} more...` : shown
-}
-
-/** By code unit, as Go sorts strings of ASCII. */
-export function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0
 }

@@ -1,6 +1,6 @@
 // Cells of namespaces, nodes, ConfigMaps, Secrets, quotas, leases, classes and Events.
-import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
-import { ageOf, compareText, nameOf } from '#virtualapi/codec/table/cells/format-cells.ts'
+import { compareText, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { ageOf, nameOf } from '#virtualapi/codec/table/cells/format-cells.ts'
 import { timeSince } from '#virtualapi/codec/table/cells/human-duration.ts'
 import {
   conditionAt,

@@ -1,13 +1,6 @@
 // Cells of Services, Endpoints, Ingresses, NetworkPolicies and IP addresses.
-import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
-import {
-  ageOf,
-  compareText,
-  firstOf,
-  labelsText,
-  nameOf,
-  selectorOrNone,
-} from '#virtualapi/codec/table/cells/format-cells.ts'
+import { compareText, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { ageOf, firstOf, labelsText, nameOf, selectorOrNone } from '#virtualapi/codec/table/cells/format-cells.ts'
 import {
   numberAt,
   objectAt,

@@ -1,4 +1,5 @@
 // The secrets that a pod may use if its ServiceAccount allows only its own.
+import { tryParseBool } from '#apimachinery/text/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 
 interface Named {
@@ -23,8 +24,6 @@ export interface AccountSecrets {
 }
 
 const annotation = 'kubernetes.io/enforce-mountable-secrets'
-/** What Go's strconv.ParseBool takes for true. */
-const trueTexts: ReadonlySet<string> = new Set(['1', 't', 'T', 'true', 'TRUE', 'True'])
 
 /**
  * Why a pod may not use a secret that it names, in kube-apiserver's words; undefined if it may. `onlyDebugged`: look at
@@ -36,7 +35,7 @@ export function secretsOutside(
   { onlyDebugged }: { onlyDebugged: boolean },
 ): string | undefined {
   const { name = '', annotations = {} } = account.metadata
-  if (!trueTexts.has(annotations[annotation] ?? '')) return undefined
+  if (tryParseBool(annotations[annotation] ?? '') !== true) return undefined
   const spec = pod['spec'] as Spec
   const own = new Set((account.secrets ?? []).map((secret) => secret.name))
   const why = `is not allowed because service account ${name} does not reference that`
