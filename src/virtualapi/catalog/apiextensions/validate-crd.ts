@@ -18,7 +18,8 @@ import { isEstablished } from './crd-conditions.ts'
 import { patternLimitCauses } from './pattern-limit.ts'
 import { keptRules } from './kept-rules.ts'
 import { validateCrdSchema, validateSelectableFields } from './validate-crd-schema.ts'
-import { caBundleCauses, webhookClientCauses } from '#virtualapi/kinds/validation/webhook-client.ts'
+import { causesOf } from '#virtualapi/kinds/validation/vocabulary.ts'
+import { caBundle, webhookClient } from '#virtualapi/kinds/validation/webhook-client.ts'
 
 /** Validation errors of a CRD that has its defaults. */
 export function validateCrd(crd: CustomResourceDefinition): StatusCause[] {
@@ -263,10 +264,10 @@ function validateConversion(
   if (clientConfig === undefined) {
     causes.push(fieldRequired(`${path}.webhookClientConfig`, 'required when strategy is set to Webhook'))
   } else {
-    causes.push(...webhookClientCauses(`${path}.webhookClientConfig`, clientConfig))
+    causes.push(...causesOf(webhookClient, `${path}.webhookClientConfig`, clientConfig))
     const before = old?.spec.conversion?.webhook?.clientConfig?.['caBundle']
-    if (old !== undefined && isEstablished(old) && caBundleCauses('', before).length === 0)
-      causes.push(...caBundleCauses(`${path}.webhookClientConfig.caBundle`, clientConfig['caBundle']))
+    if (old !== undefined && isEstablished(old) && causesOf(caBundle, '', before).length === 0)
+      causes.push(...causesOf(caBundle, `${path}.webhookClientConfig.caBundle`, clientConfig['caBundle']))
   }
   const field = `${path}.conversionReviewVersions`
   if (versions.length === 0) causes.push(fieldRequired(field))

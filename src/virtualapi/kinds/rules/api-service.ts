@@ -1,53 +1,93 @@
 // APIServices: which server serves a group version, this one (Local) or one behind a Service.
 import type { V1APIServiceSpec } from '@kubernetes/client-node'
-import {
-  dns1035LabelErrors,
-  dns1123SubdomainErrors,
-  fieldForbidden,
-  fieldInvalid,
-  fieldNotSupported,
-  fieldRequired,
-} from '#apimachinery/field/index.ts'
-import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
+import { dns1035LabelErrors } from '#apimachinery/field/index.ts'
+import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
 import { isBuiltInGroup } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { servicePort, subdomain } from '#virtualapi/kinds/validation/basic-rules.ts'
+import {
+  all,
+  causesOf,
+  each,
+  fields,
+  given,
+  must,
+  nonEmpty,
+  oneOf,
+  optional,
+  text,
+  validating,
+  type ObjectOf,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
 import type { KindRules } from './kind-rules.ts'
 
 type Spec = Data<V1APIServiceSpec>
 
-const specOf = (object: KubeObject): Spec => object['spec'] as Spec
+const priority = (below: number): Rule<number> =>
+  must((value: number) => value > 0 && value <= below, `must be positive and less than ${below}`)
 
-const statuses = ['False', 'True', 'Unknown']
+const local: Rule<Spec> = ({ caBundle = '', insecureSkipTLSVerify = false }, report) => {
+  const bytes = Buffer.from(caBundle, 'base64').length
+  if (bytes > 0) report.invalid('caBundle', `${bytes} bytes`, 'local APIServices may not have a caBundle')
+  if (insecureSkipTLSVerify)
+    report.invalid('insecureSkipTLSVerify', true, 'local APIServices may not have insecureSkipTLSVerify')
+}
+
+const remote = all<Spec>(
+  fields<Spec>({
+    service: optional(
+      fields<NonNullable<Spec['service']>>({ namespace: nonEmpty(), name: nonEmpty(), port: servicePort }),
+    ),
+  }),
+  ({ group = '', caBundle = '', insecureSkipTLSVerify = false }, report) => {
+    if (insecureSkipTLSVerify && caBundle !== '')
+      report.invalid('insecureSkipTLSVerify', true, 'may not be true if caBundle is present')
+    // Unlike upstream: the controllers and syncers of kcp rely on these groups.
+    if (isBuiltInGroup(group)) report.forbidden('service', 'built-in groups are served by the logical cluster itself')
+  },
+)
+
+const specRule = all<Spec>(
+  ({ group = '', version = '' }, report) => {
+    if (group === '' && version !== 'v1')
+      report.required('group', 'only v1 may have an empty group and it better be legacy kube')
+  },
+  fields<Spec>({
+    group: given(subdomain),
+    version: (version = '', report) => report.at('', label1035, version),
+    groupPriorityMinimum: priority(20000),
+    versionPriority: priority(1000),
+  }),
+  (spec, report) => (spec.service === undefined ? local : remote)(spec, report, undefined),
+)
+const label1035 = text(dns1035LabelErrors)
+
+const conditions = each<JsonValue>((condition, report) => {
+  const value = isJsonObject(condition) && typeof condition['status'] === 'string' ? condition['status'] : ''
+  report.at('status', conditionStatus, value)
+})
+const conditionStatus = oneOf(['True', 'False', 'Unknown'])
 
 export const apiServiceRules: KindRules = {
   prepareForCreate(object, { now }) {
-    if (specOf(object).service !== undefined) return
+    if ((object['spec'] as Spec).service !== undefined) return
     // JSON.stringify keeps milliseconds, which metav1.Time does not have.
     const lastTransitionTime = `${new Date(now).toISOString().slice(0, 19)}Z`
     object['status'] = { conditions: [localCondition(lastTransitionTime)] }
   },
-  validate(object) {
-    const spec = specOf(object)
-    return [
-      ...nameCauses(object.metadata.name ?? '', spec),
-      ...groupVersionCauses(spec),
-      ...priorityCauses('spec.groupPriorityMinimum', spec.groupPriorityMinimum, 20000),
-      ...priorityCauses('spec.versionPriority', spec.versionPriority, 1000),
-      ...(spec.service === undefined ? localCauses(spec) : remoteCauses(spec)),
-    ]
-  },
+  validate: validating<ObjectOf<Spec>>(({ metadata, spec }, report) => {
+    const { group = '', version = '' } = spec
+    const [name, wanted] = [metadata.name ?? '', `${version}.${group}`]
+    if (name !== wanted)
+      report.invalid('metadata.name', name, `must be \`spec.version+"."+spec.group\`: ${goQuote(wanted)}`)
+    report.at('spec', specRule, spec)
+  }),
   validateSubresource(object, _old, subresource) {
     const { status } = object
-    const conditions = subresource === 'status' && isJsonObject(status) ? status['conditions'] : undefined
-    if (!Array.isArray(conditions)) return []
-    return conditions.flatMap((condition, i) => {
-      const value = isJsonObject(condition) && typeof condition['status'] === 'string' ? condition['status'] : ''
-      return statuses.includes(value)
-        ? []
-        : [fieldNotSupported(`status.conditions[${i}].status`, value, ['True', 'False', 'Unknown'])]
-    })
+    const list = subresource === 'status' && isJsonObject(status) ? status['conditions'] : undefined
+    return Array.isArray(list) ? causesOf(conditions, 'status.conditions', list) : []
   },
 }
 
@@ -59,55 +99,4 @@ function localCondition(lastTransitionTime: string) {
     reason: 'Local',
     message: 'Local APIServices are always available',
   }
-}
-
-function nameCauses(name: string, { group = '', version = '' }: Spec): StatusCause[] {
-  const wanted = `${version}.${group}`
-  return name === wanted
-    ? []
-    : [fieldInvalid('metadata.name', name, `must be \`spec.version+"."+spec.group\`: ${goQuote(wanted)}`)]
-}
-
-function groupVersionCauses({ group = '', version = '' }: Spec): StatusCause[] {
-  return [
-    ...(group === '' && version !== 'v1'
-      ? [fieldRequired('spec.group', 'only v1 may have an empty group and it better be legacy kube')]
-      : []),
-    ...(group === '' ? [] : dns1123SubdomainErrors(group).map((text) => fieldInvalid('spec.group', group, text))),
-    ...dns1035LabelErrors(version).map((text) => fieldInvalid('spec.version', version, text)),
-  ]
-}
-
-function priorityCauses(path: string, value: number, below: number): StatusCause[] {
-  return value > 0 && value <= below ? [] : [fieldInvalid(path, value, `must be positive and less than ${below}`)]
-}
-
-function localCauses({ caBundle = '', insecureSkipTLSVerify = false }: Spec): StatusCause[] {
-  const bytes = Buffer.from(caBundle, 'base64').length
-  return [
-    ...(bytes > 0
-      ? [fieldInvalid('spec.caBundle', `${bytes} bytes`, 'local APIServices may not have a caBundle')]
-      : []),
-    ...(insecureSkipTLSVerify
-      ? [fieldInvalid('spec.insecureSkipTLSVerify', true, 'local APIServices may not have insecureSkipTLSVerify')]
-      : []),
-  ]
-}
-
-function remoteCauses({ service, group = '', caBundle = '', insecureSkipTLSVerify = false }: Spec): StatusCause[] {
-  const { namespace = '', name = '', port = 443 } = service ?? {}
-  return [
-    ...(namespace === '' ? [fieldRequired('spec.service.namespace')] : []),
-    ...(name === '' ? [fieldRequired('spec.service.name')] : []),
-    ...(port < 1 || port > 65535
-      ? [fieldInvalid('spec.service.port', port, 'port is not valid: must be between 1 and 65535, inclusive')]
-      : []),
-    ...(insecureSkipTLSVerify && caBundle !== ''
-      ? [fieldInvalid('spec.insecureSkipTLSVerify', true, 'may not be true if caBundle is present')]
-      : []),
-    // Unlike upstream: the controllers and syncers of kcp rely on these groups.
-    ...(isBuiltInGroup(group)
-      ? [fieldForbidden('spec.service', 'built-in groups are served by the logical cluster itself')]
-      : []),
-  ]
 }

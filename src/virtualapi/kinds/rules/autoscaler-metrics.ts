@@ -1,140 +1,113 @@
 // Validation of the metrics of HorizontalPodAutoscalers: each has one source and a target.
 import type {
+  V2ContainerResourceMetricSource,
   V2CrossVersionObjectReference,
+  V2ExternalMetricSource,
   V2HorizontalPodAutoscalerSpec,
   V2MetricIdentifier,
   V2MetricTarget,
+  V2ObjectMetricSource,
+  V2PodsMetricSource,
+  V2ResourceMetricSource,
 } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import { pathSegmentName } from '#virtualapi/kinds/resources/names.ts'
-import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { quantityOf } from '#apimachinery/quantity/index.ts'
-import { containerResourceCauses } from '#virtualapi/kinds/validation/resource-names.ts'
-import { label } from '#virtualapi/kinds/validation/values.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { label, pathSegment } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { containerResource } from '#virtualapi/kinds/validation/resource-names.ts'
+import { all, fields, must, oneOf, required, type Rule } from '#virtualapi/kinds/validation/vocabulary.ts'
 
-type Metric = NonNullable<Data<V2HorizontalPodAutoscalerSpec>['metrics']>[number]
+export type Metric = NonNullable<Data<V2HorizontalPodAutoscalerSpec>['metrics']>[number]
 type Target = Data<V2MetricTarget>
-type ReferenceCheck = (path: string, reference: Data<V2CrossVersionObjectReference>) => StatusCause[]
 
 const types = ['ContainerResource', 'External', 'Object', 'Pods', 'Resource']
 const targetTypes = ['Utilization', 'Value', 'AverageValue']
-// In upstream's order: the first source that is set is validated.
-const sources = ['object', 'external', 'pods', 'resource', 'containerResource'] as const
-const missing = 'must populate information for the given metric source'
 
-export function metricCauses(path: string, metric: Metric, referenceCauses: ReferenceCheck): StatusCause[] {
-  const { type } = metric
-  const causes = type === '' ? [fieldRequired(`${path}.type`, 'must specify a metric source type')] : []
-  const unknown = types.includes(type) ? [] : [fieldNotSupported(`${path}.type`, type, types)]
-  const present = sources.filter((source) => metric[source] !== undefined)
-  const expected = sources.find((source) => source.toLowerCase() === type.toLowerCase() && types.includes(type))
-  const [first, ...others] = present
-  return [
-    ...causes,
-    ...unknown,
-    ...(first === undefined ? [] : sourceCauses(path, first, metric, referenceCauses)),
-    ...(expected !== undefined && metric[expected] === undefined
-      ? [fieldRequired(`${path}.${expected}`, missing)]
-      : []),
-    // As upstream, which reports this error twice.
-    ...unknown,
-    ...(others.length === 0
-      ? []
-      : present
-          .filter((source) => source !== expected)
-          .map((source) => fieldForbidden(`${path}.${source}`, 'must populate the given metric source only'))),
-  ]
-}
+const amount = must((text: string) => quantityOf(text).nanos > 0n, 'must be positive')
+const target = all<Target>(
+  ({ type }, report) => {
+    if (type === '') report.required('type', 'must specify a metric target type')
+    if (!targetTypes.includes(type)) report.invalid('type', type, 'must be either Utilization, Value, or AverageValue')
+  },
+  fields<Target>({
+    value: amount,
+    averageValue: amount,
+    averageUtilization: must((percent: number) => percent >= 1, 'must be greater than 0'),
+  }),
+)
 
-function sourceCauses(
-  path: string,
-  source: (typeof sources)[number],
-  metric: Metric,
-  referenceCauses: ReferenceCheck,
-): StatusCause[] {
-  const at = `${path}.${source}`
-  const { object, external, pods, resource, containerResource } = metric
-  if (source === 'object' && object !== undefined)
-    return [
-      ...referenceCauses(`${at}.describedObject`, object.describedObject),
-      ...metricNameCauses(`${at}.metric`, object.metric),
-      ...targetCauses(`${at}.target`, object.target),
-      ...neitherCauses(`${at}.target`, object.target, 'must set either a target value or averageValue'),
-    ]
-  if (source === 'external' && external !== undefined)
-    return [
-      ...metricNameCauses(`${at}.metric`, external.metric),
-      ...targetCauses(`${at}.target`, external.target),
-      ...neitherCauses(
-        `${at}.target`,
-        external.target,
-        'must set either a target value for metric or a per-pod target',
-      ),
-      ...(external.target.value !== undefined && external.target.averageValue !== undefined
-        ? [fieldForbidden(`${at}.target.value`, 'may not set both a target value for metric and a per-pod target')]
-        : []),
-    ]
-  if (source === 'pods' && pods !== undefined)
-    return [
-      ...metricNameCauses(`${at}.metric`, pods.metric),
-      ...targetCauses(`${at}.target`, pods.target),
-      ...(pods.target.averageValue === undefined
-        ? [fieldRequired(`${at}.target.averageValue`, 'must specify a positive target averageValue')]
-        : []),
-    ]
-  if (source === 'resource' && resource !== undefined)
-    return [...resourceNameCauses(at, resource.name), ...amountCauses(`${at}.target`, resource.target)]
-  if (containerResource === undefined) return []
-  const { name, container, target } = containerResource
-  return [
-    ...resourceNameCauses(at, name),
-    ...(name === '' ? [] : containerResourceCauses(`${at}.name`, name)),
-    ...(container === ''
-      ? [fieldRequired(`${at}.container`, 'must specify a container')]
-      : label(`${at}.container`, container)),
-    ...amountCauses(`${at}.target`, target),
-  ]
-}
+/** A target with a value or an average value. */
+const someTarget = (detail: string): Rule<Target> =>
+  all<Target>(target, ({ value, averageValue }, report) => {
+    if (value === undefined && averageValue === undefined) report.required('averageValue', detail)
+  })
 
-function resourceNameCauses(path: string, name: string): StatusCause[] {
-  return name === '' ? [fieldRequired(`${path}.name`, 'must specify a resource name')] : []
-}
-
-function metricNameCauses(path: string, { name }: Data<V2MetricIdentifier>): StatusCause[] {
-  if (name === '') return [fieldRequired(`${path}.name`, 'must specify a metric name')]
-  return pathSegmentName(name, { prefix: false }).map((text) => fieldInvalid(`${path}.name`, name, text))
-}
-
-function neitherCauses(path: string, { value, averageValue }: Target, detail: string): StatusCause[] {
-  return value === undefined && averageValue === undefined ? [fieldRequired(`${path}.averageValue`, detail)] : []
-}
-
-/** Validates a resource metric target: an average amount or an average utilization. */
-function amountCauses(path: string, target: Target): StatusCause[] {
-  const { averageUtilization, averageValue } = target
-  const causes = targetCauses(path, target)
+/** A target of a resource metric: an average amount or an average utilization. */
+const resourceTarget = all<Target>(target, ({ averageUtilization, averageValue }, report) => {
   if (averageUtilization === undefined && averageValue === undefined)
-    causes.push(
-      fieldRequired(`${path}.averageUtilization`, 'must set either a target raw value or a target utilization'),
-    )
+    report.required('averageUtilization', 'must set either a target raw value or a target utilization')
   if (averageUtilization !== undefined && averageValue !== undefined)
-    causes.push(fieldForbidden(`${path}.averageValue`, 'may not set both a target raw value and a target utilization'))
-  return causes
+    report.forbidden('averageValue', 'may not set both a target raw value and a target utilization')
+})
+
+const metricId = fields<Data<V2MetricIdentifier>>({ name: required(pathSegment, 'must specify a metric name') })
+const noResource = 'must specify a resource name'
+
+/** Rules of a reference to an object, which depend on the rest of the autoscaler. */
+export interface MetricContext {
+  readonly objectReference: Rule<Data<V2CrossVersionObjectReference>>
 }
 
-function targetCauses(path: string, target: Target): StatusCause[] {
-  const { type, averageUtilization } = target
-  const causes: StatusCause[] = []
-  if (type === '') causes.push(fieldRequired(`${path}.type`, 'must specify a metric target type'))
-  if (!targetTypes.includes(type))
-    causes.push(fieldInvalid(`${path}.type`, type, 'must be either Utilization, Value, or AverageValue'))
-  for (const member of ['value', 'averageValue'] as const) {
-    const text = target[member]
-    if (text !== undefined && quantityOf(text).nanos <= 0n)
-      causes.push(fieldInvalid(`${path}.${member}`, text, 'must be positive'))
-  }
-  if (averageUtilization !== undefined && averageUtilization < 1)
-    causes.push(fieldInvalid(`${path}.averageUtilization`, averageUtilization, 'must be greater than 0'))
-  return causes
+// In upstream's order: the first source that is set is validated.
+const sources = {
+  object: fields<Data<V2ObjectMetricSource>, MetricContext>({
+    describedObject: (object, report, { objectReference }) => objectReference(object, report, undefined),
+    metric: metricId,
+    target: someTarget('must set either a target value or averageValue'),
+  }),
+  external: fields<Data<V2ExternalMetricSource>>({
+    metric: metricId,
+    target: all<Target>(
+      someTarget('must set either a target value for metric or a per-pod target'),
+      ({ value, averageValue }, report) => {
+        if (value !== undefined && averageValue !== undefined)
+          report.forbidden('value', 'may not set both a target value for metric and a per-pod target')
+      },
+    ),
+  }),
+  pods: fields<Data<V2PodsMetricSource>>({
+    metric: metricId,
+    target: all<Target>(target, ({ averageValue }, report) => {
+      if (averageValue === undefined) report.required('averageValue', 'must specify a positive target averageValue')
+    }),
+  }),
+  resource: fields<Data<V2ResourceMetricSource>>({
+    name: required(() => undefined, noResource),
+    target: resourceTarget,
+  }),
+  containerResource: fields<Data<V2ContainerResourceMetricSource>>({
+    name: required(containerResource, noResource),
+    container: required(label, 'must specify a container'),
+    target: resourceTarget,
+  }),
+}
+type Source = keyof typeof sources
+const rows = Object.entries(sources) as [Source, Rule<unknown, MetricContext>][]
+
+const knownType = oneOf(types)
+
+export const metricRule: Rule<Metric, MetricContext> = (metric, report, context) => {
+  const { type } = metric
+  const present = rows.filter(([source]) => metric[source] !== undefined)
+  const expected = rows.find(([source]) => source.toLowerCase() === type.toLowerCase() && types.includes(type))?.[0]
+  if (type === '') report.required('type', 'must specify a metric source type')
+  report.at('type', knownType, type)
+  const [first] = present
+  if (first !== undefined) report.at(first[0], first[1], metric[first[0]], context)
+  if (expected !== undefined && metric[expected] === undefined)
+    report.required(expected, 'must populate information for the given metric source')
+  // As upstream, which reports this error twice.
+  report.at('type', knownType, type)
+  if (present.length < 2) return
+  for (const [source] of present)
+    if (source !== expected) report.forbidden(source, 'must populate the given metric source only')
 }

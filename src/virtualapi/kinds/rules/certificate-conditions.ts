@@ -1,15 +1,8 @@
 // Conditions of a CertificateSigningRequest: once approved or denied, a request stays so.
 import { timestamp } from '#async/index.ts'
-import {
-  fieldDuplicate,
-  fieldForbidden,
-  fieldInvalid,
-  fieldNotSupported,
-  fieldRequired,
-} from '#apimachinery/field/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
+import { each, oneOf, required, type Rule } from '#virtualapi/kinds/validation/vocabulary.ts'
 
 export interface RequestCondition {
   readonly type: string
@@ -60,46 +53,48 @@ export function stampConditions(object: KubeObject, old: KubeObject, now: number
   }
 }
 
-/** Validation errors of the conditions. A mistake that `old` already has is not reported. */
-export function conditionCauses(path: string, object: KubeObject, old: KubeObject | undefined): StatusCause[] {
+const onlyTrueStatus = required(oneOf(['True']))
+const anyStatus = required(oneOf(['False', 'True', 'Unknown']))
+
+/** The mistakes that conditions may keep because the stored object already has them. */
+interface Leniency {
+  readonly both: boolean
+  readonly empty: boolean
+  readonly repeated: boolean
+}
+
+const condition: Rule<RequestCondition, Leniency & { readonly seen: Set<string> }> = (one, report, allowed) => {
+  const { type = '', status = '' } = one as Partial<RequestCondition>
+  const { seen } = allowed
+  if (type === '' && !allowed.empty) report.required('type')
+  report.at('status', onlyTrue.has(type) ? onlyTrueStatus : anyStatus, status)
+  const contrary = type === 'Approved' ? 'Denied' : type === 'Denied' ? 'Approved' : undefined
+  if (!allowed.both && contrary !== undefined && seen.has(contrary))
+    report.invalid('..', type, 'Approved and Denied conditions are mutually exclusive')
+  if (seen.has(type) && !allowed.repeated) report.duplicate('type', type)
+  seen.add(type)
+}
+const list = each(condition)
+
+/** The conditions of the request. */
+export const requestConditions: Rule<KubeObject, KubeObject | undefined> = (object, report, old) => {
   const before = old === undefined ? [] : conditionsOf(old)
-  const typesBefore = new Set(before.map(({ type }) => type))
-  const allowed = {
-    both: verdicts.every((type) => typesBefore.has(type)),
-    empty: typesBefore.has(''),
-    repeated: typesBefore.size < before.length,
-  }
-  const seen = new Set<string>()
-  return conditionsOf(object).flatMap(({ type = '', status = '' }, index) => {
-    const at = `${path}[${index}]`
-    const statuses = onlyTrue.has(type) ? ['True'] : ['False', 'True', 'Unknown']
-    const causes: StatusCause[] = []
-    if (type === '' && !allowed.empty) causes.push(fieldRequired(`${at}.type`))
-    if (status === '') causes.push(fieldRequired(`${at}.status`))
-    else if (!statuses.includes(status)) causes.push(fieldNotSupported(`${at}.status`, status, statuses))
-    const contrary = type === 'Approved' ? 'Denied' : type === 'Denied' ? 'Approved' : undefined
-    if (!allowed.both && contrary !== undefined && seen.has(contrary))
-      causes.push(fieldInvalid(path, type, 'Approved and Denied conditions are mutually exclusive'))
-    if (seen.has(type) && !allowed.repeated) causes.push(fieldDuplicate(`${at}.type`, type))
-    seen.add(type)
-    return causes
+  const types = new Set(before.map(({ type }) => type))
+  report.at('status.conditions', list, conditionsOf(object), {
+    both: verdicts.every((type) => types.has(type)),
+    empty: types.has(''),
+    repeated: types.size < before.length,
+    seen: new Set<string>(),
   })
 }
 
-/** Errors for conditions that may not be added or removed. `subresource`: the one that is updated. */
-export function conditionChangeCauses(
-  path: string,
-  object: KubeObject,
-  old: KubeObject,
-  subresource: string,
-): StatusCause[] {
-  const grown = (type: string): number => ofType(object, type).length - ofType(old, type).length
-  const forbidden = (what: string, type: string): StatusCause =>
-    fieldForbidden(path, `updates may not ${what} a condition of type ${goQuote(type)}`)
-  return [
-    ...[...onlyTrue].filter((type) => grown(type) < 0).map((type) => forbidden('remove', type)),
-    ...(subresource === 'approval'
-      ? []
-      : verdicts.filter((type) => grown(type) > 0).map((type) => forbidden('add', type))),
-  ]
+/** Errors for conditions that may not be added or removed through this subresource. */
+export function conditionChange(subresource: string): Rule<KubeObject, KubeObject> {
+  return (object, report, old) => {
+    const grown = (type: string): number => ofType(object, type).length - ofType(old, type).length
+    const refuse = (what: string, type: string): void =>
+      report.forbidden('status.conditions', `updates may not ${what} a condition of type ${goQuote(type)}`)
+    for (const type of onlyTrue) if (grown(type) < 0) refuse('remove', type)
+    if (subresource !== 'approval') for (const type of verdicts) if (grown(type) > 0) refuse('add', type)
+  }
 }

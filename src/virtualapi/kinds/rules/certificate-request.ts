@@ -2,29 +2,39 @@
 // `status` writes the certificate, and only once.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1CertificateSigningRequestSpec } from '@kubernetes/client-node'
-import {
-  fieldDuplicate,
-  fieldForbidden,
-  fieldInvalid,
-  fieldNotSupported,
-  fieldRequired,
-} from '#apimachinery/field/index.ts'
+import { dns1123LabelErrors, dns1123SubdomainErrors } from '#apimachinery/field/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
+import { goQuote } from '#apimachinery/text/index.ts'
 import { certificateChainError, parseSigningRequest } from '#virtualapi/kinds/certificates/index.ts'
-import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import {
-  conditionCauses,
-  conditionChangeCauses,
+  all,
+  causesOf,
+  each,
+  fields,
+  maxBytes,
+  must,
+  nonEmpty,
+  oneOf,
+  required,
+  unique,
+  validating,
+  when,
+  type Report,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
+import {
+  conditionChange,
   conditionsOf,
+  requestConditions,
   restoreApprovalConditions,
   stampConditions,
   type RequestStatus,
 } from './certificate-conditions.ts'
-import { signerNameCauses } from './signer-name.ts'
+import type { KindRules } from './kind-rules.ts'
 
 type Spec = Data<V1CertificateSigningRequestSpec>
+type Old = Spec | undefined
 
 const legacySigner = 'kubernetes.io/legacy-unknown'
 const usages = (
@@ -32,6 +42,83 @@ const usages = (
   'digital signature,email protection,encipher only,ipsec end system,ipsec tunnel,ipsec user,key agreement,' +
   'key encipherment,microsoft sgc,netscape sgc,ocsp signing,s/mime,server auth,signing,timestamping'
 ).split(',')
+
+function requestError(request: string | null): string | undefined {
+  try {
+    return parseSigningRequest(Buffer.from(request ?? '', 'base64').toString('latin1')).signatureError
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+const longestDomain = 253
+const shortDomain = maxBytes(longestDomain)
+const shortName = maxBytes(longestDomain + 1 + longestDomain + 63 + 1)
+
+/** The name of a signer: `domain/path`. */
+const signerName = required((name: string, report: Report) => {
+  const [domain = '', rest, ...more] = name.split('/')
+  if (rest === undefined || more.length > 0) {
+    report.invalid('', name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")
+    return
+  }
+  report.at('', shortDomain, domain)
+  checkLabels(domain, dns1123LabelErrors, report)
+  if (!domain.includes('.'))
+    report.invalid('', domain, 'should be a domain with at least two segments separated by dots')
+  checkLabels(rest, dns1123SubdomainErrors, report)
+  report.at('', shortName, name)
+})
+
+/** Reports the errors of the first invalid label only. */
+function checkLabels(segment: string, errorsOf: (label: string) => string[], report: Report): void {
+  for (const label of segment.split('.')) {
+    const errors = errorsOf(label)
+    for (const text of errors) report.invalid('', segment, `validating label ${goQuote(label)}: ${text}`)
+    if (errors.length > 0) return
+  }
+}
+
+const specRule = fields<Spec, Old>({
+  request: (request, report) => {
+    const wrong = requestError(request)
+    if (wrong !== undefined) report.invalid('', request, wrong)
+  },
+  usages: all<string[] | undefined, Old>(
+    nonEmpty(),
+    // Usages stored before these rules existed may stay.
+    when<string[] | undefined, Old>(
+      (list, old) => !isDeepStrictEqual(list ?? [], old?.usages),
+      all<string[] | undefined>(each(oneOf(usages)), each(unique<string>())),
+    ),
+  ),
+  signerName: (name, report, old) => {
+    if (name === legacySigner && old?.signerName !== legacySigner)
+      report.invalid('', name, 'the legacy signerName is not allowed via this API version')
+    else report.at('', signerName, name)
+  },
+  expirationSeconds: must(
+    (seconds: number) => seconds >= 600,
+    'may not specify a duration less than 600 seconds (10 minutes)',
+  ),
+})
+
+const certificateRule: Rule<KubeObject, KubeObject> = (object, report, old) => {
+  const { certificate = '' } = statusOf(object)
+  const { certificate: before = '' } = statusOf(old)
+  if (certificate === before) return
+  const wrong = certificate === '' ? undefined : certificateChainError(Buffer.from(certificate, 'base64').toString())
+  if (wrong !== undefined) report.invalid('status.certificate', '<certificate data>', wrong)
+  if (before !== '') report.forbidden('status.certificate', 'updates may not modify existing certificate content')
+}
+
+const specAndConditions: Rule<KubeObject, KubeObject | undefined> = (object, report, old) => {
+  report.at('spec', specRule, object['spec'] as Spec, old?.['spec'] as Old)
+  requestConditions(object, report, old)
+}
+const change = conditionChange('')
+const approvalRule = all<KubeObject, KubeObject>(specAndConditions, certificateRule, conditionChange('approval'))
+const statusRule = all<KubeObject, KubeObject>(specAndConditions, certificateRule, change)
 
 export const certificateRequestRules: KindRules = {
   prepareForCreate(object, { user }) {
@@ -54,76 +141,14 @@ export const certificateRequestRules: KindRules = {
     const { conditions: _, ...status } = structuredClone(statusOf(old))
     object['status'] = conditions.length > 0 ? { conditions: [...conditions], ...status } : status
   },
-  validate: (object, old) => [
-    ...specCauses('spec', object['spec'] as Spec, old?.['spec'] as Spec | undefined),
-    ...conditionCauses('status.conditions', object, old),
-    ...(old === undefined ? [] : conditionChangeCauses('status.conditions', object, old, '')),
-  ],
-  validateSubresource: (object, old, subresource) => [
-    ...specCauses('spec', object['spec'] as Spec, old['spec'] as Spec),
-    ...conditionCauses('status.conditions', object, old),
-    ...certificateCauses('status.certificate', object, old),
-    ...conditionChangeCauses('status.conditions', object, old, subresource),
-  ],
+  validate: validating<KubeObject>((object, report, old) => {
+    specAndConditions(object, report, old)
+    if (old !== undefined) change(object, report, old)
+  }),
+  validateSubresource: (object, old, subresource) =>
+    causesOf(subresource === 'approval' ? approvalRule : statusRule, '', object, old),
 }
 
 function statusOf({ status }: KubeObject): RequestStatus {
   return status ?? {}
-}
-
-function specCauses(path: string, spec: Spec, old: Spec | undefined): StatusCause[] {
-  const { request, signerName, expirationSeconds = 600 } = spec
-  const wanted = (spec.usages as string[] | undefined) ?? []
-  // Usages stored before these rules existed may stay.
-  const kept = isDeepStrictEqual(wanted, old?.usages)
-  const wrong = requestError(request)
-  return [
-    ...(wrong === undefined ? [] : [fieldInvalid(`${path}.request`, request, wrong)]),
-    ...(wanted.length === 0 ? [fieldRequired(`${path}.usages`)] : []),
-    ...(kept ? [] : usageCauses(`${path}.usages`, wanted)),
-    ...(signerName === legacySigner && old?.signerName !== legacySigner
-      ? [fieldInvalid(`${path}.signerName`, signerName, 'the legacy signerName is not allowed via this API version')]
-      : signerNameCauses(`${path}.signerName`, signerName)),
-    ...(expirationSeconds < 600
-      ? [
-          fieldInvalid(
-            `${path}.expirationSeconds`,
-            expirationSeconds,
-            'may not specify a duration less than 600 seconds (10 minutes)',
-          ),
-        ]
-      : []),
-  ]
-}
-
-function requestError(request: string | null): string | undefined {
-  try {
-    return parseSigningRequest(Buffer.from(request ?? '', 'base64').toString('latin1')).signatureError
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error)
-  }
-}
-
-function usageCauses(path: string, list: readonly string[]): StatusCause[] {
-  const seen = new Set<string>()
-  const unknown = list.flatMap((usage, index) =>
-    usages.includes(usage) ? [] : [fieldNotSupported(`${path}[${index}]`, usage, usages)],
-  )
-  const repeated = list.flatMap((usage, index) => {
-    if (seen.has(usage)) return [fieldDuplicate(`${path}[${index}]`, usage)]
-    seen.add(usage)
-    return []
-  })
-  return [...unknown, ...repeated]
-}
-
-function certificateCauses(path: string, object: KubeObject, old: KubeObject): StatusCause[] {
-  const { certificate = '' } = statusOf(object)
-  const { certificate: before = '' } = statusOf(old)
-  if (certificate === before) return []
-  const wrong = certificate === '' ? undefined : certificateChainError(Buffer.from(certificate, 'base64').toString())
-  return [
-    ...(wrong === undefined ? [] : [fieldInvalid(path, '<certificate data>', wrong)]),
-    ...(before === '' ? [] : [fieldForbidden(path, 'updates may not modify existing certificate content')]),
-  ]
 }

@@ -1,17 +1,18 @@
 // ConfigMaps and Secrets: keys, size and immutability.
-import { parseJsonText } from '#apimachinery/json/index.ts'
 import { isDeepStrictEqual } from 'node:util'
+import { configMapKeyErrors } from '#apimachinery/field/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import { isJsonNumber, isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import {
-  configMapKeyErrors,
-  fieldForbidden,
-  fieldInvalid,
-  fieldRequired,
-  fieldTooLong,
-} from '#apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type KubeObject, isJsonNumber } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
+  all,
+  fieldImmutable,
+  validating,
+  validatingChange,
+  type Report,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
+import { keyPairWarnings } from '#virtualapi/kinds/warnings/key-pair-warnings.ts'
 import type { KindRules } from './kind-rules.ts'
-import { fieldImmutable } from '#virtualapi/kinds/validation/values.ts'
 
 const maxBytes = 1024 * 1024
 const immutableText = 'field is immutable when `immutable` is set'
@@ -22,11 +23,11 @@ function mapIn(object: KubeObject, member: string): JsonObject {
   return isJsonObject(value) ? value : {}
 }
 
-function keyCauses(member: string, data: JsonObject): StatusCause[] {
-  const causes: StatusCause[] = []
-  for (const key in data)
-    for (const text of configMapKeyErrors(key)) causes.push(fieldInvalid(`${member}[${key}]`, key, text))
-  return causes
+function checkKeys(member: string, data: JsonObject, report: Report): void {
+  for (const key in data) {
+    const errors = configMapKeyErrors(key)
+    if (errors.length > 0) report.invalidFor(`${member}[${key}]`, key, errors)
+  }
 }
 
 /** Sum over the values. With a loop over keys, because an array of 100,000 values costs more than the lookups. */
@@ -45,71 +46,61 @@ function decodedBytes(value: unknown): number {
 }
 
 /** An immutable object must stay immutable and keep these members. */
-function immutableCauses(object: KubeObject, old: KubeObject, members: readonly string[]): StatusCause[] {
-  if (old['immutable'] !== true) return []
-  const causes = object['immutable'] === true ? [] : [fieldForbidden('immutable', immutableText)]
-  for (const member of members)
-    if (!isDeepStrictEqual(mapIn(object, member), mapIn(old, member)))
-      causes.push(fieldForbidden(member, immutableText))
-  return causes
-}
+const kept =
+  (members: readonly string[]): Rule<KubeObject, KubeObject> =>
+  (object, report, old) => {
+    if (old['immutable'] !== true) return
+    if (object['immutable'] !== true) report.forbidden('immutable', immutableText)
+    for (const member of members)
+      if (!isDeepStrictEqual(mapIn(object, member), mapIn(old, member))) report.forbidden(member, immutableText)
+  }
 
 export const configMapRules: KindRules = {
-  validate(object) {
+  validate: validating<KubeObject>((object, report) => {
     const data = mapIn(object, 'data')
     const binary = mapIn(object, 'binaryData')
-    const twice = Object.keys(binary).filter((key) => Object.hasOwn(data, key))
+    checkKeys('data', data, report)
+    for (const key in binary)
+      if (Object.hasOwn(data, key)) report.invalid(`data[${key}]`, key, 'duplicate of key present in binaryData')
+    checkKeys('binaryData', binary, report)
     const size = sizeOf(data, textBytes) + sizeOf(binary, decodedBytes)
-    return [
-      ...keyCauses('data', data),
-      ...twice.map((key) => fieldInvalid(`data[${key}]`, key, 'duplicate of key present in binaryData')),
-      ...keyCauses('binaryData', binary),
-      ...(size > maxBytes ? [fieldTooLong('', maxBytes)] : []),
-    ]
-  },
-  validateChange: (object, old) => immutableCauses(object, old, ['data', 'binaryData']),
+    if (size > maxBytes) report.tooLong('', maxBytes)
+  }),
+  validateChange: validatingChange(kept(['data', 'binaryData'])),
 }
 
-/** Validation errors of a Secret: keys, size, and what its type requires. */
-export function secretCauses(object: KubeObject): StatusCause[] {
-  const data = mapIn(object, 'data')
-  const size = sizeOf(data, decodedBytes)
-  return [
-    ...keyCauses('data', data),
-    ...(size > maxBytes ? [fieldTooLong('data', maxBytes)] : []),
-    ...typeCauses(object, data),
-  ]
+/** The keys that Secrets of a type need. */
+const needed: Readonly<Record<string, readonly string[]>> = {
+  'kubernetes.io/dockercfg': ['.dockercfg'],
+  'kubernetes.io/dockerconfigjson': ['.dockerconfigjson'],
+  'kubernetes.io/tls': ['tls.crt', 'tls.key'],
 }
+const accountAnnotation = 'kubernetes.io/service-account.name'
 
-function typeCauses({ type, metadata }: KubeObject, data: JsonObject): StatusCause[] {
-  const needs = (key: string): StatusCause[] => (Object.hasOwn(data, key) ? [] : [fieldRequired(`data[${key}]`)])
-  switch (type) {
-    case 'kubernetes.io/service-account-token': {
-      const name = 'kubernetes.io/service-account.name'
-      return metadata.annotations?.[name] ? [] : [fieldRequired(`metadata.annotations[${name}]`)]
-    }
-    case 'kubernetes.io/dockercfg':
-      return needs('.dockercfg').length > 0 ? needs('.dockercfg') : jsonCauses(data, '.dockercfg')
-    case 'kubernetes.io/dockerconfigjson':
-      return needs('.dockerconfigjson').length > 0 ? needs('.dockerconfigjson') : jsonCauses(data, '.dockerconfigjson')
-    case 'kubernetes.io/basic-auth':
-      return Object.hasOwn(data, 'username') || Object.hasOwn(data, 'password')
-        ? []
-        : [...needs('username'), ...needs('password')]
-    case 'kubernetes.io/ssh-auth':
-      return data['ssh-privatekey'] ? [] : [fieldRequired('data[ssh-privatekey]')]
-    case 'kubernetes.io/tls':
-      return [...needs('tls.crt'), ...needs('tls.key')]
-    default:
-      return []
+/** What the type of a Secret requires. */
+const ofType: Rule<KubeObject> = ({ type, metadata, data: given }, report) => {
+  const data = isJsonObject(given) ? given : {}
+  const require = (...keys: readonly string[]): void => {
+    for (const key of keys) if (!Object.hasOwn(data, key)) report.required(`data[${key}]`)
   }
+  if (typeof type !== 'string') return
+  if (Object.hasOwn(needed, type)) require(...(needed[type] ?? []))
+  if (type === 'kubernetes.io/dockercfg') checkJson(data, '.dockercfg', report)
+  if (type === 'kubernetes.io/dockerconfigjson') checkJson(data, '.dockerconfigjson', report)
+  if (type === 'kubernetes.io/basic-auth' && !Object.hasOwn(data, 'username') && !Object.hasOwn(data, 'password'))
+    require('username', 'password')
+  if (type === 'kubernetes.io/ssh-auth' && !data['ssh-privatekey']) report.required('data[ssh-privatekey]')
+  if (type === 'kubernetes.io/service-account-token' && !metadata.annotations?.[accountAnnotation])
+    report.required(`metadata.annotations[${accountAnnotation}]`)
 }
 
-function jsonCauses(data: JsonObject, key: string): StatusCause[] {
-  const text = Buffer.from(typeof data[key] === 'string' ? data[key] : '', 'base64').toString()
+function checkJson(data: JsonObject, key: string, report: Report): void {
+  if (!Object.hasOwn(data, key)) return
+  const json = Buffer.from(typeof data[key] === 'string' ? data[key] : '', 'base64').toString()
+  const wrong = (detail: string): void => report.invalid(`data[${key}]`, redacted, detail)
   try {
-    const value = parseJsonText(text)
-    if (value === null || isJsonObject(value)) return []
+    const value = parseJsonText(json)
+    if (value === null || isJsonObject(value)) return
     const what = Array.isArray(value)
       ? 'array'
       : typeof value === 'boolean'
@@ -117,23 +108,45 @@ function jsonCauses(data: JsonObject, key: string): StatusCause[] {
         : isJsonNumber(value)
           ? 'number'
           : typeof value
-    const target = 'Go value of type map[string]interface {}'
-    return [fieldInvalid(`data[${key}]`, redacted, `json: cannot unmarshal ${what} into ${target}`)]
+    wrong(`json: cannot unmarshal ${what} into Go value of type map[string]interface {}`)
   } catch (error) {
     const end = error instanceof SyntaxError && /end of JSON|Unterminated|Expected property name/.test(error.message)
-    const first = /[^ \t\r\n]/u.exec(text)?.[0] ?? ''
-    const why = end
-      ? 'unexpected end of JSON input'
-      : /[[{"\-0-9tfn]/.test(first)
-        ? 'invalid character'
-        : `invalid character '${first}' looking for beginning of value`
-    return [fieldInvalid(`data[${key}]`, redacted, why)]
+    const first = /[^ \t\r\n]/u.exec(json)?.[0] ?? ''
+    if (end) wrong('unexpected end of JSON input')
+    else if (/[[{"\-0-9tfn]/.test(first)) wrong('invalid character')
+    else wrong(`invalid character '${first}' looking for beginning of value`)
   }
 }
 
+/** A Secret: keys, size, and what its type requires. */
+const secretRule = all<KubeObject>((object, report) => {
+  const data = mapIn(object, 'data')
+  checkKeys('data', data, report)
+  if (sizeOf(data, decodedBytes) > maxBytes) report.tooLong('data', maxBytes)
+}, ofType)
+
 /** The type of a Secret is immutable; an immutable Secret also keeps its data. */
-export function secretChangeCauses(object: KubeObject, old: KubeObject): StatusCause[] {
-  const { type } = object
-  const moved = type !== old['type'] && typeof type === 'string'
-  return [...(moved ? [fieldInvalid('type', type, fieldImmutable)] : []), ...immutableCauses(object, old, ['data'])]
+const secretChange = all<KubeObject, KubeObject>(
+  ({ type }, report, old) => {
+    if (type !== old['type'] && typeof type === 'string') report.invalid('type', type, fieldImmutable)
+  },
+  kept(['data']),
+)
+
+export const secretRules: KindRules = {
+  warningsOf: keyPairWarnings,
+  beforeDefaults: moveStringData,
+  validate: validating(secretRule),
+  validateChange: validatingChange(secretChange),
+}
+
+function moveStringData(secret: KubeObject): void {
+  const { stringData, data } = secret
+  delete secret['stringData']
+  if (!isJsonObject(stringData)) return
+  const encoded = Object.entries(stringData).map(([key, text]) => [
+    key,
+    Buffer.from(typeof text === 'string' ? text : '').toString('base64'),
+  ])
+  secret['data'] = { ...(isJsonObject(data) ? data : {}), ...(Object.fromEntries(encoded) as Record<string, string>) }
 }

@@ -1,19 +1,19 @@
 // ControllerRevisions: snapshots of a StatefulSet or DaemonSet, whose data never changes.
-import { isDeepStrictEqual } from 'node:util'
-import { fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
 import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { nonNegative } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { changes, immutable, validating, validatingChange } from '#virtualapi/kinds/validation/vocabulary.ts'
 import type { KindRules } from './kind-rules.ts'
-import { fieldImmutable, nonNegative } from '#virtualapi/kinds/validation/values.ts'
+
+interface Revision {
+  readonly revision: number
+  readonly data?: JsonValue
+}
 
 export const controllerRevisionRules: KindRules = {
-  validate({ revision, data }, old) {
-    const causes = nonNegative('revision', revision as number)
-    if (old !== undefined) return causes
-    if (data === undefined || data === null) return [...causes, fieldRequired('data', 'data is mandatory')]
-    return isJsonObject(data) ? causes : [...causes, fieldRequired('data', 'data must be a valid JSON object')]
-  },
-  validateChange(object, old) {
-    const data = (object['data'] as JsonValue | undefined) ?? null
-    return isDeepStrictEqual(data, old['data'] ?? null) ? [] : [fieldInvalid('data', data, fieldImmutable)]
-  },
+  validate: validating<Revision>(({ revision, data = null }, report, old) => {
+    report.at('revision', nonNegative, revision)
+    if (old !== undefined || isJsonObject(data)) return
+    report.required('data', data === null ? 'data is mandatory' : 'data must be a valid JSON object')
+  }),
+  validateChange: validatingChange(changes<Revision>({ data: immutable() })),
 }

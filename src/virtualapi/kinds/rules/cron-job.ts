@@ -1,22 +1,89 @@
 // CronJobs: schedule, time zone and job template.
-import type { V1CronJobSpec } from '@kubernetes/client-node'
-import { fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
+import type { V1CronJobSpec, V1JobTemplateSpec } from '@kubernetes/client-node'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
-import { nonNegative, requiredOneOf } from '#virtualapi/kinds/validation/values.ts'
-import { locationError, scheduleError } from './cron-schedule.ts'
-import { jobSpecCauses } from './job-validation.ts'
+import { nonNegative } from '#virtualapi/kinds/validation/basic-rules.ts'
+import {
+  all,
+  fields,
+  must,
+  oneOf,
+  required,
+  validating,
+  type ObjectOf,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
 import { jobSpecWarnings } from '#virtualapi/kinds/warnings/job-warnings.ts'
 import { isSameSpec, podOwnerNameWarnings } from '#virtualapi/kinds/warnings/pod-warnings.ts'
+import { locationError, scheduleError } from './cron-schedule.ts'
+import { jobSpec } from './job-validation.ts'
+import type { KindRules } from './kind-rules.ts'
 
 type Spec = Data<V1CronJobSpec>
+type Old = Spec | undefined
 
 const maxNameLength = 52
-const policies = ['Allow', 'Forbid', 'Replace']
 const zonePart = /^[A-Za-z.\-_0-9+]{1,14}$/
+
+const schedule: Rule<Spec, Old> = ({ schedule: text, timeZone }, report, old) => {
+  if (text === '') {
+    report.required('schedule')
+    return
+  }
+  const wrong = scheduleError(text)
+  if (wrong !== undefined) report.invalid('schedule', text, wrong)
+  if (!text.includes('TZ')) return
+  if (old?.schedule.includes('TZ') !== true)
+    report.invalid('schedule', text, 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead')
+  else if (timeZone !== undefined)
+    report.invalid('schedule', text, 'cannot use both timeZone field and TZ or CRON_TZ in schedule')
+}
+
+const timeZoneRule: Rule<Spec, Old> = ({ timeZone: zone }, report, old) => {
+  if (zone === undefined || old?.timeZone === zone) return
+  const odd = (part: string): boolean => part === '.' || part === '..' || part.startsWith('-') || !zonePart.test(part)
+  if (zone === '') {
+    report.invalid('timeZone', zone, 'timeZone must be nil or non-empty string')
+    return
+  }
+  if (zone.split('/').some(odd)) {
+    report.invalid('timeZone', zone, `unknown time zone ${zone}`)
+    return
+  }
+  if (zone.toLowerCase() === 'local')
+    report.invalid(
+      'timeZone',
+      zone,
+      'timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones',
+    )
+  const wrong = locationError(zone)
+  if (wrong !== undefined) report.invalid('timeZone', zone, wrong)
+}
+
+const jobTemplate: Rule<Data<V1JobTemplateSpec>> = ({ spec = { template: {} } }, report) => {
+  report.at('spec', jobSpec, spec)
+  if (spec.selector !== undefined)
+    report.invalidStruct('spec.selector', 'v1.LabelSelector', spec.selector, '`selector` will be auto-generated')
+  if (spec.manualSelector === true) report.notSupported('spec.manualSelector', true, ['nil', 'false'])
+}
+
+const specRule = all<Spec, Old>(
+  schedule,
+  fields<Spec>({ startingDeadlineSeconds: nonNegative }),
+  timeZoneRule,
+  fields<Spec>({
+    concurrencyPolicy: required(oneOf(['Allow', 'Forbid', 'Replace'])),
+    jobTemplate,
+    successfulJobsHistoryLimit: nonNegative,
+    failedJobsHistoryLimit: nonNegative,
+  }),
+)
+/** The names of its Jobs are 11 characters longer. */
+const nameRule = must(
+  (name: string) => name.length <= maxNameLength,
+  `must be no more than ${maxNameLength} characters`,
+)
+
 /** As upstream, whose path has `spec` twice. */
 const zoneInSchedule =
   'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details'
@@ -24,80 +91,16 @@ const specOf = (object: KubeObject): Spec => object['spec'] as Spec
 
 export const cronJobRules: KindRules = {
   warningsOf(object, old) {
-    const { schedule, jobTemplate } = specOf(object)
+    const { schedule: text, jobTemplate: template } = specOf(object)
     const same = isSameSpec(object, old)
     return [
       ...(old === undefined ? podOwnerNameWarnings(object) : []),
-      ...(same ? [] : jobSpecWarnings('spec.jobTemplate.spec', jobTemplate.spec)),
-      ...(old !== undefined && schedule.includes('TZ') ? [zoneInSchedule] : []),
+      ...(same ? [] : jobSpecWarnings('spec.jobTemplate.spec', template.spec)),
+      ...(old !== undefined && text.includes('TZ') ? [zoneInSchedule] : []),
     ]
   },
-  validate(object, old) {
-    const spec = specOf(object)
-    const { schedule, timeZone } = spec
-    const { name = '' } = object.metadata
-    const before = old === undefined ? undefined : specOf(old)
-    const job = spec.jobTemplate.spec ?? { template: {} }
-    return [
-      ...(schedule === ''
-        ? [fieldRequired('spec.schedule')]
-        : scheduleCauses('spec.schedule', spec, before?.schedule.includes('TZ') === true)),
-      ...nonNegative('spec.startingDeadlineSeconds', spec.startingDeadlineSeconds),
-      ...(timeZone === undefined || (before !== undefined && before.timeZone === timeZone)
-        ? []
-        : zoneCauses('spec.timeZone', timeZone)),
-      ...requiredOneOf('spec.concurrencyPolicy', spec.concurrencyPolicy, policies),
-      ...jobSpecCauses('spec.jobTemplate.spec', job),
-      ...(job.selector === undefined
-        ? []
-        : [
-            invalidInternal(
-              'spec.jobTemplate.spec.selector',
-              'v1.LabelSelector',
-              job.selector,
-              '`selector` will be auto-generated',
-            ),
-          ]),
-      ...(job.manualSelector === true
-        ? [fieldNotSupported('spec.jobTemplate.spec.manualSelector', true, ['nil', 'false'])]
-        : []),
-      ...nonNegative('spec.successfulJobsHistoryLimit', spec.successfulJobsHistoryLimit),
-      ...nonNegative('spec.failedJobsHistoryLimit', spec.failedJobsHistoryLimit),
-      // The names of its Jobs are 11 characters longer.
-      ...(old === undefined && name.length > maxNameLength
-        ? [fieldInvalid('metadata.name', name, `must be no more than ${maxNameLength} characters`)]
-        : []),
-    ]
-  },
-}
-
-function scheduleCauses(path: string, { schedule, timeZone }: Spec, mayHaveZone: boolean): StatusCause[] {
-  const wrong = scheduleError(schedule)
-  const causes = wrong === undefined ? [] : [fieldInvalid(path, schedule, wrong)]
-  if (!schedule.includes('TZ')) return causes
-  if (!mayHaveZone)
-    causes.push(fieldInvalid(path, schedule, 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead'))
-  else if (timeZone !== undefined)
-    causes.push(fieldInvalid(path, schedule, 'cannot use both timeZone field and TZ or CRON_TZ in schedule'))
-  return causes
-}
-
-function zoneCauses(path: string, zone: string): StatusCause[] {
-  if (zone === '') return [fieldInvalid(path, zone, 'timeZone must be nil or non-empty string')]
-  const unknown = [fieldInvalid(path, zone, `unknown time zone ${zone}`)]
-  const odd = (part: string): boolean => part === '.' || part === '..' || part.startsWith('-') || !zonePart.test(part)
-  if (zone.split('/').some(odd)) return unknown
-  const wrong = locationError(zone)
-  return [
-    ...(zone.toLowerCase() === 'local'
-      ? [
-          fieldInvalid(
-            path,
-            zone,
-            'timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones',
-          ),
-        ]
-      : []),
-    ...(wrong === undefined ? [] : [fieldInvalid(path, zone, wrong)]),
-  ]
+  validate: validating<ObjectOf<Spec>>(({ metadata, spec }, report, old) => {
+    report.at('spec', specRule, spec, old?.spec)
+    if (old === undefined) report.at('metadata.name', nameRule, metadata.name)
+  }),
 }

@@ -1,34 +1,65 @@
 // CSIDriver, CSINode and CSIStorageCapacity.
 import { isDeepStrictEqual } from 'node:util'
-import type { V1CSIDriverSpec, V1CSINodeSpec, V1CSIStorageCapacity } from '@kubernetes/client-node'
-import {
-  byteLength,
-  fieldDuplicate,
-  fieldInvalid,
-  fieldNotSupported,
-  fieldRequired,
-} from '#apimachinery/field/index.ts'
-import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
+import type {
+  StorageV1TokenRequest,
+  V1CSIDriverSpec,
+  V1CSINodeDriver,
+  V1CSIStorageCapacity,
+  V1VolumeNodeResources,
+} from '@kubernetes/client-node'
+import { byteLength } from '#apimachinery/field/index.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { deprecatedNodeLabel } from '#virtualapi/kinds/validation/deprecated-node-labels.ts'
-import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
-import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
-import { labelSelectorCauses } from '#virtualapi/kinds/validation/label-selector.ts'
-import { nonNegativeQuantity } from '#virtualapi/kinds/validation/resources.ts'
 import {
-  fieldImmutable,
+  driverName,
   nonNegative,
+  nonNegativeQuantity,
   qualifiedName,
   subdomain,
-  supported,
-} from '#virtualapi/kinds/validation/values.ts'
+} from '#virtualapi/kinds/validation/basic-rules.ts'
+import { deprecatedNodeLabel } from '#virtualapi/kinds/validation/deprecated-node-labels.ts'
+import { labelSelector } from '#virtualapi/kinds/validation/label-selector.ts'
+import {
+  all,
+  at,
+  changes,
+  each,
+  fieldImmutable,
+  fields,
+  firstOf,
+  immutable,
+  must,
+  nonEmpty,
+  oneOf,
+  optional,
+  unique,
+  validating,
+  validatingChange,
+  type ObjectOf,
+  type Report,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
 import { dropFromSpec } from './drop-from-spec.ts'
+import type { KindRules } from './kind-rules.ts'
 
 type DriverSpec = Data<V1CSIDriverSpec>
 
-const lifecycleModes = ['Persistent', 'Ephemeral']
+const lifecycleMode = oneOf(['Persistent', 'Ephemeral'])
+const tokenRequest = firstOf<Data<StorageV1TokenRequest>>(
+  fields({ audience: unique() }),
+  fields({
+    expirationSeconds: all<number | undefined>(
+      must((seconds: number) => seconds >= 600, 'may not specify a duration less than 10 minutes'),
+      must((seconds: number) => seconds <= 2 ** 32, 'may not specify a duration larger than 2^32 seconds'),
+    ),
+  }),
+)
+
+const driverSpec = fields<DriverSpec>({
+  fsGroupPolicy: oneOf(['File', 'None', 'ReadWriteOnceWithFSType']),
+  tokenRequests: each(tokenRequest),
+  // As upstream, whose path has no index.
+  volumeLifecycleModes: each(at('..', lifecycleMode)),
+})
 
 export const csiDriverRules: KindRules = {
   dropDisabled: (object) => dropFromSpec(object, ['nodeAllocatableUpdatePeriodSeconds']),
@@ -36,107 +67,64 @@ export const csiDriverRules: KindRules = {
     // A new CSIDriver has no generation; its first change sets 1.
     if (!isDeepStrictEqual(object['spec'], old['spec'])) object.metadata.generation = (old.metadata.generation ?? 0) + 1
   },
-  validate(object) {
-    const { fsGroupPolicy, tokenRequests = [], volumeLifecycleModes = [] } = object['spec'] as DriverSpec
-    return [
-      ...supported('spec.fsGroupPolicy', fsGroupPolicy, ['File', 'None', 'ReadWriteOnceWithFSType']),
-      ...tokenRequestCauses('spec.tokenRequests', tokenRequests),
-      ...volumeLifecycleModes
-        .filter((mode) => !lifecycleModes.includes(mode))
-        .map((mode) => fieldNotSupported('spec.volumeLifecycleModes', mode, lifecycleModes)),
-    ]
-  },
-  validateChange(object, old) {
-    const next = object['spec'] as DriverSpec
-    const before = old['spec'] as DriverSpec
-    return [
-      // As upstream, which misspells this path.
-      ...immutable('spec.attachedRequired', next.attachRequired, before.attachRequired),
-      ...immutable('spec.volumeLifecycleModes', next.volumeLifecycleModes, before.volumeLifecycleModes),
-    ]
-  },
+  validate: validating(fields<ObjectOf<DriverSpec>>({ spec: driverSpec })),
+  // As upstream, which misspells the first path.
+  validateChange: validatingChange(
+    changes<ObjectOf<DriverSpec>>({
+      spec: changes({ attachRequired: at('../attachedRequired', immutable()), volumeLifecycleModes: immutable() }),
+    }),
+  ),
 }
 
-function immutable(path: string, next: JsonValue | undefined, before: JsonValue | undefined): StatusCause[] {
-  return isDeepStrictEqual(next, before) ? [] : [fieldInvalid(path, next ?? null, fieldImmutable)]
-}
-
-function tokenRequestCauses(path: string, requests: NonNullable<DriverSpec['tokenRequests']>): StatusCause[] {
-  const audiences = new Set<string>()
-  return requests.flatMap(({ audience, expirationSeconds = 600 }, index) => {
-    const at = `${path}[${index}]`
-    if (audiences.has(audience)) return [fieldDuplicate(`${at}.audience`, audience)]
-    audiences.add(audience)
-    const wrong = (text: string): StatusCause[] => [fieldInvalid(`${at}.expirationSeconds`, expirationSeconds, text)]
-    if (expirationSeconds < 600) return wrong('may not specify a duration less than 10 minutes')
-    return expirationSeconds > 2 ** 32 ? wrong('may not specify a duration larger than 2^32 seconds') : []
-  })
-}
-
-type Driver = Data<V1CSINodeSpec>['drivers'][number]
-
-const driversOf = ({ spec }: KubeObject): readonly Driver[] =>
-  (spec as { drivers: Driver[] | null } | undefined)?.drivers ?? []
-
-export const csiNodeRules: KindRules = {
-  validate: csiNodeCauses,
-  validateChange(object, old) {
-    const known = new Map(driversOf(old).map((driver) => [driver.name, driver]))
-    const changed = driversOf(object).filter((driver) => {
-      const before = known.get(driver.name)
-      return before !== undefined && !isDeepStrictEqual(driver, before)
-    })
-    return [
-      // As upstream, which validates a changed CSINode twice.
-      ...csiNodeCauses(object),
-      ...changed.map((driver) => invalidInternal('spec.drivers', 'storage.CSINodeDriver', driver, fieldImmutable)),
-    ]
-  },
-}
+type Driver = Data<V1CSINodeDriver>
+type Node = ObjectOf<{ readonly drivers: readonly Driver[] | null } | undefined>
 
 const longestNodeId = 256
 
-function csiNodeCauses(object: KubeObject): StatusCause[] {
-  const names = new Set<string>()
-  return driversOf(object).flatMap((driver, index) => {
-    const { name, nodeID, allocatable } = driver
-    const at = `spec.drivers[${index}]`
-    const causes = driverNameCauses(`${at}.name`, name)
-    if (nodeID === '') causes.push(fieldRequired(`${at}.nodeID`))
-    if (byteLength(nodeID) > longestNodeId)
-      causes.push(fieldInvalid(`${at}.nodeID`, nodeID, `must be ${longestNodeId} characters or less`))
-    causes.push(...nonNegative(`${at}.allocatable.count`, allocatable?.count))
-    if (names.has(name)) causes.push(fieldDuplicate(`${at}.name`, name))
-    names.add(name)
-    return [...causes, ...topologyKeyCauses(at, (driver.topologyKeys as string[] | null | undefined) ?? [])]
-  })
+const driver = all<Driver>(
+  fields({
+    name: driverName,
+    nodeID: all<string>(
+      nonEmpty(),
+      must((id) => byteLength(id) <= longestNodeId, `must be ${longestNodeId} characters or less`),
+    ),
+    allocatable: optional(fields<Data<V1VolumeNodeResources>>({ count: nonNegative })),
+  }),
+  unique('name', ({ name }) => name),
+  // As upstream, whose path has neither the member nor the index.
+  fields({ topologyKeys: each(at('../..', all<string>(nonEmpty(), unique(), qualifiedName))) }),
+)
+const drivers = each(driver)
+
+const nodeRule: Rule<Node> = ({ spec }, report) => report.at('spec.drivers', drivers, spec?.drivers)
+
+/** As upstream, which validates a changed CSINode twice. */
+const nodeChange: Rule<Node, Node> = (node, report: Report, { spec: old }) => {
+  nodeRule(node, report, undefined)
+  const known = new Map(old?.drivers?.map((one) => [one.name, one]))
+  for (const one of node.spec?.drivers ?? []) {
+    const before = known.get(one.name)
+    if (before !== undefined && !isDeepStrictEqual(one, before))
+      report.invalidStruct('spec.drivers', 'storage.CSINodeDriver', one, fieldImmutable)
+  }
 }
 
-function topologyKeyCauses(path: string, keys: readonly string[]): StatusCause[] {
-  const seen = new Set<string>()
-  return keys.flatMap((key) => {
-    const causes = key === '' ? [fieldRequired(path)] : []
-    if (seen.has(key)) causes.push(fieldDuplicate(path, key))
-    seen.add(key)
-    return [...causes, ...qualifiedName(path, key)]
-  })
+export const csiNodeRules: KindRules = {
+  validate: validating(nodeRule),
+  validateChange: validatingChange(nodeChange),
 }
 
 type Capacity = Data<Omit<V1CSIStorageCapacity, 'metadata'>>
 
 export const csiStorageCapacityRules: KindRules = {
-  validate(object) {
-    const { nodeTopology, storageClassName, capacity } = object as unknown as Capacity
-    return [
-      ...labelSelectorCauses('nodeTopology', nodeTopology),
-      ...subdomain('storageClassName', storageClassName),
-      ...(capacity === undefined ? [] : nonNegativeQuantity('capacity', capacity)),
-    ]
-  },
-  validateChange: (object, old) =>
-    ['nodeTopology', 'storageClassName'].flatMap((member) =>
-      immutable(member, object[member] as JsonValue | undefined, old[member] as JsonValue | undefined),
-    ),
+  validate: validating(
+    fields<Capacity>({
+      nodeTopology: labelSelector,
+      storageClassName: subdomain,
+      capacity: optional(nonNegativeQuantity),
+    }),
+  ),
+  validateChange: validatingChange(changes<Capacity>({ nodeTopology: immutable(), storageClassName: immutable() })),
   warningsOf(object) {
     const { matchExpressions = [], matchLabels = {} } = (object as unknown as Capacity).nodeTopology ?? {}
     return [

@@ -1,34 +1,38 @@
 // Deployments and ReplicaSets.
-import { jsonEqual } from '#apimachinery/json/index.ts'
 import type { V1DeploymentSpec, V1ReplicaSetSpec } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import { jsonEqual } from '#apimachinery/json/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { goValue } from '#apimachinery/text/index.ts'
 import { isOwnAnnotation } from '#crds/index.ts'
-import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { internalText, invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
+import { internalText } from '#virtualapi/kinds/resources/typed/internal-form.ts'
+import { atMostAll, intOrPercent, isZeroAmount, nonNegative } from '#virtualapi/kinds/validation/basic-rules.ts'
 import { isEmptySelector, type LabelSelector } from '#virtualapi/kinds/validation/label-selector.ts'
 import {
-  alwaysRunningCauses,
+  all,
+  changes,
+  fields,
+  forbidden,
+  immutable,
+  present,
+  validating,
+  validatingChange,
+  type ObjectOf,
+  type Report,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
+import {
+  alwaysRunning,
   isUsable,
-  selectorCauses,
-  templateCauses,
-  unselectedCauses,
-  unusableCauses,
+  podTemplate,
+  selectedTemplate,
+  selectorOf,
   type PodTemplate,
 } from '#virtualapi/kinds/validation/workload.ts'
-import {
-  atMostAll,
-  fieldImmutable,
-  intOrPercent,
-  isZeroAmount,
-  nonNegative,
-} from '#virtualapi/kinds/validation/values.ts'
 import { isSameSpec, podOwnerNameWarnings, templateWarnings } from '#virtualapi/kinds/warnings/pod-warnings.ts'
+import type { KindRules } from './kind-rules.ts'
 
-const specOf = <T>(object: KubeObject): Data<T> => object['spec'] as Data<T>
+type DeploymentSpec = Data<V1DeploymentSpec>
 
 const revisionAnnotation = 'deployment.kubernetes.io/revision'
 
@@ -44,6 +48,68 @@ function dropTerminating({ status }: KubeObject): void {
   if (isJsonObject(status)) delete status['terminatingReplicas']
 }
 
+const ofReplicaSet = all(podTemplate, alwaysRunning('ReplicaSet'))
+
+/** The template, if the selector can be converted to a matcher. */
+const selected: Rule<{ selector: LabelSelector | null; template?: PodTemplate }> = (spec, report) => {
+  const { selector, template = {} } = spec
+  if (!isUsable(selector)) {
+    report.invalidStruct('selector', 'v1.LabelSelector', selector, 'invalid label selector')
+    return
+  }
+  if (!selector || !isEmptySelector(selector)) report.at('template', selectedTemplate, template, selector)
+  report.at('template', ofReplicaSet, template)
+}
+
+const surgeAndUnavailable = all<{ maxSurge?: number | string; maxUnavailable?: number | string }>(
+  fields({ maxUnavailable: intOrPercent, maxSurge: intOrPercent }),
+  ({ maxSurge, maxUnavailable }, report) => {
+    if (isZeroAmount(maxUnavailable) && isZeroAmount(maxSurge))
+      report.invalid('maxUnavailable', maxUnavailable ?? 0, 'may not be 0 when `maxSurge` is 0')
+  },
+  fields({ maxUnavailable: atMostAll }),
+)
+const forRollingUpdate = present(surgeAndUnavailable, 'this should be defaulted and never be nil')
+const notForRecreate = forbidden("may not be specified when strategy `type` is 'Recreate'")
+
+const strategyRule: Rule<DeploymentSpec['strategy']> = (strategy = {}, report) => {
+  const { type, rollingUpdate } = strategy
+  if (type === 'Recreate') report.at('rollingUpdate', notForRecreate, rollingUpdate)
+  else if (type === 'RollingUpdate') report.at('rollingUpdate', forRollingUpdate, rollingUpdate)
+  else unsupportedStrategy(report, 'apps.DeploymentStrategy', strategy, ['Recreate', 'RollingUpdate'])
+}
+
+/** Reports an unknown strategy type. As upstream, the error prints the whole strategy. */
+export function unsupportedStrategy(report: Report, struct: string, strategy: object, types: readonly string[]): void {
+  const message = `Unsupported value: ${internalText(struct, strategy)}: supported values: ${types.map(goValue).join(', ')}`
+  report.add({ reason: 'FieldValueNotSupported', message, field: report.path() })
+}
+
+const deploymentSpec = all<DeploymentSpec>(
+  fields({ replicas: nonNegative, selector: selectorOf('deployment') }),
+  selected,
+  fields<DeploymentSpec>({
+    strategy: strategyRule,
+    minReadySeconds: nonNegative,
+    revisionHistoryLimit: nonNegative,
+    progressDeadlineSeconds: nonNegative,
+  }),
+  ({ progressDeadlineSeconds: deadline, minReadySeconds = 0 }, report) => {
+    if (deadline !== undefined && deadline <= minReadySeconds)
+      report.invalid('progressDeadlineSeconds', deadline, 'must be greater than minReadySeconds')
+  },
+)
+
+const replicaSetSpec = all<Data<V1ReplicaSetSpec>>(
+  fields({ replicas: nonNegative, minReadySeconds: nonNegative, selector: selectorOf('deployment') }),
+  selected,
+)
+
+/** The selector is immutable, in every kind that finds its pods by it. */
+export const selectorStays = validatingChange(
+  changes<ObjectOf<{ selector: LabelSelector }>>({ spec: changes({ selector: immutable('v1.LabelSelector') }) }),
+)
+
 export const deploymentRules: KindRules = {
   warningsOf: ownerWarnings,
   dropDisabled: dropTerminating,
@@ -54,102 +120,21 @@ export const deploymentRules: KindRules = {
     const changed = !jsonEqual(countedAnnotations(object, byKcp), countedAnnotations(old, byKcp))
     if (subresource === '' && changed) object.metadata.generation = (old.metadata.generation ?? 0) + 1
   },
-  validate(object) {
-    const spec = specOf<V1DeploymentSpec>(object)
-    const { progressDeadlineSeconds: deadline, minReadySeconds = 0 } = spec
-    return [
-      ...nonNegative('spec.replicas', spec.replicas),
-      ...selectorCauses('spec.selector', spec.selector, 'deployment'),
-      ...selectedTemplateCauses('spec', spec.selector, spec.template),
-      ...strategyCauses(spec.strategy ?? {}),
-      ...nonNegative('spec.minReadySeconds', spec.minReadySeconds),
-      ...nonNegative('spec.revisionHistoryLimit', spec.revisionHistoryLimit),
-      ...nonNegative('spec.progressDeadlineSeconds', deadline),
-      ...(deadline !== undefined && deadline <= minReadySeconds
-        ? [fieldInvalid('spec.progressDeadlineSeconds', deadline, 'must be greater than minReadySeconds')]
-        : []),
-    ]
-  },
+  validate: validating(fields<ObjectOf<DeploymentSpec>>({ spec: deploymentSpec })),
   validateChange: selectorStays,
 }
 
 /** Warnings about the template of a new or changed object, and about the name of a new one. */
 function ownerWarnings(object: KubeObject, old: KubeObject | undefined): readonly string[] {
   if (isSameSpec(object, old)) return []
-  const { template } = specOf<V1DeploymentSpec>(object)
+  const { template } = object['spec'] as DeploymentSpec
   const ofName = old === undefined ? podOwnerNameWarnings(object) : []
   return [...ofName, ...templateWarnings('spec.template', template)]
-}
-
-/** Validates the template if the selector can be converted to a matcher. */
-function selectedTemplateCauses(
-  path: string,
-  selector: LabelSelector | null | undefined,
-  template: PodTemplate,
-): StatusCause[] {
-  if (!isUsable(selector)) return unusableCauses(`${path}.selector`, selector)
-  const at = `${path}.template`
-  return [
-    ...(selector && isEmptySelector(selector) ? [] : unselectedCauses(at, template, selector)),
-    ...templateCauses(at, template),
-    ...alwaysRunningCauses(at, template, 'ReplicaSet'),
-  ]
-}
-
-type Strategy = NonNullable<Data<V1DeploymentSpec>['strategy']>
-
-function strategyCauses(strategy: Strategy): StatusCause[] {
-  const { type, rollingUpdate } = strategy
-  const path = 'spec.strategy'
-  if (type === 'Recreate')
-    return rollingUpdate === undefined
-      ? []
-      : [fieldForbidden(`${path}.rollingUpdate`, "may not be specified when strategy `type` is 'Recreate'")]
-  if (type !== 'RollingUpdate')
-    return [unsupportedStrategy(path, 'apps.DeploymentStrategy', strategy, ['Recreate', 'RollingUpdate'])]
-  if (rollingUpdate === undefined)
-    return [fieldRequired(`${path}.rollingUpdate`, 'this should be defaulted and never be nil')]
-  const { maxSurge, maxUnavailable } = rollingUpdate
-  const at = `${path}.rollingUpdate`
-  return [
-    ...intOrPercent(`${at}.maxUnavailable`, maxUnavailable),
-    ...intOrPercent(`${at}.maxSurge`, maxSurge),
-    ...(isZeroAmount(maxUnavailable) && isZeroAmount(maxSurge)
-      ? [fieldInvalid(`${at}.maxUnavailable`, maxUnavailable ?? 0, 'may not be 0 when `maxSurge` is 0')]
-      : []),
-    ...atMostAll(`${at}.maxUnavailable`, maxUnavailable),
-  ]
-}
-
-/** The error for an unknown strategy type. As upstream, it prints the whole strategy. */
-export function unsupportedStrategy(
-  field: string,
-  struct: string,
-  strategy: object,
-  types: readonly string[],
-): StatusCause {
-  const message = `Unsupported value: ${internalText(struct, strategy)}: supported values: ${types.map(goValue).join(', ')}`
-  return { reason: 'FieldValueNotSupported', message, field }
 }
 
 export const replicaSetRules: KindRules = {
   warningsOf: ownerWarnings,
   dropDisabled: dropTerminating,
-  validate(object) {
-    const spec = specOf<V1ReplicaSetSpec>(object)
-    return [
-      ...nonNegative('spec.replicas', spec.replicas),
-      ...nonNegative('spec.minReadySeconds', spec.minReadySeconds),
-      ...selectorCauses('spec.selector', spec.selector, 'deployment'),
-      ...selectedTemplateCauses('spec', spec.selector, spec.template ?? {}),
-    ]
-  },
+  validate: validating(fields<ObjectOf<Data<V1ReplicaSetSpec>>>({ spec: replicaSetSpec })),
   validateChange: selectorStays,
-}
-
-/** The selector is immutable, in every kind that finds its pods by it. */
-export function selectorStays(object: KubeObject, old: KubeObject): StatusCause[] {
-  const { selector } = specOf<V1DeploymentSpec>(object)
-  if (jsonEqual(selector, specOf<V1DeploymentSpec>(old).selector)) return []
-  return [invalidInternal('spec.selector', 'v1.LabelSelector', selector, fieldImmutable)]
 }

@@ -1,34 +1,30 @@
 // DeviceClasses: device selectors and configuration.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1DeviceClassSpec } from '@kubernetes/client-node'
-import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { deviceConfigCauses, type DeviceConfig } from '#virtualapi/kinds/validation/device-config.ts'
-import { listCauses } from '#virtualapi/kinds/validation/device-names.ts'
-import { selectorsCauses } from '#virtualapi/kinds/validation/device-requests.ts'
+import { deviceConfig, type DeviceConfig } from '#virtualapi/kinds/validation/device-config.ts'
+import { keyedList } from '#virtualapi/kinds/validation/device-names.ts'
+import { deviceSelectors } from '#virtualapi/kinds/validation/device-requests.ts'
+import { validating, validatingChange, type ObjectOf, type Rule } from '#virtualapi/kinds/validation/vocabulary.ts'
 import { dropFromSpec } from './drop-from-spec.ts'
+import type { KindRules } from './kind-rules.ts'
 
-const mostConfigs = 32
+type DeviceClass = ObjectOf<Data<V1DeviceClassSpec>>
+
+const configs = keyedList(deviceConfig, { most: 32 })
+
+const classRule: Rule<DeviceClass, DeviceClass | undefined> = ({ spec }, report, old) => {
+  const { selectors = [], config = [] } = spec
+  const before = old?.spec
+  const sameSelectors = before !== undefined && isDeepStrictEqual(selectors, before.selectors ?? [])
+  const sameConfig = before !== undefined && isDeepStrictEqual(config, before.config)
+  report.at('spec.selectors', deviceSelectors, selectors, { stored: sameSelectors })
+  report.at('spec.config', configs, config as DeviceConfig[], { stored: sameConfig })
+}
 
 export const deviceClassRules: KindRules = {
   dropDisabled: (object) => dropFromSpec(object, ['extendedResourceName']),
-  validate: (object) => classCauses(object, undefined),
+  validate: validating<DeviceClass>((object, report) => classRule(object, report, undefined)),
   // As upstream, which validates a changed DeviceClass twice, the first time as a new one.
-  validateChange: classCauses,
-}
-
-function classCauses({ spec }: KubeObject, old: KubeObject | undefined): StatusCause[] {
-  const { selectors = [], config = [] } = spec as Data<V1DeviceClassSpec>
-  const before = old?.['spec'] as Data<V1DeviceClassSpec> | undefined
-  const stored = before !== undefined && isDeepStrictEqual(config, before.config)
-  return [
-    ...selectorsCauses('spec.selectors', selectors, {
-      stored: before !== undefined && isDeepStrictEqual(selectors, before.selectors ?? []),
-    }),
-    ...listCauses('spec.config', config, mostConfigs, (path, one) =>
-      deviceConfigCauses(path, one as DeviceConfig, { stored }),
-    ),
-  ]
+  validateChange: validatingChange<DeviceClass>(classRule),
 }

@@ -1,25 +1,54 @@
 // Endpoints: the older form of EndpointSlices.
 import { isDeepStrictEqual } from 'node:util'
-import type { CoreV1EndpointPort, V1EndpointAddress, V1Endpoints } from '@kubernetes/client-node'
-import { fieldRequired } from '#apimachinery/field/index.ts'
+import type { CoreV1EndpointPort, V1EndpointAddress, V1Endpoints, V1EndpointSubset } from '@kubernetes/client-node'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { endpointIpCauses, legacyIpCauses } from '#virtualapi/kinds/validation/ip-values.ts'
+import { label, portNumber, protocols, qualifiedName, subdomain } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { endpointIp, legacyIp } from '#virtualapi/kinds/validation/ip-values.ts'
 import {
-  label,
-  portNumber,
-  protocols,
-  qualifiedName,
-  requiredOneOf,
-  subdomain,
-} from '#virtualapi/kinds/validation/values.ts'
+  all,
+  each,
+  fields,
+  given,
+  oneOf,
+  optional,
+  required,
+  validating,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
 import { ipWarnings } from '#virtualapi/kinds/warnings/ip-warnings.ts'
+import type { KindRules } from './kind-rules.ts'
 
-type Subsets = NonNullable<Data<V1Endpoints>['subsets']>
+type Endpoints = Pick<Data<V1Endpoints>, 'subsets'>
+type Subset = Data<V1EndpointSubset>
+type Port = Data<CoreV1EndpointPort>
 
-const subsetsOf = (object: KubeObject): Subsets => (object as unknown as Data<V1Endpoints>).subsets ?? []
+const subsetsOf = (object: KubeObject): readonly Subset[] => (object as Endpoints).subsets ?? []
+
+const address = fields<Data<V1EndpointAddress>>({ ip: legacyIp, hostname: given(label), nodeName: optional(subdomain) })
+const addresses = each(all<Data<V1EndpointAddress>>(address, fields({ ip: endpointIp })))
+
+const port = fields<Port>({
+  name: given(label),
+  port: portNumber,
+  protocol: required(oneOf(protocols)),
+  appProtocol: optional(qualifiedName),
+})
+/** A port of a subset with several ones. */
+const namedPort = all<Port>(({ name }, report) => {
+  if (!name) report.required('name')
+}, port)
+
+const subset = all<Subset>(
+  ({ addresses: ready, notReadyAddresses: others }, report) => {
+    if (!ready?.length && !others?.length) report.required('', 'must specify `addresses` or `notReadyAddresses`')
+  },
+  fields<Subset>({
+    addresses,
+    notReadyAddresses: addresses,
+    ports: (list = [], report) => report.each(list, list.length > 1 ? namedPort : port),
+  }),
+)
+const subsets = each(subset)
 
 export const endpointsRules: KindRules = {
   warningsOf(object) {
@@ -31,42 +60,8 @@ export const endpointsRules: KindRules = {
     ])
   },
   // Unchanged subsets are not validated again.
-  validate: (object, old) =>
-    old !== undefined && isDeepStrictEqual(subsetsOf(object), subsetsOf(old))
-      ? []
-      : subsetsOf(object).flatMap((subset, index) => subsetCauses(`subsets[${index}]`, subset)),
-}
-
-function subsetCauses(path: string, subset: Subsets[number]): StatusCause[] {
-  const { addresses = [], notReadyAddresses = [], ports = [] } = subset
-  return [
-    ...(addresses.length === 0 && notReadyAddresses.length === 0
-      ? [fieldRequired(path, 'must specify `addresses` or `notReadyAddresses`')]
-      : []),
-    ...addresses.flatMap((address, index) => addressCauses(`${path}.addresses[${index}]`, address)),
-    ...notReadyAddresses.flatMap((address, index) => addressCauses(`${path}.notReadyAddresses[${index}]`, address)),
-    ...ports.flatMap((port, index) => portCauses(`${path}.ports[${index}]`, port, { needsName: ports.length > 1 })),
-  ]
-}
-
-function addressCauses(path: string, { ip, hostname, nodeName }: Data<V1EndpointAddress>): StatusCause[] {
-  return [
-    ...legacyIpCauses(`${path}.ip`, ip),
-    ...(hostname ? label(`${path}.hostname`, hostname) : []),
-    ...(nodeName === undefined ? [] : subdomain(`${path}.nodeName`, nodeName)),
-    ...endpointIpCauses(`${path}.ip`, ip),
-  ]
-}
-
-function portCauses(
-  path: string,
-  { name, port, protocol, appProtocol }: Data<CoreV1EndpointPort>,
-  { needsName }: { needsName: boolean },
-): StatusCause[] {
-  return [
-    ...(name ? label(`${path}.name`, name) : needsName ? [fieldRequired(`${path}.name`)] : []),
-    ...portNumber(`${path}.port`, port),
-    ...requiredOneOf(`${path}.protocol`, protocol, protocols),
-    ...(appProtocol === undefined ? [] : qualifiedName(`${path}.appProtocol`, appProtocol)),
-  ]
+  validate: validating<Endpoints>((object, report, old) => {
+    if (!old || !isDeepStrictEqual(object.subsets ?? [], old.subsets ?? []))
+      report.at('subsets', subsets, object.subsets)
+  }),
 }

@@ -1,16 +1,19 @@
 // Validation of the conditions in the status of flow-control objects: each type is set, and occurs once.
-import { fieldDuplicate, fieldRequired } from '#apimachinery/field/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
+import { all, causesOf, each, fields, nonEmpty, unique, type Rule } from '#virtualapi/kinds/validation/vocabulary.ts'
 
-/** Validation errors of `status.conditions`. */
-export function typedConditionCauses({ status }: KubeObject): StatusCause[] {
-  const { conditions = [] } = (status ?? {}) as { conditions?: readonly { type?: string }[] }
-  const types = new Set<string>()
-  return conditions.flatMap(({ type = '' }, index) => {
-    const at = `status.conditions[${index}].type`
-    const causes = types.has(type) ? [fieldDuplicate(at, type)] : []
-    types.add(type)
-    return type === '' ? [...causes, fieldRequired(at)] : causes
-  })
+const conditions = each(fields<{ type?: string }>({ type: all<string | undefined>(distinct(), nonEmpty()) }))
+
+/** An absent type is an empty one. */
+function distinct(): Rule<string | undefined> {
+  const rule = unique<string>()
+  return (type = '', report) => rule(type, report, undefined)
 }
+
+/** The conditions of the object. */
+export const typedConditions: Rule<KubeObject> = ({ status }, report) =>
+  report.at('status.conditions', conditions, (status as { conditions?: { type?: string }[] } | undefined)?.conditions)
+
+/** Validates what the subresource `status` wrote, for KindRules. */
+export const flowStatusCauses = (object: KubeObject, _old: KubeObject, subresource: string) =>
+  subresource === 'status' ? causesOf(typedConditions, '', object) : []

@@ -1,22 +1,42 @@
 // Ingresses: hosts, paths and backends.
-import type { V1IngressBackend, V1IngressSpec, V1TypedLocalObjectReference } from '@kubernetes/client-node'
+import type {
+  V1HTTPIngressPath,
+  V1HTTPIngressRuleValue,
+  V1IngressBackend,
+  V1IngressRule,
+  V1IngressSpec,
+  V1IngressTLS,
+  V1TypedLocalObjectReference,
+} from '@kubernetes/client-node'
 import {
+  byteLength,
   dns1035LabelErrors,
   dns1123LabelErrors,
   dns1123SubdomainErrors,
-  fieldInvalid,
-  fieldNotSupported,
-  fieldRequired,
   maxLengthText,
   regexText,
 } from '#apimachinery/field/index.ts'
-import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import { pathSegmentName } from '#virtualapi/kinds/resources/names.ts'
-import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { label, pathSegment, portName, portNumber, subdomain } from '#virtualapi/kinds/validation/basic-rules.ts'
 import { tryIp } from '#virtualapi/kinds/validation/ip-values.ts'
-import { portNumber, portOrName, required, subdomain } from '#virtualapi/kinds/validation/values.ts'
+import {
+  all,
+  causesOf,
+  each,
+  fields,
+  given,
+  nonEmpty,
+  oneOf,
+  optional,
+  required,
+  text,
+  validating,
+  when,
+  type ObjectOf,
+  type Report,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
+import type { KindRules } from './kind-rules.ts'
 import { loadBalancerWarnings } from './service-warnings.ts'
 
 type Spec = Data<V1IngressSpec>
@@ -27,7 +47,6 @@ const wildcardText = regexText(
   '*.example.com',
 )
 const classAnnotation = 'kubernetes.io/ingress.class'
-const pathTypes = ['Exact', 'ImplementationSpecific', 'Prefix']
 
 /** Mistakes that an update may keep because the stored object already has them. */
 interface Leniency {
@@ -38,13 +57,112 @@ interface Leniency {
 
 const strict: Leniency = { secretNames: false, wildcardRules: false, serviceNames: false }
 
+/** A reference to an object of any kind: kind and name must be valid path segments. */
+export const typedReference = fields<
+  Omit<Data<V1TypedLocalObjectReference>, 'apiGroup'> & { apiGroup?: string | null }
+>({
+  apiGroup: optional(subdomain),
+  kind: all<string>(nonEmpty(), pathSegment),
+  name: all<string>(nonEmpty(), pathSegment),
+})
+
+const host = given<string>((name, report) => {
+  if (!name.includes('*')) {
+    report.at('', subdomain, name)
+    return
+  }
+  if (byteLength(name) > 253) report.invalid('', name, maxLengthText(253))
+  if (!name.startsWith('*.') || dns1123SubdomainErrors(name.slice(2)).length > 0) report.invalid('', name, wildcardText)
+})
+
+const serviceName = required(text(dns1035LabelErrors))
+const lenientServiceName = required(label)
+
+const backend: Rule<Data<V1IngressBackend>, Leniency> = ({ service, resource }, report, lenient) => {
+  if (service !== undefined && resource !== undefined) {
+    report.invalid('', '', 'cannot set both resource and service backends')
+    return
+  }
+  if (resource !== undefined) {
+    report.at('resource', typedReference, resource)
+    return
+  }
+  if (service === undefined) {
+    report.invalid('', '', 'resource or service backend is required')
+    return
+  }
+  report.at('service.name', lenient.serviceNames ? lenientServiceName : serviceName, service.name)
+  const { name, number } = service.port ?? {}
+  if (name && number) report.invalid('', '', 'cannot set both port name & port number')
+  else if (name) report.at('service.port.name', portName, name)
+  else if (number) report.at('service.port.number', portNumber, number)
+  else report.required('', 'port name or number is required')
+}
+
+const pathType = oneOf(['Exact', 'ImplementationSpecific', 'Prefix'])
+
+const pathRule: Rule<Data<V1HTTPIngressPath>, Leniency> = (one, report, lenient) => {
+  const { path = '', pathType: type } = one as Omit<typeof one, 'pathType'> & { pathType: string | null }
+  if (type === null || type === '') {
+    report.required('pathType', 'pathType must be specified')
+    return
+  }
+  report.at('pathType', pathType, type)
+  const exact = type === 'Exact' || type === 'Prefix'
+  if (!path.startsWith('/') && (exact || (type === 'ImplementationSpecific' && path !== '')))
+    report.invalid('path', path, 'must be an absolute path')
+  if (exact) {
+    for (const bad of ['//', '/./', '/../', '%2f', '%2F'])
+      if (path.includes(bad)) report.invalid('path', path, `must not contain '${bad}'`)
+    for (const bad of ['/..', '/.']) if (path.endsWith(bad)) report.invalid('path', path, `cannot end with '${bad}'`)
+  }
+  report.at('backend', backend, one.backend, lenient)
+}
+
+const httpRule = optional(fields<Data<V1HTTPIngressRuleValue>, Leniency>({ paths: required(each(pathRule)) }))
+
+const rule: Rule<Data<V1IngressRule>, Leniency> = ({ host: name = '', http }, report, lenient) => {
+  if (name !== '' && tryIp(name) !== undefined) report.invalid('host', name, 'must be a DNS name, not an IP address')
+  report.at('host', host, name)
+  if (!lenient.wildcardRules || !name.includes('*')) report.at('http', httpRule, http, lenient)
+}
+
+const tls = fields<Data<V1IngressTLS>, Leniency>({
+  hosts: each((name, report) => (name === '' ? report.at('', subdomain, name) : report.at('', host, name))),
+  secretName: when((_, { secretNames }) => !secretNames, given(subdomain)),
+})
+
+const specRule = all<Spec, Leniency>(
+  ({ rules, defaultBackend }, report) => {
+    if (!rules?.length && defaultBackend === undefined)
+      report.invalid('', null, 'either `defaultBackend` or `rules` must be specified')
+  },
+  fields<Spec, Leniency>({
+    defaultBackend: optional(backend),
+    rules: each(rule),
+    tls: each(tls),
+    ingressClassName: optional(subdomain),
+  }),
+)
+
+/** If class annotation and ingressClassName are both set, they must be equal. */
+function checkClass({ metadata, spec }: ObjectOf<Spec>, report: Report): void {
+  const annotation = metadata.annotations?.[classAnnotation]
+  const name = spec.ingressClassName
+  if (annotation !== undefined && name !== undefined && annotation !== name)
+    report.invalid(
+      `annotations.${classAnnotation}`,
+      annotation,
+      'must match `ingressClassName` when both are specified',
+    )
+}
+
 export const ingressRules: KindRules = {
   statusWarningsOf: ({ status }) => loadBalancerWarnings(status),
-  validate(object, old) {
-    const spec = object['spec'] as Spec
-    const causes = specCauses(spec, old === undefined ? strict : leniencyFor(old['spec'] as Spec))
-    return old === undefined ? [...causes, ...classCauses(object)] : causes
-  },
+  validate: validating<ObjectOf<Spec>>((ingress, report, old) => {
+    report.at('spec', specRule, ingress.spec, old === undefined ? strict : leniencyFor(old.spec))
+    if (old === undefined) checkClass(ingress, report)
+  }),
   warningsOf: ({ metadata, spec }, old) =>
     old === undefined &&
     metadata.annotations?.[classAnnotation] !== undefined &&
@@ -59,115 +177,9 @@ function leniencyFor({ tls = [], rules = [] }: Spec): Leniency {
   )
   return {
     secretNames: tls.some(({ secretName }) => secretName && dns1123SubdomainErrors(secretName).length > 0),
-    wildcardRules: rules.some(({ host, http }) => host?.includes('*') && httpCauses('', http, strict).length > 0),
+    wildcardRules: rules.some(
+      ({ host, http }) => host?.includes('*') && causesOf(httpRule, '', http, strict).length > 0,
+    ),
     serviceNames: services.some((name) => dns1035LabelErrors(name).length > 0 && dns1123LabelErrors(name).length === 0),
   }
-}
-
-/** If class annotation and ingressClassName are both set, they must be equal. */
-function classCauses({ metadata, spec }: KubeObject): StatusCause[] {
-  const { ingressClassName: name } = spec as Spec
-  const annotation = metadata.annotations?.[classAnnotation]
-  if (annotation === undefined || name === undefined || annotation === name) return []
-  return [
-    fieldInvalid(`annotations.${classAnnotation}`, annotation, 'must match `ingressClassName` when both are specified'),
-  ]
-}
-
-function specCauses(spec: Spec, lenient: Leniency): StatusCause[] {
-  const { rules = [], defaultBackend, tls = [], ingressClassName } = spec
-  return [
-    ...(rules.length === 0 && defaultBackend === undefined
-      ? [fieldInvalid('spec', null, 'either `defaultBackend` or `rules` must be specified')]
-      : []),
-    ...(defaultBackend === undefined ? [] : backendCauses('spec.defaultBackend', defaultBackend, lenient)),
-    ...rules.flatMap((rule, index) => ruleCauses(`spec.rules[${index}]`, rule, lenient)),
-    ...tls.flatMap(({ hosts, secretName }, index) => [
-      ...(hosts ?? []).flatMap((host, i) => hostCauses(`spec.tls[${index}].hosts[${i}]`, host)),
-      ...(secretName && !lenient.secretNames ? subdomain(`spec.tls[${index}].secretName`, secretName) : []),
-    ]),
-    ...(ingressClassName === undefined ? [] : subdomain('spec.ingressClassName', ingressClassName)),
-  ]
-}
-
-type Rule = NonNullable<Spec['rules']>[number]
-
-function ruleCauses(path: string, { host = '', http }: Rule, lenient: Leniency): StatusCause[] {
-  const causes: StatusCause[] = []
-  if (host !== '' && tryIp(host) !== undefined)
-    causes.push(fieldInvalid(`${path}.host`, host, 'must be a DNS name, not an IP address'))
-  if (host !== '') causes.push(...hostCauses(`${path}.host`, host))
-  if (lenient.wildcardRules && host.includes('*')) return causes
-  return [...causes, ...httpCauses(`${path}.http`, http, lenient)]
-}
-
-function hostCauses(path: string, host: string): StatusCause[] {
-  if (!host.includes('*')) return subdomain(path, host)
-  const good = host.startsWith('*.') && dns1123SubdomainErrors(host.slice(2)).length === 0
-  return [
-    ...(Buffer.byteLength(host) > 253 ? [fieldInvalid(path, host, maxLengthText(253))] : []),
-    ...(good ? [] : [fieldInvalid(path, host, wildcardText)]),
-  ]
-}
-
-function httpCauses(path: string, http: Rule['http'], lenient: Leniency): StatusCause[] {
-  if (http === undefined) return []
-  const paths = http.paths as typeof http.paths | null
-  if (!paths?.length) return [fieldRequired(`${path}.paths`)]
-  return paths.flatMap((item, index) => pathCauses(`${path}.paths[${index}]`, item, lenient))
-}
-
-type IngressPath = NonNullable<Rule['http']>['paths'][number]
-
-function pathCauses(at: string, { path = '', pathType, backend }: IngressPath, lenient: Leniency): StatusCause[] {
-  const type = pathType as string | null
-  if (type === null || type === '') return [fieldRequired(`${at}.pathType`, 'pathType must be specified')]
-  const complain = (text: string): StatusCause => fieldInvalid(`${at}.path`, path, text)
-  const causes: StatusCause[] = []
-  if (!pathTypes.includes(type)) causes.push(fieldNotSupported(`${at}.pathType`, type, pathTypes))
-  else {
-    const exact = type !== 'ImplementationSpecific'
-    if (!path.startsWith('/') && (exact || path !== '')) causes.push(complain('must be an absolute path'))
-    if (exact)
-      for (const bad of ['//', '/./', '/../', '%2f', '%2F'])
-        if (path.includes(bad)) causes.push(complain(`must not contain '${bad}'`))
-    if (exact)
-      for (const bad of ['/..', '/.']) if (path.endsWith(bad)) causes.push(complain(`cannot end with '${bad}'`))
-  }
-  return [...causes, ...backendCauses(`${at}.backend`, backend, lenient)]
-}
-
-function backendCauses(path: string, backend: Data<V1IngressBackend>, lenient: Leniency): StatusCause[] {
-  const { service, resource } = backend
-  if (service !== undefined && resource !== undefined)
-    return [fieldInvalid(path, '', 'cannot set both resource and service backends')]
-  if (resource !== undefined) return referenceCauses(`${path}.resource`, resource)
-  if (service === undefined) return [fieldInvalid(path, '', 'resource or service backend is required')]
-  const nameErrors = lenient.serviceNames ? dns1123LabelErrors : dns1035LabelErrors
-  const at = `${path}.service.name`
-  const causes =
-    service.name === ''
-      ? [fieldRequired(at)]
-      : nameErrors(service.name).map((text) => fieldInvalid(at, service.name, text))
-  const { name, number } = service.port ?? {}
-  if (name && number) return [...causes, fieldInvalid(path, '', 'cannot set both port name & port number')]
-  if (name) return [...causes, ...portOrName(`${path}.service.port.name`, name)]
-  if (number) return [...causes, ...portNumber(`${path}.service.port.number`, number)]
-  return [...causes, fieldRequired(path, 'port name or number is required')]
-}
-
-/** Validates a reference to an object of any kind: kind and name must be valid path segments. */
-export function referenceCauses(
-  path: string,
-  { apiGroup, kind, name }: Omit<Data<V1TypedLocalObjectReference>, 'apiGroup'> & { apiGroup?: string | null },
-): StatusCause[] {
-  const segment = (member: string, text: string): StatusCause[] => [
-    ...required(`${path}.${member}`, text),
-    ...pathSegmentName(text, { prefix: false }).map((detail) => fieldInvalid(`${path}.${member}`, text, detail)),
-  ]
-  return [
-    ...(typeof apiGroup === 'string' ? subdomain(`${path}.apiGroup`, apiGroup) : []),
-    ...segment('kind', kind),
-    ...segment('name', name),
-  ]
 }

@@ -1,24 +1,23 @@
 // Leases: used for leader election and node heartbeats.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1LeaseSpec } from '@kubernetes/client-node'
-import { fieldInvalid } from '#apimachinery/field/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { nonNegative } from '#virtualapi/kinds/validation/values.ts'
+import { nonNegative } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { fields, must, validating, type ObjectOf } from '#virtualapi/kinds/validation/vocabulary.ts'
 import { dropFromSpec } from './drop-from-spec.ts'
 
 export const leaseRules: KindRules = {
   dropDisabled: (object) => dropFromSpec(object, ['strategy', 'preferredHolder']),
-  validate(object) {
-    const { leaseDurationSeconds, leaseTransitions } = object['spec'] as Data<V1LeaseSpec>
-    return [
-      ...(leaseDurationSeconds !== undefined && leaseDurationSeconds <= 0
-        ? [fieldInvalid('spec.leaseDurationSeconds', leaseDurationSeconds, 'must be greater than 0')]
-        : []),
-      ...nonNegative('spec.leaseTransitions', leaseTransitions),
-    ]
-  },
+  validate: validating(
+    fields<ObjectOf<Data<V1LeaseSpec>>>({
+      spec: fields<Data<V1LeaseSpec>>({
+        leaseDurationSeconds: must((seconds: number) => seconds > 0, 'must be greater than 0'),
+        leaseTransitions: nonNegative,
+      }),
+    }),
+  ),
   isRenewal(next, old) {
     const { holderIdentity, renewTime } = specOf(next)
     if (!holderIdentity || !renewTime) return false

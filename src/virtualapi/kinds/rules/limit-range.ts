@@ -1,84 +1,73 @@
 // LimitRanges: their bounds must not contradict each other.
 import { randomUUID } from 'node:crypto'
-import type { V1LimitRangeSpec } from '@kubernetes/client-node'
-import {
-  fieldDuplicate,
-  fieldForbidden,
-  fieldInvalid,
-  fieldRequired,
-  qualifiedNameErrors,
-} from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import type { V1LimitRangeItem, V1LimitRangeSpec } from '@kubernetes/client-node'
 import { quantityOf } from '#apimachinery/quantity/index.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { qualifiedName } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { containerResource, mayOvercommit, resourceName } from '#virtualapi/kinds/validation/resource-names.ts'
 import {
-  containerResourceCauses,
-  mayOvercommit,
-  resourceNameCauses,
-} from '#virtualapi/kinds/validation/resource-names.ts'
+  all,
+  each,
+  fields,
+  firstOf,
+  must,
+  unique,
+  validating,
+  type ObjectOf,
+  type Report,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
+import type { KindRules } from './kind-rules.ts'
 
-type Item = Data<V1LimitRangeSpec>['limits'][number]
+type Spec = Data<V1LimitRangeSpec>
+type Item = Data<V1LimitRangeItem>
 
 const types = ['Pod', 'Container', 'PersistentVolumeClaim']
-const members = ['max', 'min', 'default', 'defaultRequest'] as const
 const nano = 1_000_000_000n
+
+const typeRule = firstOf<string>(
+  qualifiedName,
+  must((type) => type.includes('/') || types.includes(type), 'must be a standard limit type or fully qualified'),
+)
+
+const bounds: Rule<Item> = (item, report) => {
+  const { type, max, min } = item
+  const isPod = type === 'Pod'
+  const nameRule = isPod || type === 'Container' ? containerResource : resourceName
+  const names = new Set<string>()
+  const takeNames = (member: 'max' | 'min' | 'default' | 'defaultRequest' | 'maxLimitRequestRatio'): void => {
+    for (const name of Object.keys(item[member] ?? {})) {
+      names.add(name)
+      report.at(`${member}[${name}]`, nameRule, name)
+    }
+  }
+  takeNames('max')
+  takeNames('min')
+  for (const member of ['default', 'defaultRequest'] as const)
+    if (!isPod) takeNames(member)
+    else if (Object.keys(item[member] ?? {}).length > 0)
+      report.forbidden(member, "may not be specified when `type` is 'Pod'")
+  if (type === 'PersistentVolumeClaim' && max?.['storage'] === undefined && min?.['storage'] === undefined)
+    report.required('limits', 'either minimum or maximum storage value is required, but neither was provided')
+  takeNames('maxLimitRequestRatio')
+  for (const name of names) {
+    checkBounds(item, name, report)
+    checkRatio(item, name, report)
+  }
+}
+
+const item = all<Item>(fields<Item>({ type: all<string>(typeRule, unique()) }), bounds)
 
 export const limitRangeRules: KindRules = {
   prepareForCreate({ metadata }) {
     // Upstream names those alone of all kinds.
     if (!metadata.name) metadata.name = randomUUID()
   },
-  validate(object) {
-    const spec = object['spec'] as Data<V1LimitRangeSpec>
-    const limits = (spec.limits as Item[] | null) ?? []
-    const seen = new Set<string>()
-    return limits.flatMap((item, index) => {
-      const at = `spec.limits[${index}]`
-      const causes = typeCauses(`${at}.type`, item.type)
-      if (seen.has(item.type)) causes.push(fieldDuplicate(`${at}.type`, item.type))
-      seen.add(item.type)
-      return [...causes, ...itemCauses(at, item)]
-    })
-  },
-}
-
-function typeCauses(path: string, type: string): StatusCause[] {
-  const causes = qualifiedNameErrors(type).map((text) => fieldInvalid(path, type, text))
-  if (causes.length > 0 || type.includes('/') || types.includes(type)) return causes
-  return [fieldInvalid(path, type, 'must be a standard limit type or fully qualified')]
-}
-
-function itemCauses(path: string, item: Item): StatusCause[] {
-  const { type, max = {}, min = {}, maxLimitRequestRatio: ratio = {} } = item
-  const isPod = type === 'Pod'
-  const nameCauses = isPod || type === 'Container' ? containerResourceCauses : resourceNameCauses
-  const names = new Set<string>()
-  const namesIn = (member: string, amounts: Readonly<Record<string, string>>): StatusCause[] =>
-    Object.keys(amounts).flatMap((name) => {
-      names.add(name)
-      return nameCauses(`${path}.${member}[${name}]`, name)
-    })
-  const causes = members.flatMap((member) => {
-    const amounts = item[member] ?? {}
-    if (!isPod || member === 'max' || member === 'min') return namesIn(member, amounts)
-    return Object.keys(amounts).length > 0
-      ? [fieldForbidden(`${path}.${member}`, "may not be specified when `type` is 'Pod'")]
-      : []
-  })
-  if (type === 'PersistentVolumeClaim' && max['storage'] === undefined && min['storage'] === undefined)
-    causes.push(
-      fieldRequired(`${path}.limits`, 'either minimum or maximum storage value is required, but neither was provided'),
-    )
-  causes.push(...namesIn('maxLimitRequestRatio', ratio))
-  return [
-    ...causes,
-    ...[...names].flatMap((name) => [...boundCauses(path, item, name), ...ratioCauses(path, item, name)]),
-  ]
+  validate: validating(fields<ObjectOf<Spec>>({ spec: fields<Spec>({ limits: each(item) }) })),
 }
 
 /** Compares the bounds of one resource with each other. */
-function boundCauses(path: string, item: Item, name: string): StatusCause[] {
+function checkBounds(item: Item, name: string, report: Report): void {
   const isPod = item.type === 'Pod'
   const [min, max] = [item.min?.[name], item.max?.[name]]
   const limit = isPod ? undefined : item.default?.[name]
@@ -92,33 +81,23 @@ function boundCauses(path: string, item: Item, name: string): StatusCause[] {
     [min, 'min value', limit, 'default value', 'default', min],
     [limit, 'default value', max, 'max value', 'default', max],
   ] as const
-  const causes = pairs.flatMap(([low, lowWord, high, highWord, member, shown]) =>
-    low !== undefined && high !== undefined && quantityOf(low).nanos > quantityOf(high).nanos
-      ? [
-          fieldInvalid(
-            `${path}.${member}[${name}]`,
-            shown ?? '',
-            `${lowWord} ${low} is greater than ${highWord} ${high}`,
-          ),
-        ]
-      : [],
-  )
-  if (mayOvercommit(name) || limit === undefined || request === undefined) return causes
-  if (quantityOf(limit).nanos === quantityOf(request).nanos) return causes
+  for (const [low, lowWord, high, highWord, member, shown] of pairs)
+    if (low !== undefined && high !== undefined && quantityOf(low).nanos > quantityOf(high).nanos)
+      report.invalid(`${member}[${name}]`, shown ?? '', `${lowWord} ${low} is greater than ${highWord} ${high}`)
+  if (mayOvercommit(name) || limit === undefined || request === undefined) return
   const detail = `default value ${limit} must equal to defaultRequest value ${request} in ${name}`
-  return [...causes, fieldInvalid(`${path}.defaultRequest[${name}]`, request, detail)]
+  if (quantityOf(limit).nanos !== quantityOf(request).nanos) report.invalid(`defaultRequest[${name}]`, request, detail)
 }
 
 /** Validates maxLimitRequestRatio: at least 1, and at most max/min. */
-function ratioCauses(path: string, { max, min, maxLimitRequestRatio }: Item, name: string): StatusCause[] {
+function checkRatio({ max, min, maxLimitRequestRatio }: Item, name: string, report: Report): void {
   const [ratio, high, low] = [maxLimitRequestRatio?.[name], max?.[name], min?.[name]]
-  if (ratio === undefined) return []
-  const at = `${path}.maxLimitRequestRatio[${name}]`
+  if (ratio === undefined) return
+  const at = `maxLimitRequestRatio[${name}]`
   const { nanos } = quantityOf(ratio)
-  const causes = nanos < nano ? [fieldInvalid(at, ratio, `ratio ${ratio} is less than 1`)] : []
-  if (high === undefined || low === undefined) return causes
+  if (nanos < nano) report.invalid(at, ratio, `ratio ${ratio} is less than 1`)
+  if (high === undefined || low === undefined) return
   const most = Number(quantityOf(high).nanos) / Number(quantityOf(low).nanos)
-  return Number(nanos) / Number(nano) > most
-    ? [...causes, fieldInvalid(at, ratio, `ratio ${ratio} is greater than max/min = ${most.toFixed(6)}`)]
-    : causes
+  if (Number(nanos) / Number(nano) > most)
+    report.invalid(at, ratio, `ratio ${ratio} is greater than max/min = ${most.toFixed(6)}`)
 }

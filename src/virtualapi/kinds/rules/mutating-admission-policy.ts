@@ -1,88 +1,89 @@
-// MutatingAdmissionPolicy: its members, and that its expressions compile.
-import type { V1beta1MutatingAdmissionPolicySpec, V1beta1Mutation, V1MatchResources } from '@kubernetes/client-node'
-import { fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
+// MutatingAdmissionPolicies, whose expressions must compile, and their bindings.
+import type {
+  V1MatchResources,
+  V1beta1MutatingAdmissionPolicyBindingSpec,
+  V1beta1MutatingAdmissionPolicySpec,
+  V1beta1Mutation,
+} from '@kubernetes/client-node'
 import type { CelType } from '#apimachinery/cel/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
-import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { paramKindCauses, variableCauses } from '#virtualapi/kinds/validation/admission-policies.ts'
-import { failurePolicies } from '#virtualapi/kinds/validation/admission-rules.ts'
 import { applyConfigurationTypes, jsonPatchTypes } from '#virtualapi/kinds/admission-expressions/index.ts'
 import { PolicyCompiler } from '#virtualapi/kinds/admission-expressions/policy-compiler.ts'
-import { matchConditionCauses } from '#virtualapi/kinds/validation/match-conditions.ts'
-import { matchConstraintsCauses } from '#virtualapi/kinds/validation/match-resources.ts'
-import { requiredOneOf, supported } from '#virtualapi/kinds/validation/values.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { paramKind, policyVariable } from '#virtualapi/kinds/validation/admission-policies.ts'
+import { failurePolicy } from '#virtualapi/kinds/validation/admission-rules.ts'
+import { objectName } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { matchConditions } from '#virtualapi/kinds/validation/match-conditions.ts'
+import { matchConstraints, matchResources } from '#virtualapi/kinds/validation/match-resources.ts'
+import { paramRef } from '#virtualapi/kinds/validation/param-ref.ts'
+import {
+  all,
+  each,
+  fields,
+  nonEmpty,
+  oneOf,
+  required,
+  validating,
+  type ObjectOf,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
+import type { KindRules } from './kind-rules.ts'
 
 type Spec = Data<V1beta1MutatingAdmissionPolicySpec>
+type Mutation = Data<V1beta1Mutation>
+type MatchResources = Data<V1MatchResources>
 
-const reinvocationPolicies = ['IfNeeded', 'Never']
-const patchTypes = ['ApplyConfiguration', 'JSONPatch']
-const operations = ['*', 'CONNECT', 'CREATE', 'UPDATE']
+interface Context {
+  readonly compiler: PolicyCompiler
+  readonly hasParams: boolean
+  readonly stored: ReadonlySet<string>
+}
+
+const operation = oneOf(['*', 'CONNECT', 'CREATE', 'UPDATE'])
+/** Requests that delete have no object to be mutated. As upstream, paths have no indexes. */
+const mutableOperations: Rule<MatchResources | undefined> = (match, report) => {
+  for (const { operations = [] } of match?.resourceRules ?? [])
+    for (const one of operations) report.at('resourceRules.operations', operation, one)
+}
+
+const patchTypes: Readonly<
+  Record<string, { member: keyof Mutation; other: keyof Mutation; types: readonly CelType[] }>
+> = {
+  ApplyConfiguration: { member: 'applyConfiguration', other: 'jsonPatch', types: applyConfigurationTypes },
+  JSONPatch: { member: 'jsonPatch', other: 'applyConfiguration', types: jsonPatchTypes },
+}
+const patchType = required(oneOf(Object.keys(patchTypes)))
+
+const mutation: Rule<Mutation, Context> = (one, report, { compiler }) => {
+  const type = one.patchType
+  const patch = Object.hasOwn(patchTypes, type) ? patchTypes[type] : undefined
+  if (patch === undefined) {
+    report.at('patchType', patchType, type)
+    return
+  }
+  const { member, other, types } = patch
+  const given = one[member] as Mutation['jsonPatch']
+  const place = `${member}.expression`
+  if (given === undefined) report.required(member, `must be specified when patchType is ${type}`)
+  else if (!given.expression?.trim()) report.required(place)
+  else report.add(...compiler.mutation(report.path(place), given.expression, types))
+  if (one[other] !== undefined) report.invalid(other, `{${other}}`, `must not be specified when patchType is ${type}`)
+}
+
+const specRule = fields<Spec, Context>({
+  failurePolicy,
+  paramKind,
+  matchConstraints: all<MatchResources | undefined>(matchConstraints, mutableOperations),
+  matchConditions,
+  variables: each(policyVariable),
+  mutations: all<Mutation[] | undefined, Context>(nonEmpty('mutations must contain at least one item'), each(mutation)),
+  reinvocationPolicy: required(oneOf(['IfNeeded', 'Never'])),
+})
 
 export const mutatingAdmissionPolicyRules: KindRules = {
-  validate(object, old) {
-    const spec = object['spec'] as Spec
-    const before = old?.['spec'] as Spec | undefined
-    const compiler = new PolicyCompiler({ variables: [], ...spec }, before === undefined ? [] : expressionsOf(before))
-    const { mutations = [] } = spec
-    return [
-      ...supported('spec.failurePolicy', spec.failurePolicy, failurePolicies),
-      ...paramKindCauses('spec.paramKind', spec.paramKind),
-      ...matchConstraintsCauses('spec.matchConstraints', spec.matchConstraints),
-      ...mutableOperationCauses('spec.matchConstraints', spec.matchConstraints),
-      ...matchConditionCauses('spec.matchConditions', spec.matchConditions ?? [], {
-        hasParams: spec.paramKind !== undefined,
-        stored: compiler.stored,
-      }),
-      ...(spec.variables ?? []).flatMap((variable, index) =>
-        variableCauses(`spec.variables[${index}]`, variable, compiler),
-      ),
-      ...(mutations.length === 0 ? [fieldRequired('spec.mutations', 'mutations must contain at least one item')] : []),
-      ...mutations.flatMap((mutation, index) => mutationCauses(`spec.mutations[${index}]`, mutation, compiler)),
-      ...requiredOneOf('spec.reinvocationPolicy', spec.reinvocationPolicy, reinvocationPolicies),
-    ]
-  },
-}
-
-/** Requests that delete have no object to be mutated. */
-export function mutableOperationCauses(path: string, match: Data<V1MatchResources> | undefined): StatusCause[] {
-  const named = (match?.resourceRules ?? []).flatMap((rule) => rule.operations ?? [])
-  return named
-    .filter((operation) => !operations.includes(operation))
-    .map((operation) => fieldNotSupported(`${path}.resourceRules.operations`, operation, operations))
-}
-
-function mutationCauses(
-  path: string,
-  { patchType, applyConfiguration, jsonPatch }: Data<V1beta1Mutation>,
-  compiler: PolicyCompiler,
-): StatusCause[] {
-  const required = (member: string): StatusCause =>
-    fieldRequired(`${path}.${member}`, `must be specified when patchType is ${patchType}`)
-  const excess = (member: string): StatusCause =>
-    fieldInvalid(`${path}.${member}`, `{${member}}`, `must not be specified when patchType is ${patchType}`)
-  const expression = (member: string, text: string, types: readonly CelType[]): StatusCause[] =>
-    text.trim() === ''
-      ? [fieldRequired(`${path}.${member}.expression`)]
-      : compiler.mutation(`${path}.${member}.expression`, text, types)
-  switch (patchType) {
-    case 'JSONPatch':
-      return [
-        ...(jsonPatch === undefined
-          ? [required('jsonPatch')]
-          : expression('jsonPatch', jsonPatch.expression ?? '', jsonPatchTypes)),
-        ...(applyConfiguration === undefined ? [] : [excess('applyConfiguration')]),
-      ]
-    case 'ApplyConfiguration':
-      return [
-        ...(applyConfiguration === undefined
-          ? [required('applyConfiguration')]
-          : expression('applyConfiguration', applyConfiguration.expression ?? '', applyConfigurationTypes)),
-        ...(jsonPatch === undefined ? [] : [excess('jsonPatch')]),
-      ]
-    default:
-      return requiredOneOf(`${path}.patchType`, patchType, patchTypes)
-  }
+  validate: validating<ObjectOf<Spec>>(({ spec }, report, old) => {
+    const compiler = new PolicyCompiler({ variables: [], ...spec }, old === undefined ? [] : expressionsOf(old.spec))
+    report.at('spec', specRule, spec, { compiler, hasParams: spec.paramKind !== undefined, stored: compiler.stored })
+  }),
 }
 
 /** As upstream, JSON patches that were stored count as new. */
@@ -91,4 +92,18 @@ function expressionsOf({ matchConditions = [], mutations = [] }: Spec): string[]
     ...matchConditions.map(({ expression }) => expression),
     ...mutations.flatMap(({ applyConfiguration }) => applyConfiguration?.expression ?? []),
   ]
+}
+
+type BindingSpec = Data<V1beta1MutatingAdmissionPolicyBindingSpec>
+
+export const mutatingAdmissionPolicyBindingRules: KindRules = {
+  validate: validating(
+    fields<ObjectOf<BindingSpec>>({
+      spec: fields<BindingSpec>({
+        policyName: objectName,
+        paramRef,
+        matchResources: all<MatchResources | undefined>(matchResources, mutableOperations),
+      }),
+    }),
+  ),
 }

@@ -1,8 +1,9 @@
 // Namespaces: spec.finalizers keep them until their controller has deleted the content.
 import type { V1NamespaceSpec, V1NamespaceStatus } from '@kubernetes/client-node'
-import { fieldInvalid, qualifiedNameErrors } from '#apimachinery/field/index.ts'
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
+import { qualifiedName } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { all, causesOf, each, must, validating } from '#virtualapi/kinds/validation/vocabulary.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 
 const kubernetesFinalizer = 'kubernetes'
@@ -12,12 +13,21 @@ interface Namespace extends KubeObject {
   status: Data<V1NamespaceStatus>
 }
 
+const finalizer = all<string>(
+  qualifiedName,
+  must(
+    (name) => name.includes('/') || name === kubernetesFinalizer,
+    'name is neither a standard finalizer name nor is it fully qualified',
+  ),
+)
+const finalizers = each(finalizer)
+
 export const namespaceRules: KindRules = {
   deletedByController: true,
   prepareForCreate(object) {
     const namespace = object as Namespace
-    const finalizers = namespace.spec.finalizers ?? []
-    if (!finalizers.includes(kubernetesFinalizer)) namespace.spec.finalizers = [...finalizers, kubernetesFinalizer]
+    const given = namespace.spec.finalizers ?? []
+    if (!given.includes(kubernetesFinalizer)) namespace.spec.finalizers = [...given, kubernetesFinalizer]
     namespace.status = { phase: 'Active' }
     nameLabel(namespace)
   },
@@ -29,24 +39,14 @@ export const namespaceRules: KindRules = {
     if (namespace.metadata.deletionTimestamp !== undefined) namespace.status.phase = 'Terminating'
     nameLabel(namespace)
   },
-  validate(object) {
-    const { spec } = object as Namespace
-    return (spec.finalizers ?? []).flatMap((finalizer) => finalizerCauses(finalizer, 'spec.finalizers'))
-  },
-  validateSubresource(object, _old, subresource) {
-    const { spec } = object as Namespace
-    if (subresource !== 'finalize') return []
-    return (spec.finalizers ?? []).flatMap((finalizer, i) => finalizerCauses(finalizer, `spec.finalizers[${i}]`))
-  },
+  // As upstream, whose path has no index here.
+  validate: validating<Namespace>(({ spec }, report) => {
+    for (const one of spec.finalizers ?? []) report.at('spec.finalizers', finalizer, one)
+  }),
+  validateSubresource: (object, _old, subresource) =>
+    subresource === 'finalize' ? causesOf(finalizers, 'spec.finalizers', (object as Namespace).spec.finalizers) : [],
 }
 
 function nameLabel({ metadata }: Namespace): void {
   metadata.labels = { ...metadata.labels, 'kubernetes.io/metadata.name': metadata.name ?? '' }
-}
-
-function finalizerCauses(finalizer: string, path: string) {
-  const causes = qualifiedNameErrors(finalizer).map((text) => fieldInvalid(path, finalizer, text))
-  if (!finalizer.includes('/') && finalizer !== kubernetesFinalizer)
-    causes.push(fieldInvalid(path, finalizer, 'name is neither a standard finalizer name nor is it fully qualified'))
-  return causes
 }

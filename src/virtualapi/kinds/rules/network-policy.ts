@@ -1,47 +1,104 @@
 // NetworkPolicies: allowed traffic of the pods they select.
-import type { V1IPBlock, V1NetworkPolicyPeer, V1NetworkPolicyPort, V1NetworkPolicySpec } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
-import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
+import type {
+  V1IPBlock,
+  V1NetworkPolicyEgressRule,
+  V1NetworkPolicyIngressRule,
+  V1NetworkPolicyPeer,
+  V1NetworkPolicyPort,
+  V1NetworkPolicySpec,
+} from '@kubernetes/client-node'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { isStrictlyInside, legacyCidrCauses, tryCidr } from '#virtualapi/kinds/validation/ip-values.ts'
-import { labelSelectorCauses } from '#virtualapi/kinds/validation/label-selector.ts'
-import { oneOf, portNumber, portOrName } from '#virtualapi/kinds/validation/values.ts'
+import { portNumber, portOrName } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { isStrictlyInside, legacyCidr, tryCidr } from '#virtualapi/kinds/validation/ip-values.ts'
+import { labelSelector } from '#virtualapi/kinds/validation/label-selector.ts'
+import {
+  all,
+  each,
+  fields,
+  firstOf,
+  given,
+  must,
+  oneOf,
+  optional,
+  validating,
+  type ObjectOf,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
 import { cidrWarnings } from '#virtualapi/kinds/warnings/ip-warnings.ts'
+import type { KindRules } from './kind-rules.ts'
 
 type Spec = Data<V1NetworkPolicySpec>
-type Peers = readonly Data<V1NetworkPolicyPeer>[] | undefined
-type Ports = readonly Data<V1NetworkPolicyPort>[] | undefined
+type Peer = Data<V1NetworkPolicyPeer>
+type Peers = readonly Peer[] | undefined
+/** The CIDRs of the stored object; they are not validated again. */
+type Known = ReadonlySet<string>
 
-const types = ['Ingress', 'Egress']
-const specOf = (object: KubeObject): Spec => object['spec'] as Spec
+const port = all<Data<V1NetworkPolicyPort>>(
+  fields({ protocol: given(oneOf(['TCP', 'UDP', 'SCTP'])), port: optional(portOrName) }),
+  ({ port: first, endPort }, report) => {
+    if (endPort === undefined) return
+    if (first === undefined) report.invalid('endPort', endPort, 'may not be specified when `port` is not specified')
+    else if (typeof first === 'string')
+      report.invalid('endPort', endPort, 'may not be specified when `port` is non-numeric')
+    else {
+      // As upstream, which prints the port here.
+      if (endPort < first) report.invalid('endPort', first, 'must be greater than or equal to `port`')
+      report.at('endPort', portNumber, endPort)
+    }
+  },
+)
+
+const cidrUnlessKnown: Rule<string, Known> = (cidr, report, known) => {
+  if (!known.has(cidr)) report.at('', legacyCidr, cidr)
+}
+
+const block: Rule<Data<V1IPBlock>, Known> = ({ cidr, except = [] }, report, known) => {
+  if (cidr === '') {
+    report.required('cidr')
+    return
+  }
+  report.at('cidr', cidrUnlessKnown, cidr, known)
+  const outer = tryCidr(cidr)
+  if (outer === undefined) return
+  for (const [index, text] of except.entries()) {
+    const inner = tryCidr(text)
+    report.at(`except[${index}]`, cidrUnlessKnown, text, known)
+    if (inner !== undefined && !isStrictlyInside(inner, outer))
+      report.invalid(`except[${index}]`, text, 'must be a strict subset of `cidr`')
+  }
+}
+
+const peer = all<Peer, Known>(
+  fields<Peer, Known>({ podSelector: labelSelector, namespaceSelector: labelSelector, ipBlock: optional(block) }),
+  ({ ipBlock, podSelector, namespaceSelector }, report) => {
+    if (!ipBlock && !podSelector && !namespaceSelector) report.required('', 'must specify a peer')
+    if (ipBlock && (podSelector || namespaceSelector))
+      report.forbidden('', 'may not specify both ipBlock and another peer')
+  },
+)
+
+const specRule = fields<Spec, Known>({
+  podSelector: labelSelector,
+  ingress: each(fields<Data<V1NetworkPolicyIngressRule>, Known>({ ports: each(port), from: each(peer) })),
+  egress: each(fields<Data<V1NetworkPolicyEgressRule>, Known>({ ports: each(port), to: each(peer) })),
+  policyTypes: firstOf<string[] | undefined>(
+    must((list: string[]) => list.length <= 2, 'may not specify more than two policyTypes'),
+    each(given(oneOf(['Ingress', 'Egress']))),
+  ),
+})
 
 export const networkPolicyRules: KindRules = {
   warningsOf(object) {
-    const { ingress = [], egress = [] } = specOf(object)
+    const { ingress = [], egress = [] } = object['spec'] as Spec
     return [
       ...ingress.flatMap(({ from }, i) => blockWarnings(`spec.ingress[${i}].from`, from)),
       ...egress.flatMap(({ to }, i) => blockWarnings(`spec.egress[${i}].to`, to)),
     ]
   },
   validatesUpdateTwice: true,
-  validate(object, old) {
-    const { podSelector, ingress = [], egress = [], policyTypes = [] } = specOf(object)
-    const known = old === undefined ? new Set<string>() : blocksOf(specOf(old))
-    const ruleCauses = (path: string, ports: Ports, member: string, peers: Peers): StatusCause[] => [
-      ...(ports ?? []).flatMap((port, i) => portCauses(`${path}.ports[${i}]`, port)),
-      ...(peers ?? []).flatMap((peer, i) => peerCauses(`${path}.${member}[${i}]`, peer, known)),
-    ]
-    return [
-      ...labelSelectorCauses('spec.podSelector', podSelector),
-      ...ingress.flatMap(({ ports, from }, i) => ruleCauses(`spec.ingress[${i}]`, ports, 'from', from)),
-      ...egress.flatMap(({ ports, to }, i) => ruleCauses(`spec.egress[${i}]`, ports, 'to', to)),
-      ...(policyTypes.length > types.length
-        ? [fieldInvalid('spec.policyTypes', policyTypes, 'may not specify more than two policyTypes')]
-        : policyTypes.flatMap((type, index) => oneOf(`spec.policyTypes[${index}]`, type, types))),
-    ]
-  },
+  validate: validating<ObjectOf<Spec>>(({ spec }, report, old) =>
+    report.at('spec', specRule, spec, old === undefined ? new Set() : blocksOf(old.spec)),
+  ),
 }
 
 function blockWarnings(path: string, peers: Peers): string[] {
@@ -56,56 +113,7 @@ function blockWarnings(path: string, peers: Peers): string[] {
   })
 }
 
-/** The CIDRs of the stored object; they are not validated again. */
 function blocksOf({ ingress = [], egress = [] }: Spec): Set<string> {
   const peers = [...ingress.flatMap(({ from }) => from ?? []), ...egress.flatMap(({ to }) => to ?? [])]
   return new Set(peers.flatMap(({ ipBlock }) => (ipBlock ? [ipBlock.cidr, ...(ipBlock.except ?? [])] : [])))
-}
-
-function portCauses(path: string, { port, protocol, endPort }: Data<V1NetworkPolicyPort>): StatusCause[] {
-  const causes = oneOf(`${path}.protocol`, protocol, ['TCP', 'UDP', 'SCTP'])
-  const at = `${path}.endPort`
-  if (port !== undefined) causes.push(...portOrName(`${path}.port`, port))
-  if (endPort === undefined) return causes
-  if (port === undefined) causes.push(fieldInvalid(at, endPort, 'may not be specified when `port` is not specified'))
-  else if (typeof port === 'string')
-    causes.push(fieldInvalid(at, endPort, 'may not be specified when `port` is non-numeric'))
-  else {
-    // As upstream, which prints the port here.
-    if (endPort < port) causes.push(fieldInvalid(at, port, 'must be greater than or equal to `port`'))
-    causes.push(...portNumber(at, endPort))
-  }
-  return causes
-}
-
-function peerCauses(path: string, peer: Data<V1NetworkPolicyPeer>, known: ReadonlySet<string>): StatusCause[] {
-  const { ipBlock, podSelector, namespaceSelector } = peer
-  const causes = [
-    ...labelSelectorCauses(`${path}.podSelector`, podSelector),
-    ...labelSelectorCauses(`${path}.namespaceSelector`, namespaceSelector),
-    ...(ipBlock === undefined ? [] : blockCauses(`${path}.ipBlock`, ipBlock, known)),
-  ]
-  if (!ipBlock && !podSelector && !namespaceSelector) causes.push(fieldRequired(path, 'must specify a peer'))
-  if (ipBlock && (podSelector || namespaceSelector))
-    causes.push(fieldForbidden(path, 'may not specify both ipBlock and another peer'))
-  return causes
-}
-
-function blockCauses(path: string, { cidr, except = [] }: Data<V1IPBlock>, known: ReadonlySet<string>): StatusCause[] {
-  if (cidr === '') return [fieldRequired(`${path}.cidr`)]
-  const unlessKnown = (at: string, text: string): StatusCause[] => (known.has(text) ? [] : legacyCidrCauses(at, text))
-  const causes = unlessKnown(`${path}.cidr`, cidr)
-  const outer = tryCidr(cidr)
-  if (outer === undefined) return causes
-  return [
-    ...causes,
-    ...except.flatMap((text, index) => {
-      const at = `${path}.except[${index}]`
-      const inner = tryCidr(text)
-      const wrong = unlessKnown(at, text)
-      return inner === undefined || isStrictlyInside(inner, outer)
-        ? wrong
-        : [...wrong, fieldInvalid(at, text, 'must be a strict subset of `cidr`')]
-    }),
-  ]
 }

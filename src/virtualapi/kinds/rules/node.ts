@@ -1,22 +1,98 @@
 // Nodes: taints, resources and pod CIDRs.
-import type { V1NodeSpec, V1NodeStatus } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, labelValueErrors } from '#apimachinery/field/index.ts'
+import type { V1NodeAddress, V1NodeSpec, V1NodeStatus, V1Taint } from '@kubernetes/client-node'
+import { labelValueErrors } from '#apimachinery/field/index.ts'
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { internalText } from '#virtualapi/kinds/resources/typed/internal-form.ts'
-import { legacyCidrCauses, tryCidr } from '#virtualapi/kinds/validation/ip-values.ts'
-import { amountCauses } from '#virtualapi/kinds/validation/resources.ts'
-import { taintEffects } from '#virtualapi/kinds/validation/scheduling.ts'
-import { qualifiedName, requiredOneOf } from '#virtualapi/kinds/validation/values.ts'
+import { qualifiedName, taintEffects } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { legacyCidr, tryCidr } from '#virtualapi/kinds/validation/ip-values.ts'
+import { amount } from '#virtualapi/kinds/validation/resources.ts'
+import {
+  all,
+  causesOf,
+  each,
+  fields,
+  oneOf,
+  required,
+  validating,
+  validatingChange,
+  type Report,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
 import { cidrWarnings } from '#virtualapi/kinds/warnings/ip-warnings.ts'
+import type { KindRules } from './kind-rules.ts'
 
 const notReady = 'node.kubernetes.io/not-ready'
 
 interface Node extends KubeObject {
   spec: Data<V1NodeSpec>
   status: Data<V1NodeStatus>
+}
+
+function duplicate(report: Report, struct: string, value: unknown, detail = ''): void {
+  const message = `Duplicate value: ${internalText(struct, value)}${detail === '' ? '' : `: ${detail}`}`
+  report.add({ reason: 'FieldValueDuplicate', message, field: report.path() })
+}
+
+const taint = all<Data<V1Taint>>(
+  fields<Data<V1Taint>>({
+    key: qualifiedName,
+    value: (value = '', report) => {
+      const wrong = labelValueErrors(value)
+      if (wrong.length > 0) report.invalid('', value, wrong.join(';'))
+    },
+    effect: required(oneOf(taintEffects)),
+  }),
+  (one, report) => {
+    if (report.isRepeated(taint, `${one.key} ${one.effect}`))
+      duplicate(report, 'core.Taint', one, 'taints must be unique by key and effect pair')
+  },
+)
+const taintList = each(taint)
+/** As upstream, whose path of the taints is in the metadata. */
+const taints: Rule<Node> = ({ spec }, report) => report.at('metadata.taints', taintList, spec.taints)
+
+const amounts: Rule<Node> = ({ status }, report) => {
+  for (const member of ['capacity', 'allocatable'] as const)
+    for (const [name, text] of Object.entries(status[member] ?? {}))
+      report.at(`status.${member}.${name}`, amount, text, name)
+}
+
+/** At most one CIDR per IP family. */
+const ranges: Rule<readonly string[] | undefined> = (list = [], report) => {
+  report.each(list, legacyCidr)
+  if (list.length < 2) return
+  const families = list.map((range) => tryCidr(range)?.ip.family)
+  const bad = families.indexOf(undefined)
+  if (bad >= 0)
+    report.add({
+      reason: 'InternalError',
+      message: `Internal error: invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[${bad}]: <nil> (invalid CIDR address: ${list[bad] ?? ''})`,
+      field: report.path(),
+    })
+  if (bad >= 0 || list.length > 2 || families[0] === families[1])
+    report.invalid('', [...list], 'may specify no more than one CIDR for each IP family')
+}
+
+const nodeRule = all<Node>(taints, amounts, ({ spec }, report) => report.at('spec.podCIDRs', ranges, spec.podCIDRs))
+
+const address: Rule<Data<V1NodeAddress>> = (one, report) => {
+  if (report.isRepeated(address, JSON.stringify([one.type, one.address]))) duplicate(report, 'core.NodeAddress', one)
+}
+const addresses = each(address)
+
+const nodeChange: Rule<Node, Node> = (node, report, { spec: old }) => {
+  const { spec, status } = node
+  amounts(node, report, undefined)
+  report.at('status.addresses', addresses, status.addresses)
+  const [now, before] = [spec.podCIDRs ?? [], old.podCIDRs ?? []]
+  const moved = now.length === before.length ? before.filter((range, index) => now[index] !== range).length : 1
+  for (let count = 0; count < moved && before.length > 0; count++)
+    report.forbidden('spec.podCIDRs', 'node updates may not change podCIDR except from "" to valid')
+  if (old.providerID !== undefined && spec.providerID !== old.providerID)
+    report.forbidden('spec.providerID', 'node updates may not change providerID except from "" to valid')
+  taints(node, report, undefined)
+  if (spec.externalID !== old.externalID) report.forbidden('spec.externalID', 'may not be updated')
 }
 
 export const nodeRules: KindRules = {
@@ -49,84 +125,9 @@ export const nodeRules: KindRules = {
     if (!taints.some(({ key, effect }) => key === notReady && effect === 'NoSchedule'))
       spec.taints = [...taints, { key: notReady, effect: 'NoSchedule' }]
   },
-  validate(object) {
-    const { spec, status } = object as Node
-    return [...taintsCauses(spec), ...amountsCauses(status), ...rangesCauses('spec.podCIDRs', spec.podCIDRs ?? [])]
-  },
+  validate: validating(nodeRule),
   // As upstream, which repeats some of the validation.
-  validateChange: (object, old) => changeCauses(object as Node, old as Node),
+  validateChange: validatingChange(nodeChange),
   validateSubresource: (object, old, subresource) =>
-    subresource === 'status' ? changeCauses(object as Node, old as Node) : [],
-}
-
-function taintsCauses({ taints = [] }: Node['spec']): StatusCause[] {
-  const seen = new Set<string>()
-  return taints.flatMap((taint, index) => {
-    const { key, value = '', effect } = taint
-    const at = `metadata.taints[${index}]`
-    const wrong = labelValueErrors(value)
-    const causes = [
-      ...qualifiedName(`${at}.key`, key),
-      ...(wrong.length > 0 ? [fieldInvalid(`${at}.value`, value, wrong.join(';'))] : []),
-      ...requiredOneOf(`${at}.effect`, effect, taintEffects),
-    ]
-    const pair = `${key} ${effect}`
-    if (seen.has(pair)) causes.push(duplicate(at, 'core.Taint', taint, 'taints must be unique by key and effect pair'))
-    seen.add(pair)
-    return causes
-  })
-}
-
-function duplicate(field: string, struct: string, value: unknown, detail = ''): StatusCause {
-  const shown = internalText(struct, value)
-  return {
-    reason: 'FieldValueDuplicate',
-    message: `Duplicate value: ${shown}${detail === '' ? '' : `: ${detail}`}`,
-    field,
-  }
-}
-
-function amountsCauses(status: Node['status']): StatusCause[] {
-  return (['capacity', 'allocatable'] as const).flatMap((member) =>
-    Object.entries(status[member] ?? {}).flatMap(([name, text]) =>
-      amountCauses(`status.${member}.${name}`, name, text),
-    ),
-  )
-}
-
-/** Allows at most one CIDR per IP family. */
-function rangesCauses(path: string, ranges: readonly string[]): StatusCause[] {
-  const causes = ranges.flatMap((range, index) => legacyCidrCauses(`${path}[${index}]`, range))
-  if (ranges.length < 2) return causes
-  const families = ranges.map((range) => tryCidr(range)?.ip.family)
-  const bad = families.indexOf(undefined)
-  if (bad >= 0)
-    causes.push({
-      reason: 'InternalError',
-      message: `Internal error: invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[${bad}]: <nil> (invalid CIDR address: ${ranges[bad] ?? ''})`,
-      field: path,
-    })
-  return bad >= 0 || ranges.length > 2 || families[0] === families[1]
-    ? [...causes, fieldInvalid(path, [...ranges], 'may specify no more than one CIDR for each IP family')]
-    : causes
-}
-
-function changeCauses({ spec, status }: Node, { spec: old }: Node): StatusCause[] {
-  const seen = new Set<string>()
-  const causes = amountsCauses(status)
-  for (const [index, address] of (status.addresses ?? []).entries()) {
-    const text = JSON.stringify([address.type, address.address])
-    if (seen.has(text)) causes.push(duplicate(`status.addresses[${index}]`, 'core.NodeAddress', address))
-    seen.add(text)
-  }
-  const [ranges, before] = [spec.podCIDRs ?? [], old.podCIDRs ?? []]
-  const moved = ranges.length === before.length ? before.filter((range, index) => ranges[index] !== range).length : 1
-  const podCidrText = 'node updates may not change podCIDR except from "" to valid'
-  if (before.length > 0)
-    for (let count = 0; count < moved; count++) causes.push(fieldForbidden('spec.podCIDRs', podCidrText))
-  if (old.providerID !== undefined && spec.providerID !== old.providerID)
-    causes.push(fieldForbidden('spec.providerID', 'node updates may not change providerID except from "" to valid'))
-  causes.push(...taintsCauses(spec))
-  if (spec.externalID !== old.externalID) causes.push(fieldForbidden('spec.externalID', 'may not be updated'))
-  return causes
+    subresource === 'status' ? causesOf(nodeChange, '', object as Node, old as Node) : [],
 }

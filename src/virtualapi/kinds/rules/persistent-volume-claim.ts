@@ -1,19 +1,26 @@
 // PersistentVolumeClaims: mostly immutable requests for storage.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1PersistentVolumeClaimStatus } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldNotSupported, qualifiedNameErrors } from '#apimachinery/field/index.ts'
-import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { internalDiff } from '#virtualapi/kinds/resources/typed/internal-diff.ts'
 import { quantityOf } from '#apimachinery/quantity/index.ts'
-import { claimSpecCauses, type ClaimSpec } from '#virtualapi/kinds/validation/persistent-volume-claim-spec.ts'
+import { nonNegativeQuantity, qualifiedName, resourceQuantity } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { claimSpec, type ClaimSpec } from '#virtualapi/kinds/validation/persistent-volume-claim-spec.ts'
 import { isNativeResource } from '#virtualapi/kinds/validation/resource-names.ts'
-import { nonNegativeQuantity } from '#virtualapi/kinds/validation/resources.ts'
+import {
+  eachValue,
+  fieldImmutable,
+  fields,
+  firstOf,
+  immutable,
+  validating,
+  validatingChange,
+  type ObjectOf,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
 import { claimWarnings } from '#virtualapi/kinds/warnings/persistent-volume-warnings.ts'
-import { fieldImmutable } from '#virtualapi/kinds/validation/values.ts'
-import { resourceQuantityCauses } from './persistent-volume.ts'
 import { addFinalizer } from './add-finalizer.ts'
 
 type Status = Data<V1PersistentVolumeClaimStatus>
@@ -53,8 +60,8 @@ function dropForeignSource(spec: ClaimSpec, old?: ClaimSpec): void {
 }
 
 /**
- * Drops a dataSource that is neither a claim nor a snapshot if there is no dataSourceRef and the stored claim has no dataSource:
- * clients that know other sources set dataSourceRef (KEP-1495).
+ * Drops a dataSource that is neither a claim nor a snapshot if there is no dataSourceRef and the stored claim has no
+ * dataSource: clients that know other sources set dataSourceRef (KEP-1495).
  */
 function dropUnknownSource(spec: ClaimSpec, old?: ClaimSpec): void {
   const { dataSource, dataSourceRef } = spec
@@ -65,39 +72,32 @@ function dropUnknownSource(spec: ClaimSpec, old?: ClaimSpec): void {
   if (!isClaim && !isSnapshot) delete spec.dataSource
 }
 
-export const persistentVolumeClaimRules: KindRules = {
-  warningsOf: (object) => claimWarnings(object.metadata.annotations, (object as Claim).spec.resources),
-  validatesUpdateTwice: true,
-  prepareForCreate(object) {
-    dropForeignSource((object as Claim).spec)
-    dropUnknownSource((object as Claim).spec)
-    alignSources((object as Claim).spec)
-    addFinalizer(object, 'kubernetes.io/pvc-protection')
-  },
-  prepareForUpdate(object, old, _context, subresource) {
-    if (subresource !== '') return
-    dropForeignSource((object as Claim).spec, (old as Claim).spec)
-    dropUnknownSource((object as Claim).spec, (old as Claim).spec)
-    alignSources((object as Claim).spec)
-  },
-  validate: (object) => claimSpecCauses('spec', (object as Claim).spec),
-  validateChange: (object, old) => changeCauses(object as Claim, old as Claim),
-}
-
-function changeCauses(next: Claim, old: Claim): StatusCause[] {
-  const causes: StatusCause[] = []
+const claimChange: Rule<Claim, Claim> = (next, report, old) => {
   const [annotation, before] = [next, old].map(({ metadata }) => metadata.annotations?.[classAnnotation] ?? '')
   const comparable = comparableSpec(next, old)
-  const moves = movesClass(next, old)
-  if (!moves && annotation !== before)
-    causes.push(fieldInvalid(`metadata.annotations[${classAnnotation}]`, annotation ?? '', fieldImmutable))
+  if (!movesClass(next, old) && annotation !== before)
+    report.invalid(`metadata.annotations[${classAnnotation}]`, annotation ?? '', fieldImmutable)
   const wanted = old.spec.volumeName ? old.spec : withVolume(old.spec, next.spec.volumeName)
-  if (!isDeepStrictEqual(comparable, wanted)) {
-    const difference = internalDiff('core.PersistentVolumeClaimSpec', wanted, comparable)
-    causes.push(fieldForbidden('spec', `${immutableText}\n${difference}`))
-  }
-  return [...causes, ...sizeCauses(next, old), ...attributeCauses(next, old)]
+  if (!isDeepStrictEqual(comparable, wanted))
+    report.forbidden('spec', `${immutableText}\n${internalDiff('core.PersistentVolumeClaimSpec', wanted, comparable)}`)
+  // The request may shrink, but not to the current capacity or below.
+  const now = storageIn(next.spec.resources?.requests)
+  if (now < storageIn(old.spec.resources?.requests) && now <= storageIn(old.status?.capacity))
+    report.forbidden('spec.resources.requests.storage', 'field can not be less than status.capacity')
+  // As upstream, whose path lacks `spec`.
+  report.at('volumeMode', fixed, next.spec.volumeMode, old.spec.volumeMode)
+  const { volumeAttributesClassName: name } = next.spec
+  const applied = (old.status as { currentVolumeAttributesClassName?: string } | undefined)
+    ?.currentVolumeAttributesClassName
+  if (applied === undefined || name === old.spec.volumeAttributesClassName || name) return
+  const to = name === undefined ? 'nil' : 'empty string'
+  const detail = `update to ${to} is forbidden when status.currentVolumeAttributesClassName is not nil`
+  report.forbidden('spec.volumeAttributesClassName', detail)
 }
+const fixed = immutable()
+
+const storageIn = (amounts: Readonly<Record<string, string>> | undefined): bigint =>
+  quantityOf(amounts?.['storage'] ?? '0').nanos
 
 /** Binding a claim sets its volumeName, which is allowed once. */
 function withVolume(spec: ClaimSpec, volumeName: string | undefined): ClaimSpec {
@@ -136,59 +136,43 @@ function comparableSpec(next: Claim, old: Claim): ClaimSpec {
   return spec
 }
 
-/** The request may shrink, but not to the current capacity or below; volumeMode is immutable. */
-function sizeCauses(next: Claim, old: Claim): StatusCause[] {
-  const size = (amounts: Readonly<Record<string, string>> | undefined): bigint =>
-    quantityOf(amounts?.['storage'] ?? '0').nanos
-  const now = size(next.spec.resources?.requests)
-  const causes: StatusCause[] = []
-  if (now < size(old.spec.resources?.requests) && now <= size(old.status?.capacity))
-    causes.push(fieldForbidden('spec.resources.requests.storage', 'field can not be less than status.capacity'))
-  const { volumeMode } = next.spec
-  if (volumeMode !== old.spec.volumeMode)
-    causes.push(fieldInvalid('volumeMode', (volumeMode as JsonValue | undefined) ?? null, fieldImmutable))
-  return causes
-}
-
-function attributeCauses({ spec }: Claim, old: Claim): StatusCause[] {
-  const { volumeAttributesClassName: name } = spec
-  const applied = (old.status as { currentVolumeAttributesClassName?: string } | undefined)
-    ?.currentVolumeAttributesClassName
-  if (applied === undefined || name === old.spec.volumeAttributesClassName || name) return []
-  const to = name === undefined ? 'nil' : 'empty string'
-  const detail = `update to ${to} is forbidden when status.currentVolumeAttributesClassName is not nil`
-  return [fieldForbidden('spec.volumeAttributesClassName', detail)]
-}
-
-/** Validation errors of an update through the subresource `status`. */
-export function persistentVolumeClaimStatusCauses(object: KubeObject): StatusCause[] {
-  const {
-    capacity,
-    allocatedResourceStatuses: statuses,
-    allocatedResources: allocated,
-  } = (object as Claim).status ?? {}
-  const path = 'status.allocatedResourceStatuses'
-  return [
-    ...Object.entries(capacity ?? {}).flatMap(([name, text]) =>
-      resourceQuantityCauses(`status.capacity[${name}]`, text),
-    ),
-    ...Object.entries(statuses ?? {}).flatMap(([name, status]) => [
-      ...resourceKeyCauses(path, name),
-      ...(resizeStatuses.includes(status) ? [] : [fieldNotSupported(path, name, resizeStatuses)]),
-    ]),
-    ...Object.entries(allocated ?? {}).flatMap(([name, text]) => {
-      const at = `status.allocatedResources[${name}]`
-      const wrong = resourceKeyCauses('status.allocatedResources', name)
-      if (wrong.length > 0) return wrong
-      const basic = resourceQuantityCauses(at, text)
-      return basic.length > 0 ? basic : nonNegativeQuantity(at, text)
-    }),
-  ]
+export const persistentVolumeClaimRules: KindRules = {
+  warningsOf: (object) => claimWarnings(object.metadata.annotations, (object as Claim).spec.resources),
+  validatesUpdateTwice: true,
+  prepareForCreate(object) {
+    dropForeignSource((object as Claim).spec)
+    dropUnknownSource((object as Claim).spec)
+    alignSources((object as Claim).spec)
+    addFinalizer(object, 'kubernetes.io/pvc-protection')
+  },
+  prepareForUpdate(object, old, _context, subresource) {
+    if (subresource !== '') return
+    dropForeignSource((object as Claim).spec, (old as Claim).spec)
+    dropUnknownSource((object as Claim).spec, (old as Claim).spec)
+    alignSources((object as Claim).spec)
+  },
+  validate: validating(fields<ObjectOf<ClaimSpec>>({ spec: claimSpec })),
+  validateChange: validatingChange(claimChange),
 }
 
 /** Names without a domain must be `storage`. */
-function resourceKeyCauses(path: string, name: string): StatusCause[] {
-  const causes = qualifiedNameErrors(name).map((text) => fieldInvalid(path, name, text))
-  if (causes.length > 0 || !isNativeResource(name) || name === 'storage') return causes
-  return [fieldNotSupported(path, name, ['storage'])]
+const resourceKey = firstOf<string>(qualifiedName, (name, report) => {
+  if (isNativeResource(name) && name !== 'storage') report.notSupported('', name, ['storage'])
+})
+/** As upstream, errors about names have the path of the map. */
+const allocated = firstOf<string, string>(
+  (_, report, name) => report.at('..', resourceKey, name),
+  resourceQuantity,
+  nonNegativeQuantity,
+)
+const resizeStatus: Rule<string, string> = (status, report, name) => {
+  report.at('..', resourceKey, name)
+  if (!resizeStatuses.includes(status)) report.notSupported('..', name, resizeStatuses)
 }
+
+/** The status of a PersistentVolumeClaim. */
+export const claimStatus = fields<Status>({
+  capacity: eachValue(resourceQuantity),
+  allocatedResourceStatuses: eachValue(resizeStatus),
+  allocatedResources: eachValue(allocated),
+})

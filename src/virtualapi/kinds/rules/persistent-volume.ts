@@ -1,56 +1,41 @@
 // PersistentVolumes: a source, capacity, access modes and node affinity; the source is immutable.
 import { isDeepStrictEqual } from 'node:util'
 import { posix } from 'node:path'
-import type { V1PersistentVolumeSpec } from '@kubernetes/client-node'
+import type { V1PersistentVolumeSpec, V1VolumeNodeAffinity } from '@kubernetes/client-node'
 import { timestamp } from '#async/index.ts'
-import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
-import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { internalDiff } from '#virtualapi/kinds/resources/typed/internal-diff.ts'
-import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
-import { quantityOf } from '#apimachinery/quantity/index.ts'
-import { accessModesCauses, volumeModes } from '#virtualapi/kinds/validation/persistent-volume-claim-spec.ts'
-import { nodeSelectorCauses } from '#virtualapi/kinds/validation/node-selector.ts'
-import { positiveQuantity } from '#virtualapi/kinds/validation/resources.ts'
+import { positiveQuantity, resourceQuantity, subdomain } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { nodeSelector } from '#virtualapi/kinds/validation/node-selector.ts'
+import { accessModes, volumeMode } from '#virtualapi/kinds/validation/persistent-volume-claim-spec.ts'
+import {
+  all,
+  eachValue,
+  fieldImmutable,
+  fields,
+  given,
+  immutable,
+  nonEmpty,
+  oneOf,
+  optional,
+  present,
+  required,
+  validating,
+  validatingChange,
+  type ObjectOf,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
 import { persistentVolumeWarnings } from '#virtualapi/kinds/warnings/persistent-volume-warnings.ts'
-import { fieldImmutable, oneOf, subdomain } from '#virtualapi/kinds/validation/values.ts'
 import { addFinalizer } from './add-finalizer.ts'
-import { volumeSourceCauses, volumeSourcesOf } from './volume-sources.ts'
+import type { KindRules } from './kind-rules.ts'
+import { volumeSource, volumeSourcesOf } from './volume-sources.ts'
 
 type Spec = Data<V1PersistentVolumeSpec>
-
-const specOf = (object: KubeObject): Spec => object['spec'] as Spec
-const policies = ['Delete', 'Recycle', 'Retain']
+type Volume = ObjectOf<Spec>
 
 interface VolumeStatus {
   phase?: string
   lastPhaseTransitionTime?: string | undefined
-}
-
-export const persistentVolumeRules: KindRules = {
-  warningsOf: ({ metadata, spec }) => persistentVolumeWarnings(metadata.annotations, spec as Spec),
-  validatesUpdateTwice: true,
-  prepareForCreate(object, { now }) {
-    addFinalizer(object, 'kubernetes.io/pv-protection')
-    const status = object['status'] as VolumeStatus
-    status.lastPhaseTransitionTime ??= timestamp(now)
-  },
-  prepareForUpdate(object, old, { now }, subresource) {
-    if (subresource !== 'status') return
-    const [status, before] = [object, old].map((one) => one['status'] as VolumeStatus) as [VolumeStatus, VolumeStatus]
-    const given = status.lastPhaseTransitionTime
-    if (status.phase === before.phase) status.lastPhaseTransitionTime = given ?? before.lastPhaseTransitionTime
-    else if (given === undefined || given === before.lastPhaseTransitionTime)
-      status.lastPhaseTransitionTime = timestamp(now)
-    if (status.lastPhaseTransitionTime === undefined) delete status.lastPhaseTransitionTime
-  },
-  validate: (object, old) => [
-    ...specCauses('spec', specOf(object), object.metadata.name ?? ''),
-    ...(old === undefined ? mountOptionCauses(object) : []),
-  ],
-  validateChange: (object, old) => [...mountOptionCauses(object), ...changeCauses(specOf(object), specOf(old))],
 }
 
 const mountOptions = 'volume.beta.kubernetes.io/mount-options'
@@ -71,92 +56,88 @@ const withMountOptions = [
 ] as const
 
 /** The annotation for mount options is only allowed on volume types that are mounted with options. */
-function mountOptionCauses(object: KubeObject): StatusCause[] {
-  if (object.metadata.annotations?.[mountOptions] === undefined) return []
-  const spec = specOf(object) as Readonly<Record<string, unknown>>
-  return withMountOptions.some((member) => spec[member] !== undefined)
-    ? []
-    : [fieldForbidden(`metadata.annotations.${mountOptions}`, 'may not specify mount options for this volume type')]
+const mountOptionsRule: Rule<Volume> = ({ metadata, spec }, report) => {
+  if (metadata.annotations?.[mountOptions] === undefined) return
+  if (!withMountOptions.some((member) => spec[member] !== undefined))
+    report.forbidden(`metadata.annotations.${mountOptions}`, 'may not specify mount options for this volume type')
 }
 
-function specCauses(path: string, spec: Spec, name: string): StatusCause[] {
-  const { accessModes: modes, persistentVolumeReclaimPolicy: policy, storageClassName, volumeMode, hostPath } = spec
-  return [
-    ...(modes?.length ? [] : [fieldRequired(`${path}.accessModes`)]),
-    ...accessModesCauses(`${path}.accessModes`, modes),
-    ...capacityCauses(`${path}.capacity`, spec.capacity),
-    ...oneOf(`${path}.persistentVolumeReclaimPolicy`, policy, policies),
-    ...affinityCauses(`${path}.nodeAffinity`, spec.nodeAffinity),
-    ...volumeSourceCauses(path, spec, name),
-    ...(hostPath !== undefined &&
-    policy === 'Recycle' &&
-    posix.resolve('/', hostPath.path) === '/' &&
-    hostPath.path.startsWith('/')
-      ? [fieldForbidden(`${path}.persistentVolumeReclaimPolicy`, "may not be 'recycle' for a hostPath mount of '/'")]
-      : []),
-    ...(storageClassName ? subdomain(`${path}.storageClassName`, storageClassName) : []),
-    ...(volumeMode === undefined || volumeModes.includes(volumeMode)
-      ? []
-      : [fieldNotSupported(`${path}.volumeMode`, volumeMode, volumeModes)]),
-    ...attributesCauses(path, spec),
-  ]
-}
+const specRule = all<Spec, { readonly name: string }>(
+  fields<Spec>({
+    accessModes: all<string[] | undefined>(nonEmpty(), accessModes),
+    capacity: (capacity, report) => {
+      const names = Object.keys(capacity ?? {})
+      if (names.length === 0) report.required('')
+      if (names.length !== 1 || names[0] !== 'storage') report.notSupported('', capacity ?? null, ['storage'])
+      report.at('', amounts, capacity)
+    },
+    persistentVolumeReclaimPolicy: given(oneOf(['Delete', 'Recycle', 'Retain'])),
+    nodeAffinity: optional(
+      fields<Data<V1VolumeNodeAffinity>>({
+        required: present(nodeSelector, 'must specify required node constraints'),
+      }),
+    ),
+  }),
+  volumeSource,
+  ({ hostPath, persistentVolumeReclaimPolicy: policy }, report) => {
+    if (policy === 'Recycle' && hostPath?.path.startsWith('/') && posix.resolve('/', hostPath.path) === '/')
+      report.forbidden('persistentVolumeReclaimPolicy', "may not be 'recycle' for a hostPath mount of '/'")
+  },
+  fields<Spec>({
+    storageClassName: given(subdomain),
+    volumeMode,
+    volumeAttributesClassName: optional(required(subdomain, 'an empty string is disallowed')),
+  }),
+  ({ csi, volumeAttributesClassName }, report) => {
+    if (volumeAttributesClassName !== undefined && csi === undefined)
+      report.required('csi', 'has to be specified when using volumeAttributesClassName')
+  },
+)
+const amounts = eachValue(all<string>(resourceQuantity, positiveQuantity))
 
-function capacityCauses(path: string, capacity: Spec['capacity']): StatusCause[] {
-  const names = Object.keys(capacity ?? {})
-  return [
-    ...(names.length === 0 ? [fieldRequired(path)] : []),
-    ...(names.length === 1 && names[0] === 'storage' ? [] : [fieldNotSupported(path, capacity ?? null, ['storage'])]),
-    ...Object.entries(capacity ?? {}).flatMap(([name, text]) => [
-      ...resourceQuantityCauses(`${path}[${name}]`, text),
-      ...positiveQuantity(`${path}[${name}]`, text),
-    ]),
-  ]
-}
-
-function affinityCauses(path: string, affinity: Spec['nodeAffinity']): StatusCause[] {
-  if (affinity === undefined) return []
-  const required = affinity.required
-  return required === undefined
-    ? [fieldRequired(`${path}.required`, 'must specify required node constraints')]
-    : nodeSelectorCauses(`${path}.required`, required)
-}
-
-/** Validates volumeAttributesClassName, which only CSI volumes may have. */
-function attributesCauses(path: string, { volumeAttributesClassName: name, csi }: Spec): StatusCause[] {
-  if (name === undefined) return []
-  const at = `${path}.volumeAttributesClassName`
-  return [
-    ...(name === '' ? [fieldRequired(at, 'an empty string is disallowed')] : subdomain(at, name)),
-    ...(csi === undefined
-      ? [fieldRequired(`${path}.csi`, 'has to be specified when using volumeAttributesClassName')]
-      : []),
-  ]
-}
-
-function changeCauses(next: Spec, old: Spec): StatusCause[] {
-  const causes: StatusCause[] = []
+/** The immutable members. As upstream, some paths lack `spec`. */
+const specChange: Rule<Volume, Volume> = ({ spec: next }, report, { spec: old }) => {
   const [source, before] = [comparableSource(next, old), volumeSourcesOf(old)]
   if (!isDeepStrictEqual(source, before)) {
     const difference = internalDiff('core.PersistentVolumeSource', before, source)
     const text = `spec.persistentvolumesource is immutable after creation\n${difference}`
-    causes.push(fieldForbidden('spec.persistentvolumesource', text))
+    report.forbidden('spec.persistentvolumesource', text)
   }
-  // As upstream, the paths of the next two lack `spec`.
-  if (next.volumeMode !== old.volumeMode)
-    causes.push(fieldInvalid('volumeMode', (next.volumeMode as JsonValue | undefined) ?? null, fieldImmutable))
+  report.at('volumeMode', fixed, next.volumeMode, old.volumeMode)
   if (old.nodeAffinity !== undefined && !sameAffinity(next.nodeAffinity, old.nodeAffinity))
-    causes.push(
-      invalidInternal(
-        'nodeAffinity',
-        'core.VolumeNodeAffinity',
-        next.nodeAffinity,
-        `${fieldImmutable}, except for updating from beta label to GA`,
-      ),
+    report.invalidStruct(
+      'nodeAffinity',
+      'core.VolumeNodeAffinity',
+      next.nodeAffinity,
+      `${fieldImmutable}, except for updating from beta label to GA`,
     )
   if (old.volumeAttributesClassName !== undefined && next.volumeAttributesClassName === undefined)
-    causes.push(fieldForbidden('spec.volumeAttributesClassName', 'update from non-nil value to nil is forbidden'))
-  return causes
+    report.forbidden('spec.volumeAttributesClassName', 'update from non-nil value to nil is forbidden')
+}
+const fixed = immutable()
+
+export const persistentVolumeRules: KindRules = {
+  warningsOf: ({ metadata, spec }) => persistentVolumeWarnings(metadata.annotations, spec as Spec),
+  validatesUpdateTwice: true,
+  prepareForCreate(object, { now }) {
+    addFinalizer(object, 'kubernetes.io/pv-protection')
+    const status = object['status'] as VolumeStatus
+    status.lastPhaseTransitionTime ??= timestamp(now)
+  },
+  prepareForUpdate(object, old, { now }, subresource) {
+    if (subresource !== 'status') return
+    const [status, before] = [object, old].map((one) => one['status'] as VolumeStatus) as [VolumeStatus, VolumeStatus]
+    const given = status.lastPhaseTransitionTime
+    if (status.phase === before.phase) status.lastPhaseTransitionTime = given ?? before.lastPhaseTransitionTime
+    else if (given === undefined || given === before.lastPhaseTransitionTime)
+      status.lastPhaseTransitionTime = timestamp(now)
+    if (status.lastPhaseTransitionTime === undefined) delete status.lastPhaseTransitionTime
+  },
+  validate: validating<Volume>((volume, report, old) => {
+    report.at('spec', specRule, volume.spec, { name: volume.metadata.name ?? '' })
+    if (old === undefined) mountOptionsRule(volume, report, undefined)
+  }),
+  validateChange: validatingChange(all<Volume, Volume>(mountOptionsRule, specChange)),
 }
 
 /** The new source without a controllerExpandSecretRef that is newly set, which is allowed. */
@@ -194,11 +175,4 @@ function sameAffinity(next: Spec['nodeAffinity'], old: Spec['nodeAffinity']): bo
       )
     }),
   )
-}
-
-/** Errors for a quantity of -1 or below; as upstream, without fractions and printed as a number. */
-export function resourceQuantityCauses(path: string, text: string): StatusCause[] {
-  const { nanos } = quantityOf(text)
-  if (nanos > -1_000_000_000n) return []
-  return [fieldInvalid(path, Number(nanos / 1_000_000_000n), 'must be a valid resource quantity')]
 }

@@ -1,120 +1,122 @@
 // Validation of the status of a pod.
-import type { V1ContainerStatus, V1PodStatus } from '@kubernetes/client-node'
-import { fieldDuplicate, fieldForbidden, fieldInvalid } from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { V1ContainerStatus, V1LinuxContainerUser, V1PodCondition, V1PodStatus } from '@kubernetes/client-node'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
-import { legacyIpCauses, tryIp } from '#virtualapi/kinds/validation/ip-values.ts'
+import { qualifiedName, subdomain } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { legacyIp, tryIp } from '#virtualapi/kinds/validation/ip-values.ts'
 import type { PodSpec } from '#virtualapi/kinds/validation/pod-spec.ts'
-import { between, fieldImmutable, qualifiedName, subdomain } from '#virtualapi/kinds/validation/values.ts'
+import {
+  all,
+  between,
+  each,
+  fieldImmutable,
+  fields,
+  unique,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
 import type { Pod } from './pod-object.ts'
-import { annotationChangeCauses } from './pod-update.ts'
+import { annotationChange } from './pod-update.ts'
 
 type Status = Data<V1PodStatus>
-type ContainerStatuses = readonly Data<V1ContainerStatus>[] | undefined
+type ContainerStatus = Data<V1ContainerStatus>
 
-const kinds = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'] as const
+const lists = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'] as const
 const ownConditions = ['PodScheduled', 'Ready', 'Initialized']
-const maxId = 2 ** 31 - 1
+const id = between(0, 2 ** 31 - 1)
 
-/** Validation errors of an update through the subresource `status`. */
-export function podStatusCauses(pod: Pod, old: Pod): StatusCause[] {
-  const { spec, status } = pod
-  const { status: before } = old
-  const causes = annotationChangeCauses(pod, old)
-  for (const [i, { type }] of (status.conditions ?? []).entries())
-    if (!ownConditions.includes(type)) causes.push(...qualifiedName(`status.conditions[${i}].Type`, type))
-  const { nominatedNodeName = '', qosClass } = status
-  if (nominatedNodeName !== '' && nominatedNodeName !== before.nominatedNodeName)
-    causes.push(...subdomain('status.nominatedNodeName', nominatedNodeName))
-  if (before.qosClass && qosClass !== before.qosClass)
-    causes.push(fieldInvalid('status.qosClass', qosClass ?? '', fieldImmutable))
-  return [
-    ...causes,
-    ...kinds.flatMap((member) => restartCauses(member, status[member], before[member], spec)),
-    ...claimCauses(status.resourceClaimStatuses, spec),
-    ...addressesCauses('status.podIPs', 'core.PodIP', status.podIPs, before.podIPs),
-    ...hostAddressCauses(status, before),
-    ...kinds.flatMap((member) => userCauses(`status.${member}`, status[member], spec)),
-  ]
+/** As upstream, whose path has the Go name of the member. */
+const condition: Rule<Data<V1PodCondition>> = ({ type }, report) => {
+  if (!ownConditions.includes(type)) report.at('Type', qualifiedName, type)
 }
 
 /** A container that has terminated for good must not run again. */
-function restartCauses(
-  member: (typeof kinds)[number],
-  statuses: ContainerStatuses,
-  before: ContainerStatuses,
-  { restartPolicy, initContainers }: PodSpec,
-): StatusCause[] {
-  const ephemeral = member === 'ephemeralContainerStatuses'
-  if (before === undefined || (restartPolicy === 'Always' && !ephemeral)) return []
-  const running = new Set((statuses ?? []).filter(({ state }) => !state?.terminated).map(({ name }) => name))
-  const sidecars = new Set(
-    (initContainers ?? []).filter((one) => one.restartPolicy === 'Always').map(({ name }) => name),
-  )
-  return before.flatMap(({ name, state }, index) => {
-    const ended = state?.terminated
-    if (ended === undefined || !running.has(name)) return []
-    if (!ephemeral && restartPolicy === 'OnFailure' && ended.exitCode !== 0) return []
-    if (member === 'initContainerStatuses' && sidecars.has(name)) return []
-    return [fieldForbidden(`status.${member}[${index}].state`, 'may not be transitioned to non-terminated state')]
-  })
+const restarts: Rule<Pod, Pod> = ({ spec, status }, report, { status: before }) => {
+  const { restartPolicy, initContainers = [] } = spec
+  const sidecars = new Set(initContainers.filter((one) => one.restartPolicy === 'Always').map(({ name }) => name))
+  for (const member of lists) {
+    const ephemeral = member === 'ephemeralContainerStatuses'
+    if (before[member] === undefined || (restartPolicy === 'Always' && !ephemeral)) continue
+    const running = new Set(status[member]?.filter(({ state }) => !state?.terminated).map(({ name }) => name))
+    for (const [index, { name, state }] of before[member].entries()) {
+      const ended = state?.terminated
+      if (ended === undefined || !running.has(name)) continue
+      if (!ephemeral && restartPolicy === 'OnFailure' && ended.exitCode !== 0) continue
+      if (member === 'initContainerStatuses' && sidecars.has(name)) continue
+      report.forbidden(`status.${member}[${index}].state`, 'may not be transitioned to non-terminated state')
+    }
+  }
 }
 
-function claimCauses(statuses: Status['resourceClaimStatuses'], { resourceClaims }: PodSpec): StatusCause[] {
-  const known = new Set((resourceClaims ?? []).map(({ name }) => name))
-  const seen = new Set<string>()
-  return (statuses ?? []).flatMap(({ name, resourceClaimName: claim }, index) => {
-    const at = `status.resourceClaimStatuses[${index}].name`
-    const causes: StatusCause[] = []
-    if (!known.has(name))
-      causes.push(fieldInvalid(at, name, 'must match the name of an entry in `spec.resourceClaims`'))
-    if (seen.has(name)) causes.push(fieldDuplicate(at, name))
-    seen.add(name)
-    return claim === undefined ? causes : [...causes, ...subdomain(at, claim)]
-  })
-}
+type ClaimStatus = NonNullable<Status['resourceClaimStatuses']>[number]
+
+const claimStatus = all<ClaimStatus, ReadonlySet<string>>(
+  ({ name }, report, known) => {
+    if (!known.has(name)) report.invalid('name', name, 'must match the name of an entry in `spec.resourceClaims`')
+  },
+  unique('name', ({ name }) => name),
+  ({ resourceClaimName: claim }, report) => {
+    if (claim !== undefined) report.at('name', subdomain, claim)
+  },
+)
+const claimStatuses = each(claimStatus)
 
 type Addresses = readonly { readonly ip: string }[] | undefined
 
 /** Each address must be valid, unless it is stored already; at most one per IP family. */
-function addressesCauses(path: string, struct: string, addresses: Addresses, before: Addresses): StatusCause[] {
-  if (addresses === undefined) return []
-  const known = new Set((before ?? []).map(({ ip }) => ip))
-  const causes = addresses.flatMap(({ ip }, index) => (known.has(ip) ? [] : legacyIpCauses(`${path}[${index}]`, ip)))
-  if (addresses.length < 2) return causes
-  const families = addresses.map(({ ip }) => tryIp(ip)?.family)
-  const bad = families.indexOf(undefined)
-  if (bad >= 0)
-    causes.push({
-      reason: 'InternalError',
-      message: `Internal error: failed to check for dual stack with error:invalid IP[${bad}]: <nil>`,
-      field: path,
-    })
-  if (bad >= 0 || addresses.length > 2 || families[0] === families[1])
-    causes.push(invalidInternal(path, struct, addresses, 'may specify no more than one IP for each IP family'))
-  return causes
+function addresses(struct: string): Rule<Addresses, Addresses> {
+  return (list, report, before) => {
+    if (list === undefined) return
+    const known = new Set(before?.map(({ ip }) => ip))
+    for (const [index, { ip }] of list.entries()) if (!known.has(ip)) report.at(index, legacyIp, ip)
+    if (list.length < 2) return
+    const families = list.map(({ ip }) => tryIp(ip)?.family)
+    const bad = families.indexOf(undefined)
+    const message = `Internal error: failed to check for dual stack with error:invalid IP[${bad}]: <nil>`
+    if (bad >= 0) report.add({ reason: 'InternalError', message, field: report.path() })
+    if (bad >= 0 || list.length > 2 || families[0] === families[1])
+      report.invalidStruct('', struct, list, 'may specify no more than one IP for each IP family')
+  }
 }
+const podAddresses = addresses('core.PodIP')
+const hostAddresses = addresses('core.HostIP')
 
-function hostAddressCauses({ hostIP, hostIPs }: Status, before: Status): StatusCause[] {
-  const first = hostIPs?.[0]
-  if (first === undefined) return []
-  return [
-    ...(hostIP === first.ip ? [] : [fieldInvalid('status.hostIPs[0].ip', first.ip, 'must be equal to `hostIP`')]),
-    ...addressesCauses('status.hostIPs', 'core.HostIP', hostIPs, before.hostIPs),
-  ]
-}
+const linuxUser = fields<Data<V1LinuxContainerUser>>({ uid: id, gid: id, supplementalGroups: each(id) })
+const user = fields<ContainerStatus, PodSpec>({
+  user: (given, report, { os }) => {
+    if (given?.linux === undefined) return
+    if (os?.name === 'windows') report.forbidden('linux', 'cannot be set for a windows pod')
+    else report.at('linux', linuxUser, given.linux)
+  },
+})
+const users = fields<Status, PodSpec>({
+  containerStatuses: each(user),
+  initContainerStatuses: each(user),
+  ephemeralContainerStatuses: each(user),
+})
 
-function userCauses(path: string, statuses: ContainerStatuses, { os }: PodSpec): StatusCause[] {
-  return (statuses ?? []).flatMap(({ user }, index) => {
-    const at = `${path}[${index}].user.linux`
-    if (user?.linux === undefined) return []
-    if (os?.name === 'windows') return [fieldForbidden(at, 'cannot be set for a windows pod')]
-    const { uid, gid, supplementalGroups } = user.linux
-    return [
-      ...between(`${at}.uid`, uid, 0, maxId),
-      ...between(`${at}.gid`, gid, 0, maxId),
-      ...(supplementalGroups ?? []).flatMap((id, i) => between(`${at}.supplementalGroups[${i}]`, id, 0, maxId)),
-    ]
-  })
-}
+const ownMembers = fields<Status, Status>({
+  conditions: each(condition),
+  nominatedNodeName: (name, report, before) => {
+    if (name && name !== before.nominatedNodeName) report.at('', subdomain, name)
+  },
+  qosClass: (qosClass = '', report, before) => {
+    if (before.qosClass && qosClass !== before.qosClass) report.invalid('', qosClass, fieldImmutable)
+  },
+})
+
+/** An update through the subresource `status`. */
+export const podStatus = all<Pod, Pod>(
+  annotationChange,
+  ({ status }, report, old) => report.at('status', ownMembers, status, old.status),
+  restarts,
+  ({ status, spec }, report, { status: before }) => {
+    const known = new Set(spec.resourceClaims?.map(({ name }) => name))
+    report.at('status.resourceClaimStatuses', claimStatuses, status.resourceClaimStatuses, known)
+    report.at('status.podIPs', podAddresses, status.podIPs, before.podIPs)
+    const { hostIP, hostIPs } = status
+    const first = hostIPs?.[0]?.ip
+    if (first !== undefined && hostIP !== first)
+      report.invalid('status.hostIPs[0].ip', first, 'must be equal to `hostIP`')
+    if (first !== undefined) report.at('status.hostIPs', hostAddresses, hostIPs, before.hostIPs)
+    report.at('status', users, status, spec)
+  },
+)

@@ -1,66 +1,71 @@
 // Validation of updates of pods: few fields are mutable.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1NodeAffinity, V1NodeSelectorTerm } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { internalDiff } from '#virtualapi/kinds/resources/typed/internal-diff.ts'
-import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
-import {
-  appArmorOfContainer,
-  mirrorAnnotation,
-  podAnnotationsCauses,
-} from '#virtualapi/kinds/validation/pod-annotations.ts'
+import { appArmorOfContainer, mirrorAnnotation, podAnnotations } from '#virtualapi/kinds/validation/pod-annotations.ts'
 import type { PodSpec } from '#virtualapi/kinds/validation/pod-spec.ts'
-import { tolerationCauses } from '#virtualapi/kinds/validation/scheduling.ts'
-import { between } from '#virtualapi/kinds/validation/values.ts'
+import { tolerations } from '#virtualapi/kinds/validation/scheduling.ts'
+import {
+  between,
+  each,
+  fields,
+  must,
+  required,
+  type Report,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
 import type { Pod } from './pod-object.ts'
 
 const updatable =
   '`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)'
 const additionsText = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)'
 
+const kindOf = (key: string): string | undefined =>
+  key.startsWith(appArmorOfContainer)
+    ? 'AppArmor annotations'
+    : key === mirrorAnnotation
+      ? 'mirror pod annotation'
+      : undefined
+
 /** Immutable annotations of a pod; as upstream, all annotations are then validated again. */
-export function annotationChangeCauses({ metadata, spec }: Pod, { metadata: old }: Pod): StatusCause[] {
+export const annotationChange: Rule<Pod, Pod> = ({ metadata, spec }, report, { metadata: old }) => {
   const [now = {}, before = {}] = [metadata.annotations, old.annotations]
-  const path = 'metadata.annotations'
-  const kindOf = (key: string): string | undefined =>
-    key.startsWith(appArmorOfContainer)
-      ? 'AppArmor annotations'
-      : key === mirrorAnnotation
-        ? 'mirror pod annotation'
-        : undefined
-  const changes = (from: Record<string, string>, verb: string, changed: (key: string) => boolean): StatusCause[] =>
-    Object.keys(from).flatMap((key) => {
-      const kind = kindOf(key)
-      return kind !== undefined && changed(key) ? [fieldForbidden(`${path}[${key}]`, `may not ${verb} ${kind}`)] : []
-    })
-  return [
-    ...changes(before, 'remove or update', (key) => now[key] !== before[key]),
-    ...changes(now, 'add', (key) => before[key] === undefined),
-    ...podAnnotationsCauses(path, metadata.annotations, spec),
-  ]
+  const refuse = (key: string, verb: string): void => {
+    const kind = kindOf(key)
+    if (kind !== undefined) report.forbidden(`metadata.annotations[${key}]`, `may not ${verb} ${kind}`)
+  }
+  for (const key of Object.keys(before)) if (now[key] !== before[key]) refuse(key, 'remove or update')
+  for (const key of Object.keys(now)) if (before[key] === undefined) refuse(key, 'add')
+  report.at('metadata.annotations', podAnnotations, metadata.annotations, spec)
 }
 
-/** Errors for immutable fields of a pod spec. */
-export function podChangeCauses(next: PodSpec, old: PodSpec): StatusCause[] {
-  const causes: StatusCause[] = []
+const images = each(
+  fields<{ image?: string }>({
+    image: required(must((image) => image.trim() === image, 'must not have leading or trailing whitespace')),
+  }),
+)
+
+/** The immutable fields of a pod spec. */
+export const podChange: Rule<Pod, Pod> = ({ spec: next }, report, { spec: old }) => {
   for (const member of ['containers', 'initContainers'] as const) {
-    if ((next[member] ?? []).length !== (old[member] ?? []).length)
-      return [...causes, fieldForbidden(`spec.${member}`, 'pod updates may not add or remove containers')]
-    causes.push(...imageCauses(`spec.${member}`, next[member]))
+    if ((next[member] ?? []).length !== (old[member] ?? []).length) {
+      report.forbidden(`spec.${member}`, 'pod updates may not add or remove containers')
+      return
+    }
+    report.at(`spec.${member}`, images, next[member])
   }
   const { activeDeadlineSeconds: deadline } = next
-  const deadlines = deadlineCauses(deadline, old.activeDeadlineSeconds)
-  causes.push(...deadlines)
-  if (deadlines.length > 0 && deadline !== undefined) return causes
-  causes.push(...additionCauses(next, old))
-  if (isDeepStrictEqual(next, old)) return causes
+  const before = report.causes.length
+  report.at('spec.activeDeadlineSeconds', deadlineChange, deadline, old.activeDeadlineSeconds)
+  if (report.causes.length > before && deadline !== undefined) return
+  checkAdditions(next, old, report)
+  if (isDeepStrictEqual(next, old)) return
   const comparable = comparableSpec(next, old)
-  if (old.schedulingGates?.length) causes.push(...gatedCauses(comparable, next, old))
-  if (isDeepStrictEqual(comparable, old)) return causes
+  if (old.schedulingGates?.length) checkGated(comparable, next, old, report)
+  if (isDeepStrictEqual(comparable, old)) return
   const difference = internalDiff('core.PodSpec', old, comparable)
-  return [...causes, fieldForbidden('spec', `pod updates may not change fields other than ${updatable}\n${difference}`)]
+  report.forbidden('spec', `pod updates may not change fields other than ${updatable}\n${difference}`)
 }
 
 /** The new spec with the old values of mutable fields, to be compared with the old spec. */
@@ -87,98 +92,73 @@ function restore<Of extends object>(to: Of, from: Of, member: keyof Of): void {
   else to[member] = from[member]
 }
 
-function imageCauses(path: string, containers: readonly { image?: string }[] | undefined): StatusCause[] {
-  return (containers ?? []).flatMap(({ image = '' }, index) => {
-    const at = `${path}[${index}].image`
-    if (image === '') return [fieldRequired(at)]
-    return image.trim() === image ? [] : [fieldInvalid(at, image, 'must not have leading or trailing whitespace')]
-  })
-}
+const seconds = between(0, 2 ** 31 - 1)
 
-function deadlineCauses(now: number | undefined, before: number | undefined): StatusCause[] {
-  const path = 'spec.activeDeadlineSeconds'
-  if (now === undefined)
-    return before === undefined
-      ? []
-      : [fieldInvalid(path, null, 'must not update from a positive integer to nil value')]
-  const wrong = between(path, now, 0, 2 ** 31 - 1)
-  if (wrong.length > 0 || before === undefined || now <= before) return wrong
-  return [fieldInvalid(path, now, 'must be less than or equal to previous value')]
+const deadlineChange: Rule<number | undefined, number | undefined> = (now, report, old) => {
+  if (now !== undefined && now >= 0 && now < 2 ** 31 && old !== undefined && now > old)
+    report.invalid('', now, 'must be less than or equal to previous value')
+  else if (now !== undefined) report.at('', seconds, now)
+  else if (old !== undefined) report.invalid('', null, 'must not update from a positive integer to nil value')
 }
 
 type Toleration = NonNullable<PodSpec['tolerations']>[number]
 
-function additionCauses(next: PodSpec, old: PodSpec): StatusCause[] {
+function checkAdditions(next: PodSpec, old: PodSpec, report: Report): void {
   const textOf = ({ key, operator, value, effect }: Toleration): string =>
     JSON.stringify([key ?? '', operator ?? '', value ?? '', effect ?? ''])
   const now = new Set((next.tolerations ?? []).map(textOf))
-  const kept = (old.tolerations ?? []).every((toleration) => now.has(textOf(toleration)))
+  const kept = (old.tolerations ?? []).every((one) => now.has(textOf(one)))
   const gates = new Set((old.schedulingGates ?? []).map(({ name }) => name))
-  return [
-    ...(kept
-      ? // As upstream, which validates them again and reports each error twice.
-        tolerationCauses('spec.tolerations', next.tolerations)
-      : [fieldForbidden('spec.tolerations', 'existing toleration can not be modified except its tolerationSeconds')]),
-    ...(next.schedulingGates ?? []).flatMap(({ name }, index) =>
-      gates.has(name)
-        ? []
-        : [
-            fieldForbidden(
-              `spec.schedulingGates[${index}].name`,
-              `only deletion is allowed, but found new scheduling gate '${name}'`,
-            ),
-          ],
-    ),
-  ]
+  // As upstream, which validates them again and reports each error twice.
+  if (kept) report.at('spec.tolerations', tolerations, next.tolerations)
+  else report.forbidden('spec.tolerations', 'existing toleration can not be modified except its tolerationSeconds')
+  for (const [index, { name }] of (next.schedulingGates ?? []).entries())
+    if (!gates.has(name))
+      report.forbidden(
+        `spec.schedulingGates[${index}].name`,
+        `only deletion is allowed, but found new scheduling gate '${name}'`,
+      )
 }
 
 /** The node selection of a pod with scheduling gates may be narrowed. Restores the mutable fields in `comparable`. */
-function gatedCauses(comparable: PodSpec, next: PodSpec, old: PodSpec): StatusCause[] {
-  const causes: StatusCause[] = []
+function checkGated(comparable: PodSpec, next: PodSpec, old: PodSpec, report: Report): void {
   const selector = next.nodeSelector ?? {}
   if (Object.entries(old.nodeSelector ?? {}).some(([key, value]) => selector[key] !== value))
-    causes.push(fieldInvalid('spec.nodeSelector', selector, additionsText))
+    report.invalid('spec.nodeSelector', selector, additionsText)
   restore(comparable, old, 'nodeSelector')
   const before = old.affinity?.nodeAffinity
   const now = next.affinity?.nodeAffinity
-  if (isDeepStrictEqual(now, before)) return causes
+  if (isDeepStrictEqual(now, before)) return
   const { nodeAffinity: _n, ...others } = next.affinity ?? {}
   if (before !== undefined) comparable.affinity = { ...others, nodeAffinity: before }
   else if (old.affinity === undefined && Object.keys(others).length === 0) delete comparable.affinity
   else comparable.affinity = others
-  return [...causes, ...affinityCauses(now, before)]
+  report.at(requiredTerms, addedTerms, now, before)
 }
 
 type Affinity = Data<V1NodeAffinity> | undefined
 type Term = Data<V1NodeSelectorTerm>
 
-function affinityCauses(now: Affinity, before: Affinity): StatusCause[] {
-  const path = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms'
-  const termsOf = (affinity: Affinity): readonly Term[] =>
-    affinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
+const requiredTerms = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms'
+const termsOf = (affinity: Affinity): readonly Term[] =>
+  affinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
+
+const addedTerms: Rule<Affinity, Affinity> = (now, report, before) => {
   const [next, old] = [termsOf(now), termsOf(before)]
-  if (old.length > 0 && old.length !== next.length)
-    return [
-      invalidInternal(
-        path,
-        'core.NodeSelectorTerm',
-        next.length > 0 ? next : null,
-        'no additions/deletions to non-empty NodeSelectorTerms list are allowed',
-      ),
-    ]
-  return old.flatMap((term, index) => {
+  if (old.length > 0 && old.length !== next.length) {
+    report.invalidStruct(
+      '',
+      'core.NodeSelectorTerm',
+      next.length > 0 ? next : null,
+      'no additions/deletions to non-empty NodeSelectorTerms list are allowed',
+    )
+    return
+  }
+  for (const [index, term] of old.entries()) {
     const given = next[index] ?? {}
-    return onlyAdds(given, term)
-      ? []
-      : [
-          invalidInternal(
-            `${path}[${index}]`,
-            'core.NodeSelectorTerm',
-            given,
-            'only additions are allowed (no mutations or deletions)',
-          ),
-        ]
-  })
+    const detail = 'only additions are allowed (no mutations or deletions)'
+    if (!onlyAdds(given, term)) report.invalidStruct(index, 'core.NodeSelectorTerm', given, detail)
+  }
 }
 
 function onlyAdds(next: Term, old: Term): boolean {
@@ -192,17 +172,18 @@ function onlyAdds(next: Term, old: Term): boolean {
 }
 
 /** Ephemeral containers may be added, but not changed or removed. */
-export function ephemeralContainerChangeCauses({ spec }: Pod, { spec: old, metadata }: Pod): StatusCause[] {
-  if (metadata.annotations?.[mirrorAnnotation] !== undefined)
-    return [fieldForbidden('', 'static pods do not support ephemeral containers')]
+export const ephemeralContainerChange: Rule<Pod, Pod> = ({ spec }, report, { spec: old, metadata }) => {
+  if (metadata.annotations?.[mirrorAnnotation] !== undefined) {
+    report.forbidden('', 'static pods do not support ephemeral containers')
+    return
+  }
   const path = 'spec.ephemeralContainers'
   const next = new Map((spec.ephemeralContainers ?? []).map((container) => [container.name, container]))
-  return (old.ephemeralContainers ?? []).flatMap((before) => {
+  for (const before of old.ephemeralContainers ?? []) {
     const now = next.get(before.name)
     const called = `existing ephemeral containers ${JSON.stringify(before.name)}`
-    if (now === undefined) return [fieldForbidden(path, `${called} may not be removed\n`)]
-    if (isDeepStrictEqual(now, before)) return []
-    const difference = internalDiff('core.EphemeralContainer', before, now)
-    return [fieldForbidden(path, `${called} may not be changed\n${difference}`)]
-  })
+    if (now === undefined) report.forbidden(path, `${called} may not be removed\n`)
+    else if (!isDeepStrictEqual(now, before))
+      report.forbidden(path, `${called} may not be changed\n${internalDiff('core.EphemeralContainer', before, now)}`)
+  }
 }

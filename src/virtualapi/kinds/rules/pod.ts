@@ -1,28 +1,49 @@
 // Pods: defaults of new pods, mutable fields per subresource, and the grace period of a deletion.
 import { isDeepStrictEqual } from 'node:util'
 import { timestamp } from '#async/index.ts'
-import { fieldForbidden } from '#apimachinery/field/index.ts'
 import { cloneJson, isJsonObject, type JsonObject, isJsonNumber } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import { completeStruct } from '#virtualapi/kinds/resources/typed/decode.ts'
-import { appArmorCauses } from '#virtualapi/kinds/validation/security-profiles.ts'
+import { appArmorProfile } from '#virtualapi/kinds/validation/security-profiles.ts'
 import {
   appArmorOfContainer,
-  podAnnotationsCauses,
-  profileMatchCauses,
+  matchingProfiles,
+  podAnnotations,
   profileOfAnnotation,
 } from '#virtualapi/kinds/validation/pod-annotations.ts'
-import { podSpecCauses, type PodSpec } from '#virtualapi/kinds/validation/pod-spec.ts'
+import { podSpec, type PodSpec } from '#virtualapi/kinds/validation/pod-spec.ts'
 import type { Pod } from './pod-object.ts'
 import { mergeLabelKeys } from './pod-label-keys.ts'
 import { qosClassOf } from './pod-qos.ts'
-import { podResizeCauses } from './pod-resize.ts'
-import { podStatusCauses } from './pod-status.ts'
-import { ephemeralContainerChangeCauses, annotationChangeCauses, podChangeCauses } from './pod-update.ts'
+import { podResize } from './pod-resize.ts'
+import { podStatus } from './pod-status.ts'
+import { annotationChange, ephemeralContainerChange, podChange } from './pod-update.ts'
+import { all, causesOf, validating, validatingChange, type Rule } from '#virtualapi/kinds/validation/vocabulary.ts'
 import { pathsOfContainers } from '#virtualapi/kinds/warnings/container-warnings.ts'
 import { ipWarnings } from '#virtualapi/kinds/warnings/ip-warnings.ts'
 import { appArmorWarning, podWarnings } from '#virtualapi/kinds/warnings/pod-warnings.ts'
+
+/** Validation that applies to new and changed pods. */
+const anyPod: Rule<Pod> = ({ metadata, spec }, report) => {
+  report.at('metadata.annotations', podAnnotations, metadata.annotations, spec)
+  report.at('spec', podSpec, spec, metadata)
+}
+
+const podRule: Rule<Pod, Pod | undefined> = (pod, report, old) => {
+  const { metadata, spec } = pod
+  anyPod(pod, report, undefined)
+  if (old !== undefined) return
+  if (spec.ephemeralContainers?.length) report.forbidden('spec.ephemeralContainers', 'cannot be set on create')
+  if (spec.nodeName && spec.schedulingGates?.length)
+    report.forbidden('spec.nodeName', 'cannot be set until all schedulingGates have been cleared')
+  report.at('spec', matchingProfiles, spec, metadata)
+}
+
+const ofSubresource = {
+  status: podStatus,
+  resize: all(anyPod, podResize),
+  ephemeralcontainers: all(anyPod, ephemeralContainerChange),
+}
 
 export const podRules: KindRules = {
   beforeDefaults({ spec, status }) {
@@ -68,19 +89,12 @@ export const podRules: KindRules = {
         resize(pod.spec[member as 'containers' | 'initContainers'] ?? [], asked ?? [])
     }
   },
-  validate: (object, old) => podCauses(object as Pod).concat(old === undefined ? newPodCauses(object as Pod) : []),
-  validateSubresource(object, old, subresource) {
-    const [pod, before] = [object as Pod, old as Pod]
-    if (subresource === 'status') return podStatusCauses(pod, before)
-    if (subresource === 'resize') return [...podCauses(pod), ...podResizeCauses(pod, before)]
-    return subresource === 'ephemeralcontainers'
-      ? [...podCauses(pod), ...ephemeralContainerChangeCauses(pod, before)]
-      : []
-  },
-  validateChange: (object, old) => [
-    ...annotationChangeCauses(object as Pod, old as Pod),
-    ...podChangeCauses((object as Pod).spec, (old as Pod).spec),
-  ],
+  validate: validating(podRule),
+  validateSubresource: (object, old, subresource) =>
+    Object.hasOwn(ofSubresource, subresource)
+      ? causesOf(ofSubresource[subresource as keyof typeof ofSubresource], '', object as Pod, old as Pod)
+      : [],
+  validateChange: validatingChange(all(annotationChange, podChange)),
   gracePeriodSeconds(object, asked) {
     const { spec, status } = object as Pod
     const seconds = asked ?? spec.terminationGracePeriodSeconds ?? 0
@@ -98,19 +112,11 @@ function takeAppArmorProfiles(spec: PodSpec, annotations: Readonly<Record<string
     const annotation = annotations[appArmorOfContainer + container.name]
     if (annotation === undefined || container.securityContext?.appArmorProfile !== undefined) continue
     const meant = profileOfAnnotation(annotation)
-    const profile = appArmorCauses('', meant).length === 0 ? meant : undefined
+    const profile = meant && causesOf(appArmorProfile, '', meant).length === 0 ? meant : undefined
     if (profile !== undefined && isDeepStrictEqual(profile, ofPod)) continue
     if (profile !== undefined) container.securityContext = { ...container.securityContext, appArmorProfile: profile }
     warnings.push(appArmorWarning('', container.name))
   }
-}
-
-/** Validation that applies to new and changed pods. */
-function podCauses({ metadata, spec }: Pod): StatusCause[] {
-  return [
-    ...podAnnotationsCauses('metadata.annotations', metadata.annotations, spec),
-    ...podSpecCauses('spec', spec, { pod: metadata }),
-  ]
 }
 
 function gated(lastTransitionTime: string): NonNullable<Pod['status']['conditions']>[number] {
@@ -163,14 +169,4 @@ function resize(containers: PodSpec['containers'], asked: PodSpec['containers'])
     else container.resources = other.resources
     if (other.resizePolicy !== undefined) container.resizePolicy = other.resizePolicy
   }
-}
-
-/** Validation that applies to new pods only. */
-function newPodCauses({ metadata, spec }: Pod): StatusCause[] {
-  const causes: StatusCause[] = []
-  if (spec.ephemeralContainers?.length)
-    causes.push(fieldForbidden('spec.ephemeralContainers', 'cannot be set on create'))
-  if (spec.nodeName && spec.schedulingGates?.length)
-    causes.push(fieldForbidden('spec.nodeName', 'cannot be set until all schedulingGates have been cleared'))
-  return [...causes, ...profileMatchCauses('spec', metadata, spec)]
 }

@@ -1,141 +1,116 @@
 // PriorityLevelConfigurations: concurrency limits and queues of priority levels.
 import { isDeepStrictEqual } from 'node:util'
 import type {
+  V1ExemptPriorityLevelConfiguration,
   V1LimitedPriorityLevelConfiguration,
   V1LimitResponse,
   V1PriorityLevelConfigurationSpec,
   V1QueuingConfiguration,
 } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
-import { typedConditionCauses } from './flow-conditions.ts'
+import {
+  between,
+  fields,
+  forbidden,
+  must,
+  present,
+  validating,
+  validatingChange,
+  type ObjectOf,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
+import { flowStatusCauses, typedConditions } from './flow-conditions.ts'
+import type { KindRules } from './kind-rules.ts'
 
 type Spec = Data<V1PriorityLevelConfigurationSpec>
-type Limits = Data<V1LimitedPriorityLevelConfiguration>
+type Level = ObjectOf<Spec> & KubeObject
 
 const preservesZero = 'flowcontrol.k8s.io/concurrency-shares-defaults-to-zero'
 const mostQueues = 10_000_000
 const mostHashBits = 60
 
-export const priorityLevelRules: KindRules = {
-  validate(object) {
-    const { name, annotations = {} } = object.metadata
-    return [
-      ...(preservesZero in annotations
-        ? [fieldForbidden('metadata.annotations', `annotation '${preservesZero}' is forbidden`)]
-        : []),
-      ...specCauses('spec', name, object['spec'] as Spec),
-      ...typedConditionCauses(object),
-    ]
-  },
-  validateChange: mandatoryCauses,
-  validateSubresource: (object, _old, subresource) => (subresource === 'status' ? typedConditionCauses(object) : []),
-}
-
 /**
  * The built-in priority levels "exempt" and "catch-all" keep their values, except the fields in spec.exempt of
  * "exempt".
  */
-function mandatoryCauses(object: KubeObject, old: KubeObject): StatusCause[] {
+const mandatory: Rule<KubeObject, KubeObject> = (object, report, old) => {
   const { name = '' } = object.metadata
-  if (name !== 'exempt' && name !== 'catch-all') return []
+  if (name !== 'exempt' && name !== 'catch-all') return
   const spec = object['spec'] as JsonObject
   const before = old['spec'] as JsonObject
   const { exempt: _, ...fixed } = before
   const allowed = name === 'exempt' ? { ...fixed, ...('exempt' in spec ? { exempt: spec['exempt'] } : {}) } : before
-  if (isDeepStrictEqual(spec, allowed)) return []
+  if (isDeepStrictEqual(spec, allowed)) return
   const except = name === 'exempt' ? " except the 'spec.exempt' field" : ''
-  return [
-    invalidInternal(
-      'spec',
-      'flowcontrol.PriorityLevelConfigurationSpec',
-      spec,
-      `spec of '${name}'${except} must equal the fixed value`,
-    ),
-  ]
+  const detail = `spec of '${name}'${except} must equal the fixed value`
+  report.invalidStruct('spec', 'flowcontrol.PriorityLevelConfigurationSpec', spec, detail)
 }
 
-function specCauses(path: string, name: string | undefined, { type, limited, exempt }: Spec): StatusCause[] {
-  const causes =
-    (name === 'exempt') === (type === 'Exempt')
-      ? []
-      : [fieldInvalid(`${path}.type`, type, "must be 'Exempt' if and only if `name` is 'exempt'")]
+const queues: Rule<Data<V1QueuingConfiguration>> = (queuing, report) => {
+  const { queueLengthLimit = 0, queues: count = 0, handSize = 0 } = queuing
+  if (queueLengthLimit <= 0) report.invalid('queueLengthLimit', queueLengthLimit, 'must be positive')
+  if (count <= 0) report.invalid('queues', count, 'must be positive')
+  else if (count > mostQueues) report.invalid('queues', count, `must not be greater than ${mostQueues}`)
+  if (handSize <= 0) report.invalid('handSize', handSize, 'must be positive')
+  else if (handSize > count) report.invalid('handSize', handSize, `should not be greater than queues (${count})`)
+  else if (Math.ceil(Math.log2(count) * handSize) > mostHashBits)
+    report.invalid(
+      'handSize',
+      handSize,
+      `required entropy bits of deckSize ${count} and handSize ${handSize} should not be greater than ${mostHashBits}`,
+    )
+}
+
+const forQueue = present(queues, 'must not be empty if limited.limitResponse.type is Limited')
+const forReject = forbidden('must be nil if limited.limitResponse.type is not Limited')
+
+const response: Rule<Data<V1LimitResponse> | undefined> = (given, report) => {
+  const { type = '', queuing } = given ?? {}
+  if (type === 'Reject') report.at('queuing', forReject, queuing)
+  else if (type === 'Queue') report.at('queuing', forQueue, queuing)
+  else report.notSupported('type', type, ['Queue', 'Reject'])
+}
+
+const shares = must((count: number) => count >= 0, 'must be a non-negative integer')
+const percent = between(0, 100)
+
+const exemptRule = fields<Data<V1ExemptPriorityLevelConfiguration>>({
+  nominalConcurrencyShares: shares,
+  lendablePercent: percent,
+})
+const limitedRule = present(
+  fields<Data<V1LimitedPriorityLevelConfiguration>>({
+    nominalConcurrencyShares: shares,
+    limitResponse: response,
+    lendablePercent: percent,
+    borrowingLimitPercent: must((most: number) => most >= 0, 'if specified, must be a non-negative integer'),
+  }),
+  'must not be empty when type is Limited',
+)
+const notLimited = forbidden('must be nil if the type is not Limited')
+const notExempt = forbidden('must be nil if the type is Limited')
+
+const specRule: Rule<Spec, { readonly name: string | undefined }> = ({ type, limited, exempt }, report, { name }) => {
+  if ((name === 'exempt') !== (type === 'Exempt'))
+    report.invalid('type', type, "must be 'Exempt' if and only if `name` is 'exempt'")
   if (type === 'Exempt') {
-    if (limited !== undefined) causes.push(fieldForbidden(`${path}.limited`, 'must be nil if the type is not Limited'))
-    const { nominalConcurrencyShares = 0, lendablePercent = 0 } = exempt ?? {}
-    return [
-      ...causes,
-      ...shareCauses(`${path}.exempt`, nominalConcurrencyShares),
-      ...lendCauses(`${path}.exempt`, lendablePercent),
-    ]
-  }
-  if (type !== 'Limited') return [...causes, fieldNotSupported(`${path}.type`, type, ['Exempt', 'Limited'])]
-  if (exempt !== undefined) causes.push(fieldForbidden(`${path}.exempt`, 'must be nil if the type is Limited'))
-  return limited === undefined
-    ? [...causes, fieldRequired(`${path}.limited`, 'must not be empty when type is Limited')]
-    : [...causes, ...limitCauses(`${path}.limited`, limited)]
+    report.at('limited', notLimited, limited)
+    report.at('exempt', exemptRule, exempt ?? {})
+  } else if (type === 'Limited') {
+    report.at('exempt', notExempt, exempt)
+    report.at('limited', limitedRule, limited)
+  } else report.notSupported('type', type, ['Exempt', 'Limited'])
 }
 
-function shareCauses(path: string, shares: number): StatusCause[] {
-  return shares < 0 ? [fieldInvalid(`${path}.nominalConcurrencyShares`, shares, 'must be a non-negative integer')] : []
-}
-
-function lendCauses(path: string, percent: number): StatusCause[] {
-  return percent < 0 || percent > 100
-    ? [fieldInvalid(`${path}.lendablePercent`, percent, 'must be between 0 and 100, inclusive')]
-    : []
-}
-
-function limitCauses(path: string, limits: Limits): StatusCause[] {
-  const { nominalConcurrencyShares = 0, lendablePercent = 0, borrowingLimitPercent: borrowed = 0 } = limits
-  return [
-    ...shareCauses(path, nominalConcurrencyShares),
-    ...responseCauses(`${path}.limitResponse`, limits.limitResponse),
-    ...lendCauses(path, lendablePercent),
-    ...(borrowed < 0
-      ? [fieldInvalid(`${path}.borrowingLimitPercent`, borrowed, 'if specified, must be a non-negative integer')]
-      : []),
-  ]
-}
-
-function responseCauses(path: string, response: Data<V1LimitResponse> | undefined): StatusCause[] {
-  const { type = '', queuing } = response ?? {}
-  if (type === 'Reject')
-    return queuing === undefined
-      ? []
-      : [fieldForbidden(`${path}.queuing`, 'must be nil if limited.limitResponse.type is not Limited')]
-  if (type !== 'Queue') return [fieldNotSupported(`${path}.type`, type, ['Queue', 'Reject'])]
-  return queuing === undefined
-    ? [fieldRequired(`${path}.queuing`, 'must not be empty if limited.limitResponse.type is Limited')]
-    : queueCauses(`${path}.queuing`, queuing)
-}
-
-function queueCauses(path: string, queuing: Data<V1QueuingConfiguration>): StatusCause[] {
-  const { queueLengthLimit = 0, queues = 0, handSize = 0 } = queuing
-  const bits = Math.ceil(Math.log2(queues) * handSize)
-  return [
-    ...(queueLengthLimit <= 0 ? [fieldInvalid(`${path}.queueLengthLimit`, queueLengthLimit, 'must be positive')] : []),
-    ...(queues <= 0
-      ? [fieldInvalid(`${path}.queues`, queues, 'must be positive')]
-      : queues > mostQueues
-        ? [fieldInvalid(`${path}.queues`, queues, `must not be greater than ${mostQueues}`)]
-        : []),
-    ...(handSize <= 0
-      ? [fieldInvalid(`${path}.handSize`, handSize, 'must be positive')]
-      : handSize > queues
-        ? [fieldInvalid(`${path}.handSize`, handSize, `should not be greater than queues (${queues})`)]
-        : bits > mostHashBits
-          ? [
-              fieldInvalid(
-                `${path}.handSize`,
-                handSize,
-                `required entropy bits of deckSize ${queues} and handSize ${handSize} should not be greater than ${mostHashBits}`,
-              ),
-            ]
-          : []),
-  ]
+export const priorityLevelRules: KindRules = {
+  validate: validating<Level>((level, report) => {
+    const { name, annotations = {} } = level.metadata
+    if (preservesZero in annotations)
+      report.forbidden('metadata.annotations', `annotation '${preservesZero}' is forbidden`)
+    report.at('spec', specRule, level.spec, { name })
+    typedConditions(level, report, undefined)
+  }),
+  validateChange: validatingChange(mandatory),
+  validateSubresource: flowStatusCauses,
 }

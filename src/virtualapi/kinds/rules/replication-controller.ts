@@ -1,21 +1,37 @@
 // ReplicationControllers and PodTemplates.
 import type { V1ReplicationControllerSpec } from '@kubernetes/client-node'
-import { fieldRequired } from '#apimachinery/field/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { nonNegative } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { all, fields, present, validating, type ObjectOf } from '#virtualapi/kinds/validation/vocabulary.ts'
 import {
-  alwaysRunningCauses,
-  templateCauses,
-  unselectedCauses,
+  alwaysRunning,
+  podTemplate,
+  selectedTemplate,
   type PodTemplate,
 } from '#virtualapi/kinds/validation/workload.ts'
-import { nonNegative } from '#virtualapi/kinds/validation/values.ts'
 import { isSameSpec, podOwnerNameWarnings, templateWarnings } from '#virtualapi/kinds/warnings/pod-warnings.ts'
+import type { KindRules } from './kind-rules.ts'
 
-const specOf = (object: KubeObject): Data<V1ReplicationControllerSpec> =>
-  object['spec'] as Data<V1ReplicationControllerSpec>
+type Spec = Data<V1ReplicationControllerSpec>
+
+const specOf = (object: KubeObject): Spec => object['spec'] as Spec
+const isEmpty = (selector: Spec['selector']): boolean => Object.keys(selector ?? {}).length === 0
+
+const specRule = all<Spec>(
+  fields<Spec>({
+    minReadySeconds: nonNegative,
+    selector: (selector, report) => {
+      if (isEmpty(selector)) report.required('')
+    },
+    replicas: nonNegative,
+  }),
+  ({ selector, template }, report) => {
+    if (template && !isEmpty(selector))
+      report.at('template', selectedTemplate, template, { matchLabels: selector ?? {} })
+  },
+  fields<Spec>({ template: present(all(podTemplate, alwaysRunning('ReplicationController'))) }),
+)
 
 export const replicationControllerRules: KindRules = {
   warningsOf(object, old) {
@@ -24,33 +40,13 @@ export const replicationControllerRules: KindRules = {
     // As upstream, the warnings are about the old template.
     return isSameSpec(object, old) ? [] : templateWarnings('spec.template', specOf(old).template)
   },
-  validate(object, old) {
-    const causes = specCauses('spec', specOf(object))
-    // As upstream, which validates an update twice.
-    return old === undefined ? causes : [...causes, ...causes]
-  },
-}
-
-function specCauses(path: string, spec: Data<V1ReplicationControllerSpec>): StatusCause[] {
-  const { selector = {}, template } = spec
-  const empty = Object.keys(selector).length === 0
-  const at = `${path}.template`
-  return [
-    ...nonNegative(`${path}.minReadySeconds`, spec.minReadySeconds),
-    ...(empty ? [fieldRequired(`${path}.selector`)] : []),
-    ...nonNegative(`${path}.replicas`, spec.replicas),
-    ...(template === undefined
-      ? [fieldRequired(at)]
-      : [
-          ...(empty ? [] : unselectedCauses(at, template, { matchLabels: selector })),
-          ...templateCauses(at, template),
-          ...alwaysRunningCauses(at, template, 'ReplicationController'),
-        ]),
-  ]
+  // As upstream, which validates an update twice.
+  validatesUpdateTwice: true,
+  validate: validating(fields<ObjectOf<Spec>>({ spec: specRule })),
 }
 
 export const podTemplateRules: KindRules = {
   warningsOf: (object, old) =>
     isSameSpec(object, old) ? [] : templateWarnings('template', object['template'] as PodTemplate),
-  validate: (object) => templateCauses('template', object['template'] as PodTemplate),
+  validate: validating(fields<{ template: PodTemplate }>({ template: podTemplate })),
 }

@@ -5,43 +5,43 @@ import type {
   V1AllocatedDeviceStatus,
   V1AllocationResult,
   V1DeviceAllocationConfiguration,
+  V1DeviceAllocationResult,
   V1DeviceRequestAllocationResult,
   V1NetworkDeviceData,
+  V1ResourceClaimConsumerReference,
   V1ResourceClaimStatus,
 } from '@kubernetes/client-node'
-import {
-  byteLength,
-  fieldForbidden,
-  fieldInvalid,
-  fieldRequired,
-  fieldTooLong,
-  fieldTooMany,
-} from '#apimachinery/field/index.ts'
 import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { conditionsCauses } from '#virtualapi/kinds/validation/conditions.ts'
-import { deviceConfigCauses, rawObjectCauses } from '#virtualapi/kinds/validation/device-config.ts'
+import { driverName, label } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { conditions } from '#virtualapi/kinds/validation/conditions.ts'
+import { deviceConfig, rawObject } from '#virtualapi/kinds/validation/device-config.ts'
 import {
-  listCauses,
-  poolNameCauses,
-  repeatedCauses,
-  requestReferenceCauses,
+  keyedList,
+  poolName,
+  requestReference,
+  requestReferences,
   type RequestNames,
 } from '#virtualapi/kinds/validation/device-names.ts'
-import { referencesCauses, requestNamesOf, type DeviceClaim } from '#virtualapi/kinds/validation/device-requests.ts'
-import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
-import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
-import { nodeSelectorCauses } from '#virtualapi/kinds/validation/node-selector.ts'
-import { fieldImmutable, label, requiredOneOf } from '#virtualapi/kinds/validation/values.ts'
+import { requestNamesOf, type DeviceClaim } from '#virtualapi/kinds/validation/device-requests.ts'
+import { nodeSelector } from '#virtualapi/kinds/validation/node-selector.ts'
+import {
+  all,
+  each,
+  fieldImmutable,
+  fields,
+  maxBytes,
+  maxItems,
+  nonEmpty,
+  oneOf,
+  optional,
+  required,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
 
 type Status = Data<V1ResourceClaimStatus>
-type Allocation = Data<V1AllocationResult>
 type Result = Data<V1DeviceRequestAllocationResult>
 type DeviceStatus = Data<V1AllocatedDeviceStatus>
-
-const most = { reserved: 256, results: 32, configs: 64, conditions: 8, addresses: 16 } as const
-const longest = { interfaceName: 256, hardwareAddress: 128 } as const
 
 const statusOf = ({ status }: KubeObject): Status => status ?? {}
 const resultsOf = ({ allocation }: Status): readonly Result[] => allocation?.devices?.results ?? []
@@ -72,139 +72,125 @@ export function dropReleasedDevices(object: KubeObject, old: KubeObject): void {
   if (status.devices.length === 0) delete status.devices
 }
 
-/** Validation errors of an update through the subresource `status`. */
-export function resourceClaimStatusCauses(object: KubeObject, old: KubeObject, claim: DeviceClaim): StatusCause[] {
-  const status = statusOf(object)
-  const { reservedFor = [], devices = [], allocation } = status
-  const allocated = new Set(resultsOf(status).map(idOf))
-  return [
-    ...listCauses('status.reservedFor', reservedFor, most.reserved, (path, { resource, name, uid }) => [
-      ...(resource === '' ? [fieldRequired(`${path}.resource`)] : []),
-      ...(name === '' ? [fieldRequired(`${path}.name`)] : []),
-      ...(uid === '' ? [fieldRequired(`${path}.uid`)] : []),
-    ]),
-    ...repeatedCauses(
-      'status.reservedFor',
-      reservedFor.map(({ uid }) => uid),
-      'uid',
-    ),
-    ...listCauses('status.devices', devices, -1, (path, device) => deviceStatusCauses(path, device, allocated)),
-    ...repeatedDeviceCauses('status.devices', devices),
-    ...reservationCauses(object, old),
-    ...(allocation === undefined ? [] : allocationCauses('status.allocation', allocation, statusOf(old), claim)),
-  ]
-}
+type Consumer = Data<V1ResourceClaimConsumerReference>
 
-function reservationCauses(object: KubeObject, old: KubeObject): StatusCause[] {
-  const { reservedFor = [], allocation } = statusOf(object)
-  if (reservedFor.length === 0) return []
-  const path = 'status.reservedFor'
-  if (allocation === undefined) return [fieldForbidden(path, 'may not be specified when `allocated` is not set')]
-  if (object.metadata.deletionTimestamp === undefined) return []
-  const before = new Set((statusOf(old).reservedFor ?? []).map((one) => JSON.stringify(one)))
-  return reservedFor.every((one) => before.has(JSON.stringify(one)))
-    ? []
-    : [
-        fieldForbidden(
-          path,
-          'new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set',
-        ),
-      ]
-}
+const consumer = fields<Consumer>({
+  resource: nonEmpty(),
+  name: nonEmpty(),
+  uid: nonEmpty(),
+})
 
-function allocationCauses(path: string, allocation: Allocation, before: Status, claim: DeviceClaim): StatusCause[] {
-  if (before.allocation !== undefined)
-    return isDeepStrictEqual(allocation, before.allocation)
-      ? []
-      : [invalidInternal(path, 'resource.AllocationResult', allocation, fieldImmutable)]
-  const names = requestNamesOf(claim)
-  const { results = [], config = [] } = allocation.devices ?? {}
-  return [
-    ...listCauses(`${path}.devices.results`, results, most.results, (at, result) => resultCauses(at, result, names)),
-    ...listCauses(`${path}.devices.config`, config, most.configs, (at, one) => configCauses(at, one, names)),
-    ...(allocation.nodeSelector === undefined
-      ? []
-      : nodeSelectorCauses(`${path}.nodeSelector`, allocation.nodeSelector)),
-  ]
-}
+const result = fields<Result, RequestNames>({
+  request: requestReference,
+  driver: driverName,
+  pool: poolName,
+  device: label,
+})
 
-function resultCauses(path: string, { request, driver, pool, device }: Result, names: RequestNames): StatusCause[] {
-  return [
-    ...requestReferenceCauses(`${path}.request`, request, names),
-    ...driverNameCauses(`${path}.driver`, driver),
-    ...poolNameCauses(`${path}.pool`, pool),
-    ...label(`${path}.device`, device),
-  ]
-}
+type Configuration = Data<V1DeviceAllocationConfiguration>
 
-function configCauses(path: string, config: Data<V1DeviceAllocationConfiguration>, names: RequestNames): StatusCause[] {
-  return [
-    ...requiredOneOf(`${path}.source`, config.source, ['FromClaim', 'FromClass']),
-    ...referencesCauses(`${path}.requests`, config.requests ?? [], names),
-    ...deviceConfigCauses(path, config, { stored: false }),
-  ]
-}
+const unstored = { stored: false }
+const configuration = all<Configuration, RequestNames>(
+  fields<Configuration, RequestNames>({
+    source: required(oneOf(['FromClaim', 'FromClass'])),
+    requests: requestReferences,
+  }),
+  (config, report) => deviceConfig(config, report, unstored),
+)
 
-function deviceStatusCauses(path: string, status: DeviceStatus, allocated: ReadonlySet<string>): StatusCause[] {
-  const { driver, pool, device, networkData } = status
-  const data = status.data as JsonValue | undefined
-  const conditions = (status.conditions as DeviceStatus['conditions'] | null) ?? []
-  return [
-    ...driverNameCauses(`${path}.driver`, driver),
-    ...poolNameCauses(`${path}.pool`, pool),
-    ...label(`${path}.device`, device),
-    ...(allocated.has(idOf(status))
-      ? []
-      : [
-          {
-            reason: 'FieldValueInvalid',
-            message: `Invalid value: ${shownId}: must be an allocated device in the claim`,
-            field: path,
-          },
-        ]),
-    ...(conditions.length > most.conditions
-      ? [fieldTooMany(`${path}.conditions`, conditions.length, most.conditions)]
-      : []),
-    ...conditionsCauses(`${path}.conditions`, conditions),
-    ...(data === undefined ? [] : rawObjectCauses(`${path}.data`, data)),
-    ...(networkData === undefined ? [] : networkCauses(`${path}.networkData`, networkData)),
-  ]
+const newAllocation = fields<Data<V1AllocationResult>, RequestNames>({
+  devices: optional(
+    fields<Data<V1DeviceAllocationResult>, RequestNames>({
+      results: keyedList(result, { most: 32 }),
+      config: keyedList(configuration, { most: 64 }),
+    }),
+  ),
+  nodeSelector: optional(nodeSelector),
+})
+
+const interfaceAddress: Rule<string> = (address, report) => {
+  const [ip = '', bits = '', ...more] = address.split('/')
+  const family = isIP(ip)
+  const good = family !== 0 && more.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)
+  if (!good) {
+    report.invalid('', address, 'must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)')
+    return
+  }
+  const canonicalIp = family === 4 ? ip : new URL(`http://[${ip}]`).hostname.slice(1, -1)
+  const canonical = `${canonicalIp}/${Number(bits)}`
+  if (canonical !== address) report.invalid('', address, `must be in canonical form ("${canonical}")`)
 }
 
 /** As upstream, whose device id prints without its content. */
 const shownId = '{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}'
 
-function repeatedDeviceCauses(path: string, devices: readonly DeviceStatus[]): StatusCause[] {
-  const seen = new Set<string>()
-  return devices.flatMap((device, index) => {
-    const id = idOf(device)
-    if (seen.has(id)) {
-      const field = `${path}[${index}].deviceID`
-      return [{ reason: 'FieldValueDuplicate', message: `Duplicate value: ${shownId}`, field }]
-    }
-    seen.add(id)
-    return []
+interface Allocated {
+  /** Ids of the allocated devices. */
+  readonly allocated: ReadonlySet<string>
+}
+
+const deviceStatus = all<DeviceStatus, Allocated>(
+  fields<DeviceStatus>({ driver: driverName, pool: poolName, device: label }),
+  (status, report, { allocated }) => {
+    if (!allocated.has(idOf(status))) report.invalidText('', shownId, 'must be an allocated device in the claim')
+  },
+  fields<DeviceStatus>({
+    conditions: all<DeviceStatus['conditions']>(maxItems(8), conditions),
+    data: (data, report) => {
+      if (data !== undefined) report.at('', rawObject, data as JsonValue, unstored)
+    },
+    networkData: optional(
+      fields<Data<V1NetworkDeviceData>>({
+        interfaceName: maxBytes(256),
+        hardwareAddress: maxBytes(128),
+        ips: keyedList(interfaceAddress, { most: 16, keyOf: (ip) => ip }),
+      }),
+    ),
+  }),
+)
+const repeatedDevice: Rule<DeviceStatus> = (device, report) => {
+  if (!report.isRepeated(repeatedDevice, idOf(device))) return
+  report.add({
+    reason: 'FieldValueDuplicate',
+    message: `Duplicate value: ${shownId}`,
+    field: report.path('deviceID'),
   })
 }
 
-function networkCauses(path: string, network: Data<V1NetworkDeviceData>): StatusCause[] {
-  const { ips = [] } = network
-  return [
-    ...(['interfaceName', 'hardwareAddress'] as const).flatMap((member) =>
-      byteLength(network[member] ?? '') > longest[member] ? [fieldTooLong(`${path}.${member}`, longest[member])] : [],
-    ),
-    ...listCauses(`${path}.ips`, ips, most.addresses, interfaceAddressCauses),
-    ...repeatedCauses(`${path}.ips`, ips, ''),
-  ]
+const lists = fields<Status, Allocated>({
+  reservedFor: keyedList<Consumer, unknown>(consumer, { most: 256, member: 'uid', keyOf: ({ uid }) => uid }),
+  devices: all<DeviceStatus[] | undefined, Allocated>(each(deviceStatus), each(repeatedDevice)),
+})
+
+const reservations: Rule<KubeObject, Status> = (object, report, { reservedFor: before = [] }) => {
+  const { reservedFor = [], allocation } = statusOf(object)
+  if (reservedFor.length === 0) return
+  if (allocation === undefined) {
+    report.forbidden('reservedFor', 'may not be specified when `allocated` is not set')
+    return
+  }
+  if (object.metadata.deletionTimestamp === undefined) return
+  const known = new Set(before.map((one) => JSON.stringify(one)))
+  if (!reservedFor.every((one) => known.has(JSON.stringify(one))))
+    report.forbidden(
+      'reservedFor',
+      'new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set',
+    )
 }
 
-function interfaceAddressCauses(path: string, address: string): StatusCause[] {
-  const [ip = '', bits = '', ...more] = address.split('/')
-  const family = isIP(ip)
-  const good = family !== 0 && more.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)
-  if (!good)
-    return [fieldInvalid(path, address, 'must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)')]
-  const canonicalIp = family === 4 ? ip : new URL(`http://[${ip}]`).hostname.slice(1, -1)
-  const canonical = `${canonicalIp}/${Number(bits)}`
-  return canonical === address ? [] : [fieldInvalid(path, address, `must be in canonical form ("${canonical}")`)]
+/** The status of the claim after an update through the subresource `status`. */
+export const resourceClaimStatus: Rule<KubeObject, { readonly old: KubeObject; readonly claim: DeviceClaim }> = (
+  object,
+  report,
+  { old, claim },
+) => {
+  const [status, before] = [statusOf(object), statusOf(old)]
+  const { allocation } = status
+  report.at('status', lists, status, { allocated: new Set(resultsOf(status).map(idOf)) })
+  report.at('status', reservations, object, before)
+  if (allocation === undefined) return
+  if (before.allocation === undefined)
+    report.at('status.allocation', newAllocation, allocation, { names: requestNamesOf(claim) })
+  else if (!isDeepStrictEqual(allocation, before.allocation))
+    report.invalidStruct('status.allocation', 'resource.AllocationResult', allocation, fieldImmutable)
 }

@@ -1,17 +1,29 @@
 // ResourceQuotas: limits per resource, for all objects of a namespace or for those in a scope.
-import type { V1ResourceQuotaSpec, V1ScopedResourceSelectorRequirement } from '@kubernetes/client-node'
-import { fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
+import type {
+  V1ResourceQuotaSpec,
+  V1ResourceQuotaStatus,
+  V1ScopedResourceSelectorRequirement,
+} from '@kubernetes/client-node'
 import { goValue } from '#apimachinery/text/index.ts'
-import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { internalText } from '#virtualapi/kinds/resources/typed/internal-form.ts'
-import { isQuotaName, quotaResourceCauses } from '#virtualapi/kinds/validation/resource-names.ts'
-import { amountCauses } from '#virtualapi/kinds/validation/resources.ts'
-import { fieldImmutable } from '#virtualapi/kinds/validation/values.ts'
+import { isQuotaName, quotaResource } from '#virtualapi/kinds/validation/resource-names.ts'
+import { amount } from '#virtualapi/kinds/validation/resources.ts'
+import {
+  all,
+  eachValue,
+  fieldImmutable,
+  fields,
+  validating,
+  validatingChange,
+  type ObjectOf,
+  type Report,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
+import type { KindRules } from './kind-rules.ts'
 
 type Spec = Data<V1ResourceQuotaSpec>
+type Quota = ObjectOf<Spec>
 
 const computed = ['cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory']
 const ofPods: ReadonlySet<string> = new Set(['pods', ...computed])
@@ -35,33 +47,13 @@ const maxUncounted = 2000
 const existsText =
   "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
 
-export const resourceQuotaRules: KindRules = {
-  validate(object) {
-    const spec = object['spec'] as Spec
-    return [...hardCauses('spec.hard', spec.hard), ...scopesCauses(spec), ...selectorCauses(spec)]
-  },
-  validateChange(object, old) {
-    const { scopes: next = [] } = object['spec'] as Spec
-    const { scopes: before = [] } = old['spec'] as Spec
-    const known = new Set(before)
-    return new Set(next).size === known.size && next.every((scope) => known.has(scope))
-      ? []
-      : [fieldInvalid('spec.scopes', next, fieldImmutable)]
-  },
-}
+const hard = eachValue<string>((text, report, name) => {
+  report.at('', quotaResource, name)
+  amount(text, report, name)
+})
 
-/** Validation errors of an update through the subresource `status`. */
-export function quotaStatusCauses({ status }: KubeObject): StatusCause[] {
-  if (!isJsonObject(status)) return []
-  return (['hard', 'used'] as const).flatMap((member) => hardCauses(`status.${member}`, status[member] as Spec['hard']))
-}
-
-function hardCauses(path: string, hard: Spec['hard']): StatusCause[] {
-  return Object.entries(hard ?? {}).flatMap(([name, text]) => [
-    ...quotaResourceCauses(`${path}[${name}]`, name),
-    ...amountCauses(`${path}[${name}]`, name, text),
-  ])
-}
+/** The status, which only the subresource `status` writes. */
+export const quotaStatus = fields<Data<V1ResourceQuotaStatus>>({ hard, used: hard })
 
 /**
  * Returns a function that tells how many of the limited resources a scope does not support. Upstream reports an error
@@ -83,75 +75,63 @@ function uncounted({ hard }: Spec): (scope: string) => number {
 
 const uncountedText = 'unsupported scope applied to resource'
 
-/** Makes errors that print the same value. The value is formatted once, since it may be long. */
-function complaint(field: string, shown: string): (detail: string) => StatusCause {
-  return (detail) => ({ reason: 'FieldValueInvalid', message: `Invalid value: ${shown}: ${detail}`, field })
+function checkOpposites(found: ReadonlySet<string>, shown: string[] | null, report: Report): void {
+  for (const pair of opposites)
+    if (pair.every((scope) => found.has(scope))) report.invalid('spec.scopes', shown, 'conflicting scopes')
 }
 
-function scopesCauses(spec: Spec): StatusCause[] {
+const scopeList: Rule<Quota> = ({ spec }, report) => {
   const { scopes: own = [] } = spec
-  if (own.length === 0) return []
-  const wrong = complaint('spec.scopes', goValue(own))
+  if (own.length === 0) return
+  // Formatted once, since the value may be long.
+  const shown = goValue(own)
   const countOf = uncounted(spec)
-  return [...own.flatMap((scope) => oneScopeCauses(scope, countOf, wrong)), ...oppositeCauses(new Set(own), own)]
+  for (const scope of own) {
+    if (scopes[scope] === undefined) report.invalidText('spec.scopes', shown, 'unsupported scope')
+    else for (let count = countOf(scope); count > 0; count--) report.invalidText('spec.scopes', shown, uncountedText)
+  }
+  checkOpposites(new Set(own), own, report)
 }
 
-function oneScopeCauses(
-  scope: string,
-  countOf: (scope: string) => number,
-  wrong: (detail: string) => StatusCause,
-): StatusCause[] {
-  if (scopes[scope] === undefined) return [wrong('unsupported scope')]
-  return new Array<StatusCause>(countOf(scope)).fill(wrong(uncountedText))
+const requirement: Rule<Data<V1ScopedResourceSelectorRequirement>> = ({ scopeName, operator, values }, report) => {
+  if (existing.includes(scopeName) && operator !== 'Exists') report.invalid('operator', operator, existsText)
+  if (operator === 'In' || operator === 'NotIn') {
+    if (!values?.length)
+      report.required('values', "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector")
+  } else if (operator === 'Exists' || operator === 'DoesNotExist') {
+    if (values?.length)
+      report.invalid(
+        'values',
+        values,
+        "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
+      )
+  } else report.invalid('operator', operator, 'not a valid selector operator')
 }
 
-function oppositeCauses(found: ReadonlySet<string>, shown: string[] | null): StatusCause[] {
-  return opposites
-    .filter((pair) => pair.every((scope) => found.has(scope)))
-    .map(() => fieldInvalid('spec.scopes', shown, 'conflicting scopes'))
-}
-
-function selectorCauses(spec: Spec): StatusCause[] {
+/** As upstream, paths have no index. */
+const scopeSelectorRule: Rule<Quota> = ({ spec }, report) => {
   const { scopeSelector } = spec
-  if (scopeSelector === undefined) return []
+  if (scopeSelector === undefined) return
   const path = 'spec.scopeSelector.matchExpressions'
-  const wrong = complaint(path, internalText('core.ScopeSelector', scopeSelector))
+  const shown = internalText('core.ScopeSelector', scopeSelector)
   const requirements = scopeSelector.matchExpressions ?? []
   const countOf = uncounted(spec)
-  return [
-    ...requirements.flatMap((requirement) => requirementCauses(path, requirement, countOf, wrong)),
-    ...oppositeCauses(new Set(requirements.map(({ scopeName }) => scopeName)), spec.scopes ?? null),
-  ]
+  for (const one of requirements) {
+    const { scopeName } = one
+    if (scopes[scopeName] === undefined) report.invalid(`${path}.scopeName`, scopeName, 'unsupported scope')
+    for (let count = countOf(scopeName); count > 0; count--) report.invalidText(path, shown, uncountedText)
+    report.at(path, requirement, one)
+  }
+  checkOpposites(new Set(requirements.map(({ scopeName }) => scopeName)), spec.scopes ?? null, report)
 }
 
-function requirementCauses(
-  path: string,
-  { scopeName, operator, values = [] }: Data<V1ScopedResourceSelectorRequirement>,
-  countOf: (scope: string) => number,
-  wrong: (detail: string) => StatusCause,
-): StatusCause[] {
-  const causes: StatusCause[] = []
-  if (scopes[scopeName] === undefined) causes.push(fieldInvalid(`${path}.scopeName`, scopeName, 'unsupported scope'))
-  causes.push(...new Array<StatusCause>(countOf(scopeName)).fill(wrong(uncountedText)))
-  if (existing.includes(scopeName) && operator !== 'Exists')
-    causes.push(fieldInvalid(`${path}.operator`, operator, existsText))
-  if (operator === 'In' || operator === 'NotIn') {
-    if (values.length === 0)
-      causes.push(
-        fieldRequired(
-          `${path}.values`,
-          "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
-        ),
-      )
-  } else if (operator === 'Exists' || operator === 'DoesNotExist') {
-    if (values.length > 0)
-      causes.push(
-        fieldInvalid(
-          `${path}.values`,
-          values,
-          "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
-        ),
-      )
-  } else causes.push(fieldInvalid(`${path}.operator`, operator, 'not a valid selector operator'))
-  return causes
+const scopesChange: Rule<Quota, Quota> = ({ spec: { scopes: next = [] } }, report, { spec: { scopes: old = [] } }) => {
+  const known = new Set(old)
+  if (new Set(next).size !== known.size || !next.every((scope) => known.has(scope)))
+    report.invalid('spec.scopes', next, fieldImmutable)
+}
+
+export const resourceQuotaRules: KindRules = {
+  validate: validating(all<Quota>(fields<Quota>({ spec: fields<Spec>({ hard }) }), scopeList, scopeSelectorRule)),
+  validateChange: validatingChange(scopesChange),
 }

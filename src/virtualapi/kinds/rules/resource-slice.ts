@@ -1,62 +1,130 @@
 // ResourceSlices: the devices that a driver offers on one node or several.
-import type { V1Device, V1DeviceAttribute, V1DeviceCapacity, V1ResourceSliceSpec } from '@kubernetes/client-node'
-import { byteLength, fieldInvalid, fieldRequired, fieldTooLong } from '#apimachinery/field/index.ts'
+import type {
+  V1Device,
+  V1DeviceAttribute,
+  V1NodeSelector,
+  V1ResourcePool,
+  V1ResourceSliceSpec,
+} from '@kubernetes/client-node'
 import type { JsonObject, JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { internalText } from '#virtualapi/kinds/resources/typed/internal-form.ts'
+import { driverName, label, notBelowZero, positive, subdomain } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { deviceQualifiedName, keyedList, poolName, truncatedKey } from '#virtualapi/kinds/validation/device-names.ts'
+import { nodeSelector } from '#virtualapi/kinds/validation/node-selector.ts'
 import {
-  deviceQualifiedNameCauses,
-  listCauses,
-  poolNameCauses,
-  repeatedCauses,
-  truncatedKey,
-} from '#virtualapi/kinds/validation/device-names.ts'
-import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
-import { internalText, invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
-import { nodeSelectorCauses } from '#virtualapi/kinds/validation/node-selector.ts'
-import { fieldImmutable, label, subdomain } from '#virtualapi/kinds/validation/values.ts'
+  all,
+  changes,
+  fields,
+  firstOf,
+  immutable,
+  maxBytes,
+  must,
+  optional,
+  validating,
+  validatingChange,
+  type ObjectOf,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
+import type { KindRules } from './kind-rules.ts'
 
 type Spec = Data<V1ResourceSliceSpec>
 type Device = Data<V1Device>
+type Attribute = Data<V1DeviceAttribute>
 
-const mostDevices = 128
 const maxAttributesAndCapacities = 32
-const longestValue = 64
+const longestValue = maxBytes(64)
 const oneOf = 'exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required'
 
-const specOf = ({ spec }: KubeObject): Spec => spec as Spec
-const devicesOf = (spec: Spec): Device[] => (spec.devices as Device[] | null | undefined) ?? []
+const oneTerm: Rule<Data<V1NodeSelector>> = ({ nodeSelectorTerms }, report) => {
+  const terms = (nodeSelectorTerms as JsonValue[] | null) ?? []
+  if (terms.length === 1) return
+  const texts = terms.map((term) => internalText('core.NodeSelectorTerm', term as JsonObject))
+  report.invalidText('nodeSelectorTerms', `[${texts.join(',')}]`, 'must have exactly one node selector term')
+}
+
+const nodeSelection = all<Spec>(
+  fields<Spec>({
+    nodeName: optional(
+      firstOf<string>(
+        must((name) => name !== '', 'must be either unset or set to a non-empty string'),
+        subdomain,
+      ),
+    ),
+    nodeSelector: optional(all(nodeSelector, oneTerm)),
+    allNodes: must((all) => all, 'must be either unset or set to true'),
+  }),
+  ({ nodeName, nodeSelector: selector, allNodes }, report) => {
+    const set = [nodeName && '`nodeName`', selector && '`nodeSelector`', allNodes && '`allNodes`'].filter(Boolean)
+    if (set.length === 0) report.required('', oneOf)
+    if (set.length > 1) report.invalid('', `{${set.join(', ')}}`, `${oneOf}, but multiple fields are set`)
+  },
+)
+
+const identifier = '(?:0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)'
+const semver = new RegExp(
+  `^(?:0|[1-9]\\d*)\\.(?:0|[1-9]\\d*)\\.(?:0|[1-9]\\d*)(?:-${identifier}(?:\\.${identifier})*)?(?:\\+[0-9a-zA-Z-]+(?:\\.[0-9a-zA-Z-]+)*)?$`,
+)
+
+const attribute = all<Attribute>(
+  fields<Attribute>({
+    string: longestValue,
+    version: all<string | undefined>(
+      must(
+        // A long text is not matched, to bound the time of the regular expression.
+        (version: string) => version.length <= 1024 && semver.test(version),
+        'must be a string compatible with semver.org spec 2.0.0',
+      ),
+      longestValue,
+    ),
+  }),
+  (one, report) => {
+    const count = Object.keys(one).length
+    const detail = 'exactly one value must be specified'
+    if (count === 0) report.required('', detail)
+    if (count > 1) report.invalidStruct('', 'resource.DeviceAttribute', one, detail)
+  },
+)
+
+const device: Rule<Device> = ({ name, attributes = {}, capacity = {} }, report) => {
+  report.at('name', label, name)
+  const facts = Object.keys(attributes).length + Object.keys(capacity).length
+  const detail = `the total number of attributes and capacities must not exceed ${maxAttributesAndCapacities}`
+  if (facts > maxAttributesAndCapacities) report.invalid('', facts, detail)
+  for (const [key, value] of Object.entries(attributes)) {
+    const place = `attributes[${truncatedKey(key)}]`
+    report.at(place, deviceQualifiedName, key)
+    report.at(place, attribute, value)
+  }
+  for (const key of Object.keys(capacity)) report.at(`capacity[${truncatedKey(key)}]`, deviceQualifiedName, key)
+}
+
+const specRule = all<Spec>(
+  fields<Spec>({
+    driver: driverName,
+    pool: fields<Data<V1ResourcePool>>({
+      name: poolName,
+      resourceSliceCount: positive,
+      generation: notBelowZero,
+    }),
+  }),
+  nodeSelection,
+  fields<Spec>({ devices: keyedList(device, { most: 128, member: 'name', keyOf: ({ name }) => name }) }),
+)
 
 export const resourceSliceRules: KindRules = {
   prepareForCreate: dropDisabled,
   prepareForUpdate: dropDisabled,
-  validate(object) {
-    const spec = specOf(object)
-    const devices = devicesOf(spec)
-    return [
-      ...driverNameCauses('spec.driver', spec.driver),
-      ...poolCauses('spec.pool', spec.pool),
-      ...nodeSelectionCauses('spec', spec),
-      ...listCauses('spec.devices', devices, mostDevices, deviceCauses),
-      ...repeatedCauses(
-        'spec.devices',
-        devices.map(({ name }) => name),
-        'name',
-      ),
-    ]
-  },
-  validateChange(object, old) {
-    const next = specOf(object)
-    const before = specOf(old)
-    const fixed = (path: string, now: string | undefined, then: string | undefined): StatusCause[] =>
-      now === then ? [] : [fieldInvalid(path, now ?? null, fieldImmutable)]
-    return [
-      ...fixed('spec.pool.name', next.pool.name, before.pool.name),
-      ...fixed('spec.driver', next.driver, before.driver),
-      ...fixed('spec.nodeName', next.nodeName, before.nodeName),
-    ]
-  },
+  validate: validating(fields<ObjectOf<Spec>>({ spec: specRule })),
+  validateChange: validatingChange(
+    changes<ObjectOf<Spec>>({
+      spec: changes({
+        pool: changes<Data<V1ResourcePool>>({ name: immutable() }),
+        driver: immutable(),
+        nodeName: immutable(),
+      }),
+    }),
+  ),
 }
 
 const disabledMembers = [
@@ -73,108 +141,11 @@ const disabledMembers = [
 
 /** Drops fields that upstream's default feature gates drop. Mutates the object. */
 function dropDisabled(object: KubeObject): void {
-  const spec = specOf(object)
+  const spec = object['spec'] as Spec
   delete spec.sharedCounters
   delete spec.perDeviceNodeSelection
-  for (const device of devicesOf(spec)) {
+  for (const device of (spec.devices as Device[] | null | undefined) ?? []) {
     for (const member of disabledMembers) Reflect.deleteProperty(device, member)
     for (const capacity of Object.values(device.capacity ?? {})) Reflect.deleteProperty(capacity, 'requestPolicy')
   }
-}
-
-function poolCauses(path: string, { name, resourceSliceCount: count, generation }: Spec['pool']): StatusCause[] {
-  return [
-    ...poolNameCauses(`${path}.name`, name),
-    ...(count <= 0 ? [fieldInvalid(`${path}.resourceSliceCount`, count, 'must be greater than zero')] : []),
-    ...(generation < 0
-      ? [fieldInvalid(`${path}.generation`, generation, 'must be greater than or equal to zero')]
-      : []),
-  ]
-}
-
-function nodeSelectionCauses(path: string, { nodeName, nodeSelector, allNodes }: Spec): StatusCause[] {
-  const causes: StatusCause[] = []
-  const set: string[] = []
-  if (nodeName === '')
-    causes.push(fieldInvalid(`${path}.nodeName`, nodeName, 'must be either unset or set to a non-empty string'))
-  else if (nodeName !== undefined) {
-    set.push('`nodeName`')
-    causes.push(...subdomain(`${path}.nodeName`, nodeName))
-  }
-  if (nodeSelector !== undefined) {
-    set.push('`nodeSelector`')
-    causes.push(...nodeSelectorCauses(`${path}.nodeSelector`, nodeSelector), ...oneTermCauses(path, nodeSelector))
-  }
-  if (allNodes === false) causes.push(fieldInvalid(`${path}.allNodes`, allNodes, 'must be either unset or set to true'))
-  else if (allNodes) set.push('`allNodes`')
-  if (set.length === 0) causes.push(fieldRequired(path, oneOf))
-  if (set.length > 1) causes.push(fieldInvalid(path, `{${set.join(', ')}}`, `${oneOf}, but multiple fields are set`))
-  return causes
-}
-
-function oneTermCauses(path: string, selector: NonNullable<Spec['nodeSelector']>): StatusCause[] {
-  const terms = (selector.nodeSelectorTerms as JsonValue[] | null) ?? []
-  if (terms.length === 1) return []
-  const texts = terms.map((term) => internalText('core.NodeSelectorTerm', term as JsonObject))
-  const shown = `[${texts.join(',')}]`
-  return [
-    {
-      reason: 'FieldValueInvalid',
-      message: `Invalid value: ${shown}: must have exactly one node selector term`,
-      field: `${path}.nodeSelector.nodeSelectorTerms`,
-    },
-  ]
-}
-
-function deviceCauses(path: string, { name, attributes = {}, capacity = {} }: Device): StatusCause[] {
-  const facts = Object.keys(attributes).length + Object.keys(capacity).length
-  return [
-    ...label(`${path}.name`, name),
-    ...(facts > maxAttributesAndCapacities
-      ? [
-          fieldInvalid(
-            path,
-            facts,
-            `the total number of attributes and capacities must not exceed ${maxAttributesAndCapacities}`,
-          ),
-        ]
-      : []),
-    ...mapCauses<Data<V1DeviceAttribute>>(`${path}.attributes`, attributes, attributeCauses),
-    ...mapCauses<Data<V1DeviceCapacity>>(`${path}.capacity`, capacity, () => []),
-  ]
-}
-
-function mapCauses<Value>(
-  path: string,
-  map: Readonly<Record<string, Value>>,
-  valueCauses: (path: string, value: Value) => StatusCause[],
-): StatusCause[] {
-  return Object.entries(map).flatMap(([key, value]) => {
-    const at = `${path}[${truncatedKey(key)}]`
-    return [...deviceQualifiedNameCauses(at, key), ...valueCauses(at, value)]
-  })
-}
-
-const identifier = '(?:0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)'
-const semver = new RegExp(
-  `^(?:0|[1-9]\\d*)\\.(?:0|[1-9]\\d*)\\.(?:0|[1-9]\\d*)(?:-${identifier}(?:\\.${identifier})*)?(?:\\+[0-9a-zA-Z-]+(?:\\.[0-9a-zA-Z-]+)*)?$`,
-)
-
-function attributeCauses(path: string, attribute: Data<V1DeviceAttribute>): StatusCause[] {
-  const { string = '', version } = attribute
-  const count = Object.keys(attribute).length
-  const tooLong = (member: string, text: string): StatusCause[] =>
-    byteLength(text) > longestValue ? [fieldTooLong(`${path}.${member}`, longestValue)] : []
-  return [
-    ...tooLong('string', string),
-    // A long text is not matched, to bound the time of the regular expression.
-    ...(version === undefined || (version.length <= 1024 && semver.test(version))
-      ? []
-      : [fieldInvalid(`${path}.version`, version, 'must be a string compatible with semver.org spec 2.0.0')]),
-    ...tooLong('version', version ?? ''),
-    ...(count === 0 ? [fieldRequired(path, 'exactly one value must be specified')] : []),
-    ...(count > 1
-      ? [invalidInternal(path, 'resource.DeviceAttribute', attribute, 'exactly one value must be specified')]
-      : []),
-  ]
 }

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { serviceCauses } from './service-validation.ts'
+import { causesOf } from '#virtualapi/kinds/validation/vocabulary.ts'
+import { serviceRule } from './service-validation.ts'
 import type { Service } from './service-types.ts'
 
 type Port = NonNullable<Service['spec']['ports']>[number]
@@ -11,6 +12,7 @@ const serviceOf = (ports: readonly Port[]): Service =>
     metadata: { name: 'a', namespace: 'default' },
     spec: { type: 'ClusterIP', sessionAffinity: 'None', ports },
   }) as unknown as Service
+const serviceCauses = (service: Service) => causesOf(serviceRule, '', service, undefined)
 const port = (index: number, name: string): Port => ({ name, port: index + 1, protocol: 'TCP', targetPort: 80 })
 
 describe('the ports of a Service', () => {

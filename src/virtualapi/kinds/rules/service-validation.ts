@@ -1,17 +1,8 @@
 // Validation of Services.
 import { isIP } from 'node:net'
-import { isDeepStrictEqual } from 'node:util'
+import type { V1ServicePort } from '@kubernetes/client-node'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import {
-  fieldDuplicate,
-  fieldForbidden,
-  fieldInvalid,
-  fieldNotSupported,
-  fieldRequired,
-} from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import { endpointIpCauses, legacyCidrCauses, legacyIpCauses } from '#virtualapi/kinds/validation/ip-values.ts'
-import {
-  fieldImmutable,
   ipAddress,
   label,
   labels,
@@ -19,251 +10,215 @@ import {
   portOrName,
   protocols,
   qualifiedName,
-  requiredOneOf,
   subdomain,
-  supported,
-} from '#virtualapi/kinds/validation/values.ts'
+} from '#virtualapi/kinds/validation/basic-rules.ts'
+import { endpointIp, legacyCidr, legacyIp } from '#virtualapi/kinds/validation/ip-values.ts'
+import {
+  all,
+  causesOf,
+  each,
+  fieldImmutable,
+  fields,
+  firstOf,
+  forbidden,
+  given,
+  oneOf,
+  required,
+  unique,
+  when,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
 import { isExternallyAccessible, isHeadless, needsHealthCheckPort, portsOf, type Service } from './service-types.ts'
 
+type Spec = Service['spec']
+type Port = Data<V1ServicePort>
+
 const types = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort']
-const policies = ['Cluster', 'Local']
-const distributions = ['PreferClose', 'PreferSameZone', 'PreferSameNode']
+const policy = oneOf(['Cluster', 'Local'])
 const longestSession = 86_400
 
-/** Validation errors of a Service, except those found during allocation. */
-export function serviceCauses(service: Service, old?: Service): StatusCause[] {
-  const { spec } = service
-  const headless = isHeadless(service)
-  const causes: StatusCause[] = []
-  if (portsOf(service).length === 0 && !headless && spec.type !== 'ExternalName')
-    causes.push(fieldRequired('spec.ports'))
-  if (spec.type === 'LoadBalancer' || spec.type === 'NodePort') {
-    if (headless)
-      causes.push(fieldInvalid('spec.clusterIPs[0]', 'None', `may not be set to 'None' for ${spec.type} services`))
-  } else if (spec.type === 'ExternalName') {
-    const forbidden = 'may not be set for ExternalName services'
-    if (spec.clusterIPs?.length) causes.push(fieldForbidden('spec.clusterIPs', forbidden))
-    if (spec.ipFamilies?.length) causes.push(fieldForbidden('spec.ipFamilies', forbidden))
-    if (spec.ipFamilyPolicy !== undefined) causes.push(fieldForbidden('spec.ipFamilyPolicy', forbidden))
-    const name = spec.externalName?.replace(/\.$/, '') ?? ''
-    if (name === '') causes.push(fieldRequired('spec.externalName'))
-    else causes.push(...subdomain('spec.externalName', name))
-  }
-  const portNames = new Set<string>()
-  causes.push(
-    ...portsOf(service).flatMap((_, index) => portCauses(service, index, portNames)),
-    ...labels('spec.selector', spec.selector),
-    ...requiredOneOf('spec.sessionAffinity', spec.sessionAffinity, ['ClientIP', 'None']),
-  )
-  const timeout = spec.sessionAffinityConfig?.clientIP?.timeoutSeconds ?? longestSession
-  if (spec.sessionAffinity === 'ClientIP' && (timeout <= 0 || timeout > longestSession))
-    causes.push(
-      fieldInvalid(
-        'spec.sessionAffinityConfig.clientIP.timeoutSeconds',
-        timeout,
-        `must be greater than 0 and less than ${longestSession}`,
-      ),
+const notForExternalName = forbidden('may not be set for ExternalName services')
+const externalNameSpec = fields<Spec>({
+  clusterIPs: given(notForExternalName),
+  ipFamilies: given(notForExternalName),
+  ipFamilyPolicy: notForExternalName,
+  externalName: (name = '', report) => report.at('', requiredDomain, name.replace(/\.$/, '')),
+})
+const requiredDomain = required(subdomain)
+
+const portName = all<string>(label, unique())
+
+const port: Rule<Port, Service> = ({ name = '', port: number, protocol, targetPort, appProtocol }, report, service) => {
+  if (name !== '') report.at('name', portName, name)
+  else if (portsOf(service).length > 1) report.required('name')
+  report.at('port', portNumber, number)
+  report.at('protocol', knownProtocol, protocol)
+  report.at('targetPort', portOrName, targetPort ?? 0)
+  if (appProtocol !== undefined) report.at('appProtocol', qualifiedName, appProtocol)
+  if (isHeadless(service) && targetPort === 0 && number !== 0)
+    report.invalid('targetPort', targetPort, "must be equal to the value of 'port' when clusterIP = None")
+}
+const knownProtocol = required(oneOf(protocols))
+
+const repeatedPort: Rule<Port> = ({ port: number, protocol = 'TCP' }, report) => {
+  if (!report.isRepeated(repeatedPort, `${protocol}/${number}`)) return
+  const shown = `{"Name":"","Protocol":"${protocol}","AppProtocol":null,"Port":${number},"TargetPort":0,"NodePort":0}`
+  report.add({ reason: 'FieldValueDuplicate', message: `Duplicate value: ${shown}`, field: report.path() })
+}
+
+const withoutNodePort = fields<Port>({
+  nodePort: (nodePort, report) => report.at('', noNodePort, nodePort || undefined),
+})
+const noNodePort = forbidden("may not be used when `type` is 'ClusterIP'")
+
+const session: Rule<Spec> = ({ sessionAffinity, sessionAffinityConfig }, report) => {
+  const timeout = sessionAffinityConfig?.clientIP?.timeoutSeconds ?? longestSession
+  if (sessionAffinity === 'ClientIP' && (timeout <= 0 || timeout > longestSession))
+    report.invalid(
+      'sessionAffinityConfig.clientIP.timeoutSeconds',
+      timeout,
+      `must be greater than 0 and less than ${longestSession}`,
     )
-  causes.push(...addressCauses(service))
-  for (const [index, ip] of (spec.externalIPs ?? []).entries()) {
-    const wrong = legacyIpCauses(`spec.externalIPs[${index}]`, ip)
-    causes.push(...(wrong.length > 0 ? wrong : endpointIpCauses(`spec.externalIPs[${index}]`, ip)))
-  }
-  causes.push(...requiredOneOf('spec.type', spec.type, types), ...uniquePortCauses(service))
-  if (spec.type === 'ClusterIP')
-    for (const [index, { nodePort }] of portsOf(service).entries())
-      if (nodePort)
-        causes.push(fieldForbidden(`spec.ports[${index}].nodePort`, "may not be used when `type` is 'ClusterIP'"))
-  return [...causes, ...sourceRangeCauses(service, old), ...loadBalancerCauses(service), ...trafficCauses(service)]
 }
 
-/** `names`: those of the ports before this one; this one's is added. */
-function portCauses(service: Service, index: number, names: Set<string>): StatusCause[] {
-  const ports = portsOf(service)
-  const port = ports[index]
-  if (port === undefined) return []
-  const at = `spec.ports[${index}]`
-  const { name = '', protocol, targetPort } = port
-  const causes: StatusCause[] = []
-  if (name === '') {
-    if (ports.length > 1) causes.push(fieldRequired(`${at}.name`))
-  } else {
-    causes.push(...label(`${at}.name`, name))
-    if (names.has(name)) causes.push(fieldDuplicate(`${at}.name`, name))
-    names.add(name)
-  }
-  causes.push(...portNumber(`${at}.port`, port.port), ...requiredOneOf(`${at}.protocol`, protocol, protocols))
-  causes.push(...portOrName(`${at}.targetPort`, targetPort ?? 0))
-  if (port.appProtocol !== undefined) causes.push(...qualifiedName(`${at}.appProtocol`, port.appProtocol))
-  if (isHeadless(service) && targetPort !== port.port && typeof targetPort === 'number' && targetPort === 0)
-    causes.push(
-      fieldInvalid(`${at}.targetPort`, targetPort, "must be equal to the value of 'port' when clusterIP = None"),
-    )
-  return causes
-}
+const ipFamily = all<string>(oneOf(['IPv4', 'IPv6']), unique())
+const familyPolicy = fields<Spec>({
+  ipFamilies: each(ipFamily),
+  ipFamilyPolicy: oneOf(['PreferDualStack', 'RequireDualStack', 'SingleStack']),
+})
 
-function uniquePortCauses(service: Service): StatusCause[] {
-  const seen = new Set<string>()
-  return portsOf(service).flatMap(({ port, protocol = 'TCP' }, index) => {
-    const key = `${protocol}/${port}`
-    const again = seen.has(key)
-    seen.add(key)
-    return again
-      ? [
-          {
-            reason: 'FieldValueDuplicate',
-            message: `Duplicate value: {"Name":"","Protocol":"${protocol}","AppProtocol":null,"Port":${port},"TargetPort":0,"NodePort":0}`,
-            field: `spec.ports[${index}]`,
-          },
-        ]
-      : []
-  })
-}
-
-/** Validates addresses and IP families, before any address is allocated. */
-export function addressCauses(service: Service): StatusCause[] {
-  const { spec } = service
+/** Addresses and IP families, before any address is allocated. */
+const addresses: Rule<Spec> = (spec, report) => {
   const { clusterIP = '', clusterIPs: ips = [], ipFamilies = [] } = spec
-  if (spec.type === 'ExternalName') return []
-  const causes: StatusCause[] = []
-  const wrong = (text: string): void => void causes.push(fieldInvalid('spec.clusterIPs', ips, text))
-  if (clusterIP !== '' && ips.length === 0) causes.push(fieldRequired('spec.clusterIPs'))
+  if (spec.type === 'ExternalName') return
+  const wrong = (text: string): void => report.invalid('clusterIPs', ips, text)
+  if (clusterIP !== '' && ips.length === 0) report.required('clusterIPs')
   else if (clusterIP !== '' && ips[0] !== clusterIP) wrong('first value must match `clusterIP`')
   else if (clusterIP === '' && ips.length > 0) wrong('must be empty when `clusterIP` is not specified')
-  for (const [index, family] of ipFamilies.entries()) {
-    causes.push(...supported(`spec.ipFamilies[${index}]`, family, ['IPv4', 'IPv6']))
-    if (ipFamilies.indexOf(family) < index) causes.push(fieldDuplicate(`spec.ipFamilies[${index}]`, family))
-  }
-  causes.push(
-    ...supported('spec.ipFamilyPolicy', spec.ipFamilyPolicy, ['PreferDualStack', 'RequireDualStack', 'SingleStack']),
-  )
-  if (ips.length > 1 && ips[0] === 'None') wrong("'None' must be the first and only value")
-  const malformed = ips.flatMap((ip, index) =>
-    index === 0 && ip === 'None' ? [] : ipAddress(`spec.clusterIPs[${index}]`, ip),
-  )
-  causes.push(...malformed)
+  familyPolicy(spec, report, undefined)
+  const noneOfMany = ips.length > 1 && ips[0] === 'None'
+  if (noneOfMany) wrong("'None' must be the first and only value")
+  const before = report.causes.length
+  for (const [index, ip] of ips.entries())
+    if (index > 0 || ip !== 'None') report.at(`clusterIPs[${index}]`, ipAddress, ip)
+  const malformed = report.causes.length > before
   if (ips.length > 2) wrong('may only hold up to 2 values')
-  if (malformed.length > 0 || (ips.length > 1 && ips[0] === 'None')) return causes
+  if (malformed || noneOfMany) return
   if (ips.length > 1 && new Set(ips.map(isIP)).size < ips.length)
     wrong('may specify no more than one IP for each IP family')
-  return isHeadless(service) ? causes : [...causes, ...familyCauses(ips, ipFamilies)]
+  if (clusterIP === 'None' || ips[0] === 'None') return
+  for (const [index, ip] of ips.entries()) {
+    const family = ipFamilies[index]
+    if (family !== undefined && family !== `IPv${isIP(ip)}`)
+      report.invalid(`clusterIPs[${index}]`, ip, `expected an ${family} value as indicated by \`ipFamilies[${index}]\``)
+  }
 }
+export const serviceAddresses = fields<{ spec: Spec }>({ spec: addresses })
 
-function familyCauses(ips: readonly string[], families: readonly string[]): StatusCause[] {
-  return ips.flatMap((ip, index) => {
-    const family = families[index]
-    if (family === undefined || family === `IPv${isIP(ip)}`) return []
-    return [
-      fieldInvalid(
-        `spec.clusterIPs[${index}]`,
-        ip,
-        `expected an ${family} value as indicated by \`ipFamilies[${index}]\``,
-      ),
-    ]
-  })
-}
-
-function loadBalancerCauses({ spec }: Service): StatusCause[] {
-  const causes: StatusCause[] = []
-  if (spec.type !== 'LoadBalancer' && spec.allocateLoadBalancerNodePorts !== undefined)
-    causes.push(fieldForbidden('spec.allocateLoadBalancerNodePorts', "may only be used when `type` is 'LoadBalancer'"))
-  if (spec.type === 'LoadBalancer') {
-    if (spec.loadBalancerClass !== undefined)
-      causes.push(...qualifiedName('spec.loadBalancerClass', spec.loadBalancerClass))
-  } else if (spec.loadBalancerClass !== undefined)
-    causes.push(fieldForbidden('spec.loadBalancerClass', "may only be used when `type` is 'LoadBalancer'"))
-  return causes
+const notLoadBalancer = "may only be used when `type` is 'LoadBalancer'"
+const onlyForLoadBalancers = forbidden(notLoadBalancer)
+const loadBalancer: Rule<Spec> = (spec, report) => {
+  const isBalanced = spec.type === 'LoadBalancer'
+  if (!isBalanced) report.at('allocateLoadBalancerNodePorts', onlyForLoadBalancers, spec.allocateLoadBalancerNodePorts)
+  if (spec.loadBalancerClass === undefined) return
+  if (isBalanced) report.at('loadBalancerClass', qualifiedName, spec.loadBalancerClass)
+  else report.at('loadBalancerClass', onlyForLoadBalancers, spec.loadBalancerClass)
 }
 
 const rangesAnnotation = 'service.beta.kubernetes.io/load-balancer-source-ranges'
 
 /**
- * Validates source ranges of a load balancer, in the spec or in the older annotation. Whitespace around a range is
- * accepted.
+ * Source ranges of a load balancer, in the spec or in the older annotation. Whitespace around a range is accepted.
  */
-function sourceRangeCauses({ metadata, spec }: Service, old: Service | undefined): StatusCause[] {
+const sourceRanges: Rule<Service, Service | undefined> = ({ metadata, spec }, report, old) => {
   const { type, loadBalancerSourceRanges: ranges = [] } = spec
   const annotation = metadata.annotations?.[rangesAnnotation]
-  if (ranges.length === 0 && annotation === undefined) return []
+  if (ranges.length === 0 && annotation === undefined) return
   const path = ranges.length > 0 ? 'spec.LoadBalancerSourceRanges' : `metadata.annotations[${rangesAnnotation}]`
-  const causes = type === 'LoadBalancer' ? [] : [fieldForbidden(path, "may only be used when `type` is 'LoadBalancer'")]
-  if (ranges.length > 0)
-    return [...causes, ...ranges.flatMap((range, index) => legacyCidrCauses(`${path}[${index}]`, range.trim()))]
+  if (type !== 'LoadBalancer') report.forbidden(path, notLoadBalancer)
+  for (const [index, range] of ranges.entries()) report.at(`${path}[${index}]`, legacyCidr, range.trim())
+  if (ranges.length > 0 || annotation === old?.metadata.annotations?.[rangesAnnotation]) return
   const text = annotation?.trim() ?? ''
-  if (text === '' || annotation === old?.metadata.annotations?.[rangesAnnotation]) return causes
-  return [...causes, ...text.split(',').flatMap((range) => legacyCidrCauses(path, range.trim()))]
+  if (text !== '') for (const range of text.split(',')) report.at(path, legacyCidr, range.trim())
 }
 
-function trafficCauses(service: Service): StatusCause[] {
-  const { spec } = service
-  const { type, externalTrafficPolicy, internalTrafficPolicy, healthCheckNodePort = 0 } = spec
-  const causes: StatusCause[] = supported('spec.trafficDistribution', spec.trafficDistribution, distributions)
-  if (isExternallyAccessible(service))
-    causes.push(...requiredOneOf('spec.externalTrafficPolicy', externalTrafficPolicy, policies))
+const traffic: Rule<Service> = (service, report) => {
+  const { type, externalTrafficPolicy, internalTrafficPolicy, healthCheckNodePort: healthPort = 0 } = service.spec
+  report.at('trafficDistribution', distribution, service.spec.trafficDistribution)
+  if (isExternallyAccessible(service)) report.at('externalTrafficPolicy', requiredPolicy, externalTrafficPolicy)
   else if (externalTrafficPolicy)
-    causes.push(
-      fieldInvalid(
-        'spec.externalTrafficPolicy',
-        externalTrafficPolicy,
-        'may only be set for externally-accessible services',
-      ),
+    report.invalid('externalTrafficPolicy', externalTrafficPolicy, 'may only be set for externally-accessible services')
+  if (!needsHealthCheckPort(service) && healthPort !== 0)
+    report.invalid(
+      'healthCheckNodePort',
+      healthPort,
+      "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
     )
-  if (!needsHealthCheckPort(service) && healthCheckNodePort !== 0)
-    causes.push(
-      fieldInvalid(
-        'spec.healthCheckNodePort',
-        healthCheckNodePort,
-        "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
-      ),
-    )
-  if (healthCheckNodePort < 0 || healthCheckNodePort > 65535)
-    causes.push(fieldInvalid('spec.healthCheckNodePort', healthCheckNodePort, 'must be between 1 and 65535, inclusive'))
-  if (internalTrafficPolicy !== undefined && !policies.includes(internalTrafficPolicy))
-    causes.push(fieldNotSupported('spec.internalTrafficPolicy', internalTrafficPolicy, policies))
-  else if (internalTrafficPolicy === undefined && type !== 'ExternalName' && types.includes(type ?? ''))
-    causes.push(fieldRequired('spec.internalTrafficPolicy'))
-  return causes
+  if (healthPort !== 0) report.at('healthCheckNodePort', portNumber, healthPort)
+  report.at('internalTrafficPolicy', policy, internalTrafficPolicy)
+  if (internalTrafficPolicy === undefined && type !== 'ExternalName' && types.includes(type ?? ''))
+    report.required('internalTrafficPolicy')
+}
+const distribution = oneOf(['PreferClose', 'PreferSameZone', 'PreferSameNode'])
+const requiredPolicy = required(policy)
+
+const ofType: Rule<Service> = (service, report) => {
+  const { spec } = service
+  const headless = isHeadless(service)
+  if (portsOf(service).length === 0 && !headless && spec.type !== 'ExternalName') report.required('ports')
+  if (spec.type === 'ExternalName') externalNameSpec(spec, report, undefined)
+  else if (headless && (spec.type === 'LoadBalancer' || spec.type === 'NodePort'))
+    report.invalid('clusterIPs[0]', 'None', `may not be set to 'None' for ${spec.type} services`)
 }
 
-/** Errors for immutable fields: the primary address, the health check port and the load balancer class. */
-export function serviceChangeCauses(service: Service, old: Service): StatusCause[] {
-  return [
-    ...addressChangeCauses(service, old),
-    ...(needsHealthCheckPort(old) &&
-    needsHealthCheckPort(service) &&
-    service.spec.healthCheckNodePort !== old.spec.healthCheckNodePort
-      ? [fieldForbidden('spec.healthCheckNodePort', fieldImmutable)]
-      : []),
-    ...classChangeCauses(service, old),
-  ]
+const specRule = all<Spec, Service>(
+  (_, report, service) => ofType(service, report, undefined),
+  fields<Spec, Service>({
+    ports: each(port),
+    selector: labels,
+    sessionAffinity: required(oneOf(['ClientIP', 'None'])),
+  }),
+  session,
+  addresses,
+  fields<Spec>({
+    externalIPs: each(firstOf<string>(legacyIp, endpointIp)),
+    type: required(oneOf(types)),
+    ports: each(repeatedPort),
+  }),
+  when(({ type }) => type === 'ClusterIP', fields({ ports: each(withoutNodePort) })),
+)
+
+/** A Service, except for errors found during allocation. */
+export const serviceRule: Rule<Service, Service | undefined> = (service, report, old) => {
+  report.at('spec', specRule, service.spec, service)
+  sourceRanges(service, report, old)
+  report.at('spec', loadBalancer, service.spec)
+  report.at('spec', traffic, service)
 }
 
-function classChangeCauses({ spec }: Service, { spec: before }: Service): StatusCause[] {
-  const { type, loadBalancerClass = null } = spec
-  const changed = loadBalancerClass !== (before.loadBalancerClass ?? null)
-  return type === 'LoadBalancer' && before.type === 'LoadBalancer' && changed
-    ? [fieldInvalid('spec.loadBalancerClass', loadBalancerClass, 'may not change once set')]
-    : []
-}
-
-function addressChangeCauses(service: Service, old: Service): StatusCause[] {
-  const before = old.spec.clusterIPs ?? []
-  const now = service.spec.clusterIPs ?? []
-  if (old.spec.type === 'ExternalName' || service.spec.type === 'ExternalName') return []
-  if (before[0] === undefined || isDeepStrictEqual(before[0], now[0])) return []
-  return [
-    fieldInvalid(
+/** The immutable fields: the primary address, the health check port and the load balancer class. */
+export const serviceChange: Rule<Service, Service> = (service, report, old) => {
+  const [{ spec }, { spec: before }] = [service, old]
+  const [ip, oldIp] = [spec.clusterIPs?.[0], before.clusterIPs?.[0]]
+  if (before.type !== 'ExternalName' && spec.type !== 'ExternalName' && oldIp !== undefined && oldIp !== ip)
+    report.invalid(
       'spec.clusterIPs[0]',
-      now,
-      now.length === 0 ? 'primary clusterIP can not be unset' : 'may not change once set',
-    ),
-  ]
+      spec.clusterIPs ?? [],
+      spec.clusterIPs?.length ? 'may not change once set' : 'primary clusterIP can not be unset',
+    )
+  const needsPort = needsHealthCheckPort(old) && needsHealthCheckPort(service)
+  if (needsPort && spec.healthCheckNodePort !== before.healthCheckNodePort)
+    report.forbidden('spec.healthCheckNodePort', fieldImmutable)
+  const { loadBalancerClass = null } = spec
+  if (spec.type !== 'LoadBalancer' || before.type !== 'LoadBalancer') return
+  if (loadBalancerClass !== (before.loadBalancerClass ?? null))
+    report.invalid('spec.loadBalancerClass', loadBalancerClass, 'may not change once set')
 }
 
 /** True if the Service is valid by itself. Only then are addresses and ports allocated. */
 export function isValidService(service: Service): boolean {
   return (
-    serviceCauses(service).length === 0 &&
+    causesOf(serviceRule, '', service, undefined).length === 0 &&
     (service.spec.clusterIPs ?? []).every((ip) => ip === 'None' || isIP(ip) !== 0)
   )
 }

@@ -4,9 +4,10 @@ import { isDeepStrictEqual } from 'node:util'
 import { fieldInvalid } from '#apimachinery/field/index.ts'
 import { internalError, invalid, type StatusCause } from '#apimachinery/status/index.ts'
 import type { RequestContext } from '#virtualapi/kinds/resources/resource-definition.ts'
+import { causesOf, validating, validatingChange } from '#virtualapi/kinds/validation/vocabulary.ts'
 import type { KindRules } from './kind-rules.ts'
 import { allocationFor, type Allocation } from './service-allocation.ts'
-import { addressCauses, isValidService, serviceCauses, serviceChangeCauses } from './service-validation.ts'
+import { isValidService, serviceAddresses, serviceChange, serviceRule } from './service-validation.ts'
 import {
   hasSelector,
   isExternallyAccessible,
@@ -39,10 +40,11 @@ export const serviceRules: KindRules = {
     alignClusterIps(service, before)
     // As upstream, addresses are validated before anything else.
     refuseAddresses(service, before)
-    if (isValidService(service) && serviceChangeCauses(service, before).length === 0) allocate(service, before, context)
+    if (isValidService(service) && causesOf(serviceChange, '', service, before).length === 0)
+      allocate(service, before, context)
   },
-  validate: (object, old) => serviceCauses(object as Service, old as Service | undefined),
-  validateChange: (object, old) => serviceChangeCauses(object as Service, old as Service),
+  validate: validating(serviceRule),
+  validateChange: validatingChange(serviceChange),
   warningsOf: (object) => serviceWarnings(object as Service),
   statusWarningsOf: ({ status }) => loadBalancerWarnings(status),
 }
@@ -136,7 +138,7 @@ function allocate(service: Service, old: Service | undefined, context: RequestCo
 
 function refuseAddresses(service: Service, old: Service | undefined): void {
   if (!needsClusterIp(service)) return
-  refuse(service, addressCauses(service))
+  refuse(service, causesOf(serviceAddresses, '', service))
   refuse(service, familyCauses(service, old))
 }
 

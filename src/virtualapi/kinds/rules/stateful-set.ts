@@ -1,38 +1,111 @@
 // StatefulSets: pods with stable names and claims.
+import type { V1PersistentVolumeClaim, V1StatefulSetSpec } from '@kubernetes/client-node'
+import { fieldForbidden } from '#apimachinery/field/index.ts'
 import { jsonEqual } from '#apimachinery/json/index.ts'
-import type { V1StatefulSetSpec } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
 import type { JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
-import { claimSpecCauses, type ClaimSpec } from '#virtualapi/kinds/validation/persistent-volume-claim-spec.ts'
+import { label, nonNegative } from '#virtualapi/kinds/validation/basic-rules.ts'
 import { isEmptySelector } from '#virtualapi/kinds/validation/label-selector.ts'
+import { claimSpec } from '#virtualapi/kinds/validation/persistent-volume-claim-spec.ts'
 import {
-  alwaysRunningCauses,
+  all,
+  causesOf,
+  each,
+  fields,
+  given,
+  must,
+  oneOf,
+  optional,
+  required,
+  validating,
+  when,
+  type ObjectOf,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
+import {
+  alwaysRunning,
   isUsable,
-  selectorCauses,
-  templateCauses,
-  templateMetaCauses,
-  unselectedCauses,
-  unusableCauses,
+  podTemplate,
+  selectedTemplate,
+  selectorOf,
+  templateMeta,
   type PodTemplate,
 } from '#virtualapi/kinds/validation/workload.ts'
-import { label, nonNegative } from '#virtualapi/kinds/validation/values.ts'
 import { claimResourceWarnings } from '#virtualapi/kinds/warnings/fractional-byte-warnings.ts'
 import { isSameSpec, templateWarnings } from '#virtualapi/kinds/warnings/pod-warnings.ts'
+import type { KindRules } from './kind-rules.ts'
 
 type Spec = Data<V1StatefulSetSpec>
 
 const specOf = (object: KubeObject): Spec => object['spec'] as Spec
-const retentions = ['Retain', 'Delete']
 
-/** Rules to leave out: those of immutable fields for an existing object, and all for a template that was invalid before. */
+/** Rules to leave out: those of immutable fields of a stored object, and those of a template that was invalid. */
 interface Leniency {
   readonly exists: boolean
   readonly badTemplate: boolean
 }
+
+type Strategy = NonNullable<Spec['updateStrategy']>
+
+const strategyRule: Rule<Strategy | undefined> = (strategy = {}, report) => {
+  const { type = '', rollingUpdate } = strategy
+  if (type === '') report.required('')
+  else if (type === 'RollingUpdate') report.at('rollingUpdate.partition', nonNegative, rollingUpdate?.partition)
+  else if (type !== 'OnDelete')
+    report.invalidStruct('', 'apps.StatefulSetUpdateStrategy', strategy, "must be 'RollingUpdate' or 'OnDelete'")
+  else if (rollingUpdate !== undefined)
+    report.invalidStruct(
+      'rollingUpdate',
+      'apps.RollingUpdateStatefulSetStrategy',
+      rollingUpdate,
+      "only allowed for updateStrategy 'RollingUpdate'",
+    )
+}
+
+const retention = oneOf(['Retain', 'Delete'])
+const newOnly = <T>(rule: Rule<T>): Rule<T, Leniency> => when<T, Leniency>((_, { exists }) => !exists, rule)
+
+/** The template as the controller uses it: with the claims as volumes, and without hostname and subdomain. */
+const selected: Rule<Spec, Leniency> = (spec, report, { badTemplate }) => {
+  const {
+    selector,
+    template,
+    volumeClaimTemplates = [],
+  } = spec as Omit<Spec, 'selector'> & {
+    selector: Spec['selector'] | null
+  }
+  if (!isUsable(selector)) {
+    report.invalidStruct('selector', 'v1.LabelSelector', selector, '')
+    return
+  }
+  if (!selector || !isEmptySelector(selector)) report.at('template', selectedTemplate, template, selector)
+  if (!badTemplate) report.at('template', podTemplate, asControllerUses(template, volumeClaimTemplates))
+  // As upstream, which validates labels and annotations twice.
+  report.at('template', templateMeta, template)
+}
+
+const specRule = all<Spec, Leniency>(
+  fields<Spec, Leniency>({
+    podManagementPolicy: required(
+      must((policy) => policy === 'OrderedReady' || policy === 'Parallel', "must be 'OrderedReady' or 'Parallel'"),
+    ),
+    persistentVolumeClaimRetentionPolicy: optional(
+      fields<NonNullable<Spec['persistentVolumeClaimRetentionPolicy']>>({
+        whenDeleted: retention,
+        whenScaled: retention,
+      }),
+    ),
+    updateStrategy: strategyRule,
+    volumeClaimTemplates: newOnly(each(fields<Data<V1PersistentVolumeClaim>>({ spec: optional(claimSpec) }))),
+    replicas: nonNegative,
+    minReadySeconds: nonNegative,
+    ordinals: optional(fields<NonNullable<Spec['ordinals']>>({ start: nonNegative })),
+    serviceName: newOnly(given(label)),
+    selector: selectorOf('statefulset'),
+  }),
+  selected,
+  fields<Spec>({ template: alwaysRunning('StatefulSet') }),
+)
 
 export const statefulSetRules: KindRules = {
   warningsOf(object, old) {
@@ -55,11 +128,11 @@ export const statefulSetRules: KindRules = {
     const { rollingUpdate } = ((spec ?? {}) as Partial<Spec>).updateStrategy ?? {}
     if (rollingUpdate) delete rollingUpdate.maxUnavailable
   },
-  validate(object, old) {
-    if (old === undefined) return specCauses(specOf(object), { exists: false, badTemplate: false })
-    const badTemplate = specCauses(specOf(old), { exists: true, badTemplate: false }).length > 0
-    return specCauses(specOf(object), { exists: true, badTemplate })
-  },
+  validate: validating<ObjectOf<Spec>>((object, report, old) => {
+    const exists = old !== undefined
+    const badTemplate = exists && causesOf(specRule, '', old.spec, { exists, badTemplate: false }).length > 0
+    report.at('spec', specRule, object.spec, { exists, badTemplate })
+  }),
   validateChange(object, old) {
     if (jsonEqual(fixed(object), fixed(old))) return []
     return [
@@ -85,47 +158,6 @@ function fixed(object: KubeObject): JsonValue {
   return rest
 }
 
-function specCauses(spec: Spec, { exists, badTemplate }: Leniency): StatusCause[] {
-  const { podManagementPolicy: policy = '', serviceName = '', volumeClaimTemplates: claims = [], selector } = spec
-  const causes: StatusCause[] = []
-  if (policy === '') causes.push(fieldRequired('spec.podManagementPolicy'))
-  else if (policy !== 'OrderedReady' && policy !== 'Parallel')
-    causes.push(fieldInvalid('spec.podManagementPolicy', policy, "must be 'OrderedReady' or 'Parallel'"))
-  const { whenDeleted, whenScaled } = spec.persistentVolumeClaimRetentionPolicy ?? {}
-  for (const [member, value] of Object.entries({ whenDeleted, whenScaled }))
-    if (value !== undefined && !retentions.includes(value))
-      causes.push(fieldNotSupported(`spec.persistentVolumeClaimRetentionPolicy.${member}`, value, retentions))
-  return [
-    ...causes,
-    ...strategyCauses('spec.updateStrategy', spec.updateStrategy ?? {}),
-    ...(exists
-      ? []
-      : claims.flatMap((claim, index) =>
-          claimSpecCauses(`spec.volumeClaimTemplates[${index}].spec`, claim.spec as ClaimSpec),
-        )),
-    ...nonNegative('spec.replicas', spec.replicas),
-    ...nonNegative('spec.minReadySeconds', spec.minReadySeconds),
-    ...nonNegative('spec.ordinals.start', spec.ordinals?.start),
-    ...(exists || serviceName === '' ? [] : label('spec.serviceName', serviceName)),
-    ...selectorCauses('spec.selector', selector, 'statefulset'),
-    ...(isUsable(selector) ? podCauses(spec, { badTemplate }) : unusableCauses('spec.selector', selector, '')),
-    ...alwaysRunningCauses('spec.template', spec.template, 'StatefulSet'),
-  ]
-}
-
-/** Validates the template as the controller uses it: with the claims as volumes, and without hostname and subdomain. */
-function podCauses(spec: Spec, { badTemplate }: { badTemplate: boolean }): StatusCause[] {
-  const { selector, template } = spec as Omit<Spec, 'selector'> & { selector: Spec['selector'] | null }
-  const path = 'spec.template'
-  const used = asControllerUses(template, spec.volumeClaimTemplates ?? [])
-  return [
-    ...(selector && isEmptySelector(selector) ? [] : unselectedCauses(path, template, selector)),
-    ...(badTemplate ? [] : templateCauses(path, used)),
-    // As upstream, which validates labels and annotations twice.
-    ...templateMetaCauses(path, template),
-  ]
-}
-
 function asControllerUses(template: PodTemplate, claims: NonNullable<Spec['volumeClaimTemplates']>): PodTemplate {
   if (template.spec === undefined) return template
   const { subdomain: _s, hostname: _h, volumes = [], ...spec } = template.spec
@@ -133,24 +165,4 @@ function asControllerUses(template: PodTemplate, claims: NonNullable<Spec['volum
   const mounted = [...names].map((name) => ({ name, persistentVolumeClaim: { claimName: name } }))
   const all = [...mounted, ...volumes.filter(({ name }) => !names.has(name))]
   return { ...template, spec: { ...spec, ...(all.length > 0 ? { volumes: all } : {}) } }
-}
-
-function strategyCauses(path: string, strategy: NonNullable<Spec['updateStrategy']>): StatusCause[] {
-  const { type = '', rollingUpdate } = strategy
-  const at = `${path}.rollingUpdate`
-  if (type === '') return [fieldRequired(path)]
-  if (type === 'OnDelete')
-    return rollingUpdate === undefined
-      ? []
-      : [
-          invalidInternal(
-            at,
-            'apps.RollingUpdateStatefulSetStrategy',
-            rollingUpdate,
-            "only allowed for updateStrategy 'RollingUpdate'",
-          ),
-        ]
-  if (type !== 'RollingUpdate')
-    return [invalidInternal(path, 'apps.StatefulSetUpdateStrategy', strategy, "must be 'RollingUpdate' or 'OnDelete'")]
-  return nonNegative(`${at}.partition`, rollingUpdate?.partition)
 }

@@ -1,5 +1,4 @@
 // Validation of statuses that controllers write: counters, phases, addresses and conditions.
-import { fieldForbidden, fieldInvalid, fieldNotSupported } from '#apimachinery/field/index.ts'
 import {
   isJsonObject,
   type JsonObject,
@@ -9,14 +8,16 @@ import {
   type Int64,
 } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import { conditionsCauses } from '#virtualapi/kinds/validation/conditions.ts'
-import { legacyIpCauses, tryIp } from '#virtualapi/kinds/validation/ip-values.ts'
-import { nonNegative, subdomain } from '#virtualapi/kinds/validation/values.ts'
-import { jobStatusCauses } from './job-status.ts'
-import { persistentVolumeClaimStatusCauses } from './persistent-volume-claim.ts'
-import { quotaStatusCauses } from './resource-quota.ts'
+import { nonNegative, subdomain } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { conditions } from '#virtualapi/kinds/validation/conditions.ts'
+import { legacyIp, tryIp } from '#virtualapi/kinds/validation/ip-values.ts'
+import { all, causesOf, each, oneOf, type Rule } from '#virtualapi/kinds/validation/vocabulary.ts'
+import { jobStatus } from './job-status.ts'
+import { claimStatus } from './persistent-volume-claim.ts'
+import { quotaStatus } from './resource-quota.ts'
 
-type Check = (object: KubeObject, old: KubeObject) => StatusCause[]
+/** A rule at the place of the status, for the whole object. The context is the stored object. */
+type StatusRule = Rule<KubeObject, KubeObject>
 
 const statusOf = ({ status }: KubeObject): JsonObject => (isJsonObject(status) ? status : {})
 const numberIn = (status: JsonObject, member: string): Int64 => {
@@ -25,45 +26,39 @@ const numberIn = (status: JsonObject, member: string): Int64 => {
 }
 
 /** None of these members may be negative. */
-function counts(...members: string[]): Check {
-  return (object) => {
+function counts(...members: string[]): StatusRule {
+  return (object, report) => {
     const status = statusOf(object)
-    return members.flatMap((member) => nonNegative(`status.${member}`, numberIn(status, member)))
+    for (const member of members) report.at(member, nonNegative, numberIn(status, member))
   }
 }
 
 /** None of these members may exceed the member `other`; `called` is its name in errors. */
-function atMost(other: string, called: string, ...members: string[]): Check {
-  return (object) => {
+function atMost(other: string, called: string, ...members: string[]): StatusRule {
+  return (object, report) => {
     const status = statusOf(object)
     const most = numberIn(status, other)
-    return members.flatMap((member) => {
+    for (const member of members) {
       const value = numberIn(status, member)
-      return value > most ? [fieldInvalid(`status.${member}`, value, `cannot be greater than ${called}`)] : []
-    })
+      if (value > most) report.invalid(member, value, `cannot be greater than ${called}`)
+    }
   }
 }
 
-const collisionCountNeverDecreases: Check = (object, old) => {
+const collisionCountNeverDecreases: StatusRule = (object, report, old) => {
   const { collisionCount: before } = statusOf(old)
   const { collisionCount: now = 0 } = statusOf(object)
-  return isJsonNumber(before) && isJsonNumber(now) && now < before
-    ? [fieldInvalid('status.collisionCount', now, 'cannot be decremented')]
-    : []
+  if (isJsonNumber(before) && isJsonNumber(now) && now < before)
+    report.invalid('collisionCount', now, 'cannot be decremented')
 }
 
-const all =
-  (...checks: Check[]): Check =>
-  (object, old) =>
-    checks.flatMap((check) => check(object, old))
-
-const replicas = all(
+const replicas = all<KubeObject, KubeObject>(
   counts('replicas', 'fullyLabeledReplicas', 'readyReplicas', 'availableReplicas', 'observedGeneration'),
   atMost('replicas', 'status.replicas', 'fullyLabeledReplicas', 'readyReplicas', 'availableReplicas'),
   atMost('readyReplicas', 'readyReplicas', 'availableReplicas'),
 )
 
-const deployment = all(
+const deployment = all<KubeObject, KubeObject>(
   counts('observedGeneration', 'replicas', 'updatedReplicas', 'readyReplicas', 'availableReplicas'),
   counts('unavailableReplicas', 'terminatingReplicas', 'collisionCount'),
   atMost('replicas', 'status.replicas', 'updatedReplicas', 'readyReplicas', 'availableReplicas'),
@@ -71,7 +66,7 @@ const deployment = all(
   collisionCountNeverDecreases,
 )
 
-const statefulSet = all(
+const statefulSet = all<KubeObject, KubeObject>(
   counts('replicas', 'readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'),
   counts('observedGeneration', 'collisionCount'),
   atMost('replicas', 'status.replicas', 'readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'),
@@ -91,12 +86,14 @@ const daemonSet = counts(
   'collisionCount',
 )
 
-const namespace: Check = ({ metadata, status }) => {
-  const { phase = '' } = isJsonObject(status) ? status : {}
-  const wanted = metadata.deletionTimestamp === undefined ? 'Active' : 'Terminating'
-  if (phase === wanted || typeof phase !== 'string') return []
-  const when = wanted === 'Active' ? 'is empty' : 'is not empty'
-  return [fieldInvalid('status.Phase', phase, `may only be '${wanted}' if \`deletionTimestamp\` ${when}`)]
+/** As upstream, whose path has the Go name of the member. */
+const namespace: StatusRule = (object, report) => {
+  const { phase = '' } = statusOf(object)
+  const isLive = object.metadata.deletionTimestamp === undefined
+  const wanted = isLive ? 'Active' : 'Terminating'
+  if (phase === wanted || typeof phase !== 'string') return
+  const when = isLive ? 'is empty' : 'is not empty'
+  report.invalid('Phase', phase, `may only be '${wanted}' if \`deletionTimestamp\` ${when}`)
 }
 
 const ingressOf = (object: KubeObject): readonly JsonValue[] => {
@@ -105,51 +102,52 @@ const ingressOf = (object: KubeObject): readonly JsonValue[] => {
   return Array.isArray(ingress) ? ingress : []
 }
 
-const service: Check = (object, old) =>
-  ingressOf(object).length > 0 && (object['spec'] as { type?: string }).type !== 'LoadBalancer'
-    ? [fieldForbidden('status.loadBalancer.ingress', "may only be used when `spec.type` is 'LoadBalancer'")]
-    : loadBalancer(object, old)
+const ipMode = oneOf(['Proxy', 'VIP'])
 
-const ipModes = ['Proxy', 'VIP']
+const ingress = each<JsonValue>((item, report) => {
+  const { ip, ipMode: mode, hostname } = isJsonObject(item) ? item : {}
+  if (typeof ip === 'string' && ip !== '') report.at('ip', legacyIp, ip)
+  if (typeof mode === 'string' && !ip) report.forbidden('ipMode', 'may not be specified when `ip` is not set')
+  else if (typeof mode === 'string') report.at('ipMode', ipMode, mode)
+  if (typeof hostname !== 'string' || hostname === '') return
+  report.at('hostname', subdomain, hostname)
+  if (tryIp(hostname) !== undefined) report.invalid('hostname', hostname, 'must be a DNS name, not an IP address')
+})
+const loadBalancer: StatusRule = (object, report) => report.at('loadBalancer.ingress', ingress, ingressOf(object))
 
-const loadBalancer: Check = (object) =>
-  ingressOf(object).flatMap((item, index) => {
-    const { ip, ipMode, hostname } = isJsonObject(item) ? item : {}
-    const at = `status.loadBalancer.ingress[${index}]`
-    const causes = typeof ip === 'string' && ip !== '' ? legacyIpCauses(`${at}.ip`, ip) : []
-    if (typeof ipMode === 'string' && !ip)
-      causes.push(fieldForbidden(`${at}.ipMode`, 'may not be specified when `ip` is not set'))
-    else if (typeof ipMode === 'string' && !ipModes.includes(ipMode))
-      causes.push(fieldNotSupported(`${at}.ipMode`, ipMode, ipModes))
-    if (typeof hostname !== 'string' || hostname === '') return causes
-    causes.push(...subdomain(`${at}.hostname`, hostname))
-    if (tryIp(hostname) !== undefined)
-      causes.push(fieldInvalid(`${at}.hostname`, hostname, 'must be a DNS name, not an IP address'))
-    return causes
-  })
+const service: StatusRule = (object, report, old) => {
+  if (ingressOf(object).length > 0 && (object['spec'] as { type?: string }).type !== 'LoadBalancer')
+    report.forbidden('loadBalancer.ingress', "may only be used when `spec.type` is 'LoadBalancer'")
+  else loadBalancer(object, report, old)
+}
 
-const conditions: Check = (object) => conditionsCauses('status.conditions', statusOf(object)['conditions'])
+/** The rule for the status alone. */
+const status =
+  <T>(rule: Rule<T>): StatusRule =>
+  (object, report) =>
+    rule(statusOf(object) as unknown as T, report, undefined)
 
-const checks: Readonly<Record<string, Check>> = {
+const rules: Readonly<Record<string, StatusRule>> = {
   'v1/Namespace': namespace,
-  'v1/PersistentVolumeClaim': persistentVolumeClaimStatusCauses,
+  'v1/PersistentVolumeClaim': status(claimStatus),
   'v1/ReplicationController': replicas,
-  'v1/ResourceQuota': quotaStatusCauses,
+  'v1/ResourceQuota': status(quotaStatus),
   'v1/Service': service,
   'apps/v1/DaemonSet': daemonSet,
   'apps/v1/Deployment': deployment,
   'apps/v1/ReplicaSet': replicas,
   'apps/v1/StatefulSet': statefulSet,
   'autoscaling/v2/HorizontalPodAutoscaler': counts('currentReplicas', 'desiredReplicas'),
-  'batch/v1/Job': jobStatusCauses,
+  'batch/v1/Job': jobStatus,
   'networking.k8s.io/v1/Ingress': loadBalancer,
-  'policy/v1/PodDisruptionBudget': all(
+  'policy/v1/PodDisruptionBudget': all<KubeObject, KubeObject>(
     counts('disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods'),
-    conditions,
+    (object, report) => report.at('conditions', conditions, statusOf(object)['conditions']),
   ),
 }
 
 /** Validation errors of an update through the subresource `status`; none for kinds whose status is not validated. */
 export function statusCauses(apiVersion: string, object: KubeObject, old: KubeObject): StatusCause[] {
-  return checks[`${apiVersion}/${object.kind}`]?.(object, old) ?? []
+  const rule = rules[`${apiVersion}/${object.kind}`]
+  return rule === undefined ? [] : causesOf(rule, 'status', object, old)
 }

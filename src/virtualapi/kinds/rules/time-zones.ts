@@ -1,4 +1,5 @@
-// The names of time zones (https://www.iana.org/time-zones), as Go carries them. JavaScript's own list accepts other cases and other names.
+// The names of time zones (https://www.iana.org/time-zones), as Go carries them. JavaScript's own list accepts other
+// cases and other names.
 /** Last parts of names, by what is before them. */
 const byRegion: Readonly<Record<string, string>> = {
   Africa: [

@@ -1,33 +1,35 @@
 // Validation of the source of a PersistentVolume: exactly one, with stricter rules than in a pod for some.
-import type { V1CSIPersistentVolumeSource, V1PersistentVolumeSpec, V1SecretReference } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { V1CSIPersistentVolumeSource, V1PersistentVolumeSpec } from '@kubernetes/client-node'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { driverName, label, secretReference, withoutParentSteps } from '#virtualapi/kinds/validation/basic-rules.ts'
+import { azureDisk, flexVolume, hostPath, partition, withMembers } from '#virtualapi/kinds/validation/cloud-volumes.ts'
 import {
-  azureDiskCauses,
-  flexCauses,
-  hostPathCauses,
-  requiredMemberCauses,
-  partitionCauses,
-  secretRefCauses,
-} from '#virtualapi/kinds/validation/cloud-volumes.ts'
-import { driverNameCauses } from '#virtualapi/kinds/validation/driver-name.ts'
-import {
-  fcCauses,
-  flockerCauses,
-  iscsiCauses,
+  fc,
+  flocker,
+  iscsi,
   isLongInitiator,
+  localSecret,
   longInitiatorText,
-  monitorsCauses,
-  nfsCauses,
-  quobyteCauses,
-  rbdCauses,
-  storageOsCauses,
+  monitors,
+  nfs,
+  quobyte,
+  rbd,
+  secretElsewhere,
+  storageOs,
 } from '#virtualapi/kinds/validation/network-volumes.ts'
-import { label, withoutParentSteps, required, subdomain } from '#virtualapi/kinds/validation/values.ts'
+import {
+  all,
+  fields,
+  firstOf,
+  must,
+  nonEmpty,
+  optional,
+  required,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
 
 type Spec = Data<V1PersistentVolumeSpec>
-type Source = Exclude<
+type SourceName = Exclude<
   keyof Spec,
   | 'accessModes'
   | 'capacity'
@@ -39,114 +41,76 @@ type Source = Exclude<
   | 'volumeAttributesClassName'
   | 'volumeMode'
 >
-type Checks = { [Member in Source]: (path: string, source: NonNullable<Spec[Member]>) => StatusCause[] }
+type Source<Member extends SourceName> = NonNullable<Spec[Member]>
+
+const secret = optional(secretReference)
+
+export const csiSource = fields<Data<V1CSIPersistentVolumeSource>>({
+  driver: driverName,
+  volumeHandle: nonEmpty(),
+  controllerPublishSecretRef: secret,
+  controllerExpandSecretRef: secret,
+  nodePublishSecretRef: secret,
+  nodeExpandSecretRef: secret,
+})
 
 // In upstream's order: the first source is validated, any other is reported as one too many.
-const checks: Checks = {
-  hostPath: hostPathCauses,
-  gcePersistentDisk: (path, source) => [
-    ...requiredMemberCauses(path, source, ['pdName']),
-    ...partitionCauses(path, source.partition),
-  ],
-  awsElasticBlockStore: (path, source) => [
-    ...requiredMemberCauses(path, source, ['volumeID']),
-    ...partitionCauses(path, source.partition),
-  ],
-  glusterfs: (path, source) => [
-    ...requiredMemberCauses(path, source, ['endpoints', 'path']),
-    ...endpointsNamespaceCauses(`${path}.endpointsNamespace`, source.endpointsNamespace),
-  ],
-  flocker: flockerCauses,
-  nfs: nfsCauses,
-  rbd: rbdCauses,
-  quobyte: quobyteCauses,
-  cephfs: monitorsCauses,
-  iscsi: (path, source) => [
-    ...iscsiCauses(path, source, 'must be valid format'),
-    ...(source.secretRef === undefined ? [] : required(`${path}.secretRef.name`, source.secretRef.name)),
-  ],
-  cinder: (path, source) => [
-    ...requiredMemberCauses(path, source, ['volumeID']),
-    ...secretRefCauses(path, source.secretRef, { namespaced: true }),
-  ],
-  fc: fcCauses,
-  flexVolume: flexCauses,
-  azureFile: (path, source) => [
-    ...requiredMemberCauses(path, source, ['secretName', 'shareName']),
-    ...(source.secretNamespace === '' ? [fieldRequired(`${path}.secretNamespace`)] : []),
-  ],
-  vsphereVolume: (path, source) => requiredMemberCauses(path, source, ['volumePath']),
-  photonPersistentDisk: (path, source) => requiredMemberCauses(path, source, ['pdID']),
-  portworxVolume: (path, source) => requiredMemberCauses(path, source, ['volumeID']),
-  azureDisk: azureDiskCauses,
-  scaleIO: (path, source) => requiredMemberCauses(path, source, ['gateway', 'system', 'volumeName']),
-  local: (path, { path: directory }) =>
-    directory === '' ? [fieldRequired(`${path}.path`)] : withoutParentSteps(`${path}.path`, directory),
-  storageos: (path, source) => [
-    ...storageOsCauses(path, source),
-    ...secretRefCauses(path, source.secretRef, { namespaced: true }),
-  ],
-  csi: csiCauses,
+const sources: { readonly [Member in SourceName]: Rule<Source<Member>> } = {
+  hostPath,
+  gcePersistentDisk: fields({ pdName: nonEmpty(), partition }),
+  awsElasticBlockStore: fields({ volumeID: nonEmpty(), partition }),
+  glusterfs: fields({
+    endpoints: nonEmpty(),
+    path: nonEmpty(),
+    endpointsNamespace: optional(
+      firstOf<string>(
+        must((name) => name !== '', 'if the endpointnamespace is set, it must be a valid namespace name'),
+        label,
+      ),
+    ),
+  }),
+  flocker,
+  nfs,
+  rbd,
+  quobyte,
+  cephfs: monitors,
+  iscsi: all<Source<'iscsi'>>(iscsi('must be valid format'), fields({ secretRef: localSecret })),
+  cinder: fields({ volumeID: nonEmpty(), secretRef: secretElsewhere }),
+  fc,
+  flexVolume,
+  azureFile: fields({ secretName: nonEmpty(), shareName: nonEmpty(), secretNamespace: optional(nonEmpty()) }),
+  vsphereVolume: withMembers('volumePath'),
+  photonPersistentDisk: withMembers('pdID'),
+  portworxVolume: withMembers('volumeID'),
+  azureDisk,
+  scaleIO: withMembers('gateway', 'system', 'volumeName'),
+  local: fields({ path: required(withoutParentSteps) }),
+  storageos: all<Source<'storageos'>>(storageOs, fields({ secretRef: secretElsewhere })),
+  csi: csiSource,
 }
-const order = Object.keys(checks) as Source[]
+const rows = Object.entries(sources) as [SourceName, Rule<unknown>][]
 
 /** The members of a spec that are volume sources. */
 export function volumeSourcesOf(spec: Spec): Partial<Spec> {
-  return Object.fromEntries(
-    order.flatMap((source): [string, unknown][] => (spec[source] === undefined ? [] : [[source, spec[source]]])),
-  )
+  return Object.fromEntries(rows.flatMap(([member]) => (spec[member] === undefined ? [] : [[member, spec[member]]])))
 }
 
-/** Validation errors of the source of the volume `name`. */
-export function volumeSourceCauses(path: string, spec: Spec, name: string): StatusCause[] {
-  const causes: StatusCause[] = []
+/** The source of the volume with the name in the context. */
+export const volumeSource: Rule<Spec, { readonly name: string }> = (spec, report, { name }) => {
   let seen = 0
-  for (const source of order) {
-    const value = spec[source]
+  for (const [member, rule] of rows) {
+    const value = spec[member]
     if (value === undefined) continue
     // As upstream, which does not report flexVolume as a second source.
-    if (++seen > 1 && source !== 'flexVolume') {
-      const shown = source === 'cephfs' ? 'cephFS' : source
-      causes.push(fieldForbidden(`${path}.${shown}`, 'may not specify more than 1 volume type'))
+    if (++seen > 1 && member !== 'flexVolume') {
+      report.forbidden(member === 'cephfs' ? 'cephFS' : member, 'may not specify more than 1 volume type')
       continue
     }
-    const check = checks[source] as (path: string, source: unknown) => StatusCause[]
-    const shown = source === 'gcePersistentDisk' ? 'persistentDisk' : source
-    causes.push(...check(`${path}.${shown}`, value))
-    if (source === 'iscsi' && spec.iscsi !== undefined && isLongInitiator(name, spec.iscsi))
-      causes.push(fieldInvalid(`${path}.iscsi.targetportal`, spec.iscsi.targetPortal, longInitiatorText))
-    if (source === 'local' && spec.nodeAffinity === undefined)
-      causes.push(fieldRequired(`${path}.nodeAffinity`, 'Local volume requires node affinity'))
+    report.at(member === 'gcePersistentDisk' ? 'persistentDisk' : member, rule, value)
+    if (member === 'iscsi' && spec.iscsi !== undefined && isLongInitiator(name, spec.iscsi))
+      report.invalid('iscsi.targetportal', spec.iscsi.targetPortal, longInitiatorText)
+    if (member === 'local' && spec.nodeAffinity === undefined)
+      report.required('nodeAffinity', 'Local volume requires node affinity')
   }
-  return seen > 0 ? causes : [...causes, fieldRequired(path, 'must specify a volume type')]
-}
-
-function endpointsNamespaceCauses(path: string, namespace: string | undefined): StatusCause[] {
-  if (namespace === undefined) return []
-  return namespace === ''
-    ? [fieldInvalid(path, namespace, 'if the endpointnamespace is set, it must be a valid namespace name')]
-    : label(path, namespace)
-}
-
-function csiCauses(path: string, source: Data<V1CSIPersistentVolumeSource>): StatusCause[] {
-  const secrets = [
-    'controllerPublishSecretRef',
-    'controllerExpandSecretRef',
-    'nodePublishSecretRef',
-    'nodeExpandSecretRef',
-  ] as const
-  return [
-    ...driverNameCauses(`${path}.driver`, source.driver),
-    ...required(`${path}.volumeHandle`, source.volumeHandle),
-    ...secrets.flatMap((member) => secretCauses(`${path}.${member}`, source[member])),
-  ]
-}
-
-function secretCauses(path: string, secret: Data<V1SecretReference> | undefined): StatusCause[] {
-  if (secret === undefined) return []
-  const { name, namespace } = secret
-  return [
-    ...(name ? subdomain(`${path}.name`, name) : [fieldRequired(`${path}.name`)]),
-    ...(namespace ? label(`${path}.namespace`, namespace) : [fieldRequired(`${path}.namespace`)]),
-  ]
+  if (seen === 0) report.required('', 'must specify a volume type')
 }

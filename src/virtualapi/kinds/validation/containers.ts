@@ -1,24 +1,40 @@
-// Validation of the containers and init containers of a pod.
-import type { V1Container, V1ContainerPort, V1ContainerResizePolicy } from '@kubernetes/client-node'
-import {
-  fieldDuplicate,
-  fieldForbidden,
-  fieldInvalid,
-  fieldNotSupported,
-  fieldRequired,
-} from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
+// Validation of the containers of a pod: regular, init and ephemeral containers.
+import type {
+  V1Container,
+  V1ContainerPort,
+  V1ContainerResizePolicy,
+  V1EphemeralContainer,
+  V1Lifecycle,
+  V1VolumeMount,
+} from '@kubernetes/client-node'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { envCauses, envFromCauses } from './env.ts'
-import { handlerCauses, probeCauses } from './handlers.ts'
-import { containerResourceCauses } from './resource-names.ts'
-import { resourceCauses } from './resources.ts'
-import { containerSecurityCauses } from './security.ts'
-import { label, portNameErrors, portNumber, protocols, requiredOneOf } from './values.ts'
-import { mountCauses } from './volume-mounts.ts'
+import { label, portNumber, portNameErrors, protocols } from './basic-rules.ts'
+import { envFrom, variable } from './env.ts'
+import { handler, lifeProbe, readinessProbe } from './handlers.ts'
+import { containerResource } from './resource-names.ts'
+import { resourceRequirements } from './resources.ts'
+import { containerSecurity } from './security.ts'
+import {
+  all,
+  each,
+  fields,
+  forbidden,
+  given,
+  must,
+  nonEmpty,
+  oneOf,
+  optional,
+  required,
+  unique,
+  type Report,
+  type Rule,
+} from './vocabulary.ts'
+import { volumeUses } from './volume-mounts.ts'
 import type { Volume } from './volumes.ts'
 
 export type Container = Data<V1Container>
+type Ephemeral = Data<V1EphemeralContainer>
+type Common = Container & Ephemeral
 
 /** The facts of a pod that the validation of its containers needs. */
 export interface ContainerContext {
@@ -30,141 +46,165 @@ export interface ContainerContext {
   readonly graceSeconds: number | undefined
 }
 
-const restartText = 'may not be set for init containers without restartPolicy=Always'
-const resizable = ['cpu', 'memory']
-const resizePolicies = ['NotRequired', 'RestartContainer']
-
-/** Validation errors of the containers of a pod. */
-export function containersCauses(
-  path: string,
-  containers: readonly Container[] | null | undefined,
-  context: ContainerContext,
-): StatusCause[] {
-  if (!containers?.length) return [fieldRequired(path)]
-  const names = new Set<string>()
-  const ports = new Set<string>()
-  const each = containers.flatMap((container, index) => {
-    const at = `${path}[${index}]`
-    const causes = commonCauses(at, container, context)
-    if (names.has(container.name)) causes.push(fieldDuplicate(`${at}.name`, container.name))
-    names.add(container.name)
-    return [...causes, ...probesAndHooksCauses(at, container, context)]
-  })
-  return [...each, ...containers.flatMap((container, index) => hostPortCauses(`${path}[${index}]`, container, ports))]
+const port: Rule<Data<V1ContainerPort>> = ({ name, containerPort, hostPort, protocol }, report) => {
+  if (name) {
+    const wrong = portNameErrors(name)
+    const repeated = report.isRepeated(port, name)
+    if (wrong.length > 0) report.invalidFor('name', name, wrong)
+    else if (repeated) report.duplicate('name', name)
+  }
+  if (containerPort === 0) report.required('containerPort')
+  else report.at('containerPort', portNumber, containerPort)
+  if (hostPort) report.at('hostPort', portNumber, hostPort)
+  report.at('protocol', knownProtocol, protocol)
 }
+const knownProtocol = required(oneOf(protocols))
 
-/** Validation errors of the init containers. Those with restartPolicy Always are sidecars and may have probes. */
-export function initContainersCauses(
-  path: string,
-  containers: readonly Container[] | undefined,
-  regular: readonly Container[],
-  context: ContainerContext,
-): StatusCause[] {
-  const names = new Set(regular.map(({ name }) => name))
-  return (containers ?? []).flatMap((container, index) => {
-    const at = `${path}[${index}]`
-    const { name } = container
-    const causes = commonCauses(at, container, context)
-    if (names.has(name)) causes.push(fieldDuplicate(`${at}.name`, name))
-    else if (name !== '') names.add(name)
-    // Init containers run one at a time, so host ports only conflict within one. Upstream's path has index 0 for each.
-    causes.push(...hostPortCauses(`${path}[0]`, container, new Set()))
-    if (container.restartPolicy === 'Always') return [...causes, ...probesAndHooksCauses(at, container, context)]
-    for (const member of ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const)
-      if (container[member] !== undefined) causes.push(fieldForbidden(`${at}.${member}`, restartText))
-    return causes
-  })
-}
+/** What happens to a container whose resources change while it runs. As upstream, paths have no index. */
+const resizePolicy = all<Data<V1ContainerResizePolicy>, ContainerContext>(
+  unique('', ({ resourceName }) => resourceName),
+  ({ resourceName, restartPolicy }, report, { restartPolicy: ofPod }) => {
+    report.at('..', resizable, resourceName)
+    report.at('..', resizeRestart, restartPolicy)
+    if (ofPod === 'Never' && restartPolicy !== 'NotRequired')
+      report.invalid('..', restartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'")
+  },
+)
+const resizable = required(oneOf(['cpu', 'memory']))
+const resizeRestart = required(oneOf(['NotRequired', 'RestartContainer']))
+const requirements = resourceRequirements(containerResource)
 
-/** Validation errors that apply to every kind of container. */
-export function commonCauses(path: string, container: Container, context: ContainerContext): StatusCause[] {
-  const { name, image, ports, env, envFrom } = container
-  return [
-    ...(name === '' ? [fieldRequired(`${path}.name`)] : label(`${path}.name`, name)),
-    ...(image ? [] : [fieldRequired(`${path}.image`)]),
-    ...requiredOneOf(`${path}.terminationMessagePolicy`, container.terminationMessagePolicy, [
-      'File',
-      'FallbackToLogsOnError',
-    ]),
-    ...portsCauses(`${path}.ports`, ports),
-    ...envCauses(`${path}.env`, env),
-    ...envFromCauses(`${path}.envFrom`, envFrom),
-    ...mountCauses(path, container, context.volumes),
-    ...requiredOneOf(`${path}.imagePullPolicy`, container.imagePullPolicy, ['Always', 'IfNotPresent', 'Never']),
-    ...resourceCauses(`${path}.resources`, container.resources, containerResourceCauses, context.claims),
-    ...resizeCauses(`${path}.resizePolicy`, container.resizePolicy, context.restartPolicy),
-    ...containerSecurityCauses(`${path}.securityContext`, container.securityContext, context.hostUsers),
-  ]
-}
+/** What applies to every kind of container. */
+const common = all<Common, ContainerContext>(
+  fields<Common>({
+    name: required(label),
+    image: nonEmpty(),
+    terminationMessagePolicy: required(oneOf(['File', 'FallbackToLogsOnError'])),
+    ports: each(port),
+    env: each(variable),
+    envFrom: each(envFrom),
+  }),
+  volumeUses,
+  fields<Common, ContainerContext>({
+    imagePullPolicy: required(oneOf(['Always', 'IfNotPresent', 'Never'])),
+    resources: (resources, report, { claims }) => requirements(resources, report, claims),
+    resizePolicy: each(resizePolicy),
+    securityContext: optional(containerSecurity),
+  }),
+)
 
-/** Whitespace around an image is an error in pods only; templates have always accepted it. */
-export function imageCauses(path: string, containers: readonly { image?: string }[] | null | undefined): StatusCause[] {
-  return (containers ?? []).flatMap(({ image = '' }, index) =>
-    image.trim() === image
-      ? []
-      : [fieldInvalid(`${path}[${index}].image`, image, 'must not have leading or trailing whitespace')],
-  )
-}
+const hook = optional<Parameters<typeof handler>[0], ContainerContext>((one, report, { graceSeconds }) =>
+  handler(one, report, graceSeconds),
+)
+const probesAndHooks = fields<Container, ContainerContext>({
+  lifecycle: optional(fields<Data<V1Lifecycle>, ContainerContext>({ postStart: hook, preStop: hook })),
+  livenessProbe: optional(lifeProbe),
+  readinessProbe: optional(readinessProbe),
+  startupProbe: optional(lifeProbe),
+})
 
-function probesAndHooksCauses(path: string, container: Container, { graceSeconds }: ContainerContext): StatusCause[] {
-  const { lifecycle, livenessProbe, readinessProbe, startupProbe } = container
-  const at = `${path}.lifecycle`
-  return [
-    ...(lifecycle?.postStart ? handlerCauses(`${at}.postStart`, lifecycle.postStart, graceSeconds) : []),
-    ...(lifecycle?.preStop ? handlerCauses(`${at}.preStop`, lifecycle.preStop, graceSeconds) : []),
-    ...probeCauses(`${path}.livenessProbe`, livenessProbe, { of: 'life' }),
-    ...probeCauses(`${path}.readinessProbe`, readinessProbe, { of: 'readiness' }),
-    ...probeCauses(`${path}.startupProbe`, startupProbe, { of: 'life' }),
-  ]
-}
+const regular = all<Container, ContainerContext>(
+  common,
+  unique('name', ({ name }) => name),
+  probesAndHooks,
+)
+const regularList = required(each(regular))
 
-function portsCauses(path: string, ports: readonly Data<V1ContainerPort>[] | undefined): StatusCause[] {
-  const names = new Set<string>()
-  return (ports ?? []).flatMap(({ name, containerPort, hostPort, protocol }, index) => {
-    const at = `${path}[${index}]`
-    const causes: StatusCause[] = []
-    if (name) {
-      const wrong = portNameErrors(name)
-      if (wrong.length > 0) causes.push(...wrong.map((text) => fieldInvalid(`${at}.name`, name, text)))
-      else if (names.has(name)) causes.push(fieldDuplicate(`${at}.name`, name))
-      names.add(name)
-    }
-    if (containerPort === 0) causes.push(fieldRequired(`${at}.containerPort`))
-    else causes.push(...portNumber(`${at}.containerPort`, containerPort))
-    if (hostPort) causes.push(...portNumber(`${at}.hostPort`, hostPort))
-    return [...causes, ...requiredOneOf(`${at}.protocol`, protocol, protocols)]
-  })
+/** Validates the containers of a pod. */
+export function checkContainers(list: readonly Container[] | null, report: Report, context: ContainerContext): void {
+  report.at('containers', regularList, list, context)
+  const taken = new Set<string>()
+  for (const [index, { ports }] of (list ?? []).entries())
+    checkHostPorts(ports, `containers[${index}].ports`, taken, report)
 }
 
 /** Each host port may be used once in a pod; adds to `taken`. */
-function hostPortCauses(path: string, { ports }: Container, taken: Set<string>): StatusCause[] {
-  return (ports ?? []).flatMap(({ protocol = '', hostIP = '', hostPort }, index) => {
-    if (!hostPort) return []
-    const key = `${protocol}/${hostIP}/${hostPort}`
-    if (taken.has(key)) return [fieldDuplicate(`${path}.ports[${index}].hostPort`, key)]
-    taken.add(key)
-    return []
-  })
+function checkHostPorts(ports: Container['ports'], place: string, taken: Set<string>, report: Report): void {
+  if (ports)
+    for (const [index, { protocol = '', hostIP = '', hostPort }] of ports.entries()) {
+      if (!hostPort) continue
+      const key = `${protocol}/${hostIP}/${hostPort}`
+      if (taken.has(key)) report.duplicate(`${place}[${index}].hostPort`, key)
+      taken.add(key)
+    }
 }
 
-/** Validates resizePolicy: what happens to a container whose resources change while it runs. */
-function resizeCauses(
-  path: string,
-  policies: readonly Data<V1ContainerResizePolicy>[] | undefined,
-  ofPod: string | undefined,
-): StatusCause[] {
-  const seen = new Set<string>()
-  return (policies ?? []).flatMap(({ resourceName, restartPolicy }, index) => {
-    const causes: StatusCause[] = []
-    if (seen.has(resourceName)) causes.push(fieldDuplicate(`${path}[${index}]`, resourceName))
-    seen.add(resourceName)
-    if (resourceName === '') causes.push(fieldRequired(path))
-    else if (!resizable.includes(resourceName)) causes.push(fieldNotSupported(path, resourceName, resizable))
-    if (restartPolicy === '') causes.push(fieldRequired(path))
-    else if (!resizePolicies.includes(restartPolicy))
-      causes.push(fieldNotSupported(path, restartPolicy, resizePolicies))
-    if (ofPod === 'Never' && restartPolicy !== 'NotRequired')
-      causes.push(fieldInvalid(path, restartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'"))
-    return causes
-  })
+interface InitContext extends ContainerContext {
+  readonly names: Set<string>
+}
+
+const notForInit = forbidden('may not be set for init containers without restartPolicy=Always')
+
+/** Init containers with restartPolicy Always are sidecars and may have probes. */
+const initContainer: Rule<Container, InitContext> = (container, report, context) => {
+  const { name, ports, restartPolicy } = container
+  common(container, report, context)
+  if (context.names.has(name)) report.duplicate('name', name)
+  else if (name !== '') context.names.add(name)
+  // Init containers run one at a time, so host ports only conflict within one. Upstream's path has index 0 for each.
+  checkHostPorts(ports, '../[0].ports', new Set(), report)
+  if (restartPolicy === 'Always') probesAndHooks(container, report, context)
+  else withoutProbes(container, report, undefined)
+}
+const withoutProbes = fields<Container>({
+  lifecycle: notForInit,
+  livenessProbe: notForInit,
+  readinessProbe: notForInit,
+  startupProbe: notForInit,
+})
+export const initContainers = each(initContainer)
+
+/** Whitespace around an image is an error in pods only; templates have always accepted it. */
+export const imagesOfPod = each(
+  fields<{ image?: string }>({
+    image: must((image) => image.trim() === image, 'must not have leading or trailing whitespace'),
+  }),
+)
+
+interface EphemeralContext extends InitContext {
+  /** Names of the other containers. */
+  readonly targets: ReadonlySet<string>
+}
+
+const notForEphemeral = forbidden('cannot be set for an Ephemeral Container')
+/** Decoding always sets resources, possibly to an empty object. */
+const notSet: Rule<object | undefined> = (value, report) => {
+  if (value !== undefined && Object.keys(value).length > 0) report.at('', notForEphemeral, value)
+}
+
+const ephemeralContainer = all<Ephemeral, EphemeralContext>(
+  (container, report, context) => {
+    const { name, targetContainerName: target } = container
+    common(container, report, context)
+    if (context.names.has(name)) report.duplicate('name', name)
+    context.names.add(name)
+    if (target && !context.targets.has(target)) report.notFound('targetContainerName', target)
+  },
+  fields<Ephemeral>({
+    ports: notSet,
+    resources: notSet,
+    resizePolicy: notSet,
+    livenessProbe: notSet,
+    readinessProbe: notSet,
+    startupProbe: notSet,
+    lifecycle: notSet,
+    volumeMounts: each(
+      fields<Data<V1VolumeMount>>({ subPath: given(notForEphemeral), subPathExpr: given(notForEphemeral) }),
+    ),
+  }),
+)
+
+const ephemeralContainers = each(ephemeralContainer)
+
+/** Validates ephemeral containers, which are added to a running pod for debugging. `others`: all other containers. */
+export function checkEphemeralContainers(
+  list: readonly Ephemeral[] | undefined,
+  others: readonly Container[],
+  report: Report,
+  context: ContainerContext,
+): void {
+  if (!list?.length) return
+  const targets = new Set(others.map(({ name }) => name))
+  report.at('ephemeralContainers', ephemeralContainers, list, { ...context, targets, names: new Set(targets) })
+  report.at('ephemeralContainers', imagesOfPod, list)
 }

@@ -1,31 +1,27 @@
 // Validation of device configuration: the name of a driver, and parameters that only the driver interprets.
-import { fieldInvalid, fieldRequired, fieldTooLong } from '#apimachinery/field/index.ts'
+import { byteLength } from '#apimachinery/field/index.ts'
 import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import { driverNameCauses } from './driver-name.ts'
+import { driverName } from './basic-rules.ts'
+import { fields, present, type Rule } from './vocabulary.ts'
 
 export interface DeviceConfig {
   readonly opaque?: { readonly driver: string; readonly parameters: JsonValue }
 }
 
+/** Whether the value is unchanged since it was stored; then some bounds do not apply. */
+export interface Stored {
+  readonly stored: boolean
+}
+
 const mostBytes = 10 * 1024
 
-/** Validation errors of a configuration. `stored`: it is unchanged since it was stored, so its size is not checked. */
-export function deviceConfigCauses(
-  path: string,
-  { opaque }: DeviceConfig,
-  { stored }: { stored: boolean },
-): StatusCause[] {
-  if (opaque === undefined) return [fieldRequired(`${path}.opaque`)]
-  return [
-    ...driverNameCauses(`${path}.opaque.driver`, opaque.driver),
-    ...rawObjectCauses(`${path}.opaque.parameters`, opaque.parameters, { stored }),
-  ]
+/** An arbitrary JSON object of limited size. */
+export const rawObject: Rule<JsonValue, Stored> = (value, report, { stored }) => {
+  if (value === null) report.required('')
+  else if (!stored && byteLength(JSON.stringify(value)) > mostBytes) report.tooLong('', mostBytes)
+  else if (!isJsonObject(value)) report.invalid('', '<value omitted>', 'must be a valid JSON object')
 }
 
-/** Validates an arbitrary JSON object of limited size. */
-export function rawObjectCauses(path: string, value: JsonValue, { stored = false } = {}): StatusCause[] {
-  if (value === null) return [fieldRequired(path)]
-  if (!stored && Buffer.byteLength(JSON.stringify(value)) > mostBytes) return [fieldTooLong(path, mostBytes)]
-  return isJsonObject(value) ? [] : [fieldInvalid(path, '<value omitted>', 'must be a valid JSON object')]
-}
+export const deviceConfig = fields<DeviceConfig, Stored>({
+  opaque: present(fields<NonNullable<DeviceConfig['opaque']>, Stored>({ driver: driverName, parameters: rawObject })),
+})

@@ -1,62 +1,51 @@
 // Validation of the names of device pools, attributes, capacities and requests, and of lists of them.
-import {
-  byteLength,
-  dns1123LabelErrors,
-  fieldDuplicate,
-  fieldInvalid,
-  fieldRequired,
-  fieldTooLong,
-  fieldTooMany,
-  regexText,
-} from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import { driverNameCauses } from './driver-name.ts'
-import { subdomain } from './values.ts'
+import { regexText } from '#apimachinery/field/index.ts'
+import { driverName, label, subdomain } from './basic-rules.ts'
+import { all, each, matches, maxBytes, maxItems, required, type Report, type Rule } from './vocabulary.ts'
 
-const longestPool = 253
 const longestId = 32
 /** Of a qualified name: domain, slash, identifier. */
 const longestKey = 63 + 1 + longestId
-const identifierText = regexText(
-  "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
-  '[A-Za-z_][A-Za-z0-9_]*',
-  'my_name',
-  'MY_NAME',
-  'MyName',
+
+/** The name of a pool: subdomains separated by slashes. */
+export const poolName = required(
+  all<string>(maxBytes(253), (name, report) => {
+    for (const part of name.split('/')) report.at('', subdomain, part)
+  }),
 )
 
-/** Validates the name of a pool: subdomains separated by slashes. */
-export function poolNameCauses(path: string, name: string): StatusCause[] {
-  if (name === '') return [fieldRequired(path)]
-  return [
-    ...(byteLength(name) > longestPool ? [fieldTooLong(path, longestPool)] : []),
-    ...name.split('/').flatMap((part) => subdomain(path, part)),
-  ]
-}
+const identifier = all<string>(
+  maxBytes(longestId),
+  matches(
+    /^[A-Za-z_][A-Za-z0-9_]*$/,
+    regexText(
+      "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
+      '[A-Za-z_][A-Za-z0-9_]*',
+      'my_name',
+      'MY_NAME',
+      'MyName',
+    ),
+  ),
+)
+const domainOf = required(driverName, 'the domain must not be empty')
+const idOf = required(identifier, 'the name must not be empty')
 
-/** Validates `[DOMAIN/]ID`: the name of an attribute or of a capacity. */
-export function deviceQualifiedNameCauses(path: string, name: string): StatusCause[] {
-  if (name === '') return [fieldRequired(path, 'name required')]
+/** `[DOMAIN/]ID`: the name of an attribute or of a capacity. */
+export const deviceQualifiedName = required((name: string, report: Report) => {
   const [first = '', second, ...more] = name.split('/')
-  if (second === undefined) return identifierCauses(path, first)
-  if (more.length > 0) return []
-  return [
-    ...(first === '' ? [fieldRequired(path, 'the domain must not be empty')] : driverNameCauses(path, first)),
-    ...(second === '' ? [fieldRequired(path, 'the name must not be empty')] : identifierCauses(path, second)),
-  ]
-}
+  if (second === undefined) {
+    report.at('', identifier, first)
+    return
+  }
+  if (more.length > 0) return
+  report.at('', domainOf, first)
+  report.at('', idOf, second)
+}, 'name required')
 
-/** Validates `DOMAIN/ID`. */
-export function deviceFullNameCauses(path: string, name: string): StatusCause[] {
-  const causes = deviceQualifiedNameCauses(path, name)
-  return name === '' || name.includes('/') ? causes : [...causes, fieldInvalid(path, name, 'must include a domain')]
-}
-
-function identifierCauses(path: string, id: string): StatusCause[] {
-  return [
-    ...(byteLength(id) > longestId ? [fieldTooLong(path, longestId)] : []),
-    ...(/^[A-Za-z_][A-Za-z0-9_]*$/.test(id) ? [] : [fieldInvalid(path, id, identifierText)]),
-  ]
+/** `DOMAIN/ID`. */
+export const deviceFullName: Rule<string> = (name, report) => {
+  report.at('', deviceQualifiedName, name)
+  if (name !== '' && !name.includes('/')) report.invalid('', name, 'must include a domain')
 }
 
 /** A map key as field paths show it: the middle of a long key is cut out. */
@@ -66,45 +55,46 @@ export function truncatedKey(key: string): string {
   return `${key.slice(0, Math.ceil(rest / 2))}...${key.slice(-Math.floor(rest / 2))}`
 }
 
-/** Validates each item and the length of a list. `most` below zero: no limit. */
-export function listCauses<Item>(
-  path: string,
-  items: readonly Item[],
-  most: number,
-  itemCauses: (path: string, item: Item) => StatusCause[],
-): StatusCause[] {
-  return [
-    ...items.flatMap((item, index) => itemCauses(`${path}[${index}]`, item)),
-    ...(most >= 0 && items.length > most ? [fieldTooMany(path, items.length, most)] : []),
-  ]
-}
+type List<T> = readonly T[] | null | undefined
 
 /**
- * Errors for keys that occur twice. `member`: the member of an item that holds its key; empty if the item is the key.
+ * A list of at most `most` items, none of which has the key of another. As upstream, all items are validated before the
+ * number of items and the keys.
  */
-export function repeatedCauses(path: string, keys: readonly string[], member: string): StatusCause[] {
-  const seen = new Set<string>()
-  return keys.flatMap((key, index) => {
-    if (seen.has(key)) return [fieldDuplicate(`${path}[${index}]${member === '' ? '' : `.${member}`}`, key)]
-    seen.add(key)
-    return []
-  })
+export function keyedList<T, C>(
+  item: Rule<T, C>,
+  { most, member, keyOf }: { most?: number; member?: string; keyOf?: (item: T) => string },
+): Rule<List<T>, C> {
+  const items = each(item)
+  const bound = maxItems(most ?? Infinity)
+  return (list, report, context) => {
+    items(list, report, context)
+    bound(list, report, undefined)
+    if (keyOf === undefined || !list || list.length < 2) return
+    const seen = new Set<string>()
+    for (const [index, one] of list.entries()) {
+      const key = keyOf(one)
+      if (seen.has(key)) report.duplicate(member === undefined ? index : `[${index}].${member}`, key)
+      seen.add(key)
+    }
+  }
 }
+
+const mostReferences = 32
+const unknownText =
+  "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 
 /** The names of requests in a claim, and `REQUEST/ALTERNATIVE` for each alternative. */
-export type RequestNames = ReadonlySet<string>
-
-/** Validates a reference to a request of the claim. */
-export function requestReferenceCauses(path: string, name: string, names: RequestNames): StatusCause[] {
-  const unknown = fieldInvalid(
-    path,
-    name,
-    "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'",
-  )
-  const segments = name.split('/')
-  if (segments.length > 2) return [unknown]
-  return [
-    ...segments.flatMap((segment) => dns1123LabelErrors(segment).map((text) => fieldInvalid(path, segment, text))),
-    ...(names.has(name) ? [] : [unknown]),
-  ]
+export interface RequestNames {
+  readonly names: ReadonlySet<string>
 }
+
+/** A reference to a request of the claim. */
+export const requestReference: Rule<string, RequestNames> = (name, report, { names }) => {
+  const segments = name.split('/')
+  if (segments.length <= 2) for (const segment of segments) report.at('', label, segment)
+  if (segments.length > 2 || !names.has(name)) report.invalid('', name, unknownText)
+}
+
+/** References to requests: each must exist, none twice, not too many. */
+export const requestReferences = keyedList(requestReference, { most: mostReferences, keyOf: (name) => name })

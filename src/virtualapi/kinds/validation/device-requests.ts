@@ -1,6 +1,7 @@
 // Validation of the device requests of a ResourceClaim or ResourceClaimTemplate.
 import type {
   V1DeviceClaim,
+  V1DeviceClaimConfiguration,
   V1DeviceConstraint,
   V1DeviceRequest,
   V1DeviceSelector,
@@ -8,157 +9,95 @@ import type {
   V1DeviceToleration,
   V1ExactDeviceRequest,
 } from '@kubernetes/client-node'
-import {
-  byteLength,
-  fieldInvalid,
-  fieldNotSupported,
-  fieldRequired,
-  fieldTooLong,
-  labelValueErrors,
-} from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
+import { byteLength } from '#apimachinery/field/index.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { label, labelValue, objectName, qualifiedName } from './basic-rules.ts'
+import { deviceConfig, type Stored } from './device-config.ts'
 import { deviceExpressionCauses } from './device-expression.ts'
-import { deviceConfigCauses, type DeviceConfig } from './device-config.ts'
-import {
-  deviceFullNameCauses,
-  listCauses,
-  repeatedCauses,
-  requestReferenceCauses,
-  type RequestNames,
-} from './device-names.ts'
-import { label, oneOf, qualifiedName, subdomain } from './values.ts'
+import { deviceFullName, keyedList, requestReferences, type RequestNames } from './device-names.ts'
+import { all, each, fields, given, oneOf, optional, type Rule } from './vocabulary.ts'
 
 export type DeviceClaim = Data<V1DeviceClaim>
 type Request = Data<V1DeviceRequest>
-type Alternative = Data<V1DeviceSubRequest>
-type Wanted = Alternative | Data<V1ExactDeviceRequest>
-type Selector = Data<V1DeviceSelector>
+type Wanted = Data<V1DeviceSubRequest> | Data<V1ExactDeviceRequest>
+type Context = Stored & RequestNames
 
-const most = { requests: 32, alternatives: 8, selectors: 32, constraints: 32, configs: 32 } as const
 const longestExpression = 10 * 1024
 
-/** Validation errors of a device claim. `stored`: the claim is unchanged since it was stored. */
-export function deviceClaimCauses(path: string, claim: DeviceClaim, { stored }: { stored: boolean }): StatusCause[] {
-  const requests = requestsOf(claim)
-  const names = requestNamesOf(claim)
-  const references = (at: string, list: readonly string[] = []): StatusCause[] => referencesCauses(at, list, names)
-  return [
-    ...listCauses(`${path}.requests`, requests, most.requests, (at, request) => requestCauses(at, request, { stored })),
-    ...repeatedCauses(`${path}.requests`, namesOf(requests), 'name'),
-    ...listCauses(`${path}.constraints`, claim.constraints ?? [], most.constraints, (at, constraint) => [
-      ...references(`${at}.requests`, constraint.requests),
-      ...attributeCauses(at, constraint),
-    ]),
-    ...listCauses(`${path}.config`, claim.config ?? [], most.configs, (at, config) => [
-      ...references(`${at}.requests`, config.requests),
-      ...deviceConfigCauses(at, config as DeviceConfig, { stored }),
-    ]),
-  ]
+const selector: Rule<Data<V1DeviceSelector>, Stored> = ({ cel }, report, { stored }) => {
+  if (cel === undefined) report.required('cel')
+  else if (byteLength(cel.expression) > longestExpression) report.tooLong('cel.expression', longestExpression)
+  else report.add(...deviceExpressionCauses(report.path('cel.expression'), cel.expression, { stored }))
 }
+export const deviceSelectors = keyedList(selector, { most: 32 })
 
-/** Validates a list of references to requests: each must exist, none twice, not too many. */
-export function referencesCauses(path: string, list: readonly string[], names: RequestNames): StatusCause[] {
-  return [
-    ...listCauses(path, list, most.requests, (at, name) => requestReferenceCauses(at, name, names)),
-    ...repeatedCauses(path, list, ''),
-  ]
-}
+const toleration = all<Data<V1DeviceToleration>>(
+  fields({ key: given(qualifiedName) }),
+  ({ operator = '', value = '' }, report) => {
+    if (operator === 'Equal') report.at('value', labelValue, value)
+    else if (operator !== 'Exists') report.notSupported('operator', operator, ['Equal', 'Exists'])
+    else if (value !== '') report.invalid('value', value, 'must be empty for operator `Exists`')
+  },
+  fields({ effect: given(oneOf(['NoExecute', 'NoSchedule'])) }),
+)
+
+const wanted = all<Wanted, Stored>(
+  fields<Wanted, Stored>({ deviceClassName: objectName, selectors: deviceSelectors }),
+  ({ allocationMode: mode = '', count = 0 }, report) => {
+    if (mode === 'All') {
+      if (count !== 0) report.invalid('count', count, "must not be specified when allocationMode is 'All'")
+    } else if (mode !== 'ExactCount') report.notSupported('allocationMode', mode, ['All', 'ExactCount'])
+    else if (count <= 0) report.invalid('count', count, 'must be greater than zero')
+  },
+  fields<Wanted>({ tolerations: each(toleration) }),
+)
+
+const nameOf = ({ name }: { readonly name: string }): string => name
+
+const alternative = all<Data<V1DeviceSubRequest>, Stored>(fields({ name: label }), wanted)
+
+const request = all<Request, Stored>(
+  fields<Request, Stored>({
+    name: label,
+    firstAvailable: keyedList(alternative, { most: 8, member: 'name', keyOf: nameOf }),
+    exactly: optional(wanted),
+  }),
+  ({ exactly, firstAvailable }, report) => {
+    const needed = 'exactly one of `exactly` or `firstAvailable` is required'
+    if (exactly === undefined && !firstAvailable?.length) report.required('', needed)
+    if (exactly !== undefined && firstAvailable?.length)
+      report.invalid('', null, `${needed}, but multiple fields are set`)
+  },
+)
+
+const constraint = all<Data<V1DeviceConstraint>, Context>(
+  fields<Data<V1DeviceConstraint>, Context>({ requests: requestReferences }),
+  ({ matchAttribute, distinctAttribute }, report) => {
+    if (matchAttribute !== undefined) report.at('matchAttribute', deviceFullName, matchAttribute)
+    else if (distinctAttribute !== undefined) report.at('distinctAttribute', deviceFullName, distinctAttribute)
+    else report.required('matchAttribute')
+  },
+)
+
+const configuration = all<Data<V1DeviceClaimConfiguration>, Context>(
+  fields<Data<V1DeviceClaimConfiguration>, Context>({ requests: requestReferences }),
+  (config, report, stored) => deviceConfig(config, report, stored),
+)
+
+const claimFields = fields<DeviceClaim, Context>({
+  requests: keyedList(request, { most: 32, member: 'name', keyOf: nameOf }),
+  constraints: keyedList(constraint, { most: 32 }),
+  config: keyedList(configuration, { most: 32 }),
+})
+
+/** A device claim. */
+export const deviceClaim: Rule<DeviceClaim, Stored> = (claim, report, { stored }) =>
+  claimFields(claim, report, { stored, names: requestNamesOf(claim) })
 
 /** The names that a reference may use. */
-export function requestNamesOf(claim: DeviceClaim): RequestNames {
+export function requestNamesOf(claim: DeviceClaim): ReadonlySet<string> {
+  const requests = (claim.requests as Request[] | null | undefined) ?? []
   return new Set(
-    requestsOf(claim).flatMap(({ name, firstAvailable = [] }) => [
-      name,
-      ...firstAvailable.map((alternative) => `${name}/${alternative.name}`),
-    ]),
+    requests.flatMap(({ name, firstAvailable = [] }) => [name, ...firstAvailable.map((one) => `${name}/${one.name}`)]),
   )
-}
-
-function requestsOf(claim: DeviceClaim): readonly Request[] {
-  return (claim.requests as Request[] | null | undefined) ?? []
-}
-
-const namesOf = (list: readonly { readonly name: string }[]): string[] => list.map(({ name }) => name)
-
-interface Stored {
-  readonly stored: boolean
-}
-
-function requestCauses(path: string, { name, exactly, firstAvailable = [] }: Request, stored: Stored): StatusCause[] {
-  const oneOf = 'exactly one of `exactly` or `firstAvailable` is required'
-  const causes = [
-    ...label(`${path}.name`, name),
-    ...listCauses(`${path}.firstAvailable`, firstAvailable, most.alternatives, (at, alternative) =>
-      alternativeCauses(at, alternative, stored),
-    ),
-    ...repeatedCauses(`${path}.firstAvailable`, namesOf(firstAvailable), 'name'),
-    ...(exactly === undefined ? [] : wantedCauses(`${path}.exactly`, exactly, stored)),
-  ]
-  if (exactly === undefined && firstAvailable.length === 0) return [...causes, fieldRequired(path, oneOf)]
-  return exactly !== undefined && firstAvailable.length > 0
-    ? [...causes, fieldInvalid(path, null, `${oneOf}, but multiple fields are set`)]
-    : causes
-}
-
-function alternativeCauses(path: string, alternative: Alternative, stored: Stored): StatusCause[] {
-  return [...label(`${path}.name`, alternative.name), ...wantedCauses(path, alternative, stored)]
-}
-
-function wantedCauses(path: string, wanted: Wanted, stored: Stored): StatusCause[] {
-  const { deviceClassName, selectors = [], allocationMode = '', count = 0, tolerations = [] } = wanted
-  return [
-    ...(deviceClassName === ''
-      ? [fieldRequired(`${path}.deviceClassName`)]
-      : subdomain(`${path}.deviceClassName`, deviceClassName)),
-    ...selectorsCauses(`${path}.selectors`, selectors, stored),
-    ...modeCauses(path, allocationMode, count),
-    ...tolerations.flatMap((toleration, index) => tolerationCauses(`${path}.tolerations[${index}]`, toleration)),
-  ]
-}
-
-function modeCauses(path: string, mode: string, count: number): StatusCause[] {
-  if (mode === 'All')
-    return count === 0
-      ? []
-      : [fieldInvalid(`${path}.count`, count, "must not be specified when allocationMode is 'All'")]
-  if (mode === 'ExactCount') return count > 0 ? [] : [fieldInvalid(`${path}.count`, count, 'must be greater than zero')]
-  return [fieldNotSupported(`${path}.allocationMode`, mode, ['All', 'ExactCount'])]
-}
-
-/** Validates device selectors. `stored`: they are unchanged since they were stored. */
-export function selectorsCauses(
-  path: string,
-  selectors: readonly Selector[],
-  { stored }: { readonly stored: boolean },
-): StatusCause[] {
-  return listCauses(path, selectors, most.selectors, (at, { cel }) => {
-    if (cel === undefined) return [fieldRequired(`${at}.cel`)]
-    return byteLength(cel.expression) > longestExpression
-      ? [fieldTooLong(`${at}.cel.expression`, longestExpression)]
-      : deviceExpressionCauses(`${at}.cel.expression`, cel.expression, { stored })
-  })
-}
-
-function attributeCauses(path: string, constraint: Data<V1DeviceConstraint>): StatusCause[] {
-  const { matchAttribute, distinctAttribute } = constraint
-  if (matchAttribute !== undefined) return deviceFullNameCauses(`${path}.matchAttribute`, matchAttribute)
-  return distinctAttribute === undefined
-    ? [fieldRequired(`${path}.matchAttribute`)]
-    : deviceFullNameCauses(`${path}.distinctAttribute`, distinctAttribute)
-}
-
-function tolerationCauses(path: string, toleration: Data<V1DeviceToleration>): StatusCause[] {
-  const { key = '', operator = '', value = '', effect } = toleration
-  return [
-    ...(key === '' ? [] : qualifiedName(`${path}.key`, key)),
-    ...(operator === 'Exists'
-      ? value === ''
-        ? []
-        : [fieldInvalid(`${path}.value`, value, 'must be empty for operator `Exists`')]
-      : operator === 'Equal'
-        ? labelValueErrors(value).map((text) => fieldInvalid(`${path}.value`, value, text))
-        : [fieldNotSupported(`${path}.operator`, operator, ['Equal', 'Exists'])]),
-    ...oneOf(`${path}.effect`, effect, ['NoExecute', 'NoSchedule']),
-  ]
 }

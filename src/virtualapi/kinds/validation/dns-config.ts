@@ -1,10 +1,10 @@
 // Validation of the DNS settings of a pod.
-import type { V1HostAlias, V1PodDNSConfig } from '@kubernetes/client-node'
-import { fieldInvalid, fieldRequired, maxLengthText, regexText } from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
+import type { V1HostAlias, V1PodDNSConfig, V1PodDNSConfigOption, V1PodSpec } from '@kubernetes/client-node'
+import { byteLength, maxLengthText, regexText } from '#apimachinery/field/index.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { legacyIpCauses } from './ip-values.ts'
-import { subdomain } from './values.ts'
+import { subdomain } from './basic-rules.ts'
+import { legacyIp } from './ip-values.ts'
+import { all, each, fields, must, type Rule } from './vocabulary.ts'
 
 const maxNameservers = 3
 const maxSearches = 32
@@ -16,53 +16,43 @@ const searchText = regexText(
 )
 const searchPart = /^_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?$/
 
-export function dnsCauses(
-  path: string,
-  policy: string | undefined,
-  config: Data<V1PodDNSConfig> | undefined,
-): StatusCause[] {
-  if (config === undefined)
-    return policy === 'None' ? [fieldRequired(path, 'must provide `dnsConfig` when `dnsPolicy` is None')] : []
-  const { nameservers = [], searches = [], options = [] } = config
-  if (policy === 'None' && nameservers.length === 0)
-    return [fieldRequired(`${path}.nameservers`, 'must provide at least one DNS nameserver when `dnsPolicy` is None')]
-  const causes: StatusCause[] = []
-  if (nameservers.length > maxNameservers)
-    causes.push(
-      fieldInvalid(`${path}.nameservers`, nameservers, `must not have more than ${maxNameservers} nameservers`),
-    )
-  if (searches.length > maxSearches)
-    causes.push(fieldInvalid(`${path}.searches`, searches, `must not have more than ${maxSearches} search paths`))
-  if (Buffer.byteLength(searches.join(' ')) > maxSearchCharacters)
-    causes.push(
-      fieldInvalid(
-        `${path}.searches`,
-        searches,
+const searchDomain: Rule<string> = (text, report) => {
+  if (text === '.') return
+  const domain = text.replace(/\.$/, '')
+  if (byteLength(domain) > 253) report.invalid('', domain, maxLengthText(253))
+  if (!domain.split('.').every((part) => searchPart.test(part))) report.invalid('', domain, searchText)
+}
+
+const settings = all<Data<V1PodDNSConfig>>(
+  fields({
+    nameservers: must(
+      (list: string[]) => list.length <= maxNameservers,
+      `must not have more than ${maxNameservers} nameservers`,
+    ),
+    searches: all<string[] | undefined>(
+      must((list: string[]) => list.length <= maxSearches, `must not have more than ${maxSearches} search paths`),
+      must(
+        (list: string[]) => byteLength(list.join(' ')) <= maxSearchCharacters,
         `must not have more than ${maxSearchCharacters} characters (including spaces) in the search list`,
       ),
-    )
-  return [
-    ...causes,
-    ...nameservers.flatMap((ip, index) => legacyIpCauses(`${path}.nameservers[${index}]`, ip)),
-    ...searches.flatMap((text, index) => searchCauses(`${path}.searches[${index}]`, text)),
-    ...options.flatMap(({ name }, index) =>
-      name ? [] : [fieldRequired(`${path}.options[${index}]`, 'must not be empty')],
     ),
-  ]
+  }),
+  fields({
+    nameservers: each(legacyIp),
+    searches: each(searchDomain),
+    options: each<Data<V1PodDNSConfigOption>>(({ name }, report) => {
+      if (!name) report.required('', 'must not be empty')
+    }),
+  }),
+)
+
+/** The member dnsConfig, which dnsPolicy None needs. */
+export const dnsConfig: Rule<Data<V1PodSpec>> = ({ dnsPolicy, dnsConfig: config }, report) => {
+  if (dnsPolicy === 'None' && config === undefined)
+    report.required('dnsConfig', 'must provide `dnsConfig` when `dnsPolicy` is None')
+  else if (dnsPolicy === 'None' && !config?.nameservers?.length)
+    report.required('dnsConfig.nameservers', 'must provide at least one DNS nameserver when `dnsPolicy` is None')
+  else if (config !== undefined) report.at('dnsConfig', settings, config)
 }
 
-function searchCauses(path: string, text: string): StatusCause[] {
-  if (text === '.') return []
-  const domain = text.replace(/\.$/, '')
-  return [
-    ...(Buffer.byteLength(domain) > 253 ? [fieldInvalid(path, domain, maxLengthText(253))] : []),
-    ...(domain.split('.').every((part) => searchPart.test(part)) ? [] : [fieldInvalid(path, domain, searchText)]),
-  ]
-}
-
-export function hostAliasCauses(path: string, aliases: readonly Data<V1HostAlias>[] | undefined): StatusCause[] {
-  return (aliases ?? []).flatMap(({ ip, hostnames }, index) => [
-    ...legacyIpCauses(`${path}[${index}].ip`, ip),
-    ...(hostnames ?? []).flatMap((name, i) => subdomain(`${path}[${index}].hostnames[${i}]`, name)),
-  ])
-}
+export const hostAlias = fields<Data<V1HostAlias>>({ ip: legacyIp, hostnames: each(subdomain) })

@@ -1,10 +1,16 @@
 // Validation of environment variables.
-import type { V1EnvFromSource, V1EnvVar, V1EnvVarSource } from '@kubernetes/client-node'
-import { fieldInvalid, fieldRequired, configMapKeyErrors } from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import type {
+  V1EnvFromSource,
+  V1EnvVar,
+  V1EnvVarSource,
+  V1ObjectFieldSelector,
+  V1ResourceFieldSelector,
+} from '@kubernetes/client-node'
+import { configMapKeyErrors } from '#apimachinery/field/index.ts'
 import { quantityOf } from '#apimachinery/quantity/index.ts'
-import { objectName, qualifiedName, required, requiredOneOf, subdomain } from './values.ts'
+import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
+import { objectName, qualifiedName, subdomain } from './basic-rules.ts'
+import { all, fields, given, matches, oneOf, optional, required, text, type Report, type Rule } from './vocabulary.ts'
 
 const envFieldPaths = [
   'metadata.name',
@@ -25,7 +31,6 @@ const convertible = new Set([
   'spec.schedulerName',
   'status.phase',
 ])
-const envNameText = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 const resources = [
   'limits.cpu',
   'limits.memory',
@@ -34,113 +39,122 @@ const resources = [
   'requests.memory',
   'requests.ephemeral-storage',
 ]
-const resourceList = [...resources].sort()
 const binarySizes = ['1', '1k', '1M', '1G', '1T', '1P', '1E', '1Ki', '1Mi', '1Gi', '1Ti', '1Pi', '1Ei']
 
-export function envCauses(path: string, variables: readonly Data<V1EnvVar>[] | undefined): StatusCause[] {
-  return (variables ?? []).flatMap(({ name, value, valueFrom }, index) => {
-    const at = `${path}[${index}]`
-    const causes = name === '' ? [fieldRequired(`${at}.name`)] : envNameCauses(`${at}.name`, name)
-    if (valueFrom !== undefined) causes.push(...sourceCauses(`${at}.valueFrom`, valueFrom, value ?? ''))
-    return causes
-  })
-}
-
-function envNameCauses(path: string, name: string): StatusCause[] {
-  return /^[ -<>-~]+$/.test(name) ? [] : [fieldInvalid(path, name, envNameText)]
-}
-
-function sourceCauses(path: string, source: Data<V1EnvVarSource>, value: string): StatusCause[] {
-  const { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef, fileKeyRef } = source
-  const causes: StatusCause[] = []
-  const count = [fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef, fileKeyRef].filter(Boolean).length
-  if (fieldRef) causes.push(...fieldRefCauses(`${path}.fieldRef`, fieldRef, envFieldPaths))
-  if (resourceFieldRef) causes.push(...resourceRefCauses(`${path}.resourceFieldRef`, resourceFieldRef))
-  if (configMapKeyRef) causes.push(...keyRefCauses(`${path}.configMapKeyRef`, configMapKeyRef))
-  if (secretKeyRef) causes.push(...keyRefCauses(`${path}.secretKeyRef`, secretKeyRef))
-  if (count === 0)
-    causes.push(
-      fieldInvalid(
-        path,
-        '',
-        'must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`',
-      ),
-    )
-  else if (value !== '') causes.push(fieldInvalid(path, '', 'may not be specified when `value` is not empty'))
-  else if (count > 1) causes.push(fieldInvalid(path, '', 'may not have more than one field specified at a time'))
-  return causes
-}
-
-/** Validates a reference to a field of the pod. `allowed` differs between variables and files. */
-export function fieldRefCauses(
-  path: string,
-  { apiVersion, fieldPath }: { apiVersion?: string; fieldPath: string },
-  allowed: readonly string[],
-): StatusCause[] {
-  if (!apiVersion) return [fieldRequired(`${path}.apiVersion`)]
-  if (fieldPath === '') return [fieldRequired(`${path}.fieldPath`)]
-  const cannot = (why: string): StatusCause[] => [
-    fieldInvalid(`${path}.fieldPath`, fieldPath, `error converting fieldPath: ${why}`),
-  ]
-  if (apiVersion !== 'v1') return cannot(`unsupported pod version: ${apiVersion}`)
-  const bracket = fieldPath.endsWith("']") ? fieldPath.indexOf("['") : -1
-  if (bracket > 0 && bracket + 2 <= fieldPath.length - 2) {
-    const base = fieldPath.slice(0, bracket)
-    const key = fieldPath.slice(bracket + 2, -2)
-    if (base === 'metadata.labels') return qualifiedName(path, key)
-    if (base === 'metadata.annotations') return qualifiedName(path, key.toLowerCase())
-    return cannot(`field label does not support subscript: ${fieldPath}`)
+/** A reference to a field of the pod. `allowed` differs between variables and files. */
+export function fieldRef(allowed: readonly string[]): Rule<Data<V1ObjectFieldSelector>> {
+  const allowedPath = required(oneOf(allowed))
+  return ({ apiVersion, fieldPath }, report) => {
+    const cannot = (why: string): void => report.invalid('fieldPath', fieldPath, `error converting fieldPath: ${why}`)
+    if (!apiVersion) {
+      report.required('apiVersion')
+      return
+    }
+    if (fieldPath === '') {
+      report.required('fieldPath')
+      return
+    }
+    if (apiVersion !== 'v1') {
+      cannot(`unsupported pod version: ${apiVersion}`)
+      return
+    }
+    const bracket = fieldPath.endsWith("']") ? fieldPath.indexOf("['") : -1
+    if (bracket > 0 && bracket + 2 <= fieldPath.length - 2) {
+      const base = fieldPath.slice(0, bracket)
+      const key = fieldPath.slice(bracket + 2, -2)
+      if (base === 'metadata.labels') {
+        report.at('', qualifiedName, key)
+        return
+      }
+      if (base === 'metadata.annotations') {
+        report.at('', qualifiedName, key.toLowerCase())
+        return
+      }
+      cannot(`field label does not support subscript: ${fieldPath}`)
+      return
+    }
+    // The name of the field in very old clients; upstream converts it.
+    const name = fieldPath === 'spec.host' ? 'spec.nodeName' : fieldPath
+    if (!convertible.has(name)) {
+      cannot(`field label not supported: ${fieldPath}`)
+      return
+    }
+    report.at('fieldPath', allowedPath, name)
   }
-  // The name of the field in very old clients; upstream converts it.
-  const name = fieldPath === 'spec.host' ? 'spec.nodeName' : fieldPath
-  if (!convertible.has(name)) return cannot(`field label not supported: ${fieldPath}`)
-  return requiredOneOf(`${path}.fieldPath`, name, allowed)
-}
-
-/** Validates a reference to a request or limit of a container. */
-export function resourceRefCauses(
-  path: string,
-  { resource, containerName, divisor }: { resource: string; containerName?: string; divisor?: string },
-  { needsContainer = false }: { needsContainer?: boolean } = {},
-): StatusCause[] {
-  const divisors = divisorCauses(path, resource, divisor ?? '0')
-  if (needsContainer && !containerName) return [fieldRequired(`${path}.containerName`), ...divisors]
-  if (resource === '') return [fieldRequired(`${path}.resource`), ...divisors]
-  if (isHugePagesRef(resource)) return divisors
-  return [...requiredOneOf(`${path}.resource`, resource, resourceList), ...divisors]
 }
 
 const isHugePagesRef = (resource: string): boolean => /^(limits|requests)\.hugepages-/.test(resource)
+const knownResource = required(oneOf([...resources].sort()))
 
-/** Validates the divisor: the unit in which the amount is expressed. */
-function divisorCauses(path: string, resource: string, divisor: string): StatusCause[] {
+/** A reference to a request or limit of a container. */
+export const resourceRef: Rule<Data<V1ResourceFieldSelector>> = ({ resource, divisor }, report) => {
+  if (!isHugePagesRef(resource)) report.at('resource', knownResource, resource)
+  checkDivisor(resource, divisor ?? '0', report)
+}
+
+/** As `resourceRef`, in a volume, which belongs to no container. */
+export const resourceRefOfVolume: Rule<Data<V1ResourceFieldSelector>> = (reference, report) => {
+  if (reference.containerName) {
+    resourceRef(reference, report, undefined)
+    return
+  }
+  report.required('containerName')
+  checkDivisor(reference.resource, reference.divisor ?? '0', report)
+}
+
+/** The divisor is the unit in which the amount is expressed. */
+function checkDivisor(resource: string, divisor: string, report: Report): void {
   const [, name = ''] = resource.split('.', 2)
-  if (quantityOf(divisor).nanos === 0n || !(resources.includes(resource) || isHugePagesRef(resource))) return []
+  if (quantityOf(divisor).nanos === 0n || !(resources.includes(resource) || isHugePagesRef(resource))) return
   const units = name === 'cpu' ? ['1m', '1'] : binarySizes
-  if (units.includes(divisor)) return []
+  if (units.includes(divisor)) return
   const what = name === 'ephemeral-storage' ? 'local ephemeral storage' : isHugePagesRef(resource) ? 'hugepages' : name
   const list = name === 'cpu' ? '1m and 1' : units.join(', ')
-  const detail = `only divisor's values ${list} are supported with the ${what} resource`
-  return [fieldInvalid(`${path}.divisor`, resource, detail)]
+  report.invalid('divisor', resource, `only divisor's values ${list} are supported with the ${what} resource`)
 }
 
-function keyRefCauses(path: string, { name = '', key }: { name?: string; key: string }): StatusCause[] {
-  const causes = subdomain(`${path}.name`, name)
-  if (key === '') causes.push(...required(`${path}.key`, key))
-  else causes.push(...configMapKeyErrors(key).map((text) => fieldInvalid(`${path}.key`, key, text)))
-  return causes
+const keyRef = fields<{ readonly name?: string; readonly key: string }>({
+  name: (name, report) => report.at('', subdomain, name ?? ''),
+  key: required(text(configMapKeyErrors)),
+})
+
+const references = ['fieldRef', 'resourceFieldRef', 'configMapKeyRef', 'secretKeyRef', 'fileKeyRef'] as const
+
+const source = all<Data<V1EnvVarSource>, Data<V1EnvVar>>(
+  fields({
+    fieldRef: optional(fieldRef(envFieldPaths)),
+    resourceFieldRef: optional(resourceRef),
+    configMapKeyRef: optional(keyRef),
+    secretKeyRef: optional(keyRef),
+  }),
+  (from, report, { value }) => {
+    let count = 0
+    for (const member of references) if (from[member]) count++
+    if (count === 0)
+      report.invalid('', '', 'must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`')
+    else if (value) report.invalid('', '', 'may not be specified when `value` is not empty')
+    else if (count > 1) report.invalid('', '', 'may not have more than one field specified at a time')
+  },
+)
+
+const envName = matches(
+  /^[ -<>-~]+$/,
+  "a valid environment variable name must consist only of printable ASCII characters other than '='",
+)
+const envNameOrNone = required(envName)
+
+export const variable: Rule<Data<V1EnvVar>> = (one, report) => {
+  report.at('name', envNameOrNone, one.name)
+  if (one.valueFrom !== undefined) report.at('valueFrom', source, one.valueFrom, one)
 }
 
-export function envFromCauses(path: string, sources: readonly Data<V1EnvFromSource>[] | undefined): StatusCause[] {
-  return (sources ?? []).flatMap(({ prefix, configMapRef, secretRef }, index) => {
-    const at = `${path}[${index}]`
-    const causes = prefix ? envNameCauses(`${at}.prefix`, prefix) : []
-    if (configMapRef) causes.push(...objectName(`${at}.configMapRef.name`, configMapRef.name))
-    if (secretRef) causes.push(...objectName(`${at}.secretRef.name`, secretRef.name))
-    if (!configMapRef && !secretRef)
-      causes.push(fieldInvalid(path, '', 'must specify one of: `configMapRef` or `secretRef`'))
-    else if (configMapRef && secretRef)
-      causes.push(fieldInvalid(path, '', 'may not have more than one field specified at a time'))
-    return causes
-  })
-}
+const named = fields<{ readonly name?: string }>({ name: objectName })
+
+/** As upstream, some paths have no index. */
+export const envFrom = all<Data<V1EnvFromSource>>(
+  fields({ prefix: given(envName), configMapRef: optional(named), secretRef: optional(named) }),
+  ({ configMapRef, secretRef }, report) => {
+    if (!configMapRef && !secretRef) report.invalid('..', '', 'must specify one of: `configMapRef` or `secretRef`')
+    if (configMapRef && secretRef) report.invalid('..', '', 'may not have more than one field specified at a time')
+  },
+)

@@ -1,8 +1,7 @@
 // Parses, prints and validates IP addresses and CIDRs. As in Go, `::ffff:1.2.3.4` is an IPv4 address. Older API fields
 // also accept leading zeros.
 import { isIPv6 } from 'node:net'
-import { fieldInvalid } from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
+import { must, type Rule } from './vocabulary.ts'
 
 /** A parsed address. */
 export interface Ip {
@@ -93,15 +92,10 @@ export function isStrictlyInside(inner: Cidr, outer: Cidr): boolean {
   return inner.network >> width === outer.network >> width
 }
 
-/** Validates an address in an older field: any form is accepted. */
-export function legacyIpCauses(path: string, text: string): StatusCause[] {
-  return tryIp(text) === undefined ? [fieldInvalid(path, text, noIp)] : []
-}
-
-/** Validates a CIDR in an older field: any form is accepted. */
-export function legacyCidrCauses(path: string, text: string): StatusCause[] {
-  return tryCidr(text) === undefined ? [fieldInvalid(path, text, noCidr)] : []
-}
+/** An address in an older field: any form is accepted. */
+export const legacyIp = must((text: string) => tryIp(text) !== undefined, noIp)
+/** A CIDR in an older field: any form is accepted. */
+export const legacyCidr = must((text: string) => tryCidr(text) !== undefined, noCidr)
 
 /** Errors for text that must be an address in canonical form. */
 export function ipErrors(text: string): string[] {
@@ -122,12 +116,11 @@ export function cidrErrors(text: string): string[] {
   return cidrText(cidr) === text ? [] : [`must be in canonical form ("${cidrText(cidr)}")`]
 }
 
-/** Validates an address of an endpoint or an external IP: special ranges are refused. */
-export function endpointIpCauses(path: string, text: string): StatusCause[] {
+/** An address of an endpoint or an external IP: special ranges are refused. */
+export const endpointIp: Rule<string> = (text, report) => {
   const ip = tryIp(text)
-  if (ip === undefined) return [fieldInvalid(path, text, 'must be a valid IP address')]
-  const special = specialRange(ip, text)
-  return special === undefined ? [] : [fieldInvalid(path, text, special)]
+  const wrong = ip === undefined ? 'must be a valid IP address' : specialRange(ip, text)
+  if (wrong !== undefined) report.invalid('', text, wrong)
 }
 
 function specialRange({ family, value }: Ip, text: string): string | undefined {

@@ -1,33 +1,45 @@
 // Validation and matching of metav1.LabelSelector.
 import type { V1LabelSelector } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldRequired, labelValueErrors } from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { labels, qualifiedName } from './values.ts'
+import { labels, labelValue, qualifiedName } from './basic-rules.ts'
+import { all, causesOf, each, fields, forbidden, given, nonEmpty, optional, type Rule } from './vocabulary.ts'
 
 export type LabelSelector = Data<V1LabelSelector>
 
-/** Validation errors of a selector; none if it is absent. */
-export function labelSelectorCauses(path: string, selector: LabelSelector | undefined | null): StatusCause[] {
-  if (!selector) return []
-  const causes = labels(`${path}.matchLabels`, selector.matchLabels)
-  for (const [index, { key, operator, values = [] }] of (selector.matchExpressions ?? []).entries()) {
-    const at = `${path}.matchExpressions[${index}]`
-    const list = values
-    if (operator === 'In' || operator === 'NotIn') {
-      if (list.length === 0)
-        causes.push(fieldRequired(`${at}.values`, "must be specified when `operator` is 'In' or 'NotIn'"))
-    } else if (operator === 'Exists' || operator === 'DoesNotExist') {
-      if (list.length > 0)
-        causes.push(
-          fieldForbidden(`${at}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
-        )
-    } else causes.push(fieldInvalid(`${at}.operator`, operator, 'not a valid selector operator'))
-    causes.push(...qualifiedName(`${at}.key`, key))
-    for (const [i, value] of list.entries())
-      for (const text of labelValueErrors(value)) causes.push(fieldInvalid(`${at}.values[${i}]`, value, text))
+interface Requirement {
+  readonly key: string
+  readonly operator: string
+  readonly values?: readonly string[]
+}
+type Operators = Readonly<Record<string, Rule<Requirement['values']>>>
+
+export const noOperator = 'not a valid selector operator'
+const some = nonEmpty("must be specified when `operator` is 'In' or 'NotIn'")
+const none = given(forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
+
+/** The values that each operator of a selector needs. */
+export const operators: Operators = { In: some, NotIn: some, Exists: none, DoesNotExist: none }
+
+/** One of these operators, with the values that it needs. */
+export function operatorOf(known: Operators): Rule<Requirement> {
+  return ({ operator, values }, report) => {
+    const rule = Object.hasOwn(known, operator) ? known[operator] : undefined
+    if (rule === undefined) report.invalid('operator', operator, noOperator)
+    else report.at('values', rule, values)
   }
-  return causes
+}
+
+const requirement = all<Requirement>(
+  operatorOf(operators),
+  fields<Requirement>({ key: qualifiedName, values: each(labelValue) }),
+)
+
+export const labelSelector = optional(
+  fields<LabelSelector>({ matchLabels: labels, matchExpressions: each(requirement) }),
+)
+
+export function isValidSelector(selector: LabelSelector | null | undefined): boolean {
+  return causesOf(labelSelector, '', selector).length === 0
 }
 
 /** True if the selector selects everything. */

@@ -7,10 +7,10 @@ import type {
   V1QuobyteVolumeSource,
   V1StorageOSVolumeSource,
 } from '@kubernetes/client-node'
-import { fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
+import { byteLength } from '#apimachinery/field/index.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { between, label, required } from './values.ts'
+import { label } from './basic-rules.ts'
+import { all, between, fields, given, must, nonEmpty, optional, required, type Rule } from './vocabulary.ts'
 
 // The patterns are anchored, so that a long hostile name cannot cause backtracking.
 const names: readonly (readonly [prefix: string, form: RegExp])[] = [
@@ -20,6 +20,7 @@ const names: readonly (readonly [prefix: string, form: RegExp])[] = [
 ]
 const pairsText = 'must be a host:port pair or multiple pairs separated by commas'
 const maxPairsReported = 100
+const lun = between(0, 255)
 
 /** The members that the iSCSI sources of pods and of PersistentVolumes share. */
 type Iscsi = Pick<
@@ -27,70 +28,66 @@ type Iscsi = Pick<
   'targetPortal' | 'iqn' | 'lun' | 'chapAuthDiscovery' | 'chapAuthSession' | 'initiatorName'
 > & { readonly secretRef?: { readonly name?: string } }
 
-/**
- * Validates an iSCSI source. `unknownName`: the message for a name without a known prefix; it is shorter for
- * PersistentVolumes.
- */
-export function iscsiCauses(path: string, source: Iscsi, unknownName: string): StatusCause[] {
-  const { targetPortal, iqn, lun, initiatorName } = source
-  const needsSecret = source.chapAuthDiscovery === true || source.chapAuthSession === true
-  return [
-    ...required(`${path}.targetPortal`, targetPortal),
-    ...(iqn === '' ? [fieldRequired(`${path}.iqn`)] : iscsiNameCauses(`${path}.iqn`, iqn, unknownName)),
-    ...between(`${path}.lun`, lun, 0, 255),
-    ...(needsSecret && source.secretRef === undefined ? [fieldRequired(`${path}.secretRef`)] : []),
-    ...(initiatorName === undefined ? [] : iscsiNameCauses(`${path}.initiatorname`, initiatorName, unknownName)),
-  ]
-}
-
-function iscsiNameCauses(path: string, name: string, unknownName: string): StatusCause[] {
-  const found = names.find(([prefix]) => name.startsWith(prefix))
-  if (found === undefined) return [fieldInvalid(path, name, unknownName)]
-  return found[1].test(name) ? [] : [fieldInvalid(path, name, 'must be valid format')]
+/** An iSCSI source. `unknownName`: the message for a name without a known prefix, which PersistentVolumes shorten. */
+export function iscsi(unknownName: string): Rule<Iscsi> {
+  const iscsiName: Rule<string> = (name, report) => {
+    const found = names.find(([prefix]) => name.startsWith(prefix))
+    if (found === undefined) report.invalid('', name, unknownName)
+    else if (!found[1].test(name)) report.invalid('', name, 'must be valid format')
+  }
+  return all<Iscsi>(
+    fields<Iscsi>({ targetPortal: nonEmpty(), iqn: required(iscsiName), lun }),
+    ({ chapAuthDiscovery, chapAuthSession, secretRef, initiatorName }, report) => {
+      if ((chapAuthDiscovery === true || chapAuthSession === true) && secretRef === undefined)
+        report.required('secretRef')
+      // As upstream, which spells this path so.
+      if (initiatorName !== undefined) report.at('initiatorname', iscsiName, initiatorName)
+    },
+  )
 }
 
 /** True if `<volume name>:<targetPortal>`, which the kubelet uses as a name, would be too long. */
 export function isLongInitiator(volumeName: string, { initiatorName, targetPortal }: Iscsi): boolean {
-  return initiatorName !== undefined && Buffer.byteLength(`${volumeName}:${targetPortal}`) > 64
+  return initiatorName !== undefined && byteLength(`${volumeName}:${targetPortal}`) > 64
 }
 
 /** Upstream's error for `isLongInitiator`. */
 export const longInitiatorText =
   'Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.'
 
-export function fcCauses(path: string, { targetWWNs, wwids, lun }: Data<V1FCVolumeSource>): StatusCause[] {
-  const causes: StatusCause[] = []
-  if (!targetWWNs?.length && !wwids?.length)
-    causes.push(fieldRequired(`${path}.targetWWNs`, 'must specify either targetWWNs or wwids, but not both'))
-  if (!targetWWNs?.length) return causes
-  if (wwids?.length)
-    causes.push(
-      fieldInvalid(`${path}.targetWWNs`, targetWWNs, 'targetWWNs and wwids can not be specified simultaneously'),
-    )
-  if (lun === undefined) causes.push(fieldRequired(`${path}.lun`, 'lun is required if targetWWNs is specified'))
-  return [...causes, ...between(`${path}.lun`, lun, 0, 255)]
-}
-
-export function nfsCauses(path: string, { server, path: directory }: Data<V1NFSVolumeSource>): StatusCause[] {
-  return [
-    ...required(`${path}.server`, server),
-    ...required(`${path}.path`, directory),
-    ...(directory.startsWith('/') ? [] : [fieldInvalid(`${path}.path`, directory, 'must be an absolute path')]),
-  ]
-}
-
-export function quobyteCauses(path: string, source: Data<V1QuobyteVolumeSource>): StatusCause[] {
-  const { registry, tenant = '', volume } = source
-  const causes: StatusCause[] = []
-  if (registry === '') causes.push(fieldRequired(`${path}.registry`, pairsText))
-  else if (Buffer.byteLength(tenant) >= 65)
-    causes.push(fieldRequired(`${path}.tenant`, 'must be a UUID and may not exceed a length of 64 characters'))
-  else {
-    const bad = registry.split(',').filter((pair) => !isHostAndPort(pair))
-    causes.push(...bad.slice(0, maxPairsReported).map(() => fieldInvalid(`${path}.registry`, registry, pairsText)))
+export const fc: Rule<Data<V1FCVolumeSource>> = ({ targetWWNs, wwids, lun: unit }, report) => {
+  if (!targetWWNs?.length) {
+    if (!wwids?.length) report.required('targetWWNs', 'must specify either targetWWNs or wwids, but not both')
+    return
   }
-  return [...causes, ...required(`${path}.volume`, volume)]
+  if (wwids?.length)
+    report.invalid('targetWWNs', targetWWNs, 'targetWWNs and wwids can not be specified simultaneously')
+  if (unit === undefined) report.required('lun', 'lun is required if targetWWNs is specified')
+  report.at('lun', lun, unit)
 }
+
+export const nfs = fields<Data<V1NFSVolumeSource>>({
+  server: nonEmpty(),
+  path: all<string>(
+    nonEmpty(),
+    must((path) => path.startsWith('/'), 'must be an absolute path'),
+  ),
+})
+
+export const quobyte = all<Data<V1QuobyteVolumeSource>>(
+  ({ registry, tenant = '' }, report) => {
+    if (registry === '') report.required('registry', pairsText)
+    else if (byteLength(tenant) >= 65)
+      report.required('tenant', 'must be a UUID and may not exceed a length of 64 characters')
+    else
+      for (const _ of registry
+        .split(',')
+        .filter((pair) => !isHostAndPort(pair))
+        .slice(0, maxPairsReported))
+        report.invalid('registry', registry, pairsText)
+  },
+  fields({ volume: nonEmpty() }),
+)
 
 /** True if Go's net.SplitHostPort accepts the text: `host:port` or `[host]:port`. */
 function isHostAndPort(text: string): boolean {
@@ -101,31 +98,25 @@ function isHostAndPort(text: string): boolean {
   return end >= 0 && end + 1 === colon && !text.includes('[', 1) && !text.includes(']', end + 1)
 }
 
-export function flockerCauses(path: string, source: Data<V1FlockerVolumeSource>): StatusCause[] {
-  const { datasetName = '', datasetUUID = '' } = source
-  const causes: StatusCause[] = []
-  if (datasetName === '' && datasetUUID === '')
-    causes.push(fieldRequired(path, 'one of datasetName and datasetUUID is required'))
+export const flocker: Rule<Data<V1FlockerVolumeSource>> = ({ datasetName = '', datasetUUID = '' }, report) => {
+  if (datasetName === '' && datasetUUID === '') report.required('', 'one of datasetName and datasetUUID is required')
   if (datasetName !== '' && datasetUUID !== '')
-    causes.push(fieldInvalid(path, 'resource', 'datasetName and datasetUUID can not be specified simultaneously'))
-  if (datasetName.includes('/')) causes.push(fieldInvalid(`${path}.datasetName`, datasetName, "must not contain '/'"))
-  return causes
+    report.invalid('', 'resource', 'datasetName and datasetUUID can not be specified simultaneously')
+  if (datasetName.includes('/')) report.invalid('datasetName', datasetName, "must not contain '/'")
 }
 
-export function rbdCauses(path: string, source: { monitors: string[] | null; image: string }): StatusCause[] {
-  return [...monitorsCauses(path, source), ...required(`${path}.image`, source.image)]
-}
+/** RBD and CephFS. */
+export const monitors = fields<{ monitors: string[] | null }>({ monitors: nonEmpty() })
+export const rbd = fields<{ monitors: string[] | null; image: string }>({ monitors: nonEmpty(), image: nonEmpty() })
 
-/** For RBD and CephFS. */
-export function monitorsCauses(path: string, { monitors }: { monitors: string[] | null }): StatusCause[] {
-  return monitors?.length ? [] : [fieldRequired(`${path}.monitors`)]
-}
+export const storageOs = fields<Omit<Data<V1StorageOSVolumeSource>, 'secretRef'>>({
+  volumeName: required(label),
+  volumeNamespace: given(label),
+})
 
-type StorageOs = Omit<Data<V1StorageOSVolumeSource>, 'secretRef'>
-
-export function storageOsCauses(path: string, { volumeName, volumeNamespace }: StorageOs): StatusCause[] {
-  return [
-    ...(volumeName ? label(`${path}.volumeName`, volumeName) : [fieldRequired(`${path}.volumeName`)]),
-    ...(volumeNamespace ? label(`${path}.volumeNamespace`, volumeNamespace) : []),
-  ]
-}
+/** An inline reference to a Secret: its name must be set. Its form is not checked. */
+export const localSecret = optional(fields<{ name?: string }>({ name: nonEmpty() }))
+/** A reference to a Secret of another namespace. */
+export const secretElsewhere = optional(
+  fields<{ name?: string; namespace?: string }>({ name: nonEmpty(), namespace: nonEmpty() }),
+)

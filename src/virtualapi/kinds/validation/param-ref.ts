@@ -1,32 +1,24 @@
 // Validation of the reference of an admission policy's binding to parameters.
 import type { V1ParamRef } from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import { pathSegmentName } from '#virtualapi/kinds/resources/names.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { labelSelectorCauses } from './label-selector.ts'
+import { pathSegment } from './basic-rules.ts'
+import { labelSelector } from './label-selector.ts'
+import { all, fields, forbidden, given, oneOf, optional, required, when } from './vocabulary.ts'
 
-const notBoth = 'name and selector are mutually exclusive'
+type ParamRef = Data<V1ParamRef>
 
-/** Validation errors of a paramRef; none if absent. */
-export function paramRefCauses(path: string, reference: Data<V1ParamRef> | undefined): StatusCause[] {
-  if (reference === undefined) return []
-  const { name = '', selector, parameterNotFoundAction: action = '' } = reference
-  const both = name !== '' && selector !== undefined
-  return [
-    ...(name === ''
-      ? []
-      : pathSegmentName(name, { prefix: false }).map((text) => fieldInvalid(`${path}.name`, name, text))),
-    ...(both ? [fieldForbidden(`${path}.name`, notBoth)] : []),
-    ...labelSelectorCauses(`${path}.selector`, selector),
-    ...(both ? [fieldForbidden(`${path}.selector`, notBoth)] : []),
-    ...(name === '' && selector === undefined
-      ? [fieldRequired(path, 'one of name or selector must be specified')]
-      : []),
-    ...(action === ''
-      ? [fieldRequired(`${path}.parameterNotFoundAction`)]
-      : action === 'Deny' || action === 'Allow'
-        ? []
-        : [fieldNotSupported(`${path}.parameterNotFoundAction`, action, ['Deny', 'Allow'])]),
-  ]
-}
+const notBoth = forbidden('name and selector are mutually exclusive')
+const hasBoth = ({ name, selector }: ParamRef): boolean => !!name && selector !== undefined
+
+export const paramRef = optional(
+  all<ParamRef>(
+    fields({ name: given(pathSegment) }),
+    when(hasBoth, fields({ name: notBoth })),
+    fields({ selector: labelSelector }),
+    when(hasBoth, fields({ selector: notBoth })),
+    ({ name, selector }, report) => {
+      if (!name && selector === undefined) report.required('', 'one of name or selector must be specified')
+    },
+    fields({ parameterNotFoundAction: required(oneOf(['Deny', 'Allow'])) }),
+  ),
+)

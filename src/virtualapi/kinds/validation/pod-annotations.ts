@@ -1,15 +1,14 @@
 // Validation of pod annotations that preceded fields and must not contradict them, and of a few others.
 import { parseJsonText } from '#apimachinery/json/index.ts'
-import { fieldForbidden, fieldInvalid } from '#apimachinery/field/index.ts'
 import { isJsonObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
-import { containersOf } from './pod-os.ts'
+import { relativePathInside } from './basic-rules.ts'
+import { eachContainer } from './pod-os.ts'
 import type { PodSpec } from './pod-spec.ts'
-import { tolerationCauses } from './scheduling.ts'
-import { relativePathInside } from './values.ts'
+import { tolerations } from './scheduling.ts'
+import { type Report, type Rule } from './vocabulary.ts'
 
 type Annotations = Readonly<Record<string, string>>
-type Toleration = NonNullable<PodSpec['tolerations']>[number]
+type Tolerations = NonNullable<PodSpec['tolerations']>
 
 export const mirrorAnnotation = 'kubernetes.io/config.mirror'
 const tolerationsAnnotation = 'scheduler.alpha.kubernetes.io/tolerations'
@@ -18,24 +17,17 @@ export const seccompOfPod = 'seccomp.security.alpha.kubernetes.io/pod'
 export const seccompOfContainer = 'container.seccomp.security.alpha.kubernetes.io/'
 export const appArmorOfContainer = 'container.apparmor.security.beta.kubernetes.io/'
 
-/** Validation errors of the annotations of a pod or pod template. `path`: the path of the annotations. */
-export function podAnnotationsCauses(path: string, annotations: Annotations | undefined, spec: PodSpec): StatusCause[] {
-  if (annotations === undefined) return []
-  const causes: StatusCause[] = []
+/** The annotations of the pod or pod template with this spec. */
+export const podAnnotations: Rule<Annotations | undefined, PodSpec> = (annotations, report, spec) => {
+  if (annotations === undefined) return
   const mirror = annotations[mirrorAnnotation]
   if (mirror !== undefined && !spec.nodeName)
-    causes.push(
-      fieldInvalid(`${path}[${mirrorAnnotation}]`, mirror, 'must set spec.nodeName if mirror pod annotation is set'),
-    )
+    report.invalid(`[${mirrorAnnotation}]`, mirror, 'must set spec.nodeName if mirror pod annotation is set')
   const cost = annotations[costAnnotation]
-  if (cost !== undefined && !isCost(cost))
-    causes.push(fieldInvalid(`${path}[${costAnnotation}]`, cost, 'must be a 32bit integer'))
-  return [
-    ...causes,
-    ...tolerationsCauses(path, annotations[tolerationsAnnotation]),
-    ...seccompAnnotationsCauses(path, annotations),
-    ...appArmorAnnotationsCauses(path, annotations, spec),
-  ]
+  if (cost !== undefined && !isCost(cost)) report.invalid(`[${costAnnotation}]`, cost, 'must be a 32bit integer')
+  checkTolerations(annotations[tolerationsAnnotation], report)
+  checkSeccomp(annotations, report)
+  checkAppArmor(annotations, report, spec)
 }
 
 function isCost(text: string): boolean {
@@ -43,41 +35,43 @@ function isCost(text: string): boolean {
   return Number(text) >= -(2 ** 31) && Number(text) < 2 ** 31
 }
 
-function tolerationsCauses(path: string, text: string | undefined): StatusCause[] {
-  if (!text) return []
+function checkTolerations(text: string | undefined, report: Report): void {
+  if (!text) return
+  let list: unknown
   try {
-    const list = parseJsonText(text) as Toleration[] | null
-    if (!Array.isArray(list) || !list.every(isJsonObject)) return []
-    return tolerationCauses(`${path}.${tolerationsAnnotation}`, list)
+    list = parseJsonText(text)
   } catch {
-    return [fieldInvalid(path, tolerationsAnnotation, 'unexpected end of JSON input')]
+    report.invalid('', tolerationsAnnotation, 'unexpected end of JSON input')
+  }
+  if (Array.isArray(list) && list.every(isJsonObject))
+    report.at(tolerationsAnnotation, tolerations, list as unknown as Tolerations)
+}
+
+function checkSeccomp(annotations: Annotations, report: Report): void {
+  for (const [key, profile] of Object.entries(annotations)) {
+    if (key !== seccompOfPod && !key.startsWith(seccompOfContainer)) continue
+    if (['runtime/default', 'docker/default', 'unconfined'].includes(profile)) continue
+    if (profile.startsWith('localhost/')) report.at(key, relativePathInside, profile.slice('localhost/'.length))
+    else report.invalid(key, profile, 'must be a valid seccomp profile')
   }
 }
 
-function seccompAnnotationsCauses(path: string, annotations: Annotations): StatusCause[] {
-  return Object.entries(annotations).flatMap(([key, profile]) => {
-    if (key !== seccompOfPod && !key.startsWith(seccompOfContainer)) return []
-    if (['runtime/default', 'docker/default', 'unconfined'].includes(profile)) return []
-    return profile.startsWith('localhost/')
-      ? relativePathInside(`${path}.${key}`, profile.slice('localhost/'.length))
-      : [fieldInvalid(`${path}.${key}`, profile, 'must be a valid seccomp profile')]
-  })
-}
-
-function appArmorAnnotationsCauses(path: string, annotations: Annotations, spec: PodSpec): StatusCause[] {
+function checkAppArmor(annotations: Annotations, report: Report, spec: PodSpec): void {
   let names: Set<string> | undefined
-  return Object.entries(annotations).flatMap(([key, profile]) => {
-    if (!key.startsWith(appArmorOfContainer)) return []
-    names ??= new Set(containersOf('', spec).map(([, { name }]) => name))
+  for (const [key, profile] of Object.entries(annotations)) {
+    if (!key.startsWith(appArmorOfContainer)) continue
+    names ??= namesOf(spec)
     const name = key.slice(appArmorOfContainer.length)
     const known = ['', 'runtime/default', 'unconfined'].includes(profile) || profile.startsWith('localhost/')
-    return [
-      ...(names.has(name) ? [] : [fieldInvalid(`${path}[${key}]`, name, 'container not found')]),
-      ...(known
-        ? []
-        : [fieldInvalid(`${path}[${key}]`, profile, `invalid AppArmor profile name: ${JSON.stringify(profile)}`)]),
-    ]
-  })
+    if (!names.has(name)) report.invalid(`[${key}]`, name, 'container not found')
+    if (!known) report.invalid(`[${key}]`, profile, `invalid AppArmor profile name: ${JSON.stringify(profile)}`)
+  }
+}
+
+function namesOf(spec: PodSpec): Set<string> {
+  const names = new Set<string>()
+  eachContainer(spec, ({ name }) => names.add(name))
+  return names
 }
 
 interface Profile {
@@ -95,52 +89,38 @@ export function profileOfAnnotation(annotation: string): Profile | undefined {
 }
 
 /** If a new pod or template sets a profile as annotation and as field, both must be equal. */
-export function profileMatchCauses(path: string, { annotations }: ObjectMeta, spec: PodSpec): StatusCause[] {
-  if (annotations === undefined) return []
+export const matchingProfiles: Rule<PodSpec, ObjectMeta | undefined> = (spec, report, metadata) => {
+  const annotations = metadata?.annotations
+  if (annotations === undefined) return
   const ofPod = spec.securityContext
-  const containers = containersOf(path, spec)
-  const causes = matchCauses(
-    `${path}.securityContext.seccompProfile`,
-    'seccomp',
-    annotations[seccompOfPod],
-    ofPod?.seccompProfile,
-  )
-  for (const [at, { name, securityContext: own }] of containers)
-    causes.push(
-      ...matchCauses(
-        `${at}.securityContext.seccompProfile`,
-        'seccomp',
-        annotations[seccompOfContainer + name],
-        own?.seccompProfile,
-      ),
-    )
-  if (spec.os?.name === 'windows') return causes
-  for (const [at, { name, securityContext: own }] of containers)
-    causes.push(
-      ...matchCauses(
-        `${at}.securityContext.appArmorProfile`,
-        'apparmor',
-        annotations[appArmorOfContainer + name],
-        own?.appArmorProfile ?? ofPod?.appArmorProfile,
-      ),
-    )
-  return causes
+  report.at('securityContext.seccompProfile', matchingSeccomp, ofPod?.seccompProfile, annotations[seccompOfPod])
+  eachContainer(spec, ({ name, securityContext: own }, place) => {
+    const annotation = annotations[seccompOfContainer + name]
+    report.at(`${place}.securityContext.seccompProfile`, matchingSeccomp, own?.seccompProfile, annotation)
+  })
+  if (spec.os?.name === 'windows') return
+  eachContainer(spec, ({ name, securityContext: own }, place) => {
+    const profile = own?.appArmorProfile ?? ofPod?.appArmorProfile
+    const annotation = annotations[appArmorOfContainer + name]
+    report.at(`${place}.securityContext.appArmorProfile`, matchingAppArmor, profile, annotation)
+  })
 }
 
-function matchCauses(
-  path: string,
-  what: 'seccomp' | 'apparmor',
-  annotation: string | undefined,
-  field: Profile | undefined,
-): StatusCause[] {
-  if (annotation === undefined || field === undefined) return []
-  const other = [fieldForbidden(`${path}.type`, `${what} type in annotation and field must match`)]
+function matching(what: 'seccomp' | 'apparmor'): Rule<Profile | undefined, string | undefined> {
   const defaults = what === 'seccomp' ? ['runtime/default', 'docker/default'] : ['runtime/default']
-  if (field.type === 'Unconfined') return annotation === 'unconfined' ? [] : other
-  if (field.type === 'RuntimeDefault') return defaults.includes(annotation) ? [] : other
-  if (field.type !== 'Localhost') return []
-  if (!annotation.startsWith('localhost/')) return other
-  return annotation.slice('localhost/'.length) === field.localhostProfile
-    ? []
-    : [fieldForbidden(`${path}.localhostProfile`, `${what} profile in annotation and field must match`)]
+  return (field, report, annotation) => {
+    if (annotation === undefined || field === undefined) return
+    const { type, localhostProfile } = field
+
+    const matches =
+      (type === 'Unconfined' && annotation === 'unconfined') ||
+      (type === 'RuntimeDefault' && defaults.includes(annotation)) ||
+      (type === 'Localhost' && annotation.startsWith('localhost/'))
+    if (!matches && ['Unconfined', 'RuntimeDefault', 'Localhost'].includes(type))
+      report.forbidden('type', `${what} type in annotation and field must match`)
+    else if (type === 'Localhost' && annotation.slice('localhost/'.length) !== localhostProfile)
+      report.forbidden('localhostProfile', `${what} profile in annotation and field must match`)
+  }
 }
+const matchingSeccomp = matching('seccomp')
+const matchingAppArmor = matching('apparmor')

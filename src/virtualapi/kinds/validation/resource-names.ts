@@ -1,6 +1,7 @@
 // Classes of resource names: which need no prefix, which are counted in whole units, which may be overcommitted.
-import { fieldInvalid, fieldNotSupported, qualifiedNameErrors } from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
+import { qualifiedNameErrors } from '#apimachinery/field/index.ts'
+import { qualifiedName } from './basic-rules.ts'
+import { all, firstOf, must, oneOf } from './vocabulary.ts'
 
 const computed = ['cpu', 'memory', 'ephemeral-storage']
 const counted: ReadonlySet<string> = new Set([
@@ -44,33 +45,28 @@ export function isQuotaName(name: string): boolean {
   return quota.has(name) || isHugePages(name) || name.startsWith('requests.hugepages-')
 }
 
-/** Validates any resource name: a standard one, or a qualified name such as `example.com/gpu`. */
-export function resourceNameCauses(path: string, name: string): StatusCause[] {
-  const causes = qualifiedNameErrors(name).map((text) => fieldInvalid(path, name, text))
-  if (causes.length > 0 || name.includes('/') || isQuotaName(name) || name === 'storage') return causes
-  return [fieldInvalid(path, name, 'must be a standard resource type or fully qualified')]
-}
-
-export function containerResourceCauses(path: string, name: string): StatusCause[] {
-  const causes = resourceNameCauses(path, name)
-  if (!name.includes('/')) {
-    if (!computed.includes(name) && !isHugePages(name))
-      causes.push(fieldInvalid(path, name, 'must be a standard resource for containers'))
-  } else if (!isNativeResource(name) && !isExtendedResource(name))
-    causes.push(fieldInvalid(path, name, "doesn't follow extended resource name standard"))
-  return causes
-}
-
-/** Validates a resource name in pod-level resources (KEP-2837). */
-export function podResourceCauses(path: string, name: string): StatusCause[] {
-  const causes = resourceNameCauses(path, name)
-  if (causes.length > 0 || name === 'cpu' || name === 'memory' || isHugePages(name)) return causes
-  return [fieldNotSupported(path, name, ['cpu', 'hugepages-', 'memory'])]
-}
-
-export function quotaResourceCauses(path: string, name: string): StatusCause[] {
-  const causes = resourceNameCauses(path, name)
-  if (!name.includes('/') && !isQuotaName(name))
-    causes.push(fieldInvalid(path, name, 'must be a standard resource for quota'))
-  return causes
-}
+/** Any resource name: a standard one, or a qualified name such as `example.com/gpu`. */
+export const resourceName = firstOf<string>(
+  qualifiedName,
+  must(
+    (name) => name.includes('/') || isQuotaName(name) || name === 'storage',
+    'must be a standard resource type or fully qualified',
+  ),
+)
+export const containerResource = all<string>(
+  resourceName,
+  must(
+    (name) => name.includes('/') || computed.includes(name) || isHugePages(name),
+    'must be a standard resource for containers',
+  ),
+  must((name) => isNativeResource(name) || isExtendedResource(name), "doesn't follow extended resource name standard"),
+)
+const ofPod = oneOf(['cpu', 'hugepages-', 'memory'])
+/** A resource name in pod-level resources (KEP-2837). */
+export const podResource = firstOf<string>(resourceName, (name, report) => {
+  if (!isHugePages(name)) report.at('', ofPod, name)
+})
+export const quotaResource = all<string>(
+  resourceName,
+  must((name) => name.includes('/') || isQuotaName(name), 'must be a standard resource for quota'),
+)

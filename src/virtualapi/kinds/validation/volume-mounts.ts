@@ -1,15 +1,8 @@
 // Validation of the mounts and block devices of a container.
 import type { V1VolumeDevice, V1VolumeMount } from '@kubernetes/client-node'
-import {
-  fieldForbidden,
-  fieldInvalid,
-  fieldNotFound,
-  fieldNotSupported,
-  fieldRequired,
-} from '#apimachinery/field/index.ts'
-import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
-import { relativePathInside, withoutParentSteps } from './values.ts'
+import { relativePathInside } from './basic-rules.ts'
+import { all, fields, given, must, nonEmpty, oneOf, type Rule } from './vocabulary.ts'
 import type { Volume } from './volumes.ts'
 
 type Mount = Data<V1VolumeMount>
@@ -21,118 +14,96 @@ interface VolumeUses {
   readonly securityContext?: { readonly privileged?: boolean }
 }
 
-const propagations = ['Bidirectional', 'HostToContainer', 'None']
-const recursiveReadOnly = ['Disabled', 'Enabled', 'IfPossible']
-
-/** Validation errors of the volume mounts and devices of the container at `path`. */
-export function mountCauses(path: string, container: VolumeUses, volumes: ReadonlyMap<string, Volume>): StatusCause[] {
-  const { volumeMounts: mounts = [], volumeDevices: devices = [] } = container
-  if (mounts.length === 0 && devices.length === 0) return []
-  const privileged = container.securityContext?.privileged === true
-  return [
-    ...mountsCauses(`${path}.volumeMounts`, mounts, usesOf(devices, 'devicePath'), volumes, privileged),
-    ...devicesCauses(`${path}.volumeDevices`, devices, usesOf(mounts, 'mountPath'), volumes),
-  ]
-}
-
-interface NamesAndPaths {
+interface Context {
+  readonly volumes: ReadonlyMap<string, Volume>
+  readonly privileged: boolean
+  /** Names and paths of the other kind of uses. If a volume occurs several times, its last path counts, as upstream. */
   readonly names: ReadonlySet<string>
   readonly paths: ReadonlySet<string>
 }
 
-/** Names and paths; if a volume occurs several times, its last path counts, as upstream. */
-function usesOf<Member extends string>(
-  uses: readonly ({ readonly name: string } & Readonly<Record<Member, string>>)[],
-  member: Member,
-): NamesAndPaths {
-  const byName = new Map(uses.map((use) => [use.name, use[member] as string]))
-  return { names: new Set(byName.keys()), paths: new Set(byName.values()) }
+/** The volume mounts and devices of a container. */
+export const volumeUses: Rule<VolumeUses, { readonly volumes: ReadonlyMap<string, Volume> }> = (
+  { volumeMounts: mounts, volumeDevices: devices, securityContext },
+  report,
+  { volumes },
+) => {
+  if (!mounts?.length && !devices?.length) return
+  const shared = { volumes, privileged: securityContext?.privileged === true }
+  const pathOfDevice = new Map(devices?.map(({ name, devicePath }) => [name, devicePath]))
+  const pathOfMount = new Map(mounts?.map(({ name, mountPath }) => [name, mountPath]))
+  report.at('volumeMounts', mountList, mounts, { ...shared, ...usesOf(pathOfDevice) })
+  report.at('volumeDevices', deviceList, devices, { ...shared, ...usesOf(pathOfMount) })
 }
 
-function mountsCauses(
-  path: string,
-  mounts: readonly Mount[],
-  devices: NamesAndPaths,
-  volumes: ReadonlyMap<string, Volume>,
-  privileged: boolean,
-): StatusCause[] {
-  const paths = new Set<string>()
-  return mounts.flatMap((mount, index) => {
-    const { name, mountPath, subPath, subPathExpr } = mount
-    const at = `${path}[${index}]`
-    const causes: StatusCause[] = []
-    if (name === '') causes.push(fieldRequired(`${at}.name`))
-    if (!volumes.has(name)) causes.push(fieldNotFound(`${at}.name`, name))
-    if (mountPath === '') causes.push(fieldRequired(`${at}.mountPath`))
-    if (paths.has(mountPath)) causes.push(fieldInvalid(`${at}.mountPath`, mountPath, 'must be unique'))
-    paths.add(mountPath)
-    if (devices.names.has(name))
-      causes.push(fieldInvalid(`${at}.name`, name, 'must not already exist in volumeDevices'))
-    if (devices.paths.has(mountPath))
-      causes.push(fieldInvalid(`${at}.mountPath`, mountPath, 'must not already exist as a path in volumeDevices'))
-    // As upstream, whose paths lack the index here and in the errors of propagationCauses and readOnlyCauses.
-    if (subPath) causes.push(...relativePathInside(`${path}.subPath`, subPath))
+const usesOf = (byName: ReadonlyMap<string, string>): Pick<Context, 'names' | 'paths'> => ({
+  names: new Set(byName.keys()),
+  paths: new Set(byName.values()),
+})
+
+const mustBeUnique = 'must be unique'
+
+/** As upstream, some paths have no index. */
+const mount = all<Mount, Context>(
+  fields<Mount, Context>({
+    name: all<string, Context>(nonEmpty(), (name, report, { volumes }) => {
+      if (!volumes.has(name)) report.notFound('', name)
+    }),
+    mountPath: all<string>(nonEmpty(), (path, report) => {
+      if (report.isRepeated(mountList, path)) report.invalid('', path, mustBeUnique)
+    }),
+  }),
+  fields<Mount, Context>({
+    name: must((name, { names }) => !names.has(name), 'must not already exist in volumeDevices'),
+    mountPath: must((path, { paths }) => !paths.has(path), 'must not already exist as a path in volumeDevices'),
+  }),
+  ({ subPath, subPathExpr }, report) => {
+    report.at('../subPath', subPathRule, subPath)
     if (subPath && subPathExpr)
-      causes.push(fieldInvalid(`${at}.subPathExpr`, subPathExpr, 'subPathExpr and subPath are mutually exclusive'))
-    if (subPathExpr) causes.push(...relativePathInside(`${path}.subPathExpr`, subPathExpr))
-    return [...causes, ...propagationCauses(path, mount, privileged), ...readOnlyCauses(path, mount)]
-  })
-}
-
-function propagationCauses(path: string, { mountPropagation: propagation }: Mount, privileged: boolean): StatusCause[] {
-  const at = `${path}.mountPropagation`
-  if (propagation === undefined) return []
-  if (!propagations.includes(propagation)) return [fieldNotSupported(at, propagation, propagations)]
-  return propagation === 'Bidirectional' && !privileged
-    ? [fieldForbidden(at, 'Bidirectional mount propagation is available only to privileged containers')]
-    : []
-}
-
-function readOnlyCauses(path: string, mount: Mount): StatusCause[] {
-  const { recursiveReadOnly: wanted, readOnly, mountPropagation } = mount
-  const at = `${path}.recursiveReadOnly`
-  if (wanted === undefined || wanted === 'Disabled') return []
-  if (!recursiveReadOnly.includes(wanted)) return [fieldNotSupported(at, wanted, recursiveReadOnly)]
-  return [
-    ...(readOnly === true ? [] : [fieldForbidden(at, 'may only be specified when readOnly is true')]),
-    ...(mountPropagation === undefined || mountPropagation === 'None'
-      ? []
-      : [fieldForbidden(at, 'may only be specified when mountPropagation is None or not specified')]),
-  ]
-}
-
-function devicesCauses(
-  path: string,
-  devices: readonly Device[],
-  mounts: NamesAndPaths,
-  volumes: ReadonlyMap<string, Volume>,
-): StatusCause[] {
-  const paths = new Set<string>()
-  const names = new Set<string>()
-  return devices.flatMap(({ name, devicePath }, index) => {
-    const at = `${path}[${index}]`
-    const volume = volumes.get(name)
-    const causes: StatusCause[] = []
-    if (name === '') causes.push(fieldRequired(`${at}.name`))
-    if (names.has(name)) causes.push(fieldInvalid(`${at}.name`, name, 'must be unique'))
-    if (volume === undefined) causes.push(fieldNotFound(`${at}.name`, name))
-    else if (!volume.persistentVolumeClaim && !volume.ephemeral)
-      causes.push(
-        fieldInvalid(
-          `${at}.name`,
-          name,
-          'can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode',
-        ),
+      report.invalid('subPathExpr', subPathExpr, 'subPathExpr and subPath are mutually exclusive')
+    report.at('../subPathExpr', subPathRule, subPathExpr)
+  },
+  ({ mountPropagation: propagation }, report, { privileged }) => {
+    report.at('../mountPropagation', propagationMode, propagation)
+    if (propagation === 'Bidirectional' && !privileged)
+      report.forbidden(
+        '../mountPropagation',
+        'Bidirectional mount propagation is available only to privileged containers',
       )
-    if (devicePath === '') causes.push(fieldRequired(`${at}.devicePath`))
-    if (paths.has(devicePath)) causes.push(fieldInvalid(`${at}.devicePath`, devicePath, 'must be unique'))
-    if (withoutParentSteps('', devicePath).length > 0)
-      causes.push(fieldInvalid(`${at}.devicePath`, devicePath, "can not contain backsteps ('..')"))
-    else paths.add(devicePath)
-    if (mounts.names.has(name)) causes.push(fieldInvalid(`${at}.name`, name, 'must not already exist in volumeMounts'))
-    if (mounts.paths.has(devicePath))
-      causes.push(fieldInvalid(`${at}.devicePath`, devicePath, 'must not already exist as a path in volumeMounts'))
-    if (name !== '') names.add(name)
-    return causes
-  })
+  },
+  ({ recursiveReadOnly: wanted, readOnly, mountPropagation: propagation }, report) => {
+    report.at('../recursiveReadOnly', recursion, wanted)
+    if (wanted !== 'Enabled' && wanted !== 'IfPossible') return
+    if (readOnly !== true) report.forbidden('../recursiveReadOnly', 'may only be specified when readOnly is true')
+    if (propagation !== undefined && propagation !== 'None')
+      report.forbidden('../recursiveReadOnly', 'may only be specified when mountPropagation is None or not specified')
+  },
+)
+const subPathRule = given(relativePathInside)
+const propagationMode = oneOf(['Bidirectional', 'HostToContainer', 'None'])
+const recursion = oneOf(['Disabled', 'Enabled', 'IfPossible'])
+
+const mountList: Rule<readonly Mount[] | undefined, Context> = (mounts, report, context) =>
+  report.each(mounts, mount, context)
+
+const device: Rule<Device, Context> = ({ name, devicePath }, report, { volumes, names, paths }) => {
+  const volume = volumes.get(name)
+  if (name === '') report.required('name')
+  else if (report.isRepeated(deviceNames, name)) report.invalid('name', name, mustBeUnique)
+  if (volume === undefined) report.notFound('name', name)
+  else if (!volume.persistentVolumeClaim && !volume.ephemeral)
+    report.invalid('name', name, 'can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode')
+  const backsteps = devicePath.split('/').includes('..')
+  if (devicePath === '') report.required('devicePath')
+  // A path with backsteps is not remembered, and no later path equals it.
+  if (!backsteps && report.isRepeated(devicePaths, devicePath)) report.invalid('devicePath', devicePath, mustBeUnique)
+  if (backsteps) report.invalid('devicePath', devicePath, "can not contain backsteps ('..')")
+  if (names.has(name)) report.invalid('name', name, 'must not already exist in volumeMounts')
+  if (paths.has(devicePath))
+    report.invalid('devicePath', devicePath, 'must not already exist as a path in volumeMounts')
 }
+const deviceNames = {}
+const devicePaths = {}
+
+const deviceList: Rule<readonly Device[] | undefined, Context> = (devices, report, context) =>
+  report.each(devices, device, context)
