@@ -19,6 +19,7 @@ import { forEmbedded } from '#virtualapi/kinds/resources/embedded-resources.ts'
 import { builtInSchema } from '#virtualapi/kinds/resources/builtin-schemas.ts'
 import { builtInResourceOfKind } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
+import { DecodeError, UndecodableError, type BodyFault } from '#virtualapi/kinds/resources/typed/decode-errors.ts'
 import { completeStruct, decodeObjectMeta } from '#virtualapi/kinds/resources/typed/decode.ts'
 import { decodeProtobuf } from './protobuf/index.ts'
 import { kindError, unrecognized } from './unrecognized.ts'
@@ -106,13 +107,15 @@ export function objectOf(
   if (!isJsonObject(value)) throw badRequest(`the body must be an object of kind ${definition.info.kind}`)
   const object = requireKind(value, definition)
   const { schema, info } = definition
-  const undecodable = `${info.kind} in version "${info.version}" cannot be handled as a ${info.kind}: `
-  if (infinite !== undefined && !info.builtIn) throw badRequest(undecodable + infiniteText(infinite))
+  const undecodable = (fault: BodyFault, why: string): Error =>
+    new UndecodableError(fault, why, { given: `${info.kind} in version "${info.version}"`, expected: info.kind })
+  if (infinite !== undefined && !info.builtIn) throw undecodable('type', infiniteText(infinite))
   const metadata = object['metadata'] ?? {}
   const kept = info.builtIn ? undefined : customMetadata(object, schema, undecodable)
   if (info.builtIn && !isJsonObject(metadata))
-    throw badRequest(
-      `${undecodable}json: cannot unmarshal ${goKind(metadata)} into Go struct field ${info.kind}.metadata of type v1.ObjectMeta`,
+    throw undecodable(
+      'type',
+      `json: cannot unmarshal ${goKind(metadata)} into Go struct field ${info.kind}.metadata of type v1.ObjectMeta`,
     )
   object['metadata'] ??= {}
   // Drop metadata.namespace of cluster-scoped objects, as upstream does, without a warning.
@@ -124,7 +127,7 @@ export function objectOf(
     if (info.builtIn) {
       const written = literals?.()
       const [first] = typeErrors(written ?? object, schema)
-      if (first !== undefined) throw badRequest(undecodable + first)
+      if (first !== undefined) throw undecodable('type', first)
       if (written !== undefined) takeQuantityTexts(object, written, schema)
     }
     const dropped = pruneUnknown(object, schema, { isResourceRoot: true, typesChecked: info.builtIn })
@@ -141,8 +144,9 @@ export function objectOf(
   const messages =
     info.builtIn && !isYaml && !duplicatesFirst ? [...unknown, ...duplicates] : [...duplicates, ...unknown]
   if (messages.length > 0 && fieldValidation === 'Strict')
-    throw badRequest(
-      `${undecodable}strict decoding error: ${isYaml ? 'yaml: unmarshal errors:\n  ' : ''}${messages.join(', ')}`,
+    throw undecodable(
+      'field',
+      `strict decoding error: ${isYaml ? 'yaml: unmarshal errors:\n  ' : ''}${messages.join(', ')}`,
     )
   if (fieldValidation === 'Warn') warnings.push(...messages)
   return object as unknown as KubeObject
@@ -154,10 +158,14 @@ export function infiniteText(literal: string, where = 'Go value'): string {
 }
 
 /** The decoded metadata. Throws 400 for values of a wrong type in it, or in the kind, apiVersion and metadata of an embedded object. */
-function customMetadata(object: JsonObject, schema: SchemaNode | undefined, undecodable: string): JsonObject {
+function customMetadata(
+  object: JsonObject,
+  schema: SchemaNode | undefined,
+  undecodable: (fault: BodyFault, why: string) => Error,
+): JsonObject {
   const given = object['metadata']
   const own = decodeObjectMeta(given ?? {})
-  if (typeof own === 'string') throw badRequest(undecodable + own)
+  if (own instanceof DecodeError) throw undecodable(own.isWrongType ? 'type' : 'other', own.message)
   // An empty list is not as good as none: nobody shall own anything.
   const managedFields = isJsonObject(given) ? given['managedFields'] : undefined
   if (Array.isArray(managedFields) && managedFields.length === 0) own['managedFields'] = []
@@ -166,11 +174,11 @@ function customMetadata(object: JsonObject, schema: SchemaNode | undefined, unde
       for (const field of ['apiVersion', 'kind']) {
         const value = embedded[field]
         if (value !== undefined && typeof value !== 'string')
-          throw badRequest(`${undecodable}${path}.${field}: Invalid value: ${goValue(value)}: must be a string`)
+          throw undecodable('other', `${path}.${field}: Invalid value: ${goValue(value)}: must be a string`)
       }
       const decoded = metadata === undefined || metadata === null ? {} : decodeObjectMeta(metadata)
-      if (typeof decoded === 'string' && metadata !== undefined)
-        throw badRequest(`${undecodable}${path}.metadata: Invalid value: ${goValue(metadata)}: ${decoded}`)
+      if (decoded instanceof DecodeError && metadata !== undefined)
+        throw undecodable('other', `${path}.metadata: Invalid value: ${goValue(metadata)}: ${decoded.message}`)
     })
   return own
 }
@@ -198,7 +206,10 @@ export function requireKind(
     known || ((kind === 'List' || kind === 'Status') && apiVersion === 'v1')
       ? `converting (${version}.${kind}) to (${goPackage(info.group)}.${info.kind}): unknown conversion`
       : `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`
-  throw badRequest(`${kind} in version ${JSON.stringify(version)} cannot be handled as a ${info.kind}: ${why}`)
+  throw new UndecodableError('other', why, {
+    given: `${kind} in version ${JSON.stringify(version)}`,
+    expected: info.kind,
+  })
 }
 
 /** The Go package of the internal types of a group, for messages. */

@@ -22,6 +22,7 @@ import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import { checkRuleExpressions, type KeptRules } from './check-rules.ts'
 import { internSchema } from './compile-crd.ts'
 import { embeddedCauses, forEmbedded } from '#virtualapi/kinds/resources/embedded-resources.ts'
+import { DecodeError } from '#virtualapi/kinds/resources/typed/decode-errors.ts'
 import { decodeObjectMeta } from '#virtualapi/kinds/resources/typed/decode.ts'
 import { ruleFieldPath } from './rule-field-path.ts'
 import { ruleTreeOf } from './rule-tree.ts'
@@ -160,7 +161,8 @@ function embeddedDefaultCauses(value: JsonValue, node: SchemaNode, path: string)
   const undecoded: StatusCause[] = []
   const visit = ({ metadata }: JsonObject, at: string): void => {
     const decoded = decodeObjectMeta(metadata ?? {})
-    if (typeof decoded === 'string') undecoded.push(fieldInvalid(`${at}.metadata`, metadata ?? null, decoded))
+    if (decoded instanceof DecodeError)
+      undecoded.push(fieldInvalid(`${at}.metadata`, metadata ?? null, decoded.message))
   }
   forEmbedded(value, node, visit, path)
   return undecoded.length > 0 ? undecoded.slice(0, 1) : embeddedCauses(value, node, path)

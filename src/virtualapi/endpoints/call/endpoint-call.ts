@@ -5,7 +5,8 @@ import type { ClusterObjects } from '#store/hub/index.ts'
 import { negotiate, type Representation } from '#virtualapi/codec/negotiate.ts'
 import type { FieldValidation } from '#virtualapi/codec/read-object.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
-import { fieldManagerOf, isApply } from './field-manager.ts'
+import { fieldManagerOf } from './field-manager.ts'
+import { patchTypeOf, type PatchType } from './patch-type.ts'
 import { writeOptionsOf } from './write-options.ts'
 import { groupNotServed, requirePath } from './served-path.ts'
 import type { RequestInfo, ResourceTarget } from '#virtualapi/request/request-info.ts'
@@ -24,6 +25,8 @@ export interface EndpointCall<Parts extends ObjectParts = ObjectParts> {
   readonly request: ResourceTarget
   readonly query: URLSearchParams
   readonly representation: Representation
+  /** Of a PATCH; undefined for other verbs, and for a Content-Type that is no patch. */
+  readonly patchType: PatchType | undefined
   /** What unknown and duplicate fields cause: nothing, a warning, or an error. */
   readonly fieldValidation: FieldValidation
   /** What the registry's functions take: definition, namespace, user, options. */
@@ -46,9 +49,10 @@ export async function prepareCall<Parts extends ObjectParts>(
   // Of custom resources, upstream looks for the subresource before it reads options.
   if (!definition.info.builtIn && request.subresource !== '') requireSubresource({ definition, request })
   const isProxy = request.group === '' && request.subresource === 'proxy'
+  const patchType = info.verb === 'patch' ? patchTypeOf(exchange.header('content-type')) : undefined
   // The query of a proxy, and what it accepts, is the pod's.
   const options = writeOptionsOf(info.query, isProxy ? 'get' : info.verb, {
-    applies: isApply(exchange.header('content-type')),
+    isApply: patchType === 'apply',
   })
   const { deprecationWarning } = definition
   if (deprecationWarning !== undefined) exchange.warnings.push(deprecationWarning)
@@ -79,6 +83,7 @@ export async function prepareCall<Parts extends ObjectParts>(
     definition,
     request,
     query: info.query,
+    patchType,
     fieldValidation: options.fieldValidation,
     representation: negotiate(isProxy ? undefined : exchange.header('accept'), negotiationOf(definition, info)),
     target: { definition, context, signal, namespace: request.namespace, deferrable },

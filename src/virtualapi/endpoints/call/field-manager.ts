@@ -23,11 +23,6 @@ export function fieldManagerOf(parameter: string | null, userAgent = ''): string
   return name
 }
 
-/** Whether a PATCH of this Content-Type is server-side apply. */
-export function isApply(contentType: string | undefined): boolean {
-  return /^\s*application\/apply-patch\+yaml\s*(;|$)/i.test(contentType ?? '')
-}
-
 /** As Go's unicode.IsPrint. */
 export function isPrintable(character: string): boolean {
   return /[\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.test(character)

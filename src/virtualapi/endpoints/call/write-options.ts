@@ -23,9 +23,8 @@ const validations = ['', 'Ignore', 'Strict', 'Warn']
  * The options of a create, update or patch; the defaults for other verbs. Throws 422 for invalid options: a dry run with an
  * unknown value must not become a real write.
  */
-export function writeOptionsOf(query: URLSearchParams, verb: string, { applies = false } = {}): WriteOptions {
+export function writeOptionsOf(query: URLSearchParams, verb: string, { isApply = false } = {}): WriteOptions {
   const kind = kinds[verb]
-  const isApply = applies && verb === 'patch'
   if (kind === undefined) return { dryRun: false, fieldValidation: 'Warn' }
   const type = { kind: verb === 'create' ? 'CreateOptions' : 'UpdateOptions', apiVersion: 'meta.k8s.io/v1' }
   if (query.size === 0 && !isApply) return { dryRun: false, fieldValidation: 'Warn', shown: type }

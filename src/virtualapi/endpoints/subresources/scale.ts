@@ -15,15 +15,15 @@ import { decodeBody, objectOf, withKind, type Decoded } from '#virtualapi/codec/
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { applyScale, hasReplicas, scaleOf } from '#virtualapi/kinds/index.ts'
+import { UndecodableError } from '#virtualapi/kinds/resources/typed/decode-errors.ts'
 import { builtInResourceOfKind } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import type { Answer } from '#virtualapi/request/exchange.ts'
 import { appliedScale, managedFieldsOfScaled } from '#virtualapi/write/registry/scale-managed-fields.ts'
 import { isTrue } from '#virtualapi/request/parse-request.ts'
-import { isApply } from '#virtualapi/endpoints/call/field-manager.ts'
 import { readConfiguration, tellDuplicates } from '#virtualapi/endpoints/verbs/apply.ts'
 import { requireSubresource, type EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { requireContentType, requireName, requireNamespace } from '#virtualapi/endpoints/verbs/create.ts'
-import { patchFunction, readable } from '#virtualapi/endpoints/verbs/patch.ts'
+import { decodePatched, patchFunction } from '#virtualapi/endpoints/verbs/patch.ts'
 
 const scales = { group: 'autoscaling', version: 'v1', kind: 'Scale' }
 
@@ -72,9 +72,9 @@ type Rescaling = (scaling: { readonly current: KubeObject; readonly scale: KubeO
 
 /** How the body of the request changes the Scale of an object, and who owns its replicas then. */
 async function rescaling(call: EndpointCall): Promise<Rescaling> {
-  const { exchange, definition, query, request, target } = call
+  const { exchange, definition, patchType, query, request, target } = call
   const { context } = target
-  if (exchange.info.verb !== 'patch' || !isApply(exchange.header('content-type'))) {
+  if (patchType !== 'apply') {
     const wanted = await wantedScale(call)
     return ({ current, scale }) => {
       const next = wanted(scale)
@@ -107,10 +107,10 @@ function shown({ definition, representation, query, target }: EndpointCall, scal
 
 /** The wanted Scale, as a function of the current one. */
 async function wantedScale(call: EndpointCall): Promise<(current: KubeObject) => KubeObject> {
-  const { exchange, definition } = call
+  const { exchange, definition, patchType } = call
   const body = await exchange.request.body()
   if (exchange.info.verb === 'patch') {
-    const apply = patchFunction(exchange.header('content-type'), { ...definition, schema: definition.schema ?? {} })
+    const apply = patchFunction(patchType, { ...definition, schema: definition.schema ?? {} })
     const { value, duplicates } = decodeBody(body, undefined)
     const before = exchange.warnings.length
     return (current) => {
@@ -118,8 +118,8 @@ async function wantedScale(call: EndpointCall): Promise<(current: KubeObject) =>
       exchange.warnings.length = before
       const patched = apply(current as unknown as JsonObject, value, call.target.context.work)
       if (!isJsonObject(patched)) throw badRequest('the body must be a Scale')
-      const shown = exchange.header('content-type')?.includes('strategic') === true ? goPrint(value) : undefined
-      return readable(patched, { definition: withKind(definition, scales), shown }, () =>
+      const shown = patchType === 'strategic' ? goPrint(value) : undefined
+      return decodePatched(patched, { definition: withKind(definition, scales), shown }, () =>
         requireScale(call, { value: patched, duplicates }, { duplicatesFirst: true }),
       )
     }
@@ -156,5 +156,8 @@ function requireScaleKind({ kind, apiVersion }: KubeObject): void {
   const why = isKnown
     ? `converting (${group === '' ? '' : version}.${kind}) to (autoscaling.Scale): unknown conversion`
     : `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`
-  throw badRequest(`${kind} in version ${JSON.stringify(version)} cannot be handled as a Scale: ${why}`)
+  throw new UndecodableError('other', why, {
+    given: `${kind} in version ${JSON.stringify(version)}`,
+    expected: 'Scale',
+  })
 }

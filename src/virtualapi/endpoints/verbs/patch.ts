@@ -1,4 +1,5 @@
-// PATCH: JSON patch, merge patch, strategic merge patch; apply.ts is server-side apply. The registry applies it to the current object, again on a conflict.
+// PATCH: JSON patch, merge patch, strategic merge patch; apply.ts is server-side apply. The registry applies the patch to the
+// current object, again on a conflict.
 import type { LiteralJson } from '#apimachinery/json/index.ts'
 import { fieldInvalid } from '#apimachinery/field/index.ts'
 import { goPrint } from '#apimachinery/text/index.ts'
@@ -25,22 +26,22 @@ import { jsonBytes } from '#virtualapi/codec/answers.ts'
 import { decodeBody, infiniteText, objectOf, type Decoded } from '#virtualapi/codec/read-object.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
+import { UndecodableError } from '#virtualapi/kinds/resources/typed/decode-errors.ts'
 import type { Answer } from '#virtualapi/request/exchange.ts'
 import { applyObject } from './apply.ts'
 import { requireSubresource, type EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { requireName, requireNamespace } from './create.ts'
-import { isApply } from '#virtualapi/endpoints/call/field-manager.ts'
+import type { PatchType } from '#virtualapi/endpoints/call/patch-type.ts'
 
 type Apply = (document: JsonObject, patch: JsonValue, work: WorkBudget) => JsonValue
 
-/** The function that applies a patch of this Content-Type. Throws 415, naming the accepted types. */
-export function patchFunction(contentType: string | undefined, { info, schema }: ResourceDefinition): Apply {
-  const type = (contentType ?? '').split(';')[0]?.trim().toLowerCase()
+/** The function that applies a patch of this type. Throws 415, naming the accepted types. */
+export function patchFunction(type: PatchType | undefined, { info, schema }: ResourceDefinition): Apply {
   // A `null` patch changes nothing.
-  if (type === 'application/json-patch+json')
+  if (type === 'json')
     return (document, patch, work) => (patch === null ? document : applyJsonPatch(document, patch, work))
-  if (type === 'application/merge-patch+json') return applyMergePatch
-  if (type === 'application/strategic-merge-patch+json' && info.builtIn && schema !== undefined)
+  if (type === 'merge') return applyMergePatch
+  if (type === 'strategic' && info.builtIn && schema !== undefined)
     return (document, patch) => {
       if (patch === null) return document
       const patched = applyStrategicMergePatch(document, patch, schema)
@@ -58,13 +59,11 @@ export function patchFunction(contentType: string | undefined, { info, schema }:
 }
 
 export async function patchObject(call: EndpointCall): Promise<Answer> {
-  const { definition, exchange, fieldValidation, request, representation, parts, target } = call
+  const { definition, exchange, representation, parts, patchType, request, target } = call
   if (request.subresource !== '') requireSubresource(call)
-  const contentType = exchange.header('content-type')
-  if (isApply(contentType)) return applyObject(call)
-  const apply = patchFunction(contentType, definition)
-  const strategic = contentType?.includes('strategic-merge') === true
-  const { value: patch, duplicates, literals } = readPatch(await exchange.request.body(), contentType)
+  if (patchType === 'apply') return applyObject(call)
+  const apply = patchFunction(patchType, definition)
+  const patch = readPatch(await exchange.request.body(), patchType)
   const before = exchange.warnings.length
   const written = await parts.registry.update(target, request.name, {
     subresource: request.subresource,
@@ -73,19 +72,7 @@ export async function patchObject(call: EndpointCall): Promise<Answer> {
       if (current === undefined) throw notFound(definition.info, request.name)
       // Drop the warnings of an earlier attempt that lost a conflict.
       exchange.warnings.length = before
-      const document = toServedVersion(definition, current)
-      // Numbers other than plain integers as they are written: Go decodes them, and compares their texts, after it has patched the bytes.
-      const written =
-        literals === undefined || strategic
-          ? undefined
-          : (apply(document, literals() as JsonValue, target.context.work) as LiteralJson)
-      const patched = apply(document, patch, target.context.work)
-      if (!isJsonObject(patched)) throw badRequest('the patched document is not an object')
-      const { warnings } = exchange
-      const decoded = { value: patched, duplicates, ...(written === undefined ? {} : { literals: () => written }) }
-      const object = readable(patched, { definition, shown: strategic ? goPrint(patch) : undefined, written }, () =>
-        objectOf(decoded, { definition, fieldValidation, warnings, duplicatesFirst: true }),
-      )
+      const object = patchedObject(call, { current, patch, apply })
       requireNamespace(object.metadata, request.namespace)
       requireName(object.metadata.name, request.name)
       return definition.toStorage?.(object) ?? { ...object, apiVersion: definition.storageApiVersion }
@@ -94,17 +81,39 @@ export async function patchObject(call: EndpointCall): Promise<Answer> {
   return jsonBytes(viewOf(definition, representation, { now: target.context.now }).object(written.bytes))
 }
 
+/** The current object with the patch applied, in the version of the request. */
+function patchedObject(
+  { definition, exchange, fieldValidation, patchType, target }: EndpointCall,
+  { current, patch, apply }: { readonly current: KubeObject; readonly patch: Decoded; readonly apply: Apply },
+): KubeObject {
+  const { value, duplicates, literals } = patch
+  const { work } = target.context
+  const { warnings } = exchange
+  const isStrategic = patchType === 'strategic'
+  const document = toServedVersion(definition, current)
+  // Numbers other than plain integers as they are written: Go decodes them, and compares their texts, after it has patched
+  // the bytes.
+  const written =
+    literals === undefined || isStrategic ? undefined : (apply(document, literals() as JsonValue, work) as LiteralJson)
+  const patched = apply(document, value, work)
+  if (!isJsonObject(patched)) throw badRequest('the patched document is not an object')
+  const decoded = { value: patched, duplicates, ...(written === undefined ? {} : { literals: () => written }) }
+  return decodePatched(patched, { definition, shown: isStrategic ? goPrint(value) : undefined, written }, () =>
+    objectOf(decoded, { definition, fieldValidation, warnings, duplicatesFirst: true }),
+  )
+}
+
 /** Decodes the patch. Throws 400; the message depends on the patch type, as upstream's does. */
-function readPatch(body: Uint8Array, contentType: string | undefined): Decoded {
+function readPatch(body: Uint8Array, type: PatchType | undefined): Decoded {
   try {
     const decoded = decodeBody(body, undefined)
-    const isJsonPatch = contentType?.includes('json-patch') === true
     if (decoded.infinite !== undefined)
-      throw badRequest(infiniteText(decoded.infinite, isJsonPatch ? 'Go struct field jsonPatchOp.value' : 'Go value'))
-    return { ...decoded, duplicates: strictErrorsOf(decoded, contentType) }
+      throw badRequest(
+        infiniteText(decoded.infinite, type === 'json' ? 'Go struct field jsonPatchOp.value' : 'Go value'),
+      )
+    return { ...decoded, duplicates: strictErrorsOf(decoded, type) }
   } catch (error) {
-    const isStrategic = contentType?.includes('strategic') === true
-    throw isStrategic || !isStatusError(error, 'BadRequest')
+    throw type === 'strategic' || !isStatusError(error, 'BadRequest')
       ? error
       : badRequest(`error decoding patch: ${error.message}`, error)
   }
@@ -113,8 +122,8 @@ function readPatch(body: Uint8Array, contentType: string | undefined): Decoded {
 const operationFields = new Set(['op', 'path', 'from', 'value'])
 
 /** Duplicate fields and, in a JSON patch, unknown fields of its operations. */
-function strictErrorsOf({ value, duplicates }: Decoded, contentType: string | undefined): readonly string[] {
-  if (contentType?.includes('json-patch') !== true || !Array.isArray(value)) return duplicates
+function strictErrorsOf({ value, duplicates }: Decoded, type: PatchType | undefined): readonly string[] {
+  if (type !== 'json' || !Array.isArray(value)) return duplicates
   const unknown = value.flatMap((operation, index) =>
     Object.keys(isJsonObject(operation) ? operation : {})
       .filter((field) => !operationFields.has(field))
@@ -124,25 +133,27 @@ function strictErrorsOf({ value, duplicates }: Decoded, contentType: string | un
 }
 
 /**
- * Decodes the patched document with `read`. A wrong type or an unknown field in it becomes 422 with field `patch`, as in
+ * Decodes the patched document with `decode`. A wrong type or an unknown field in it becomes 422 with field `patch`, as in
  * kube-apiserver. `shown` is the value that the error quotes (strategic merge patches); undefined: the patched document.
  */
-export function readable(
+export function decodePatched(
   patched: JsonObject,
   {
     definition,
     shown,
     written,
   }: { definition: ResourceDefinition; shown: string | undefined; written?: LiteralJson | undefined },
-  read: () => KubeObject,
+  decode: () => KubeObject,
 ): KubeObject {
   try {
-    return read()
+    return decode()
   } catch (error) {
     if (!isStatusError(error, 'BadRequest')) throw error
-    const strict = / cannot be handled as a \S+: (strict decoding error: .*)$/s.exec(error.message)?.[1]
+    const { fault, why: message } = error instanceof UndecodableError ? error : {}
+    // In custom resources only the metadata is typed before validation.
+    const isCustomType = fault === 'type' && !definition.info.builtIn
     const why =
-      strict ?? typeErrorOf(written ?? patched, definition, shown !== undefined) ?? customTypeError(definition, error)
+      fault === 'field' || isCustomType ? message : typeErrorOf(written ?? patched, definition, shown !== undefined)
     if (why === undefined) throw error
     throw invalid({ group: '', kind: '' }, '', [fieldInvalid('patch', shown ?? encodeJson(patched), why)])
   }
@@ -155,11 +166,6 @@ function typeErrorOf(
 ): string | undefined {
   if (!info.builtIn || schema === undefined) return undefined
   return strategic ? conversionErrors(patched as JsonValue, schema)[0] : typeErrors(patched, schema)[0]
-}
-
-/** In custom resources only the metadata is typed before validation. */
-function customTypeError({ info }: ResourceDefinition, { message }: Error): string | undefined {
-  return info.builtIn ? undefined : / cannot be handled as a \S+: (json: cannot unmarshal .*)$/s.exec(message)?.[1]
 }
 
 function toServedVersion({ fromStorage, info }: ResourceDefinition, stored: KubeObject): JsonObject {

@@ -4,6 +4,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { internalError, isStatusError } from '#apimachinery/status/index.ts'
 import { isOwnAnnotation } from '#crds/index.ts'
 import { sizeWithin } from '#virtualapi/kinds/resources/object-size.ts'
+import { UndecodableError } from '#virtualapi/kinds/resources/typed/decode-errors.ts'
 import type { Shown } from './shown.ts'
 
 /**
@@ -30,14 +31,14 @@ export async function takeMutated(
   return true
 }
 
-/** A patched object that cannot be decoded is the fault of the webhook or the policy, not that of who sent the request. */
+/** A patched object that cannot be decoded is the fault of the webhook or the policy, not that of the client. */
 async function taking(take: () => KubeObject | Promise<KubeObject>): Promise<KubeObject> {
   try {
     return await take()
   } catch (error) {
     if (!isStatusError(error) || error.code >= 500) throw error
     // As upstream, without the sentence that a client gets about its own body.
-    throw internalError(error.message.replace(/^.* cannot be handled as a \S+: /s, ''), error)
+    throw internalError(error instanceof UndecodableError ? error.why : error.message, error)
   }
 }
 

@@ -11,7 +11,6 @@ import {
   type Int64,
 } from '#apimachinery/meta/index.ts'
 import { parseApiVersion } from '#apimachinery/meta/index.ts'
-import { badRequest } from '#apimachinery/status/index.ts'
 import { goStructName, structNamed, type Member, type StructType } from './go-types.ts'
 import {
   printedQuantity,
@@ -20,9 +19,8 @@ import {
   roundUpToMilli,
   tryQuantity,
 } from '#apimachinery/quantity/index.ts'
+import { DecodeError, UndecodableError } from './decode-errors.ts'
 import { goMicroTime, goTime } from './times.ts'
-
-class DecodeError extends Error {}
 
 /** Go's zero time, which it prints as null. */
 const noTime = /^0001-01-01T00:00:00(\.0+)?Z$/
@@ -39,7 +37,8 @@ export function decodeTyped(object: KubeObject, struct: StructType): void {
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error
     const { version } = parseApiVersion(apiVersion)
-    throw badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${error.message}`)
+    const given = `${kind} in version "${version}"`
+    throw new UndecodableError(error.isWrongType ? 'type' : 'other', error.message, { given, expected: kind })
   }
 }
 
@@ -48,13 +47,16 @@ export function completeStruct(name: string, value: JsonObject): JsonObject {
   return decodeStruct(structNamed(name), value, [])
 }
 
-/** Decoded metadata, or Go's error message if it cannot be decoded. */
-export function decodeObjectMeta(value: JsonValue): JsonObject | string {
-  if (!isJsonObject(value)) return `json: cannot unmarshal ${typeName(value)} into Go value of type v1.ObjectMeta`
+/** Decoded metadata, or Go's error if it cannot be decoded. */
+export function decodeObjectMeta(value: JsonValue): JsonObject | DecodeError {
+  if (!isJsonObject(value))
+    return new DecodeError(`json: cannot unmarshal ${typeName(value)} into Go value of type v1.ObjectMeta`, {
+      isWrongType: true,
+    })
   try {
     return completeStruct('meta.v1.ObjectMeta', value)
   } catch (error) {
-    if (error instanceof DecodeError) return error.message
+    if (error instanceof DecodeError) return error
     throw error
   }
 }
@@ -290,6 +292,7 @@ function mismatch(
   const owner = goStructName(struct.name).split('.').at(-1) ?? ''
   return new DecodeError(
     `json: cannot unmarshal ${what} into Go struct field ${owner}.${path.join('.')} of type ${whole ? targetName(member, raw) : member.goName}`,
+    { isWrongType: true },
   )
 }
 
