@@ -18,12 +18,7 @@ import { apiVersionOf } from '#apimachinery/meta/index.ts'
 export * from './conversions.ts'
 export * from './scale.ts'
 export { qosClassOf } from './rules/pod-qos.ts'
-export {
-  setRemoteAllocator,
-  allocationFor,
-  type Allocation,
-  type AllocationRequest,
-} from './rules/service-allocation.ts'
+export { allocationFor } from './rules/service-allocation.ts'
 
 const strategies = new Map<string, Strategy>()
 

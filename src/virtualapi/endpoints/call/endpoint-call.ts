@@ -72,6 +72,7 @@ export async function prepareCall<Parts extends ObjectParts>(
     whileWaiting: (answer) => exchange.whileWaiting(answer),
     turn: () => exchange.turn(),
     grown: (size) => exchange.grown?.(size),
+    allocationFor: parts.allocationFor,
   }
   // Status writes of our own controllers may be committed later, with other writes: nobody waits for them to be on disk.
   const deferrable = exchange.request.loopbackUser !== undefined && request.subresource === 'status'

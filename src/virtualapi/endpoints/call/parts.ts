@@ -10,6 +10,7 @@ import type { ServiceAccountTokens } from '#virtualapi/auth/authn/service-accoun
 import type { TokenReviewer } from '#virtualapi/auth/authn/token-reviewer.ts'
 import type { RbacAuthorizer } from '#virtualapi/auth/authz/index.ts'
 import type { Catalog } from '#virtualapi/catalog/catalog.ts'
+import type { AllocationFor } from '#virtualapi/kinds/resources/allocation.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { Conversions } from '#virtualapi/write/conversion/conversions.ts'
 import type { ReadableForm } from '#virtualapi/codec/answers.ts'
@@ -30,6 +31,8 @@ export interface ObjectParts {
   readonly registry: Registry
   readonly catalog: Catalog
   readonly clock: Clock
+  /** As in RequestContext. */
+  readonly allocationFor?: AllocationFor
 }
 
 /** What endpoints of the main thread need. */

@@ -7,6 +7,7 @@ import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import type { ClusterObjects } from '#store/hub/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import type { AllocationFor } from './allocation.ts'
 import type { UpgradeBytes } from './upgrade-on-read.ts'
 import type { NameCheck } from './names.ts'
 import type { MetaCheck } from './meta-check.ts'
@@ -36,6 +37,8 @@ export interface RequestContext {
   readonly whileWaiting?: <T>(answer: Promise<T>) => Promise<T>
   /** Awaited before more work for the request, so that others are served; undefined: no need to wait. */
   readonly turn?: () => Promise<void> | undefined
+  /** The allocator of addresses and ports of Services that all threads share. Absent: the allocator of this thread. */
+  readonly allocationFor?: AllocationFor | undefined
   /** Told of the size that admission gave the object. Throws if the request must go on elsewhere. */
   readonly grown?: (size: { readonly values: number; readonly bytes: number }) => void
 }

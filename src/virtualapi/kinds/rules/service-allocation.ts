@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto'
 import type { ClusterObjects, Entry } from '#store/hub/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
+import type { AllocationFor } from '#virtualapi/kinds/resources/allocation.ts'
 import { portsOf, type Service } from './service-types.ts'
 
 /** 10.96.0.0/12, the default of kubeadm. */
@@ -86,42 +87,8 @@ class Allocator {
 
 const allocators = new WeakMap<ClusterObjects, Allocator>()
 
-/** The allocator as one request uses it. */
-export interface Allocation {
-  /** Allocates a free address; undefined if the range is full. */
-  nextIp(): string | undefined
-  nextPort(): number | undefined
-  /** Allocates this address. Returns the reason if that is not possible; undefined on success. */
-  takeIp(ip: string): string | undefined
-  takePort(port: number): string | undefined
-}
-
-/** The Service that allocates. */
-export interface AllocationRequest {
-  /** namespace/name of the Service. */
-  readonly by: string
-  /** Milliseconds since the epoch. */
-  readonly now: number
-  /** True: reserve nothing. */
-  readonly dryRun: boolean
-}
-
-const remoteAllocations = new WeakMap<ClusterObjects, (request: AllocationRequest) => Allocation>()
-
-/** Registers an allocator that lives in another thread, because all threads must share one. */
-export function setRemoteAllocator(
-  objects: ClusterObjects,
-  allocation: (request: AllocationRequest) => Allocation,
-): void {
-  remoteAllocations.set(objects, allocation)
-}
-
-/** The allocator of a logical cluster, for one of its Services. */
-export function allocationFor(objects: ClusterObjects, request: AllocationRequest): Allocation {
-  return remoteAllocations.get(objects)?.(request) ?? ownAllocation(objects, request)
-}
-
-function ownAllocation(objects: ClusterObjects, { by, now, dryRun }: AllocationRequest): Allocation {
+/** The allocator of this thread. */
+export const allocationFor: AllocationFor = (objects, { by, now, dryRun }) => {
   let allocator = allocators.get(objects)
   if (allocator === undefined) {
     allocator = new Allocator(objects)

@@ -6,7 +6,8 @@ import { internalError, invalid, type StatusCause } from '#apimachinery/status/i
 import type { RequestContext } from '#virtualapi/kinds/resources/resource-definition.ts'
 import { causesOf, validating, validatingChange } from '#virtualapi/kinds/validation/vocabulary.ts'
 import type { KindRules } from './kind-rules.ts'
-import { allocationFor, type Allocation } from './service-allocation.ts'
+import type { Allocation } from '#virtualapi/kinds/resources/allocation.ts'
+import { allocationFor } from './service-allocation.ts'
 import { isValidService, serviceAddresses, serviceChange, serviceRule } from './service-validation.ts'
 import {
   hasSelector,
@@ -127,7 +128,8 @@ function dropFieldsOfOldType(service: Service, old: Service): void {
 function allocate(service: Service, old: Service | undefined, context: RequestContext): void {
   const { metadata } = service
   const by = `${metadata.namespace ?? ''}/${metadata.name ?? ''}`
-  const allocation = allocationFor(context.objects, { by, now: context.now, dryRun: context.dryRun })
+  const { objects, now, dryRun } = context
+  const allocation = (context.allocationFor ?? allocationFor)(objects, { by, now, dryRun })
   if (needsClusterIp(service)) {
     fillFamilies(service, old)
     if (!isHeadless(service)) allocateIp(service, old, allocation)

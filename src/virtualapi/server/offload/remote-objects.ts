@@ -5,8 +5,6 @@ import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import type { ObjectKey, Waiting } from '#store/index.ts'
 import { StoredEntry, type ClusterObjects, type Entry, type HubWatch, type WatchScope } from '#store/hub/index.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
-import { setRemoteAllocator, type Allocation, type AllocationRequest } from '#virtualapi/kinds/index.ts'
-import { setRemoteLedger } from '#virtualapi/write/quota/index.ts'
 import { owned, type Read, type ReadAnswers, type ToldEntry, type Write, type WriteResult } from './protocol.ts'
 
 /** Sends reads and writes to the main thread. */
@@ -35,11 +33,6 @@ export class RemoteObjects implements ClusterObjects {
     this.cluster = cluster
     this.#link = link
     this.#known = known
-    setRemoteAllocator(this, (request) => this.#allocation(request))
-    setRemoteLedger(this, {
-      charge: (charge) => this.#read({ do: 'charge', charge }),
-      release: (namespace, held) => this.#read({ do: 'release', namespace, held }),
-    })
   }
 
   revision(): Revision {
@@ -151,22 +144,6 @@ export class RemoteObjects implements ClusterObjects {
     bytes: Uint8Array,
   ): Entry {
     return new StoredEntry({ key: { cluster: this.cluster, ...key }, ...facts, bytes }, readFacts)
-  }
-
-  #allocation(request: AllocationRequest): Allocation {
-    const ask = (method: keyof Allocation, value?: string | number): string | number | undefined =>
-      this.#read({ do: 'allocate', request, method, ...(value === undefined ? {} : { value }) })
-    const text = (value: string | number | undefined): string | undefined =>
-      value === undefined ? undefined : String(value)
-    return {
-      nextIp: () => text(ask('nextIp')),
-      nextPort: () => {
-        const port = ask('nextPort')
-        return port === undefined ? undefined : Number(port)
-      },
-      takeIp: (ip) => text(ask('takeIp', ip)),
-      takePort: (port) => text(ask('takePort', port)),
-    }
   }
 
   #read<Do extends Read['do']>(read: Extract<Read, { do: Do }>): ReadAnswers[Do] {

@@ -39,6 +39,7 @@ import {
 } from './protocol.ts'
 import { hearFleet } from './told-fleet.ts'
 import { createKnownEntries, RemoteObjects, type Link } from './remote-objects.ts'
+import { remoteAllocations, remoteLedgers } from './remote-reservations.ts'
 
 /** Added to the nice value: the main thread gets about three times the share of a contended processor. */
 const niceness = 5
@@ -159,8 +160,11 @@ const registry = createRegistry({
   outbound,
   conversions,
   mayRunPods,
+  ledgerFor: remoteLedgers(read),
   ...(hasFleet && { fleet }),
 })
+
+const allocationFor = remoteAllocations(read)
 
 /** The parts that the endpoints use on this thread; the others exist on the main thread only. */
 function partsOf(job: number, now: number): ObjectParts {
@@ -169,6 +173,7 @@ function partsOf(job: number, now: number): ObjectParts {
     registry,
     catalog,
     clock: { now: () => now, monotonic: () => performance.now() },
+    allocationFor,
   }
 }
 

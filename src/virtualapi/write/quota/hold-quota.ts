@@ -4,7 +4,7 @@ import { forbidden } from '#apimachinery/status/index.ts'
 import type { RequestContext, ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import { type Amounts, increaseOf } from '#apimachinery/quantity/index.ts'
 import { resourceClaims } from './device-usage.ts'
-import { ledgerFor } from './ledger.ts'
+import type { LedgerFor } from './ledger.ts'
 import { quotasOf, type Quota } from './quota.ts'
 import { isInScopes, isTerminatingPod } from './scopes.ts'
 import { countsFor, missingText, usageOf } from './usage.ts'
@@ -23,7 +23,12 @@ export interface QuotaWrite {
  * adds nothing. Throws 403 if it does not fit. Objects that members created are never refused, because they exist already;
  * they count towards the use.
  */
-export function holdQuota(write: QuotaWrite, object: KubeObject, old: KubeObject | undefined): Disposable | undefined {
+export function holdQuota(
+  write: QuotaWrite,
+  object: KubeObject,
+  old: KubeObject | undefined,
+  ledgerFor: LedgerFor,
+): Disposable | undefined {
   const { definition, namespace, name, context } = write
   if (!definition.info.namespaced || context.user.realm.kind === 'installation') return undefined
   if (!isCharged(write, object, old)) return undefined

@@ -1,4 +1,4 @@
 export { holdQuota } from './hold-quota.ts'
-export { setRemoteLedger, ledgerFor, type Decision, type QuotaCharge } from './ledger.ts'
+export { ledgerFor, type Decision, type LedgerFor, type QuotaCharge, type QuotaLedger } from './ledger.ts'
 export { quotaResource } from './quota.ts'
 export { outdatedQuotas } from './quota-status.ts'

@@ -41,22 +41,14 @@ const maxHeldMs = 120_000
 const underWay = new Map<string, Map<number, Held>>()
 let lastHeld = 0
 
-const remoteLedgers = new WeakMap<ClusterObjects, QuotaLedger>()
-
-/** Registers a ledger that lives in another thread, because all threads must share one. */
-export function setRemoteLedger(objects: ClusterObjects, ledger: QuotaLedger): void {
-  remoteLedgers.set(objects, ledger)
-}
-
 /** The ledger of a logical cluster. */
-export function ledgerFor(objects: ClusterObjects): QuotaLedger {
-  return (
-    remoteLedgers.get(objects) ?? {
-      charge: (charge) => decide(objects, charge),
-      release: (namespace, held) => release(placeOf(objects, namespace), held),
-    }
-  )
-}
+export type LedgerFor = (objects: ClusterObjects) => QuotaLedger
+
+/** The ledger of this thread. */
+export const ledgerFor: LedgerFor = (objects) => ({
+  charge: (charge) => decide(objects, charge),
+  release: (namespace, held) => release(placeOf(objects, namespace), held),
+})
 
 function placeOf({ cluster }: ClusterObjects, namespace: string): string {
   return `${cluster}/${namespace}`

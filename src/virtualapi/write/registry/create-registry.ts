@@ -13,6 +13,7 @@ import { createRbacWriteCheck, forbiddenError, type RbacAuthorizer } from '#virt
 import { mutatingPolicies } from '#virtualapi/write/policies/mutating-policies.ts'
 import { readParamsCheck } from '#virtualapi/write/policies/read-params-check.ts'
 import { validatingPolicies } from '#virtualapi/write/policies/validating-policies.ts'
+import type { LedgerFor } from '#virtualapi/write/quota/index.ts'
 import { createWebhooks } from '#virtualapi/write/webhooks/create-webhooks.ts'
 import type { WebhookParts } from '#virtualapi/write/webhooks/webhook-parts.ts'
 import { Registry } from './registry.ts'
@@ -25,6 +26,8 @@ export interface RegistryParts extends WebhookParts {
   readonly fleet?: () => Fleet | undefined
   /** Whether a member may run pods of a logical cluster with these labels. Absent: one may. */
   readonly mayRunPods?: MayRunPods
+  /** As in RegistryDependencies. */
+  readonly ledgerFor?: LedgerFor
 }
 
 export function createRegistry({
@@ -35,6 +38,7 @@ export function createRegistry({
   outbound,
   fleet,
   mayRunPods,
+  ledgerFor,
 }: RegistryParts): Registry {
   const policyParts = { authorizer, catalog, conversions }
   const plugins = [
@@ -59,5 +63,6 @@ export function createRegistry({
       webhooks: createWebhooks({ ...policyParts, outbound }),
     }),
     conversions,
+    ...(ledgerFor && { ledgerFor }),
   })
 }

@@ -10,6 +10,7 @@ import { decodeMetadata, decodeObject } from '#virtualapi/kinds/resources/object
 import { generatedName } from '#virtualapi/kinds/resources/object-meta.ts'
 import type { Admission } from '#virtualapi/write/admission/admission.ts'
 import type { Conversions } from '#virtualapi/write/conversion/conversions.ts'
+import { ledgerFor as ledgerOfThread, type LedgerFor } from '#virtualapi/write/quota/index.ts'
 import { finalState, type DeleteOptions } from './deletion.ts'
 import { fromStoreError } from './store-errors.ts'
 import { StoredForms } from './stored-forms.ts'
@@ -33,29 +34,27 @@ const generateNameTries = 8
  */
 const lostRaceTries = 50
 
-/** Rejects with 403 where the user may not create this object. */
-type CreateCheck = (target: RegistryTarget, name: string) => Promise<void>
+export interface RegistryDependencies {
+  readonly admission: Admission
+  readonly conversions: Conversions
+  /** Rejects with 403 where the user may not create this object. Asked of an update that creates the object. */
+  readonly mayCreate?: (target: RegistryTarget, name: string) => Promise<void>
+  /** The ledgers of quotas that all threads share. Default: those of this thread. */
+  readonly ledgerFor?: LedgerFor
+}
 
 /** Reads and writes objects of every kind. It keeps no objects, only the queues of writers that lost a race. */
 export class Registry {
   /** Between the form in which an object is stored and those in which it is shown. */
   readonly forms: StoredForms
-  readonly #mayCreate: CreateCheck | undefined
+  readonly #mayCreate: RegistryDependencies['mayCreate']
   readonly #dependencies: WriteDependencies
   readonly #mutex = new KeyedMutex()
 
-  constructor({
-    admission,
-    mayCreate,
-    conversions,
-  }: {
-    admission: Admission
-    mayCreate?: CreateCheck
-    conversions: Conversions
-  }) {
+  constructor({ admission, mayCreate, conversions, ledgerFor = ledgerOfThread }: RegistryDependencies) {
     this.forms = new StoredForms(conversions)
     this.#mayCreate = mayCreate
-    this.#dependencies = { admission, forms: this.forms }
+    this.#dependencies = { admission, forms: this.forms, ledgerFor }
   }
 
   /** The entry of one object. Throws NotFound. */

@@ -269,8 +269,8 @@ function validateByAdmission({ request, object, old, dependencies }: Write): Pro
 
 /** Holds what the write adds to quotas until the write has ended. Throws 403 if that does not fit. */
 function holdQuota(write: Write): void {
-  const { request, object, old } = write
-  write.held = heldAmounts(request, object, old)
+  const { request, object, old, dependencies } = write
+  write.held = heldAmounts(request, object, old, dependencies.ledgerFor)
 }
 
 function changeElsewhere({ target, request, object, old }: Update): Promise<void> | undefined {

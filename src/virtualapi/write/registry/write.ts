@@ -4,6 +4,7 @@ import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { Entry } from '#store/hub/index.ts'
 import type { RequestContext, ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import type { Admission, AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
+import type { LedgerFor } from '#virtualapi/write/quota/index.ts'
 import type { DeleteOptions } from './deletion.ts'
 import type { StoredForms } from './stored-forms.ts'
 
@@ -79,6 +80,7 @@ export type AdmittedPart = Pick<AdmissionRequest, 'operation' | 'subresource' | 
 export interface WriteDependencies {
   readonly admission: Admission
   readonly forms: StoredForms
+  readonly ledgerFor: LedgerFor
 }
 
 /** One try of a write, which ends with a result, an error, or a lost race. */
