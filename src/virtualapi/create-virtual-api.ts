@@ -1,27 +1,20 @@
-// Wires the virtual API server: from a store to a loopback and a listener.
+// The virtual API server put together: from a store to a loopback and a listener.
 import { childSignal, systemClock, type Clock } from '#async/index.ts'
 import { createClient, tracedTransport, type KubeClient, type Transport } from '#client/index.ts'
-import { createEgress, tracedEgress, type EgressOptions } from '#network/egress/index.ts'
+import { createEgress, tracedEgress, type Egress, type EgressOptions } from '#network/egress/index.ts'
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import { StorageBudget, type Store } from '#store/index.ts'
-import { createHub, type Hub } from '#store/hub/index.ts'
+import { createHub, type BaseLayer, type Hub } from '#store/hub/index.ts'
 import { containerMemory, processTracer, type Logger, type Metrics } from '#telemetry/index.ts'
 import type { AuditSink } from './request/request-audit.ts'
-import {
-  createAuthenticator,
-  createServiceAccountTokens,
-  type FrontProxyConfig,
-  type MemberTokens,
-  type Pki,
-} from './auth/authn/index.ts'
+import { createAuthenticator, createServiceAccountTokens, type FrontProxyConfig, type Pki } from './auth/authn/index.ts'
 import { createAuthorizer } from './auth/authz/index.ts'
 import { createBaseLayer, type ApiAddress } from './catalog/bootstrap/index.ts'
-import type { LogicalCluster } from './request/logical-cluster.ts'
+import type { ClusterDirectory, LogicalCluster } from './request/logical-cluster.ts'
 import { createDirectory, type InformedDirectory } from './background/directory/informed-directory.ts'
 import type { ClusterFilter, ClusterOwnership } from './request/ownership.ts'
 import { defaultEventTtlMs, expireEvents } from './background/expiry/index.ts'
 import { ObjectGraph } from './background/graph/index.ts'
-import { noPodConnector } from './endpoints/forwarded/connect.ts'
 import { UnfinishedLists } from './endpoints/call/unfinished-lists.ts'
 import { WatchClock } from './endpoints/call/watch-clock.ts'
 import { OffloadThread } from './server/offload/offload-thread.ts'
@@ -32,8 +25,9 @@ import { Availability } from './outbound/aggregation/availability.ts'
 import { RemoteDocuments } from './outbound/aggregation/remote-documents.ts'
 import { writeAvailable } from './outbound/aggregation/write-available.ts'
 import { createOutbound } from './outbound/calls/outbound.ts'
-import { dialPod } from './outbound/members/dial-pod.ts'
-import { createServiceResolver, type ConnectToPod } from './outbound/calls/resolve-service.ts'
+import { LateMembers } from './outbound/members/late-members.ts'
+import { createServiceResolver } from './outbound/calls/resolve-service.ts'
+import type { ServiceResolver } from './outbound/calls/service-resolver.ts'
 import { ClusterCatalog } from './catalog/cluster-catalog.ts'
 import { readFacts, stampRevision } from './kinds/resources/object-bytes.ts'
 import { packedManagers } from './kinds/resources/packed-managers.ts'
@@ -47,6 +41,7 @@ import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
 import type { ServerParts } from './server/parts.ts'
 import type { PeerConnections } from './server/peer-connections.ts'
+import { Readiness } from './server/readiness.ts'
 import { MemoryGuard } from './server/limits/memory-guard.ts'
 import { PassMonitor } from './server/limits/pass-monitor.ts'
 import { serverMetrics } from './server/server-metrics.ts'
@@ -101,111 +96,113 @@ export interface VirtualApi extends AsyncDisposable {
 
 /** The server without a listener; nothing is served to sockets until `listen`. */
 export async function createVirtualApi(options: VirtualApiOptions): Promise<VirtualApi> {
-  const { store, pki, root, frontProxy, members, limits, log, metrics, clock = systemClock, signal } = options
-  const tracer = processTracer()
+  const settings = { clock: systemClock, ...options }
+  const { root, log, signal } = settings
+  // Disposed of in reverse order: what uses others ends before them.
+  await using stack = new AsyncDisposableStack()
+  const readiness = new Readiness(log)
   const directory = createDirectory(root === undefined ? {} : { root })
-  const { address } = options
-  const frontProxyCa = (id: ClusterId): string => pki.frontProxy(id).ca
-  const baseLayer = createBaseLayer({ directory, rootCa: pki.servingCa, frontProxyCa, ...(address && { address }) })
-  const state: { ready: boolean; retired?: true; broken?: string } = { ready: false }
-  const onBroken = (error: Error): void => {
-    state.broken = error.message
-    log.error('the store can not be followed any more: this process must be restarted', { error })
-    broken.reject(error)
+  const baseLayer = createServerBaseLayer(settings, directory)
+  const hub = stack.use(await openHub(settings, { baseLayer, readiness }))
+  const members = stack.use(new LateMembers())
+  const life = childSignal(signal)
+  const client: VirtualApi['client'] = (cluster, clientOptions) =>
+    createClient(loopback, { basePath: `/clusters/${cluster}`, ...clientOptions })
+  const parts = createParts(settings, { hub, directory, members, readiness, client, stack, life: life.signal })
+  const loopback = createLoopback(parts)
+  if (settings.members !== undefined) members.set(settings.members(loopback))
+  const ownership = settings.sharing?.ownership
+  const graph = new ObjectGraph({ hub, catalog: parts.catalog, directory, baseLayer, ...(ownership && { ownership }) })
+  stack.defer(unloadMovedClusters(settings, { hub, directory }))
+  stack.defer(expireOldEvents(settings, life.signal))
+  stack.defer(() => {
+    life.abort(new DOMException('the server is shutting down', 'AbortError'))
+    life[Symbol.dispose]()
+  })
+  const owned = stack.move()
+  return {
+    broken: readiness.broken,
+    loopback,
+    directory,
+    hub,
+    graph,
+    async follow(source) {
+      const followed = directory.follow({ client: source, log, signal })
+      await followed.synced(signal)
+      readiness.synced()
+    },
+    client,
+    retire: () => readiness.retire(),
+    listen: (listenOptions) => listen(parts, { ...listenOptions, signal }),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
-  const broken = Promise.withResolvers<never>()
-  broken.promise.catch(() => undefined)
-  const { storageBytes = Infinity } = options
-  const hub = await createHub(store, {
+}
+
+type Settings = VirtualApiOptions & { readonly clock: Clock }
+
+function createServerBaseLayer({ pki, address }: Settings, directory: ClusterDirectory): BaseLayer {
+  const frontProxyCa = (id: ClusterId): string => pki.frontProxy(id).ca
+  return createBaseLayer({ directory, rootCa: pki.servingCa, frontProxyCa, ...(address && { address }) })
+}
+
+function openHub(
+  { store, root, storageBytes = Infinity, signal }: Settings,
+  { baseLayer, readiness }: { readonly baseLayer: BaseLayer; readonly readiness: Readiness },
+): Promise<Hub> {
+  return createHub(store, {
     stamp: stampRevision,
     packing: packedManagers,
     readFacts,
     baseLayer,
     quotaAccount: (cluster) => new StorageBudget(cluster === root?.id ? Infinity : storageBytes),
-    onBroken,
+    onBroken: (error) => readiness.break(error),
     signal,
   })
-  const watchClock = new WatchClock()
-  const unfinishedLists = new UnfinishedLists()
-  const loopShare = new EventLoopShare()
-  const authorizer = createAuthorizer({ hub })
-  // A cycle: the parts need the members, the members the loopback, and the loopback the parts. So members come later.
-  const lazy: { members?: ReturnType<NonNullable<VirtualApiOptions['members']>> } = {}
-  const findAccount = findPlacedAccount(hub)
-  const memberTokens: MemberTokens = {
-    findPlacedAccount: async ({ memberId, clusterId, ...account }, waiting) => {
-      const member = await lazy.members?.nameOf(memberId, waiting)
-      return member === undefined
-        ? undefined
-        : await findAccount({ ...account, cluster: clusterId, member }, clock.now(), waiting)
-    },
-    verify: async (memberId, token, waiting) => lazy.members?.memberTokens.verify(memberId, token, waiting),
-  }
-  const accountTokens = createServiceAccountTokens({
-    privateKey: pki.serviceAccountKey,
-    directory,
-    find: findBoundObject(hub),
-    clock,
-  })
-  const authenticator = createAuthenticator({
-    pki,
-    directory,
-    memberTokens,
-    accountTokens,
-    clock,
-    ...(frontProxy === undefined ? {} : { frontProxy }),
-  })
-  const outboundSeconds = metrics.histogram({
-    name: 'kcp_outbound_call_duration_seconds',
-    help: "Calls that tenants' data caused, such as those of webhooks, waiting for a free place included",
-    labels: ['outcome'],
-  })
-  const observe: EgressOptions['observe'] = (outcome, seconds) => outboundSeconds.observe(seconds, { outcome })
-  const connectToPod: ConnectToPod = async (id, to, waiting) => {
-    const [cluster, connector] = [directory.byId(id), lazy.members?.podConnector]
-    if (cluster === undefined || connector === undefined) throw noPodConnector()
-    return await dialPod(connector, { cluster, ...to }, waiting)
-  }
-  const plainEgress = createEgress({ observe, ...options.egress })
-  const egress = tracer === undefined ? plainEgress : tracedEgress(plainEgress, tracer)
+}
+
+/** The foundations of the server's parts. */
+interface Foundations {
+  readonly hub: Hub
+  readonly directory: InformedDirectory
+  readonly members: LateMembers
+  readonly readiness: Readiness
+  readonly client: VirtualApi['client']
+  /** Takes the parts that have to be disposed of. */
+  readonly stack: AsyncDisposableStack
+  /** Aborts when the server is disposed of. */
+  readonly life: AbortSignal
+}
+
+function createParts(settings: Settings, foundations: Foundations): ServerParts {
+  const { root, log, metrics, clock, limits, storageBytes = Infinity, requestTimeoutMs = 60_000 } = settings
+  const { hub, directory, members, readiness, stack } = foundations
+  const unfinishedLists = stack.use(new UnfinishedLists())
+  const watchClock = stack.use(new WatchClock())
+  const egress = stack.use(openEgress(settings))
   const fairness = new Fairness({ memoryBytes: containerMemory(), ...limits })
-  const watchUnits = (cluster: ClusterId): number => fairness.watchesOf(cluster)
   const endCalls = () => egress.shed()
-  const memoryGuard = new MemoryGuard({ hub, exempt: root?.id, log, metrics, endCalls, watchUnits })
-  const resolveService = createServiceResolver({ hub, connectToPod })
+  const watchUnits = (cluster: ClusterId): number => fairness.watchesOf(cluster)
+  const memoryGuard = stack.use(new MemoryGuard({ hub, exempt: root?.id, log, metrics, endCalls, watchUnits }))
+  const loopShare = new EventLoopShare()
   const turnOf = (cluster: ClusterId): Promise<void> | undefined => loopShare.turn(cluster)
+  const connectToPod = members.connectToPod(directory)
+  const resolveService = createServiceResolver({ hub, connectToPod })
   const outbound = createOutbound({ egress, resolveService, turnOf })
-  const life = childSignal(signal)
-  const servers = new AggregatedServers({ egress, resolveService, frontProxy: (id) => pki.frontProxy(id) })
-  const availability = new Availability({
-    hub,
-    servers,
-    write: writeAvailable({ hub, directory, clock, client: (name) => api.client(name) }),
-    onError: (error) => log.warn('the condition of an APIService was not kept', { error }),
-    signal: life.signal,
-  })
-  const aggregation = {
-    servers,
-    availability,
-    documents: new RemoteDocuments({ servers, turnOf, signal: life.signal }),
-  }
-  const catalog = new ClusterCatalog({ hasMembers: () => (lazy.members?.fleet.all().length ?? 0) > 0 })
+  const authorizer = createAuthorizer({ hub })
+  const { authenticator, accountTokens } = createAuthentication(settings, foundations)
+  const catalog = new ClusterCatalog({ hasMembers: () => !members.isEmpty })
   const conversions = new Conversions({ outbound, turnOf })
-  const mayRunPods = ({ labels }: LogicalCluster): boolean => lazy.members?.mayRunPods(labels) ?? true
-  const fleet = () => lazy.members?.fleet
-  const offload = new OffloadThread({ hasRoot: root !== undefined, outbound, mayRunPods, fleet })
-  const parts: ServerParts = {
+  const admitted = {
+    hasRoot: root !== undefined,
+    outbound,
+    mayRunPods: (cluster: LogicalCluster) => members.mayRunPods(cluster),
+    fleet: () => members.fleet,
+  }
+  const offload = stack.use(new OffloadThread(admitted))
+  return {
     hub,
     directory,
-    registry: createRegistry({
-      authorizer,
-      hasRoot: root !== undefined,
-      fleet,
-      mayRunPods,
-      catalog,
-      outbound,
-      conversions,
-    }),
+    registry: createRegistry({ ...admitted, authorizer, catalog, conversions }),
     conversions,
     catalog,
     authenticator,
@@ -217,18 +214,18 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     deliveries: new Deliveries(loopShare),
     offload,
     connectToPod,
-    aggregation,
+    aggregation: createAggregation(settings, { ...foundations, egress, resolveService, turnOf }),
     get fleet() {
-      return lazy.members?.fleet
+      return members.fleet
     },
     get podConnector() {
-      return lazy.members?.podConnector
+      return members.podConnector
     },
     get podWriter() {
-      return lazy.members?.podWriter
+      return members.podWriter
     },
     get memberMetrics() {
-      return lazy.members?.metrics
+      return members.metrics
     },
     tokenReviewer: authenticator,
     accountTokens,
@@ -237,57 +234,90 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     clock,
     log,
     metrics: serverMetrics(metrics, { hub, watchClock, storageBytes }),
-    auditSink: options.audit,
-    requestTimeoutMs: options.requestTimeoutMs ?? 60_000,
-    notReady: () => state.broken ?? (state.retired ? 'the server is stopping' : notSynced(state.ready)),
-    ...options.sharing,
+    auditSink: settings.audit,
+    requestTimeoutMs,
+    notReady: () => readiness.why,
+    ...settings.sharing,
   }
-  const plainLoopback = loopbackTransport(parts)
-  // Requests of our own controllers are steps of their visits.
-  const loopback =
-    tracer === undefined ? plainLoopback : tracedTransport(plainLoopback, { tracer, server: () => 'loopback' })
-  if (members !== undefined) lazy.members = members(loopback)
-  const ttlMs = options.eventTtlMs ?? defaultEventTtlMs
-  const ownership = options.sharing?.ownership
-  // Whatever was loaded before this process owned it may lack what another one has written since.
+}
+
+function openEgress({ metrics, egress }: Settings): Egress {
+  const outboundSeconds = metrics.histogram({
+    name: 'kcp_outbound_call_duration_seconds',
+    help: "Calls that tenants' data caused, such as those of webhooks, waiting for a free place included",
+    labels: ['outcome'],
+  })
+  const observe: EgressOptions['observe'] = (outcome, seconds) => outboundSeconds.observe(seconds, { outcome })
+  const plain = createEgress({ observe, ...egress })
+  const tracer = processTracer()
+  return tracer === undefined ? plain : tracedEgress(plain, tracer)
+}
+
+function createAuthentication({ pki, clock, frontProxy }: Settings, { hub, directory, members }: Foundations) {
+  const find = findBoundObject(hub)
+  const accountTokens = createServiceAccountTokens({ privateKey: pki.serviceAccountKey, directory, find, clock })
+  const memberTokens = members.tokens(findPlacedAccount(hub), clock)
+  const authenticator = createAuthenticator({
+    pki,
+    directory,
+    memberTokens,
+    accountTokens,
+    clock,
+    ...(frontProxy && { frontProxy }),
+  })
+  return { authenticator, accountTokens }
+}
+
+interface AggregationDependencies extends Foundations {
+  readonly egress: Egress
+  readonly resolveService: ServiceResolver
+  readonly turnOf: (cluster: ClusterId) => Promise<void> | undefined
+}
+
+/** The API servers behind APIServices. */
+function createAggregation(
+  { pki, log, clock }: Settings,
+  { hub, directory, client, egress, resolveService, turnOf, stack, life }: AggregationDependencies,
+): ServerParts['aggregation'] {
+  const servers = new AggregatedServers({ egress, resolveService, frontProxy: (id) => pki.frontProxy(id) })
+  const availability = stack.use(
+    new Availability({
+      hub,
+      servers,
+      write: writeAvailable({ hub, directory, clock, client }),
+      onError: (error) => log.warn('the condition of an APIService was not kept', { error }),
+      signal: life,
+    }),
+  )
+  return { servers, availability, documents: new RemoteDocuments({ servers, turnOf, signal: life }) }
+}
+
+/** The loopback; requests of our own controllers are steps of their reconciles in a trace. */
+function createLoopback(parts: ServerParts): Transport {
+  const plain = loopbackTransport(parts)
+  const tracer = processTracer()
+  return tracer === undefined ? plain : tracedTransport(plain, { tracer, server: () => 'loopback' })
+}
+
+/** Starts the expiry of Events. Returns a function that waits for its end. */
+function expireOldEvents(settings: Settings, signal: AbortSignal): () => Promise<void> {
+  const { store, clock, log, sharing, eventTtlMs: ttlMs = defaultEventTtlMs } = settings
+  const owns: ClusterFilter = (id) => sharing?.ownership.owns(id) ?? true
+  const expiring = expireEvents({ store, clock, log, ttlMs, owns }, signal)
+  return () => expiring
+}
+
+/**
+ * Unloads logical clusters that this process gains or loses: an object that was loaded before may lack what another process has
+ * written since. Returns a function that stops this.
+ */
+function unloadMovedClusters(
+  { sharing }: Settings,
+  { hub, directory }: Pick<Foundations, 'hub' | 'directory'>,
+): () => void {
   const unload = (isMoved: ClusterFilter): void => {
     for (const { id } of directory.all()) if (isMoved(id)) hub.unload(id)
   }
-  const unfollow = ownership?.follow({ gained: unload, lost: unload })
-  const owns: ClusterFilter = (id) => ownership?.owns(id) ?? true
-  const expiring = expireEvents({ store, clock, log, ttlMs, owns }, life.signal)
-  const api: VirtualApi = {
-    broken: broken.promise,
-    loopback,
-    directory,
-    hub,
-    graph: new ObjectGraph({ hub, catalog: parts.catalog, directory, baseLayer, ...(ownership && { ownership }) }),
-    async follow(client) {
-      const followed = directory.follow({ client, log, signal })
-      await followed.synced(signal)
-      state.ready = true
-    },
-    client: (cluster, clientOptions) => createClient(loopback, { basePath: `/clusters/${cluster}`, ...clientOptions }),
-    retire: () => void (state.retired = true),
-    listen: (listenOptions) => listen(parts, { ...listenOptions, signal }),
-    async [Symbol.asyncDispose]() {
-      life.abort(new DOMException('the server is shutting down', 'AbortError'))
-      life[Symbol.dispose]()
-      unfollow?.()
-      await expiring
-      await availability[Symbol.asyncDispose]()
-      await offload[Symbol.asyncDispose]()
-      memoryGuard[Symbol.dispose]()
-      await egress[Symbol.asyncDispose]()
-      watchClock[Symbol.dispose]()
-      unfinishedLists[Symbol.dispose]()
-      await lazy.members?.[Symbol.asyncDispose]()
-      await hub[Symbol.asyncDispose]()
-    },
-  }
-  return api
-}
-
-function notSynced(isReady: boolean): string | undefined {
-  return isReady ? undefined : 'the list of logical clusters is not read yet'
+  const unfollow = sharing?.ownership.follow({ gained: unload, lost: unload })
+  return () => unfollow?.()
 }

@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { access, constants, mkdir, readdir, stat } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { createServer as createTcpServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { rootClusterName, type ClusterId, type ClusterName } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
@@ -22,11 +22,14 @@ import {
   hasPki,
   openPki,
   rootCluster,
+  type Pki,
+  type VirtualApi,
+  type VirtualApiOptions,
 } from '#virtualapi/index.ts'
 import { ExitError, messageOf } from '#cli/process/exit-error.ts'
 import { adminKubeconfigRenewal } from './admin-kubeconfig.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
-import { certificateExpiry, keepRenewed } from './keep-renewed.ts'
+import { certificateExpiry, keepRenewed, type Renewal } from './keep-renewed.ts'
 import { openHost } from './host-installation.ts'
 import { memberControllers } from './member-controllers.ts'
 import { metricsClientRenewal } from './metrics-client.ts'
@@ -68,116 +71,168 @@ export interface Embedded extends AsyncDisposable {
 }
 
 /**
- * Starts all parts; resolves once they are ready and admin.kubeconfig is written. Rejects with ExitError, having
+ * Starts everything; resolves once it is ready and admin.kubeconfig is written. Rejects with ExitError, having
  * changed nothing, if the port, the directory or the data cannot be used.
  */
-export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
-  const { rootDir, log, signal, advertiseAddress, bindAddress } = options
+export async function startEmbedded(given: EmbeddedOptions): Promise<Embedded> {
+  const options = { metrics: createMetrics(), ...given }
+  const { rootDir, log, metrics, signal, bindAddress } = options
   await requirePort(options)
   await requireDirectory(rootDir)
   // Damaged keys are reported before the database is opened, because opening writes.
   const keptPki = hasPki(rootDir) ? await openPki(rootDir) : undefined
   await using stack = new AsyncDisposableStack()
-  const { metrics = createMetrics() } = options
   const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log }))
   const store = stack.use(await openStore(rootDir, { mayBeNew: keptPki === undefined }))
   const pki = keptPki ?? (await openPki(rootDir))
-  const { validFromDate } = new X509Certificate(pki.clientCa)
-  const root = rootCluster({
-    instanceId: store.instanceId,
-    creationTimestamp: timestamp(validFromDate.getTime() + certificateBackdatingMs),
-  })
-  const port = { value: options.port }
-  const api = stack.use(
-    await createVirtualApi({
-      store: measuredStore(store, { name: 'sqlite', metrics }),
-      pki,
-      // A port that the system chooses is not known yet.
-      ...(options.port !== 0 && { address: { host: advertiseAddress, port: options.port } }),
-      root,
-      ...(audit && { audit }),
-      ...(options.storageBytes !== undefined && { storageBytes: options.storageBytes }),
-      ...(options.eventTtlMs !== undefined && { eventTtlMs: options.eventTtlMs }),
-      ...(options.egress !== undefined && { egress: options.egress }),
-      log,
-      metrics,
-      signal,
-      members: (loopback) => createMembers({ transport: loopback, basePath: '/clusters/root', log, signal }),
-    }),
-  )
+  const api = stack.use(await createServer(options, { store, pki, audit }))
   const rootClient = api.client(rootClusterName)
   await putCrds(rootClient, kcpCrds(), signal)
   await api.follow(rootClient)
-  const hosts = [advertiseAddress, bindAddress].filter((host) => host !== '0.0.0.0' && host !== '::')
+  const hosts = [options.advertiseAddress, bindAddress].filter((host) => host !== '0.0.0.0' && host !== '::')
   const current = await pki.servingCertificate(hosts)
   const listener = stack.use(await api.listen({ host: bindAddress, port: options.port, ...current }))
-  port.value = listener.port
-  const broken = Promise.withResolvers<never>()
-  broken.promise.catch(() => undefined)
-  const local = `https://127.0.0.1:${port.value}`
-  stack.use(
-    await startControllers({
-      // They do what is done there by this one: tools that ignore its fields ignore these too.
-      cluster: (name) => api.client(name as ClusterName, { userAgent: 'kube-controller-manager' }),
-      rootCa: pki.servingCa,
-      signClientRequest: ({ clusterId, ...request }) =>
-        pki.signClientRequest({ ...request, realm: clusterId as ClusterId }),
-      graph: api.graph,
-      log,
-      signal,
-    }),
-  )
-  const operator = stack.use(
-    await startOperator({
-      clusters: rootClient,
-      virtual: (basePath) => api.client(basePath.replace('/clusters/', '') as ClusterName),
-      urls: (name) => ({
-        url: `${local}/clusters/${name}`,
-        directURL: `https://${advertiseAddress}:${port.value}/clusters/${name}`,
-      }),
-      issuer: pki,
-      controllers: memberControllers({
-        advertise: { host: advertiseAddress, port: port.value },
-        ...(options.gatewayImage !== undefined && { gatewayImage: options.gatewayImage }),
-      }),
-      metrics: operatorMetrics(metrics),
-      log,
-      signal,
-    }),
-  )
-  operator.done.catch((error: unknown) => broken.reject(error))
-  api.broken.catch((error: unknown) => broken.reject(error))
+  const { port } = listener
+  stack.use(await startClusterControllers(options, { api, pki }))
+  const operator = stack.use(await startMemberOperator(options, { api, pki, port }))
   const adminKubeconfig = join(rootDir, 'admin.kubeconfig')
-  const admin = adminKubeconfigRenewal({ pki, file: adminKubeconfig, server: `${local}/clusters/root` })
-  await admin.renew().catch((error: unknown) => {
-    // The one of the last start is good for a year: a full disk is read from.
-    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC' || !existsSync(adminKubeconfig)) throw error
-    log.warn('the disk is full: admin.kubeconfig is that of the last start', { error })
-  })
   const tellExpiry = certificateExpiry(metrics)
   tellExpiry('serving-authority', pki.servingCa)
   tellExpiry('client-authority', pki.clientCa)
-  const serving = servingCertificateRenewal({ pki, hosts, listener, current, tellExpiry, log })
-  const renewals = [serving, admin]
+  const renewals = [
+    servingCertificateRenewal({ pki, hosts, listener, current, tellExpiry, log }),
+    await openAdminKubeconfig(adminKubeconfig, { pki, server: `${localUrl(port)}/clusters/root`, log }),
+  ]
   if (options.metricsClientSecret !== undefined) {
     const { client } = stack.use(await openHost(undefined))
-    const scraper = metricsClientRenewal({ client, name: options.metricsClientSecret, pki, tellExpiry, signal })
-    await scraper.renew().catch((error: unknown) => log.warn('Prometheus has no new client certificate yet', { error }))
-    renewals.push(scraper)
+    renewals.push(await openMetricsClient(options.metricsClientSecret, { client, pki, tellExpiry, log, signal }))
   }
   stack.use(keepRenewed(renewals, { log }))
   const owned = stack.move()
   return {
     adminKubeconfig,
-    port: port.value,
-    failed: broken.promise,
+    port,
+    failed: firstFailure(operator.done, api.broken),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
 
+type Settings = EmbeddedOptions & { readonly metrics: Metrics }
+
+interface Data {
+  readonly store: Awaited<ReturnType<typeof openStore>>
+  readonly pki: Pki
+  readonly audit: VirtualApiOptions['audit']
+}
+
+/** The API server over the store of the directory. */
+async function createServer(options: Settings, { store, pki, audit }: Data): Promise<VirtualApi> {
+  const { advertiseAddress, port, storageBytes, eventTtlMs, egress, log, metrics, signal } = options
+  const { validFromDate } = new X509Certificate(pki.clientCa)
+  return await createVirtualApi({
+    store: measuredStore(store, { name: 'sqlite', metrics }),
+    pki,
+    // A port that the system chooses is not known yet.
+    ...(port !== 0 && { address: { host: advertiseAddress, port } }),
+    root: rootCluster({
+      instanceId: store.instanceId,
+      creationTimestamp: timestamp(validFromDate.getTime() + certificateBackdatingMs),
+    }),
+    ...(audit && { audit }),
+    ...(storageBytes !== undefined && { storageBytes }),
+    ...(eventTtlMs !== undefined && { eventTtlMs }),
+    ...(egress !== undefined && { egress }),
+    log,
+    metrics,
+    signal,
+    members: (loopback) => createMembers({ transport: loopback, basePath: '/clusters/root', log, signal }),
+  })
+}
+
+interface Server {
+  readonly api: VirtualApi
+  readonly pki: Pki
+}
+
+/** The controllers inside logical clusters. */
+async function startClusterControllers(
+  { log, signal }: Settings,
+  { api, pki }: Server,
+): ReturnType<typeof startControllers> {
+  return await startControllers({
+    // The name of the program that does this work in a cluster: tools that ignore its fields ignore these too.
+    cluster: (name) => api.client(name as ClusterName, { userAgent: 'kube-controller-manager' }),
+    rootCa: pki.servingCa,
+    signClientRequest: ({ clusterId, ...request }) =>
+      pki.signClientRequest({ ...request, realm: clusterId as ClusterId }),
+    graph: api.graph,
+    log,
+    signal,
+  })
+}
+
+/** The operator of logical clusters and members. */
+async function startMemberOperator(
+  { advertiseAddress, gatewayImage, log, metrics, signal }: Settings,
+  { api, pki, port }: Server & { readonly port: number },
+): ReturnType<typeof startOperator> {
+  return await startOperator({
+    clusters: api.client(rootClusterName),
+    virtual: (basePath) => api.client(basePath.replace('/clusters/', '') as ClusterName),
+    urls: (name) => ({
+      url: `${localUrl(port)}/clusters/${name}`,
+      directURL: `https://${advertiseAddress}:${port}/clusters/${name}`,
+    }),
+    issuer: pki,
+    controllers: memberControllers({
+      advertise: { host: advertiseAddress, port },
+      ...(gatewayImage !== undefined && { gatewayImage }),
+    }),
+    metrics: operatorMetrics(metrics),
+    log,
+    signal,
+  })
+}
+
+function localUrl(port: number): string {
+  return `https://127.0.0.1:${port}`
+}
+
+/** Writes admin.kubeconfig. Returns its renewal. */
+async function openAdminKubeconfig(
+  file: string,
+  { pki, server, log }: { readonly pki: Pki; readonly server: string; readonly log: Logger },
+): Promise<Renewal> {
+  const renewal = adminKubeconfigRenewal({ pki, file, server })
+  await renewal.renew().catch((error: unknown) => {
+    // The file of the last start is good for a year: the server may still be read from where the disk is full.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC' || !existsSync(file)) throw error
+    log.warn('the disk is full: admin.kubeconfig is that of the last start', { error })
+  })
+  return renewal
+}
+
+/** Writes the client certificate of Prometheus into the Secret. Returns its renewal. */
+async function openMetricsClient(
+  name: string,
+  { log, ...rest }: Omit<Parameters<typeof metricsClientRenewal>[0], 'name'> & { readonly log: Logger },
+): Promise<Renewal> {
+  const renewal = metricsClientRenewal({ ...rest, name })
+  await renewal.renew().catch((error: unknown) => log.warn('Prometheus has no new client certificate yet', { error }))
+  return renewal
+}
+
+/** Rejects as the first of these that rejects. */
+function firstFailure(...parts: readonly Promise<unknown>[]): Promise<never> {
+  const failed = Promise.withResolvers<never>()
+  failed.promise.catch(() => undefined)
+  for (const part of parts) part.catch((error: unknown) => failed.reject(error))
+  return failed.promise
+}
+
 /** Refuses a port in use before anything is changed. */
 async function requirePort({ port, bindAddress }: EmbeddedOptions): Promise<void> {
-  const probe = createServer()
+  const probe = createTcpServer()
   try {
     await new Promise<void>((resolve, reject) => {
       probe.once('error', reject)

@@ -1,11 +1,11 @@
 // Logs, exec, attach and port-forward of a pod. We find the pod; the API server of its member cluster answers the request.
 import { isDeepStrictEqual } from 'node:util'
 import type { GroupVersionKind, KubeObject } from '#apimachinery/meta/index.ts'
-import { badRequest, serviceUnavailable } from '#apimachinery/status/index.ts'
+import { badRequest } from '#apimachinery/status/index.ts'
 import { memberAnnotation } from '#crds/index.ts'
 import { isTrue } from '#virtualapi/request/parse-request.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
-import type { PodConnection } from '#virtualapi/outbound/members/pod-connector.ts'
+import { noPodConnector, type PodConnection } from '#virtualapi/outbound/members/pod-connector.ts'
 import type { Answer } from '#virtualapi/request/exchange.ts'
 import { requireSubresource, type EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { requireLogOptions } from './log-options.ts'
@@ -132,8 +132,4 @@ function requireContainer(pod: KubeObject, { request, query }: EndpointCall): vo
 
 function memberOf({ metadata }: KubeObject): string | undefined {
   return metadata.annotations?.[memberAnnotation]
-}
-
-export function noPodConnector(): Error {
-  return serviceUnavailable('this server has no connection to member clusters')
 }

@@ -1,5 +1,6 @@
 // The contract for reaching a pod in its member cluster: logs, exec, attach, port-forward.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { serviceUnavailable } from '#apimachinery/status/index.ts'
 import type { Transport, TransportResponse } from '#client/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 
@@ -21,4 +22,9 @@ export interface PodConnector {
   /** Rejects with NotFound if the member has no such pod, with ServiceUnavailable if the member cannot be reached. */
   request(connection: PodConnection): Promise<TransportResponse>
   upgrade(connection: PodConnection): ReturnType<Transport['upgrade']>
+}
+
+/** The error of a request to a pod where the server knows no members. */
+export function noPodConnector(): Error {
+  return serviceUnavailable('this server has no connection to member clusters')
 }
