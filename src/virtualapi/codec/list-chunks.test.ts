@@ -46,9 +46,7 @@ describe('a list of encoded objects', () => {
     it(title, () => {
       const list = joined(
         listChunks(
-          'ThingList',
-          'v1',
-          { resourceVersion: '7' },
+          { kind: 'ThingList', apiVersion: 'v1', metadata: { resourceVersion: '7' } },
           items.map((one) => listItem(bytes(one))),
           head,
           (same) => same,
@@ -63,9 +61,7 @@ describe('a list of encoded objects', () => {
     const items = Array.from({ length: 2000 }, (_, i) => item(`item-${i}-${'x'.repeat(50)}`))
     const chunks = [
       ...listChunks(
-        'ThingList',
-        'v1',
-        { resourceVersion: '7' },
+        { kind: 'ThingList', apiVersion: 'v1', metadata: { resourceVersion: '7' } },
         items.map((one) => listItem(bytes(one))),
         '',
         (same) => same,

@@ -27,9 +27,7 @@ export const unchanged = (bytes: Uint8Array): Uint8Array => bytes
  * the requested version of stored bytes, or is `unchanged`.
  */
 export function listChunks(
-  kind: string,
-  apiVersion: string,
-  metadata: ListMeta,
+  { kind, apiVersion, metadata }: { readonly kind: string; readonly apiVersion: string; readonly metadata: ListMeta },
   items: readonly ListItem[],
   head: string | undefined,
   convert: (bytes: Uint8Array) => Uint8Array,

@@ -110,8 +110,13 @@ function wholeView(definition: ResourceDefinition): ObjectView {
     // As upstream, lists of custom resources have `continue` even if it is empty.
     list: (items, metadata) =>
       definition.info.builtIn
-        ? listChunks(`${kind}List`, apiVersion, metadata, items, '', convert)
-        : listChunks(`${kind}List`, apiVersion, { continue: '', ...metadata }, items, undefined, convert),
+        ? listChunks({ kind: `${kind}List`, apiVersion, metadata }, items, '', convert)
+        : listChunks(
+            { kind: `${kind}List`, apiVersion, metadata: { continue: '', ...metadata } },
+            items,
+            undefined,
+            convert,
+          ),
     event: convert,
     bookmark: (object) => Buffer.from(encodeJson(object)),
     shared: true,

@@ -25,18 +25,19 @@ export interface Attributes {
   readonly path?: string
 }
 
+/** Where a user wants something, and how much the answer may cost. */
+export interface AuthorizationContext {
+  readonly cluster: LogicalCluster
+  readonly work: WorkBudget
+  readonly signal: AbortSignal
+}
+
 export interface Authorizer {
   /**
-   * Decides whether `user` may do this in `cluster`. Loads the logical cluster if necessary. A user with more roles than
+   * Decides whether `user` may do this in a logical cluster. Loads the logical cluster if necessary. A user with more roles than
    * `work` allows to evaluate is refused, with that as the reason. Answers at once where no rule has to be read.
    */
-  authorize(
-    user: UserInfo,
-    attributes: Attributes,
-    cluster: LogicalCluster,
-    work: WorkBudget,
-    signal: AbortSignal,
-  ): Decision | Promise<Decision>
+  authorize(user: UserInfo, attributes: Attributes, where: AuthorizationContext): Decision | Promise<Decision>
   /** Decides about requests over all logical clusters and to the process's own paths (health, discovery, metrics). */
   authorizeAll(user: UserInfo, info: RequestInfo): Decision
 }

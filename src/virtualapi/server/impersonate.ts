@@ -66,7 +66,7 @@ export async function impersonated(
   }: { authorizer: Pick<RbacAuthorizer, 'authorize'>; work: WorkBudget; signal: AbortSignal },
 ): Promise<UserInfo> {
   for (const attributes of permissions(wanted)) {
-    const { allowed } = await authorizer.authorize(user, attributes, cluster, work, signal)
+    const { allowed } = await authorizer.authorize(user, attributes, { cluster, work, signal })
     if (!allowed) throw forbiddenError(user, attributes)
   }
   const { user: name, uid, extra } = wanted
@@ -86,17 +86,24 @@ export function impersonationForbidden(user: UserInfo, wanted: Wanted): StatusEr
 }
 
 function permissions({ user, uid, groups, extra }: Wanted): [Attributes, ...Attributes[]] {
-  const ask = (group: string, resource: string, name: string, subresource = '', namespace = ''): Attributes => ({
+  const ask = (
+    group: string,
+    resource: string,
+    name: string,
+    { subresource = '', namespace = '' } = {},
+  ): Attributes => ({
     verb: 'impersonate',
     resource: { group, version: 'v1', resource, subresource, namespace, name },
   })
   const account = serviceAccountOf(user)
   const list: [Attributes, ...Attributes[]] =
-    account === undefined ? [ask('', 'users', user)] : [ask('', 'serviceaccounts', account.name, '', account.namespace)]
+    account === undefined
+      ? [ask('', 'users', user)]
+      : [ask('', 'serviceaccounts', account.name, { namespace: account.namespace })]
   for (const group of groups) list.push(ask('', 'groups', group))
   if (uid !== undefined) list.push(ask('authentication.k8s.io', 'uids', uid))
   for (const [key, values] of Object.entries(extra))
-    for (const value of values) list.push(ask('authentication.k8s.io', 'userextras', value, key))
+    for (const value of values) list.push(ask('authentication.k8s.io', 'userextras', value, { subresource: key }))
   return list
 }
 

@@ -277,7 +277,7 @@ export function authorize(exchange: Exchange, parts: ServerParts): Promise<void>
   const decision =
     cluster === undefined
       ? authorizer.authorizeAll(user, info)
-      : authorizer.authorize(user, attributes, cluster, exchange.work, exchange.signal)
+      : authorizer.authorize(user, attributes, { cluster, work: exchange.work, signal: exchange.signal })
   if (decision instanceof Promise) return decision.then((made) => obey(made, attributes, exchange, parts))
   obey(decision, attributes, exchange, parts)
   return undefined

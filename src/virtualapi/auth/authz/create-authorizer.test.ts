@@ -36,7 +36,7 @@ describe('authorization', () => {
   afterEach(() => objects.clear())
   after(() => objects[Symbol.asyncDispose]())
   const may = async (who: UserInfo, attributes: Attributes, cluster = acme) =>
-    (await authorizer.authorize(who, attributes, cluster, new WorkBudget(), signal)).allowed
+    (await authorizer.authorize(who, attributes, { cluster, work: new WorkBudget(), signal })).allowed
 
   describe('by RBAC', () => {
     const rules: { title: string; rule: object; yes: Attributes[]; no: Attributes[] }[] = [
@@ -165,20 +165,22 @@ describe('authorization', () => {
         },
       )
       expect(await may(tenant('bob'), on('list', '/pods', '', 'shop'))).to.equal(true)
-      const decision = await authorizer.authorize(
-        tenant('bob'),
-        on('list', '/pods', '', 'other'),
-        acme,
-        new WorkBudget(),
+      const decision = await authorizer.authorize(tenant('bob'), on('list', '/pods', '', 'other'), {
+        cluster: acme,
+        work: new WorkBudget(),
         signal,
-      )
+      })
       expect(decision).to.deep.equal({ allowed: false, reason: `RBAC: role.${rbac} "reader" not found` })
       expect(await may(tenant('eve'), on('list', '/pods', '', 'shop'))).to.equal(false)
     })
 
     it('says which binding allowed it', async () => {
       objects.put(clusterRoleBinding('b', 'view', user('bob')))
-      const { reason } = await authorizer.authorize(tenant('bob'), on('list', '/pods'), acme, new WorkBudget(), signal)
+      const { reason } = await authorizer.authorize(tenant('bob'), on('list', '/pods'), {
+        cluster: acme,
+        work: new WorkBudget(),
+        signal,
+      })
       expect(reason).to.equal('RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "view" to User "bob"')
     })
 
@@ -258,7 +260,11 @@ describe('authorization', () => {
       for (const name of names) expect(await may(tenant(name), get), name).to.equal(!taken.includes(name))
       expect(counting.seen().read).to.equal(10)
       for (const name of taken) few.remove(`clusterroles.${rbac}`, '', name)
-      const { reason } = await authorizer.authorize(tenant('r3'), get, acme, new WorkBudget(), signal)
+      const { reason } = await authorizer.authorize(tenant('r3'), get, {
+        cluster: acme,
+        work: new WorkBudget(),
+        signal,
+      })
       expect(reason).to.equal(`RBAC: clusterrole.${rbac} "r3" not found`)
       expect(counting.seen().read).to.equal(0)
     })
@@ -542,17 +548,15 @@ describe('authorization', () => {
     ) => {
       const check = createRbacWriteCheck(authorizer)
       try {
-        await check(
-          {
-            verb: old === undefined ? 'create' : 'update',
-            object,
-            ...(old === undefined ? {} : { old }),
-            user: who,
-            cluster: acme,
-            work: new WorkBudget(),
-          },
+        await check({
+          verb: old === undefined ? 'create' : 'update',
+          object,
+          ...(old === undefined ? {} : { old }),
+          user: who,
+          cluster: acme,
+          work: new WorkBudget(),
           signal,
-        )
+        })
         return 'allowed'
       } catch (error) {
         if (!isStatusError(error)) throw error
@@ -829,11 +833,11 @@ function hostUser(name: string, ...groups: string[]): UserInfo {
 }
 /** A decision without which of several bindings allowed it, and without the order of missing roles. */
 async function decisionOf(of: RbacAuthorizer, who: UserInfo, attributes: Attributes): Promise<unknown> {
-  const { allowed, reason } = await of.authorize(who, attributes, acme, new WorkBudget(), signal)
+  const { allowed, reason } = await of.authorize(who, attributes, { cluster: acme, work: new WorkBudget(), signal })
   return allowed ? 'allowed' : reason.replaceAll(/[[\]]/g, '').split(/: |, /).sort()
 }
 async function rulesHeld(of: RbacAuthorizer, who: UserInfo, namespace: string): Promise<unknown> {
-  const { roles, problems } = await of.rulesFor(who, namespace, acme, new WorkBudget(), signal)
+  const { roles, problems } = await of.rulesFor(who, namespace, { cluster: acme, work: new WorkBudget(), signal })
   return [roles.flatMap(({ rules }) => rules.map((rule) => JSON.stringify(rule))).sort(), [...problems].sort()]
 }
 function user(name: string): object {

@@ -1,10 +1,9 @@
 // Authorization: RBAC inside a logical cluster, owners from its spec, and requests over all logical clusters.
-import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import type { Hub } from '#store/hub/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
-import type { Attributes, Authorizer, Decision } from '#virtualapi/request/authorizer.ts'
+import type { Attributes, Authorizer, Decision, AuthorizationContext } from '#virtualapi/request/authorizer.ts'
 import { createClusterPolicies } from './cluster-policies.ts'
 import { isOwner } from './owners.ts'
 import { CompiledRules } from './compiled-rules.ts'
@@ -26,13 +25,7 @@ export interface RbacAuthorizer extends Authorizer {
   /** True if the user may do everything in `cluster`, regardless of RBAC. */
   isSuperuser(user: UserInfo, cluster: LogicalCluster): boolean
   /** All rules that are granted to `user` in `namespace` (empty: at the cluster scope), role by role. */
-  rulesFor(
-    user: UserInfo,
-    namespace: string,
-    cluster: LogicalCluster,
-    work: WorkBudget,
-    signal: AbortSignal,
-  ): Promise<HeldRules>
+  rulesFor(user: UserInfo, namespace: string, where: AuthorizationContext): Promise<HeldRules>
   /** The rules of a role; undefined if it does not exist. */
   roleRules(
     role: RoleReference,
@@ -69,7 +62,7 @@ export function createAuthorizer({ hub }: { readonly hub: Pick<Hub, 'cluster'> }
   const policies = createClusterPolicies(hub)
   const compiled = new CompiledRoles()
   return {
-    authorize(user, attributes, cluster, work, signal) {
+    authorize(user, attributes, { cluster, work, signal }) {
       if (isOpenPath(attributes)) return allow('')
       if (isAnonymous(user)) return deny('')
       // Defence in depth: authentication should have refused an identity of another logical cluster already.
@@ -82,7 +75,7 @@ export function createAuthorizer({ hub }: { readonly hub: Pick<Hub, 'cluster'> }
     },
     authorizeAll,
     isSuperuser: (user, cluster) => !isForeign(user, cluster) && superuserReason(user, cluster) !== undefined,
-    rulesFor: async (user, namespace, cluster, work, signal) => {
+    rulesFor: async (user, namespace, { cluster, work, signal }) => {
       if (isAnonymous(user) || isForeign(user, cluster)) return none
       if (superuserReason(user, cluster) !== undefined) return everything
       return heldRules({ policy: await policies.of(cluster.id, signal), compiled, work, signal }, user, namespace)

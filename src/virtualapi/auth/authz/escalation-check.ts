@@ -19,12 +19,13 @@ export interface RbacWrite {
   readonly old?: KubeObject
   readonly user: UserInfo
   readonly cluster: LogicalCluster
-  /** What the request may still cost. */
+  /** The remaining cost of the request. */
   readonly work: WorkBudget
+  readonly signal: AbortSignal
 }
 
 /** Rejects with 403 if `user` would grant more than they hold. Does not change the object. */
-export type RbacWriteCheck = (write: RbacWrite, signal: AbortSignal) => Promise<void>
+export type RbacWriteCheck = (write: RbacWrite) => Promise<void>
 
 const resourceOfKind: Readonly<Record<string, string>> = {
   Role: 'roles',
@@ -35,54 +36,45 @@ const resourceOfKind: Readonly<Record<string, string>> = {
 
 /** Creates the check. Call it for creates and updates in group rbac.authorization.k8s.io, once the object is valid. */
 export function createRbacWriteCheck(authorizer: RbacAuthorizer): RbacWriteCheck {
-  return async (write, signal) => {
+  return async (write) => {
     const resource = resourceOfKind[write.object.kind]
     if (resource === undefined || authorizer.isSuperuser(write.user, write.cluster)) return
     if (write.old !== undefined && isUnchanged(write.object, write.old)) return
-    if (resource === 'roles' || resource === 'clusterroles') await checkRole(authorizer, resource, write, signal)
-    else await checkBinding(authorizer, resource, write, signal)
+    if (resource === 'roles' || resource === 'clusterroles') await checkRole(authorizer, resource, write)
+    else await checkBinding(authorizer, resource, write)
   }
 }
 
-async function checkRole(
-  authorizer: RbacAuthorizer,
-  resource: string,
-  write: RbacWrite,
-  signal: AbortSignal,
-): Promise<void> {
-  const { object, old, user, cluster, work } = write
+async function checkRole(authorizer: RbacAuthorizer, resource: string, write: RbacWrite): Promise<void> {
+  const { object, old, user, work } = write
   const { name = '', namespace = '' } = object.metadata
-  if (await may(authorizer, 'escalate', resource, namespace, name, write, signal)) return
+  if (await may(authorizer, write, 'escalate', { resource, namespace, name })) return
   const refuse = (message: string): never => {
     throw forbidden({ group: rbacGroup, resource }, name, message)
   }
   const { rules } = new CompiledRules(parseRules(object['rules']))
-  const missing = await escalationCheck(authorizer, rules, namespace, write, signal)
+  const missing = await escalationCheck(authorizer, rules, namespace, write)
   if (missing !== undefined) refuse(missing)
   // An aggregation rule also includes future roles, so only cluster-admins may set one or write a role that has one.
   if (resource === 'clusterroles' && (hasAggregation(object) || (old !== undefined && hasAggregation(old)))) {
-    const held = await authorizer.rulesFor(user, '', cluster, work, signal)
+    const held = await authorizer.rulesFor(user, '', write)
     if (uncoveredRules(held.roles, allRules, work).length > 0)
       refuse('must have cluster-admin privileges to use the aggregationRule')
   }
 }
 
-async function checkBinding(
-  authorizer: RbacAuthorizer,
-  resource: string,
-  write: RbacWrite,
-  signal: AbortSignal,
-): Promise<void> {
-  const { name = '', namespace = '' } = write.object.metadata
-  const { roleRef } = write.object
+async function checkBinding(authorizer: RbacAuthorizer, resource: string, write: RbacWrite): Promise<void> {
+  const { object, cluster, signal } = write
+  const { name = '', namespace = '' } = object.metadata
+  const { roleRef } = object
   if (!isJsonObject(roleRef)) return
   const { kind, name: roleName } = roleRef
   if (typeof kind !== 'string' || typeof roleName !== 'string') return
   const roleResource = resourceOfKind[kind] ?? ''
-  if (await may(authorizer, 'bind', roleResource, namespace, roleName, write, signal)) return
-  const rules = await authorizer.roleRules({ kind, name: roleName, namespace }, write.cluster, signal)
+  if (await may(authorizer, write, 'bind', { resource: roleResource, namespace, name: roleName })) return
+  const rules = await authorizer.roleRules({ kind, name: roleName, namespace }, cluster, signal)
   if (rules === undefined) throw notFound({ group: rbacGroup, resource }, roleName)
-  const missing = await escalationCheck(authorizer, rules, namespace, write, signal)
+  const missing = await escalationCheck(authorizer, rules, namespace, write)
   if (missing !== undefined) throw forbidden({ group: rbacGroup, resource }, name, missing)
 }
 
@@ -91,10 +83,10 @@ export async function escalationCheck(
   authorizer: RbacAuthorizer,
   rules: readonly PolicyRule[],
   namespace: string,
-  { user, cluster, work }: Pick<RbacWrite, 'user' | 'cluster' | 'work'>,
-  signal: AbortSignal,
+  write: Pick<RbacWrite, 'user' | 'cluster' | 'work' | 'signal'>,
 ): Promise<string | undefined> {
-  const held = await authorizer.rulesFor(user, namespace, cluster, work, signal)
+  const { user, work } = write
+  const held = await authorizer.rulesFor(user, namespace, write)
   const missing = uncoveredRules(held.roles, rules, work)
   if (missing.length === 0) return undefined
   const texts = [...new Set(compactRules(missing).map(ruleText))].sort()
@@ -104,15 +96,12 @@ export async function escalationCheck(
 
 async function may(
   authorizer: RbacAuthorizer,
+  write: RbacWrite,
   verb: 'bind' | 'escalate',
-  resource: string,
-  namespace: string,
-  name: string,
-  { user, cluster, work }: RbacWrite,
-  signal: AbortSignal,
+  role: { readonly resource: string; readonly namespace: string; readonly name: string },
 ): Promise<boolean> {
-  const target = { group: rbacGroup, version: '*', resource, subresource: '', namespace, name }
-  return (await authorizer.authorize(user, { verb, resource: target }, cluster, work, signal)).allowed
+  const resource = { group: rbacGroup, version: '*', subresource: '', ...role }
+  return (await authorizer.authorize(write.user, { verb, resource }, write)).allowed
 }
 
 function hasAggregation(object: KubeObject): boolean {

@@ -64,7 +64,7 @@ async function maySign(
 ): Promise<boolean> {
   const target = { group, version: '*', resource: 'signers', subresource: '', namespace: '' }
   for (const name of [signerName, `${signerName.split('/')[0] ?? ''}/*`])
-    if ((await authorizer.authorize(user, { verb, resource: { ...target, name } }, cluster, work, signal)).allowed)
+    if ((await authorizer.authorize(user, { verb, resource: { ...target, name } }, { cluster, work, signal })).allowed)
       return true
   return false
 }

@@ -9,7 +9,7 @@ export function rbacWrites(check: RbacWriteCheck): AdmissionPlugin {
       if (object === undefined || definition.info.group !== 'rbac.authorization.k8s.io') return undefined
       const { user, cluster, work } = context
       const verb = operation === 'CREATE' ? 'create' : 'update'
-      return check({ verb, object, user, cluster, work, ...(old === undefined ? {} : { old }) }, signal)
+      return check({ verb, object, user, cluster, work, signal, ...(old === undefined ? {} : { old }) })
     },
   }
 }

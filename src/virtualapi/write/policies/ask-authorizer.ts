@@ -41,7 +41,8 @@ export async function withAuthorizer<T>(
       } catch (error) {
         if (!(error instanceof Unanswered)) throw error
         const { user, question } = error
-        const decision = await decides.authorize(user, attributesOf(question), context.cluster, context.work, signal)
+        const { cluster, work } = context
+        const decision = await decides.authorize(user, attributesOf(question), { cluster, work, signal })
         answers.set(keyOf(user, question), decision)
         await context.turn?.()
       }

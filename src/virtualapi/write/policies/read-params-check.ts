@@ -129,7 +129,7 @@ async function allowed(
   target: Target & { readonly namespace: string; readonly name: string },
 ): Promise<boolean> {
   const attributes = { verb, resource: { ...target, subresource: '' } }
-  return (await authorizer.authorize(user, attributes, cluster, work, signal)).allowed
+  return (await authorizer.authorize(user, attributes, { cluster, work, signal })).allowed
 }
 
 /** Go's %v of a pointer to user.DefaultInfo. */

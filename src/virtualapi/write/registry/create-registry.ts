@@ -54,7 +54,7 @@ export function createRegistry({
     async mayCreate({ definition: { info }, context: { user, cluster, work }, namespace, signal }, name) {
       const { group, version, resource } = info
       const attributes = { verb: 'create', resource: { group, version, resource, subresource: '', namespace, name } }
-      const { allowed, reason } = await authorizer.authorize(user, attributes, cluster, work, signal)
+      const { allowed, reason } = await authorizer.authorize(user, attributes, { cluster, work, signal })
       if (!allowed) throw forbiddenError(user, attributes, reason)
     },
     admission: createAdmission({

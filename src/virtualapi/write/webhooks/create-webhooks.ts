@@ -13,7 +13,7 @@ export function createWebhooks(parts: WebhookParts): WebhookAdmission {
     },
     validate(request, object, old) {
       const webhooks = concerned(request, 'validating')
-      return webhooks.length === 0 ? undefined : validateWithWebhooks(parts, webhooks, request, object, old)
+      return webhooks.length === 0 ? undefined : validateWithWebhooks(parts, webhooks, request, { object, old })
     },
   }
 }

@@ -20,8 +20,7 @@ export async function validateWithWebhooks(
   parts: WebhookParts,
   webhooks: readonly Webhook[],
   request: AdmissionRequest,
-  object: KubeObject | undefined,
-  old: KubeObject | undefined,
+  { object, old }: { readonly object: KubeObject | undefined; readonly old: KubeObject | undefined },
 ): Promise<void> {
   const calls: Call[] = []
   const own = ownForm(request)

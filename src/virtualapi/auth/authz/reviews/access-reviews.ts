@@ -48,7 +48,7 @@ async function decide(
   user: UserInfo,
   { authorizer, cluster, work, signal }: ReviewContext,
 ): Promise<KubeObject> {
-  const { allowed, reason } = await authorizer.authorize(user, attributesOf(object), cluster, work, signal)
+  const { allowed, reason } = await authorizer.authorize(user, attributesOf(object), { cluster, work, signal })
   const evaluationError = selectorProblems(specOf(object)['resourceAttributes'])
   return answered(object, {
     allowed,

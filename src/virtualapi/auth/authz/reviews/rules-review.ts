@@ -12,7 +12,7 @@ import { answered, specOf, textOf, type Review } from './review.ts'
 export const selfSubjectRulesReview: Review = async (object, { user, cluster, authorizer, work, signal }) => {
   const namespace = textOf(specOf(object)['namespace'])
   if (namespace === '') throw badRequest('no namespace on request')
-  const { roles, problems, isComplete } = await authorizer.rulesFor(user, namespace, cluster, work, signal)
+  const { roles, problems, isComplete } = await authorizer.rulesFor(user, namespace, { cluster, work, signal })
   const { rules, isCut } = await listRules(roles, { work, signal })
   const errors = [...problems, ...(isCut ? ['the rules are too many to be listed'] : [])]
   return answered(

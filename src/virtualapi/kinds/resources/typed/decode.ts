@@ -134,7 +134,7 @@ function decodeMember(struct: StructType, member: Member, raw: JsonValue, path: 
   if (isMapOfTexts(member) && isJsonObject(raw) && hasTextsOnly(raw)) return raw
   if (container === 'none') return decodeValue(struct, member, raw, path)
   if (container === 'list') return decodeList(struct, member, raw, path)
-  if (!isJsonObject(raw)) throw mismatch(struct, member, raw, path, { whole: true })
+  if (!isJsonObject(raw)) throw mismatch({ struct, member, path, whole: true }, raw)
   const result: JsonObject = {}
   for (const [key, value] of Object.entries(raw)) {
     const item =
@@ -176,7 +176,7 @@ function inResourceList({ code, name }: Member, value: JsonValue): JsonValue {
 }
 
 function decodeList(struct: StructType, member: Member, raw: JsonValue, path: string[]): JsonValue {
-  if (!Array.isArray(raw)) throw mismatch(struct, member, raw, path, { whole: true })
+  if (!Array.isArray(raw)) throw mismatch({ struct, member, path, whole: true }, raw)
   // Upstream stores an empty list and an absent one alike.
   if (raw.length === 0) return member.omitEmpty ? [] : null
   return raw.map((item) => (item === null ? zeroItem(member) : decodeValue(struct, member, item, path)))
@@ -193,36 +193,36 @@ function decodeValue(struct: StructType, member: Member, raw: JsonValue, path: s
   const { code } = member
   switch (code) {
     case '@':
-      if (!isJsonObject(raw)) throw mismatch(struct, member, raw, path)
+      if (!isJsonObject(raw)) throw mismatch({ struct, member, path }, raw)
       return decodeStruct(structNamed(member.struct), raw, path)
     case 's':
     case 'D':
-      if (typeof raw !== 'string') throw mismatch(struct, member, raw, path)
+      if (typeof raw !== 'string') throw mismatch({ struct, member, path }, raw)
       return raw
     case 'y':
       if (Array.isArray(raw)) return Buffer.from(raw.map(Number)).toString('base64')
-      if (typeof raw !== 'string') throw mismatch(struct, member, raw, path)
+      if (typeof raw !== 'string') throw mismatch({ struct, member, path }, raw)
       return decodeBytes(raw)
     case 'b':
-      if (typeof raw !== 'boolean') throw mismatch(struct, member, raw, path)
+      if (typeof raw !== 'boolean') throw mismatch({ struct, member, path }, raw)
       return raw
     case 'i':
     case 'l':
       if (!isExactInteger(raw) || (code === 'i' && (raw < -(2 ** 31) || raw >= 2 ** 31)))
-        throw mismatch(struct, member, raw, path)
+        throw mismatch({ struct, member, path }, raw)
       return raw
     case 'd':
-      if (!isJsonNumber(raw)) throw mismatch(struct, member, raw, path)
+      if (!isJsonNumber(raw)) throw mismatch({ struct, member, path }, raw)
       return Number(raw)
     case 'I':
       if (typeof raw !== 'string' && !(isExactInteger(raw) && raw >= -(2 ** 31) && raw < 2 ** 31))
-        throw mismatch(struct, member, raw, path)
+        throw mismatch({ struct, member, path }, raw)
       return raw
     case 'Q':
       return decodeQuantity(struct, member, raw, path)
     case 'T':
     case 'U': {
-      if (typeof raw !== 'string') throw mismatch(struct, member, raw, path)
+      if (typeof raw !== 'string') throw mismatch({ struct, member, path }, raw)
       const time = code === 'T' ? goTime(raw) : goMicroTime(raw)
       if ('error' in time) throw new DecodeError(time.error)
       return noTime.test(time.text) ? null : time.text
@@ -243,7 +243,7 @@ function decodeSchemas(raw: JsonValue): JsonValue {
 }
 
 function decodeQuantity(struct: StructType, member: Member, raw: JsonValue, path: string[]): JsonValue {
-  if (typeof raw !== 'string' && !isJsonNumber(raw)) throw mismatch(struct, member, raw, path)
+  if (typeof raw !== 'string' && !isJsonNumber(raw)) throw mismatch({ struct, member, path }, raw)
   const text = String(raw).trim()
   const quantity = tryQuantity(text)
   if (quantity === undefined) throw new DecodeError(quantityError(text))
@@ -274,14 +274,16 @@ function firstMisplaced(text: string): number {
   return equals < 0 ? text.length - (text.length % 4) + (text.length % 4 === 1 ? 0 : 0) : equals
 }
 
-/** Go's UnmarshalTypeError. `whole`: the list or map itself has the wrong type, not one of its items. */
-function mismatch(
-  struct: StructType,
-  member: Member,
-  raw: JsonValue,
-  path: readonly string[],
-  { whole = false } = {},
-): DecodeError {
+interface Place {
+  readonly struct: StructType
+  readonly member: Member
+  readonly path: readonly string[]
+  /** True: the list or map itself has the wrong type, not one of its items. */
+  readonly whole?: boolean
+}
+
+/** Go's UnmarshalTypeError. */
+function mismatch({ struct, member, path, whole = false }: Place, raw: JsonValue): DecodeError {
   const what = Array.isArray(raw)
     ? 'array'
     : isJsonNumber(raw)

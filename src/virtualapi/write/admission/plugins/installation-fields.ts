@@ -13,8 +13,8 @@ export const installationFields: AdmissionPlugin = {
     const refuse = (field: string, name: string): void => {
       context.warnings.push(`metadata.${field}: "${name}" is set by kcp and ${ignored}`)
     }
-    restoreEntries('annotations', object, old, (name) => isOwn(name, object), refuse)
-    restoreEntries('labels', object, old, isOwnLabel, refuse)
+    restoreEntries({ field: 'annotations', isOurs: (name) => isOwn(name, object) }, object, old, refuse)
+    restoreEntries({ field: 'labels', isOurs: isOwnLabel }, object, old, refuse)
     restoreFinalizers(object.metadata, old?.metadata.finalizers ?? [], refuse)
   },
 }
@@ -22,10 +22,9 @@ export const installationFields: AdmissionPlugin = {
 type Refuse = (field: string, name: string) => void
 
 function restoreEntries(
-  field: 'annotations' | 'labels',
+  { field, isOurs }: { readonly field: 'annotations' | 'labels'; readonly isOurs: (name: string) => boolean },
   { metadata }: KubeObject,
   old: KubeObject | undefined,
-  isOurs: (name: string) => boolean,
   refuse: Refuse,
 ): void {
   if (!hasName(metadata[field], isOurs) && !hasName(old?.metadata[field], isOurs)) {
