@@ -7,7 +7,13 @@ import { StorageBudget, type Store } from '#store/index.ts'
 import { createHub, type BaseLayer, type Hub } from '#store/hub/index.ts'
 import { containerMemory, processTracer, type Logger, type Metrics } from '#telemetry/index.ts'
 import type { AuditSink } from './request/request-audit.ts'
-import { createAuthenticator, createServiceAccountTokens, type FrontProxyConfig, type Pki } from './auth/authn/index.ts'
+import {
+  createAuthenticator,
+  createServiceAccountTokens,
+  findBoundObject,
+  type FrontProxyConfig,
+  type Pki,
+} from './auth/authn/index.ts'
 import { createAuthorizer } from './auth/authz/index.ts'
 import { createBaseLayer, type ApiAddress } from './catalog/bootstrap/index.ts'
 import type { ClusterDirectory, LogicalCluster } from './request/logical-cluster.ts'
@@ -31,7 +37,6 @@ import type { ServiceResolver } from './outbound/calls/service-resolver.ts'
 import { ClusterCatalog } from './catalog/cluster-catalog.ts'
 import { readFacts, stampRevision } from './kinds/resources/object-bytes.ts'
 import { packedManagers } from './kinds/resources/packed-managers.ts'
-import { findBoundObject } from './auth/authn/find-bound-object.ts'
 import { findPlacedAccount } from './auth/authn/placed-accounts.ts'
 import { createRegistry } from './write/registry/create-registry.ts'
 import { Fairness, type FairnessLimits } from './flowcontrol/fairness.ts'

@@ -8,6 +8,9 @@ import { isJsonObject, tryClusterId, type ClusterId, type JsonValue } from '#api
 import { systemClock, type Clock } from '#async/index.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
+import { Buffer } from 'node:buffer'
+import type { Hub } from '#store/hub/index.ts'
+import { decodeMetadata } from '#virtualapi/kinds/resources/object-bytes.ts'
 
 /** The audience of this API, in every logical cluster. */
 export const apiAudience = 'https://kubernetes.default.svc'
@@ -227,4 +230,18 @@ function keyId(publicKey: KeyObject): string {
   return createHash('sha256')
     .update(publicKey.export({ type: 'spki', format: 'der' }))
     .digest('base64url')
+}
+
+/** Returns a function that finds the object that a token is bound to. It decodes an object only if that may be terminating. */
+export function findBoundObject(hub: Hub): FindBoundObject {
+  return async (cluster, { resource, namespace, name }, signal) => {
+    const objects = await hub.cluster(cluster, { signal })
+    const entry = objects.get(resource, namespace, name)
+    if (entry === undefined) return undefined
+    const { uid } = entry.facts
+    if (!Buffer.from(entry.bytes.buffer, entry.bytes.byteOffset, entry.bytes.length).includes('"deletionTimestamp"'))
+      return { uid }
+    const { deletionTimestamp } = decodeMetadata(entry.bytes)
+    return deletionTimestamp === undefined ? { uid } : { uid, deletedMs: Date.parse(deletionTimestamp) }
+  }
 }

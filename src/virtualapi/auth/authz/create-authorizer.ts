@@ -1,16 +1,16 @@
 // Authorization: RBAC inside a logical cluster, owners from its spec, and requests over all logical clusters.
 import type { Hub } from '#store/hub/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
-import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import type { LogicalCluster, OwnerSubject } from '#virtualapi/request/logical-cluster.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import type { Attributes, Authorizer, Decision, AuthorizationContext } from '#virtualapi/request/authorizer.ts'
 import { createClusterPolicies } from './cluster-policies.ts'
-import { isOwner } from './owners.ts'
 import { CompiledRules } from './compiled-rules.ts'
 import { decide } from './decide.ts'
 import { heldRules, type HeldRules } from './held-rules.ts'
 import type { PolicyRule } from './policy-rules.ts'
 import { CompiledRoles } from './stored-role.ts'
+import { hostName } from '#virtualapi/auth/authn/host-names.ts'
 
 /** Group of our own processes, which have certificates of the installation. */
 export const kcpSystemGroup = 'kcp:system'
@@ -144,4 +144,22 @@ function allow(reason: string): Decision {
 
 function deny(reason: string): Decision {
   return { allowed: false, reason }
+}
+
+/** True if the user is an owner. A user of a logical cluster never is: their `alice` is not the host's `alice`. */
+function isOwner(user: UserInfo, owners: readonly OwnerSubject[]): boolean {
+  if (user.realm.kind === 'cluster') return false
+  return owners.some((owner) => {
+    switch (owner.kind) {
+      case 'User':
+        return user.name === hostName(owner.name)
+      case 'Group':
+        return user.groups.includes(hostName(owner.name))
+      case 'ServiceAccount':
+        return (
+          owner.namespace !== undefined &&
+          user.name === hostName(`system:serviceaccount:${owner.namespace}:${owner.name}`)
+        )
+    }
+  })
 }

@@ -9,8 +9,7 @@ import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { CompiledRules } from './compiled-rules.ts'
 import { allRules, type RbacAuthorizer } from './create-authorizer.ts'
 import { rbacGroup } from './rbac-index.ts'
-import { compactRules, parseRules, quotedList, ruleText, type PolicyRule } from './policy-rules.ts'
-import { uncoveredRules } from './uncovered-rules.ts'
+import { compactRules, parseRules, quotedList, ruleText, type PolicyRule, atomsOf } from './policy-rules.ts'
 
 export interface RbacWrite {
   readonly verb: 'create' | 'update' | 'patch'
@@ -125,4 +124,33 @@ function isUnchanged(object: KubeObject, old: KubeObject): boolean {
     return canonicalJson({ ...rest, metadata: others })
   }
   return relevant(object) === relevant(old)
+}
+
+/** How many uncovered atomic rules are reported: a rule with four long lists has more of them than memory holds. */
+const maxUncovered = 1000
+/** Steps of the work budget to make an atomic rule. */
+const atomSteps = 5
+
+/**
+ * The atomic rules of `wanted` that no rule of `held` allows, at most 1000; empty if all are covered. A rule counts
+ * as uncovered if `work` runs out before it is decided.
+ */
+export function uncoveredRules(
+  held: readonly CompiledRules[],
+  wanted: readonly PolicyRule[],
+  work: WorkBudget,
+): PolicyRule[] {
+  const uncovered: PolicyRule[] = []
+  for (const rule of wanted) {
+    // Decided without splitting the rule, where one held rule covers all of it.
+    if (held.some((role) => role.coversWhole(rule, work) === true)) continue
+    for (const atom of atomsOf(rule)) {
+      if (!work.trySpend(atomSteps)) return [...uncovered, rule]
+      if (held.some((role) => role.covers(atom, work) === true)) continue
+      if (!work.trySpend(0)) return [...uncovered, rule]
+      uncovered.push(atom)
+      if (uncovered.length >= maxUncovered) return uncovered
+    }
+  }
+  return uncovered
 }

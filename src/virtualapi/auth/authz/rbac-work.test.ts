@@ -10,7 +10,7 @@ import { heldRules, listRules } from './held-rules.ts'
 import { LayeredPolicy } from './policy.ts'
 import { RbacIndex, rbacResources } from './rbac-index.ts'
 import { CompiledRoles } from './stored-role.ts'
-import { uncoveredRules } from './uncovered-rules.ts'
+import { uncoveredRules } from './escalation-check.ts'
 
 const { signal } = new AbortController()
 

@@ -1,12 +1,12 @@
 // The objects that every logical cluster has from the start, without uid and times: the same for all.
 import { BlockList, isIP } from 'node:net'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { extensionAuthentication } from './extension-authentication.ts'
-import { localApiServices } from './local-api-services.ts'
+import { localApiServices, crdApiService } from './local-api-services.ts'
 import { withMetricsReader } from './metrics-reader.ts'
-import { placementDefinition } from './placement-definition.ts'
 import { placeholders } from './placeholders.ts'
 import policy from './generated/bootstrap-objects.json' with { type: 'json' }
+import { crdOf, placementKind, placements } from '#crds/index.ts'
+import { crdStatus, defaultCrd, type CustomResourceDefinition } from '#virtualapi/catalog/apiextensions/index.ts'
 
 export interface BootstrapObject {
   /** The resource as in store keys: `clusterroles.rbac.authorization.k8s.io`. */
@@ -185,4 +185,40 @@ function defaultServiceRange(): KubeObject {
     spec: { cidrs: [kubernetesServiceRange] },
     status: {},
   }
+}
+
+// client-ca-file: certificates of all logical clusters have one authority, so an API server in one must not trust it.
+
+/**
+ * The ConfigMap that tells aggregated API servers whose identity headers to trust, as kube-apiserver writes it. It has no
+ * client-ca-file: certificates of all logical clusters have one authority, so an API server in one must not trust it.
+ */
+function extensionAuthentication(): KubeObject {
+  return {
+    kind: 'ConfigMap',
+    apiVersion: 'v1',
+    metadata: { name: 'extension-apiserver-authentication', namespace: 'kube-system' },
+    data: {
+      'requestheader-allowed-names': '["front-proxy-client"]',
+      'requestheader-client-ca-file': placeholders.frontProxyCa,
+      'requestheader-extra-headers-prefix': '["X-Remote-Extra-"]',
+      'requestheader-group-headers': '["X-Remote-Group"]',
+      'requestheader-uid-headers': '["X-Remote-Uid"]',
+      'requestheader-username-headers': '["X-Remote-User"]',
+    },
+  }
+}
+
+// somebody applies config/crd/kcp.dev_placements.yaml.
+
+/**
+ * The definition of Placements and its APIService, as they are stored where somebody applies
+ * config/crd/kcp.dev_placements.yaml. In root and in a host the operator finds and updates them.
+ */
+function placementDefinition(): KubeObject[] {
+  const definition = structuredClone(crdOf(placementKind)) as unknown as CustomResourceDefinition
+  definition.metadata = { ...definition.metadata, generation: 1 }
+  defaultCrd(definition)
+  definition.status = crdStatus(definition, [], placeholders.creationTime)
+  return [definition as unknown as KubeObject, crdApiService(placements)]
 }

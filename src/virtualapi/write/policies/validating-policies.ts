@@ -6,16 +6,16 @@ import type { FormParts, ReviewedForm } from '#virtualapi/write/admission/review
 import type { Shown } from '#virtualapi/write/admission/shown.ts'
 import type { Authorizer } from '#virtualapi/auth/authz/index.ts'
 import { withAuthorizer } from './ask-authorizer.ts'
-import { AuditAnnotations, validationFailure } from './audit-annotations.ts'
 import { collectParams, paramDefinition } from './collect-params.ts'
 import type { CompiledPolicy } from './compile-policy.ts'
-import { type Denial, evaluatePolicy, type Verdict } from './evaluate-policy.ts'
+import { type Denial, evaluatePolicy, type Verdict, type AuditAnnotation } from './evaluate-policy.ts'
 import { isExemptFromPolicies } from './exempt-resources.ts'
 import { chargedTo } from './expression-costs.ts'
 import { RequestMatch, type ReviewedObjects } from './match-request.ts'
 import { type Binding, type BoundPolicy, validatingIndex } from './policy-index.ts'
 import { requestVariables, withAuthorizerVariables } from './policy-input.ts'
 import { policyRefusal } from './policy-refusal.ts'
+import type { RequestContext } from '#virtualapi/kinds/resources/resource-definition.ts'
 
 export interface PolicyParts extends FormParts {
   readonly authorizer: Pick<Authorizer, 'authorize'>
@@ -162,4 +162,40 @@ class Review {
     const refusal = { code: codes[reason] ?? 422, reason, causes: [text] }
     return policyRefusal(this.#request, this.#objects.object, refusal)
   }
+}
+
+const maxValueBytes = 10 * 1024
+
+/** The audit annotations of one policy: its bindings and their parameters may give several values for one key. */
+class AuditAnnotations {
+  readonly #policy: string
+  readonly #values = new Map<string, Set<string>>()
+
+  constructor(policy: string) {
+    this.#policy = policy
+  }
+
+  add({ key, value }: AuditAnnotation): void {
+    const values = this.#values.get(key) ?? new Set<string>()
+    this.#values.set(key, values.add(atMost(maxValueBytes, value)))
+  }
+
+  publish({ annotate }: RequestContext): void {
+    for (const [key, values] of this.#values) annotate?.(`${this.#policy}/${key}`, [...values].join(', '))
+  }
+}
+
+/** The text, cut to a number of bytes. */
+function atMost(bytes: number, text: string): string {
+  const encoded = Buffer.from(text)
+  return encoded.length <= bytes ? text : encoded.subarray(0, bytes).toString()
+}
+
+/** The annotation of a validation that failed under the action Audit. */
+function validationFailure(
+  { message, index }: Denial,
+  { policy, binding, actions }: { policy: string; binding: string; actions: readonly string[] },
+): { readonly key: string; readonly value: string } {
+  const failure = { message, policy, binding, expressionIndex: index, validationActions: actions }
+  return { key: 'validation.policy.admission.k8s.io/validation_failure', value: JSON.stringify([failure]) }
 }

@@ -2,7 +2,8 @@
 // generate; client keys are RSA, as in kubeadm's kubeconfigs, because some client libraries read no others (Java's fabric8).
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
-import { createPrivateKey, randomBytes, webcrypto } from 'node:crypto'
+import { createPrivateKey, randomBytes, webcrypto, X509Certificate } from 'node:crypto'
+import { systemClock, type Clock } from '#async/index.ts'
 
 x509.cryptoProvider.set(webcrypto)
 
@@ -141,4 +142,16 @@ function serialNumber(): string {
   const bytes = randomBytes(16)
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40
   return bytes.toString('hex')
+}
+
+// its validity to try again.
+
+/**
+ * True once two thirds of the validity of this certificate (PEM) are over, and before it begins: a failed renewal can be
+ * tried again for a third of the validity, while the old certificate still holds.
+ */
+export function isRenewalDue(certificate: string, { clock = systemClock }: { clock?: Clock } = {}): boolean {
+  const { validFromDate, validToDate } = new X509Certificate(certificate)
+  const [from, to, now] = [validFromDate.getTime(), validToDate.getTime(), clock.now()]
+  return now < from || now >= from + ((to - from) * 2) / 3
 }

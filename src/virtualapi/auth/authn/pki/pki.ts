@@ -5,11 +5,17 @@ import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { systemClock, type Clock } from '#async/index.ts'
-import { createCertificateAuthority, createSigningKey, signCertificate, type KeyPair } from './certificate-authority.ts'
-import { signClientRequest } from './sign-client-request.ts'
+import {
+  createCertificateAuthority,
+  isRenewalDue,
+  createSigningKey,
+  signCertificate,
+  type KeyPair,
+  signKey,
+} from './certificate-authority.ts'
 import { realmUri, type CertificateRealm } from './realm-uri.ts'
 import { frontProxyPair, type FrontProxyPair } from './front-proxy-pair.ts'
-import { isRenewalDue } from './is-renewal-due.ts'
+import * as x509 from '@peculiar/x509'
 
 /** The stored keys, all PEM. */
 export interface PkiMaterial {
@@ -160,4 +166,33 @@ function isUsable(pair: KeyPair, authority: KeyPair, names: readonly string[], c
 /** notBefore of a new certificate. */
 function notBeforeNow(clock: Clock): Date {
   return new Date(clock.now() - certificateBackdatingMs)
+}
+
+/** Returns a client certificate, PEM, with the key and the subject of the request (PKCS #10, PEM), and none of its extensions. */
+async function signClientRequest(
+  authority: KeyPair,
+  options: {
+    readonly request: string
+    readonly uris: readonly string[]
+    readonly notBefore: Date
+    readonly notAfter: Date
+  },
+): Promise<string> {
+  const { request, ...others } = options
+  const { subjectName: subject, publicKey } = new x509.Pkcs10CertificateRequest(request)
+  return signKey(authority, { ...others, usage: 'client', subject, publicKey })
+}
+
+/** Returns the current client certificate: the same at every call until its renewal is due, then a new one. */
+export function renewedClientCertificate(
+  pki: Pick<Pki, 'issueClientCertificate'>,
+  request: ClientCertificateRequest,
+  options: { readonly clock?: Clock } = {},
+): () => Promise<KeyPair> {
+  let current: KeyPair | undefined
+  return async () => {
+    if (current === undefined || isRenewalDue(current.certificate, options))
+      current = await pki.issueClientCertificate(request)
+    return current
+  }
 }
