@@ -92,7 +92,10 @@ export interface VirtualApi extends AsyncDisposable {
   readonly graph: ObjectGraph
   /** Serves the LogicalClusters of `client`. Resolves once all existing ones are known: the server is ready then. */
   follow(client: KubeClient): Promise<void>
-  /** A client of one logical cluster, or of all (`*`, read only), over the loopback. `userAgent`: who writes; default kcp. */
+  /**
+   * A client of one logical cluster, or of all (`*`, read only), over the loopback. `userAgent`: who writes; default
+   * kcp.
+   */
   client(cluster: ClusterName | '*', options?: { readonly userAgent?: string }): KubeClient
   listen(options: Omit<ListenOptions, 'signal'>): Promise<Listener>
   /** Makes the server not ready, so that no new clients are sent to it. It goes on to serve. */
@@ -313,8 +316,8 @@ function expireOldEvents(settings: Settings, signal: AbortSignal): () => Promise
 }
 
 /**
- * Unloads logical clusters that this process gains or loses: an object that was loaded before may lack what another process has
- * written since. Returns a function that stops this.
+ * Unloads logical clusters that this process gains or loses: an object that was loaded before may lack what another
+ * process has written since. Returns a function that stops this.
  */
 function unloadMovedClusters(
   { sharing }: Settings,

@@ -30,7 +30,9 @@ export interface Catalog {
   all(objects: ClusterObjects): readonly ResourceInfo[]
   /** Differs where other resources are served than those of CustomResourceDefinitions: part of the keys of caches. */
   variant(): string
-  /** Compiles the CustomResourceDefinitions that are not compiled yet; `turn` lets other work run between two of them. */
+  /**
+   * Compiles the CustomResourceDefinitions that are not compiled yet; `turn` lets other work run between two of them.
+   */
   compileInTurns(objects: ClusterObjects, turn: () => Promise<void>): Promise<void>
   /** The CustomResourceDefinitions that this logical cluster serves, compiled. */
   crds(objects: ClusterObjects): readonly ServedCrd[]

@@ -1,5 +1,5 @@
-// The Strategy of ValidatingAdmissionPolicies. Within the write itself it checks their expressions against the schemas of the
-// kinds that they are about, as upstream's controller does a moment later.
+// The Strategy of ValidatingAdmissionPolicies. Within the write itself it checks their expressions against the schemas
+// of the kinds that they are about, as upstream's controller does a moment later.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1ValidatingAdmissionPolicySpec } from '@kubernetes/client-node'
 import { compareText, parseApiVersion, type KubeObject } from '#apimachinery/meta/index.ts'
@@ -58,7 +58,10 @@ function warningsOf(spec: Spec, { objects, work }: RequestContext, catalog: Cata
   })
 }
 
-/** The resources that rules name without a wildcard, in the order of their kinds. As upstream, the core group stands for any. */
+/**
+ * The resources that rules name without a wildcard, in the order of their kinds. As upstream, the core group stands for
+ * any.
+ */
 function namedResources(rules: readonly Rule[], all: readonly ResourceInfo[]): ResourceInfo[] {
   const found = new Set<ResourceInfo>()
   for (const { apiGroups = [], apiVersions = [], resources = [] } of rules) {

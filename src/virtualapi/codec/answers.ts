@@ -32,7 +32,9 @@ export function notModified(headers: Readonly<Record<string, string>>): BytesAns
   return { kind: 'bytes', status: 304, headers: rest, body: new Uint8Array() }
 }
 
-/** Answers above this many bytes count against the client until it has read them; smaller ones fit into socket buffers. */
+/**
+ * Answers above this many bytes count against the client until it has read them; smaller ones fit into socket buffers.
+ */
 export const largeAnswerBytes = 256 * 1024
 
 /** A list as chunks of JSON; joined into one body if it is small (`bytes`: approximate total) and cheap to encode. */
@@ -65,7 +67,10 @@ export interface ReadableForm {
   readonly pretty: boolean
 }
 
-/** Reformats a JSON answer as protobuf (if its kind has such a form), YAML or indented JSON, if asked for. It decodes the answer, so it is slow. */
+/**
+ * Reformats a JSON answer as protobuf (if its kind has such a form), YAML or indented JSON, if asked for. It decodes
+ * the answer, so it is slow.
+ */
 export function reformat(answer: BytesAnswer, { format, pretty }: ReadableForm): BytesAnswer {
   if ((format === 'json' && !pretty) || answer.headers['content-type'] !== 'application/json') return answer
   const document: unknown = parseJsonText(Buffer.from(answer.body).toString())
@@ -78,7 +83,9 @@ export function reformat(answer: BytesAnswer, { format, pretty }: ReadableForm):
   return { ...answer, headers: { ...answer.headers, 'content-type': type }, body: Buffer.from(text) }
 }
 
-/** Go reads the JSON again, and prints every number with an exponent that is no integer of 64 bits, signed or unsigned. */
+/**
+ * Go reads the JSON again, and prints every number with an exponent that is no integer of 64 bits, signed or unsigned.
+ */
 function isPrintedWhole(value: number): boolean {
   return Number.isInteger(value) && (Math.abs(value) < 2 ** 53 || (value > 0 && value < 2 ** 64))
 }

@@ -4,7 +4,10 @@ import { hasMoreValues } from './protobuf/index.ts'
 
 /** Bytes below which nothing is expensive. */
 export const alwaysLight = 3 * 1024
-/** Maximum cost on the main thread, in JSON values: each takes some 2.5 µs to decode, validate and encode, as does 1 KiB. */
+/**
+ * Maximum cost on the main thread, in JSON values: each takes some 2.5 µs to decode, validate and encode, as does 1
+ * KiB.
+ */
 const maxLightValues = 1500
 /** Bytes of YAML that cost as much as one JSON value. */
 const yamlBytesPerValue = 2
@@ -17,7 +20,10 @@ const growth = 3
 /** Maximum number of values of a document that is reformatted; above that of the largest object. */
 const mostWritten = { yaml: 100_000, json: 1_000_000, protobuf: 1_000_000 }
 
-/** The effort to reformat this JSON of any depth and size: `little` on the main thread, `much` on the offload thread, `too much`. */
+/**
+ * The effort to reformat this JSON of any depth and size: `little` on the main thread, `much` on the offload thread,
+ * `too much`.
+ */
 export function effortToReformat(
   body: Uint8Array,
   format: 'json' | 'yaml' | 'protobuf',
@@ -40,8 +46,8 @@ export function isLargeBody(body: Uint8Array, contentType: string): boolean {
 }
 
 /**
- * True if this object in memory is too expensive to decode on the main thread. Defaults and managedFields can give it more
- * values than a body may have.
+ * True if this object in memory is too expensive to decode on the main thread. Defaults and managedFields can give it
+ * more values than a body may have.
  */
 export function isLargeObject(bytes: Uint8Array): boolean {
   if (bytes.length <= alwaysLight) return false
@@ -49,8 +55,8 @@ export function isLargeObject(bytes: Uint8Array): boolean {
 }
 
 /**
- * True if an object of this size, which was light before admission, has become too expensive for the main thread. Twice the usual
- * limit: a request that moves begins again, and asks its webhooks again.
+ * True if an object of this size, which was light before admission, has become too expensive for the main thread. Twice
+ * the usual limit: a request that moves begins again, and asks its webhooks again.
  */
 export function isLargeSize({ values, bytes }: { readonly values: number; readonly bytes: number }): boolean {
   return values + bytes / 1024 > 2 * maxLightValues

@@ -1,4 +1,5 @@
-// Encodes a list in chunks, so that thousands of objects are neither copied into one buffer nor encoded without a pause.
+// Encodes a list in chunks, so that thousands of objects are neither copied into one buffer nor encoded without a
+// pause.
 import { Buffer } from 'node:buffer'
 import { encodeJson } from '#apimachinery/meta/index.ts'
 import type { Chunks } from '#virtualapi/request/exchange.ts'
@@ -23,8 +24,8 @@ const maxChunkMs = 5
 export const unchanged = (bytes: Uint8Array): Uint8Array => bytes
 
 /**
- * A list of objects joined as bytes, not decoded. `head`, if given, replaces kind and apiVersion of every item; `convert` makes
- * the requested version of stored bytes, or is `unchanged`.
+ * A list of objects joined as bytes, not decoded. `head`, if given, replaces kind and apiVersion of every item;
+ * `convert` makes the requested version of stored bytes, or is `unchanged`.
  */
 export function listChunks(
   { kind, apiVersion, metadata }: { readonly kind: string; readonly apiVersion: string; readonly metadata: ListMeta },
@@ -110,8 +111,8 @@ function* joinedChunks({ start, lead, items, convert }: Joining): Generator<Uint
 }
 
 /**
- * A bounded pool of buffers: allocating one per chunk would keep the garbage collector busy. A buffer that is not returned is
- * garbage collected.
+ * A bounded pool of buffers: allocating one per chunk would keep the garbage collector busy. A buffer that is not
+ * returned is garbage collected.
  */
 class BufferPool {
   readonly #bytes = minChunkedBytes + 16 * 1024

@@ -1,5 +1,5 @@
-// Runs of objects joined as a list, or the initial state of a watch, sends them. What is asked for again sends the runs that
-// did not change without reading their objects.
+// Runs of objects joined as a list, or the initial state of a watch, sends them. What is asked for again sends the runs
+// that did not change without reading their objects.
 import { Buffer } from 'node:buffer'
 import { asBuffer, metadataStart } from '#virtualapi/kinds/resources/object-bytes.ts'
 

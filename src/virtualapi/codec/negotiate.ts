@@ -39,8 +39,9 @@ export const supportedMediaTypes = 'application/json, application/yaml'
 const whole: Representation = { as: 'Object', format: 'json' }
 
 /**
- * The form of the clause with the highest quality that we can serve. Clients that prefer protobuf for what has no such form get
- * the JSON they name next. Throws 406 if no clause can be served, or for the metadata of a list where one object is answered.
+ * The form of the clause with the highest quality that we can serve. Clients that prefer protobuf for what has no such
+ * form get the JSON they name next. Throws 406 if no clause can be served, or for the metadata of a list where one
+ * object is answered.
  */
 export function negotiate(accept: string | undefined, negotiable: Negotiable): Representation {
   if (accept === undefined || accept === 'application/json' || accept === '*/*' || accept.trim() === '') return whole
@@ -60,8 +61,8 @@ export function negotiate(accept: string | undefined, negotiable: Negotiable): R
 }
 
 /**
- * The format that the client prefers, of an answer of any kind. An error has no other form (`as`), but always one in protobuf.
- * `hasProtobuf`: whole objects of what was asked for have one. Never throws.
+ * The format that the client prefers, of an answer of any kind. An error has no other form (`as`), but always one in
+ * protobuf. `hasProtobuf`: whole objects of what was asked for have one. Never throws.
  */
 export function preferredFormat(
   accept: string | undefined,

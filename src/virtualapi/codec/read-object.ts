@@ -131,7 +131,8 @@ export function objectOf(
       if (written !== undefined) takeQuantityTexts(object, written, schema)
     }
     const dropped = pruneUnknown(object, schema, { isResourceRoot: true, typesChecked: info.builtIn })
-    // Upstream reports unknown fields of built-in kinds in the order of the body; those of patches and custom resources sorted.
+    // Upstream reports unknown fields of built-in kinds in the order of the body; those of patches and custom resources
+    // sorted.
     unknown.push(
       ...(info.builtIn && !duplicatesFirst ? dropped : dropped.sort()).map((path) => `unknown field "${path}"`),
     )
@@ -157,7 +158,10 @@ export function infiniteText(literal: string, where = 'Go value'): string {
   return `json: cannot unmarshal number ${literal} into ${where} of type float64`
 }
 
-/** The decoded metadata. Throws 400 for values of a wrong type in it, or in the kind, apiVersion and metadata of an embedded object. */
+/**
+ * The decoded metadata. Throws 400 for values of a wrong type in it, or in the kind, apiVersion and metadata of an
+ * embedded object.
+ */
 function customMetadata(
   object: JsonObject,
   schema: SchemaNode | undefined,
@@ -190,7 +194,9 @@ function decodeEmbedded(embedded: JsonObject): void {
   else if (metadata === null) embedded['metadata'] = {}
 }
 
-/** Throws 400 unless kind and apiVersion are those of the endpoint; a built-in kind may omit them. Returns the object. */
+/**
+ * Throws 400 unless kind and apiVersion are those of the endpoint; a built-in kind may omit them. Returns the object.
+ */
 export function requireKind(
   object: JsonObject,
   { info }: { readonly info: Pick<ResourceDefinition['info'], 'builtIn' | 'group' | 'version' | 'kind'> },

@@ -21,7 +21,9 @@ export interface ValueLimits {
   readonly maxText: number
 }
 
-/** The value of a document whose scalars were not resolved. Throws an Error in Go's words, or with `excessive aliasing`. */
+/**
+ * The value of a document whose scalars were not resolved. Throws an Error in Go's words, or with `excessive aliasing`.
+ */
 export function valueOfDocument(document: Document.Parsed, limits: ValueLimits): JsonValue {
   const reader = new Reader(anchorsOf(document), limits)
   return reader.value(document.contents)

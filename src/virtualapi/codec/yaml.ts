@@ -25,7 +25,10 @@ const notYaml = /[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\u{10000}-\u{10fff
 
 /** Maximum number of values after aliases are expanded, as for JSON. */
 const maxValues = defaultMaxJsonValues
-/** Maximum number of values in a body that is YAML and not JSON: parsing it takes ten times as long, and no client sends large ones. */
+/**
+ * Maximum number of values in a body that is YAML and not JSON: parsing it takes ten times as long, and no client sends
+ * large ones.
+ */
 const maxYamlValues = 30_000
 /** Maximum number of tokens in such a body. An ordinary value takes four or five; two million quotes make a million. */
 const maxTokens = 200_000
@@ -35,8 +38,9 @@ const maxDuplicates = 100
 const unresolved = { version: '1.1', schema: 'failsafe', merge: false } as const
 
 /**
- * Parses the first document of a YAML body. Throws RequestEntityTooLarge above `maxBytes`, `maxYamlValues` or `maxTokens`, and
- * BadRequest for invalid YAML, values that JSON does not have, and documents that nest or grow too much.
+ * Parses the first document of a YAML body. Throws RequestEntityTooLarge above `maxBytes`, `maxYamlValues` or
+ * `maxTokens`, and BadRequest for invalid YAML, values that JSON does not have, and documents that nest or grow too
+ * much.
  */
 export function parseYamlBody(
   bytes: Uint8Array,
@@ -77,7 +81,9 @@ export function parseYamlBody(
   return { value, duplicateFields }
 }
 
-/** Parses the body as JSON, which is faster: most YAML bodies are JSON. Undefined if it is not, or has duplicate fields. */
+/**
+ * Parses the body as JSON, which is faster: most YAML bodies are JSON. Undefined if it is not, or has duplicate fields.
+ */
 function tryJson(bytes: Uint8Array, text: string, limits: Required<YamlLimits>): JsonValue | undefined {
   if (!text.startsWith('{')) return undefined
   try {

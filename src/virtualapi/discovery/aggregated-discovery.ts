@@ -9,8 +9,8 @@ export const aggregatedContentTypes = {
 } as const
 
 /**
- * In which format the client takes the aggregated form; undefined if it takes another form only. Other parameters, such as
- * `profile=nopeer`, do not matter.
+ * In which format the client takes the aggregated form; undefined if it takes another form only. Other parameters, such
+ * as `profile=nopeer`, do not matter.
  */
 export function aggregatedFormat(accept: string | undefined): 'json' | 'protobuf' | undefined {
   // As in kube-apiserver, clauses with fewer parameters come later, whatever their order and quality.
@@ -65,7 +65,10 @@ function resourceOf(info: ResourceInfo): unknown {
   }
 }
 
-/** As in kube-apiserver: group and version are empty for built-in resources if they are the parent's; never for custom ones. */
+/**
+ * As in kube-apiserver: group and version are empty for built-in resources if they are the parent's; never for custom
+ * ones.
+ */
 function responseKind(
   { group, version, kind }: { group: string; version: string; kind: string },
   parent: ResourceInfo,

@@ -21,7 +21,9 @@ interface BuiltIndex {
 
 let known: ReadonlyMap<string, OpenApiDocument> | undefined
 
-/** A document per built-in group version, by `openApiKey`. Each is read or generated when its bytes are first asked for. */
+/**
+ * A document per built-in group version, by `openApiKey`. Each is read or generated when its bytes are first asked for.
+ */
 export function builtInOpenApi(): ReadonlyMap<string, OpenApiDocument> {
   known ??= builtDocuments() ?? tableDocuments()
   return known

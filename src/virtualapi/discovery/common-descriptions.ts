@@ -1,11 +1,14 @@
-// Descriptions of the fields that every kind has, custom ones too: those of Kubernetes if the build has put them into dist.
+// Descriptions of the fields that every kind has, custom ones too: those of Kubernetes if the build has put them into
+// dist.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { kubernetesVersion } from './version-info.ts'
 
-/** Descriptions of the common fields of objects and lists, and the definitions that they and the operations refer to. */
+/**
+ * Descriptions of the common fields of objects and lists, and the definitions that they and the operations refer to.
+ */
 export interface CommonTexts {
   readonly apiVersion: string
   readonly kind: string

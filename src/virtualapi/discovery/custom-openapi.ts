@@ -52,8 +52,8 @@ export function openApiV3ForCustomResources(gv: GroupVersion, resources: readonl
 }
 
 /**
- * The bytes of the same document, made of one resource after the other: a group version may have megabytes of schemas. `resources` in the
- * order of their names; `turn` lets other work run between two of them.
+ * The bytes of the same document, made of one resource after the other: a group version may have megabytes of schemas.
+ * `resources` in the order of their names; `turn` lets other work run between two of them.
  */
 export async function encodeOpenApiInTurns(
   gv: GroupVersion,

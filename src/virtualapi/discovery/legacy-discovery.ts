@@ -49,7 +49,10 @@ export function apiGroupList(infos: readonly ResourceInfo[]): unknown {
   return { kind: 'APIGroupList', apiVersion: 'v1', groups: all.map(apiGroupOf) }
 }
 
-/** Upstream sorts groups of equal priority by the names of their APIServices (`v1.example.com`), of which the first counts. */
+/**
+ * Upstream sorts groups of equal priority by the names of their APIServices (`v1.example.com`), of which the first
+ * counts.
+ */
 function firstName({ group, versions }: ServedGroup): string {
   return versions.map(({ version }) => `${version}.${group}`).sort()[0] ?? ''
 }

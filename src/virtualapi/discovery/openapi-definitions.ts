@@ -1,5 +1,5 @@
-// OpenAPI definitions of built-in kinds, generated from the schema table: as upstream's, without descriptions (except those of
-// metadata).
+// OpenAPI definitions of built-in kinds, generated from the schema table: as upstream's, without descriptions (except
+// those of metadata).
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { builtInSchemaTable, type SchemaTableNode } from '#virtualapi/kinds/resources/builtin-schemas.ts'
 import { readGenerated } from '#virtualapi/kinds/resources/generated-facts.ts'

@@ -23,7 +23,10 @@ export function openApiKey(gv: GroupVersion): string {
   return groupVersionPath(gv).slice(1)
 }
 
-/** The document of `/openapi/v3`. `basePath`: prefix of the logical cluster's paths, since clients use the URLs unchanged. */
+/**
+ * The document of `/openapi/v3`. `basePath`: prefix of the logical cluster's paths, since clients use the URLs
+ * unchanged.
+ */
 export function openApiIndex(documents: ReadonlyMap<string, OpenApiDocument>, basePath = ''): unknown {
   const entries = [...documents].sort(([a], [b]) => (a < b ? -1 : 1))
   return {
@@ -39,7 +42,9 @@ export function encodeOpenApiDocument(document: unknown): OpenApiDocument {
   return { hash: contentHash(body), ...encodings(body) }
 }
 
-/** The encodings of a document of these bytes. They are compressed on another thread, when somebody first asks for that. */
+/**
+ * The encodings of a document of these bytes. They are compressed on another thread, when somebody first asks for that.
+ */
 export function encodings(body: Buffer): Pick<OpenApiDocument, 'gzip' | 'json'> {
   let zipped: Promise<Buffer> | undefined
   return { json: () => body, gzip: () => (zipped ??= compress(body)) }

@@ -1,5 +1,5 @@
-// Paths and operations of a resource in an OpenAPI v3 document, in which kubectl and helm look up the query parameters of a
-// verb by kind.
+// Paths and operations of a resource in an OpenAPI v3 document, in which kubectl and helm look up the query parameters
+// of a verb by kind.
 import { groupVersionPath, type GroupVersionKind, type JsonObject } from '#apimachinery/meta/index.ts'
 import type { ResourceInfo, SubresourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 

@@ -12,8 +12,8 @@ export interface ServedGroup {
 }
 
 /**
- * Groups the served resources. Built-in groups keep the order of the table, and so do their versions; custom groups follow by
- * name, with versions sorted as Kubernetes does: stable before beta before alpha, higher numbers first.
+ * Groups the served resources. Built-in groups keep the order of the table, and so do their versions; custom groups
+ * follow by name, with versions sorted as Kubernetes does: stable before beta before alpha, higher numbers first.
  */
 export function servedGroups(infos: readonly ResourceInfo[]): ServedGroup[] {
   const groups = new Map<string, Map<string, ResourceInfo[]>>()

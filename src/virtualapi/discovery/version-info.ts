@@ -3,7 +3,10 @@
 /** The Kubernetes version from which the tables are generated. */
 export const kubernetesVersion = 'v1.34.3'
 
-/** The document of `/version`. Helm and kubectl parse gitVersion as a semantic version; the part after the plus is our version. */
+/**
+ * The document of `/version`. Helm and kubectl parse gitVersion as a semantic version; the part after the plus is our
+ * version.
+ */
 export function versionInfo({
   programVersion,
   gitCommit = '',

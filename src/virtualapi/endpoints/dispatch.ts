@@ -87,8 +87,8 @@ export async function dispatch(exchange: Exchange, parts: EndpointParts): Promis
 }
 
 /**
- * The answer, from the offload thread if webhooks or policies make a large object of a small one: there the request begins again.
- * A request that cannot be answered there is refused with 413.
+ * The answer, from the offload thread if webhooks or policies make a large object of a small one: there the request
+ * begins again. A request that cannot be answered there is refused with 413.
  */
 async function untilLarge(call: EndpointCall<EndpointParts>, answer: () => Promise<Answer>): Promise<Answer> {
   const { exchange, parts } = call

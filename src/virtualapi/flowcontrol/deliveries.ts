@@ -1,5 +1,6 @@
-// Schedules the delivery of watch events: a change that thousands watch is delivered to a few watches at a time, in the turns
-// of their logical cluster (see EventLoopShare), so that requests of other logical clusters are served in between.
+// Schedules the delivery of watch events: a change that thousands watch is delivered to a few watches at a time, in the
+// turns of their logical cluster (see EventLoopShare), so that requests of other logical clusters are served in
+// between.
 import type { EventLoopShare } from './event-loop-share.ts'
 
 export interface PendingDelivery {

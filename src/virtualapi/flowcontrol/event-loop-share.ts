@@ -1,17 +1,18 @@
-// Shares the event loop fairly among logical clusters. Without this, all of a tenant's many concurrent requests would be
-// answered before the next tenant's single one.
+// Shares the event loop fairly among logical clusters. Without this, all of a tenant's many concurrent requests would
+// be answered before the next tenant's single one.
 
 /**
- * How long requests run at once in an iteration of the event loop before those of busy flows must wait, milliseconds. Shorter
- * while there are several flows: what the others send is only seen in the next iteration.
+ * How long requests run at once in an iteration of the event loop before those of busy flows must wait, milliseconds.
+ * Shorter while there are several flows: what the others send is only seen in the next iteration.
  */
 const sliceMs = { alone: 2, shared: 0.7 }
 /** Flows that had a turn within this time of one another share the loop, milliseconds. */
 const sharedForMs = 200
 
 /**
- * In each iteration of the event loop every flow (logical cluster) gets at least one turn; flows that want more share the rest
- * of a slice, round robin. The callers bound the queues: each request, watch and answer waits for one turn at a time.
+ * In each iteration of the event loop every flow (logical cluster) gets at least one turn; flows that want more share
+ * the rest of a slice, round robin. The callers bound the queues: each request, watch and answer waits for one turn at
+ * a time.
  */
 export class EventLoopShare {
   readonly #waiting = new Map<string, (() => void)[]>()

@@ -1,5 +1,5 @@
-// Limits per logical cluster, so that one tenant's load does not hurt the others. Only counters: nothing is kept for a logical
-// cluster without requests.
+// Limits per logical cluster, so that one tenant's load does not hurt the others. Only counters: nothing is kept for a
+// logical cluster without requests.
 import { tooManyRequests, type StatusError } from '#apimachinery/status/index.ts'
 import { networkOf } from '#network/listening/index.ts'
 import { unitsOfSelector } from './selector-units.ts'
@@ -19,19 +19,30 @@ export interface FairnessLimits {
   readonly largeWaitMs?: number
   /** Concurrent requests of all logical clusters. Default 2000. */
   readonly allRequests?: number
-  /** Requests that wait for a webhook and do not count among those of all logical clusters meanwhile. Default 10,000. */
+  /**
+   * Requests that wait for a webhook and do not count among those of all logical clusters meanwhile. Default 10,000.
+   */
   readonly allLent?: number
-  /** Open watches of all logical clusters, each some 20 KiB of memory; one with long selectors counts for several. Default 50,000. */
+  /**
+   * Open watches of all logical clusters, each some 20 KiB of memory; one with long selectors counts for several.
+   * Default 50,000.
+   */
   readonly allWatches?: number
   /** Concurrent requests without credentials from one address. Default 20. */
   readonly anonymousRequests?: number
   /** The same from all addresses. Default 200. */
   readonly allAnonymousRequests?: number
-  /** Bytes of large answers of one logical cluster that its clients have not read yet. Default 128 MiB, or what the memory allows. */
+  /**
+   * Bytes of large answers of one logical cluster that its clients have not read yet. Default 128 MiB, or what the
+   * memory allows.
+   */
   readonly answerBytes?: number
   /** The same of all logical clusters. Default 1 GiB, or what the memory allows. */
   readonly allAnswerBytes?: number
-  /** The memory of the process, bytes: unread answers have a 16th of it, those of all logical clusters a quarter. Default Infinity. */
+  /**
+   * The memory of the process, bytes: unread answers have a 16th of it, those of all logical clusters a quarter.
+   * Default Infinity.
+   */
   readonly memoryBytes?: number
 }
 
@@ -103,8 +114,8 @@ export class Fairness {
   }
 
   /**
-   * Reserves bytes for a large answer until the client has read it; the result releases them. Throws 429 with Retry-After above
-   * the limit. The only large answer of a logical cluster is always allowed.
+   * Reserves bytes for a large answer until the client has read it; the result releases them. Throws 429 with
+   * Retry-After above the limit. The only large answer of a logical cluster is always allowed.
    */
   hold(flow: string, bytes: number): () => void {
     const held = this.#answers.get(flow) ?? 0
@@ -125,9 +136,9 @@ export class Fairness {
   }
 
   /**
-   * Waits for a slot for a large body, first come, first served; the result releases it. The body of a waiting request is not
-   * read, so it takes no more memory than the buffers of its connection. Rejects with 429 and Retry-After if too many wait or
-   * it takes too long, and with signal.reason.
+   * Waits for a slot for a large body, first come, first served; the result releases it. The body of a waiting request
+   * is not read, so it takes no more memory than the buffers of its connection. Rejects with 429 and Retry-After if too
+   * many wait or it takes too long, and with signal.reason.
    */
   async admitLargeBody(flow: string, signal: AbortSignal): Promise<() => void> {
     const { largeRequests, waitingLarge, allWaitingLarge, largeWaitMs } = this.#limits
@@ -185,7 +196,10 @@ export class Fairness {
       : this.#count(this.#watches, flow, { kind, limit: watches, most: allWatches, what: tooManyOf('watches') })
   }
 
-  /** The same for a watch with long selectors, which counts for several, unless an open watch of the flow has equal ones. */
+  /**
+   * The same for a watch with long selectors, which counts for several, unless an open watch of the flow has equal
+   * ones.
+   */
   enterWatch(flow: string, selector: string): () => void {
     const { watches: limit, allWatches: most } = this.#limits
     const bound = { kind: 'watch', limit, most, what: tooManyOf('watches') } as const
@@ -212,14 +226,17 @@ export class Fairness {
     }
   }
 
-  /** The open watches of a logical cluster, with other requests that have no deadline; each counts for as many as its memory. */
+  /**
+   * The open watches of a logical cluster, with other requests that have no deadline; each counts for as many as its
+   * memory.
+   */
   watchesOf(flow: string): number {
     return this.#watches.get(flow) ?? 0
   }
 
   /**
-   * Gives the place of a request among those of all logical clusters to others while it waits for a tenant's webhook; in its own
-   * logical cluster it keeps its place. The result takes the place back, even if all are taken meanwhile.
+   * Gives the place of a request among those of all logical clusters to others while it waits for a tenant's webhook;
+   * in its own logical cluster it keeps its place. The result takes the place back, even if all are taken meanwhile.
    */
   lendPlace(): () => void {
     if (this.#lent >= this.#limits.allLent) return () => undefined

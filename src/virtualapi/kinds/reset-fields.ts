@@ -1,6 +1,7 @@
-// The fields that each endpoint of a built-in kind does not write: what an applier says of them it does not own. From the
-// strategies of k8s.io/kubernetes/pkg/registry, as far as upstream's endpoints ask them: those of ServiceCIDRs (named by a group
-// they are not in) and of the subresources `ephemeralcontainers` and `resize` of pods are never asked.
+// The fields that each endpoint of a built-in kind does not write: what an applier says of them it does not own. From
+// the strategies of k8s.io/kubernetes/pkg/registry, as far as upstream's endpoints ask them: those of ServiceCIDRs
+// (named by a group they are not in) and of the subresources `ephemeralcontainers` and `resize` of pods are never
+// asked.
 import { withoutFields, type FieldFilter } from '#apimachinery/managed-fields/index.ts'
 
 const status = withoutFields(['f:status'])

@@ -34,8 +34,9 @@ export interface AuthorizationContext {
 
 export interface Authorizer {
   /**
-   * Decides whether `user` may do this in a logical cluster. Loads the logical cluster if necessary. A user with more roles than
-   * `work` allows to evaluate is refused, with that as the reason. Answers at once where no rule has to be read.
+   * Decides whether `user` may do this in a logical cluster. Loads the logical cluster if necessary. A user with more
+   * roles than `work` allows to evaluate is refused, with that as the reason. Answers at once where no rule has to be
+   * read.
    */
   authorize(user: UserInfo, attributes: Attributes, where: AuthorizationContext): Decision | Promise<Decision>
   /** Decides about requests over all logical clusters and to the process's own paths (health, discovery, metrics). */

@@ -59,7 +59,9 @@ export interface ChunkedAnswer {
   readonly chunks: Chunks
   /** Approximate size in bytes. */
   readonly about: number
-  /** Bytes that it keeps in memory alone; default: a part of `about`, because most of its bytes are those of the hub. */
+  /**
+   * Bytes that it keeps in memory alone; default: a part of `about`, because most of its bytes are those of the hub.
+   */
   readonly held?: number
 }
 /** Headers are sent at once, chunks as they arrive; ends when the iterable ends. */
@@ -97,7 +99,10 @@ export interface PushAnswer {
   readonly headers: Readonly<Record<string, string>>
   /** How long a client may read nothing before its connection is cut, milliseconds. */
   readonly maxStallMs: number
-  /** Starts the push. Either this or `drop` is called, once; the caller closes the push. Does not write before it returns. */
+  /**
+   * Starts the push. Either this or `drop` is called, once; the caller closes the push. Does not write before it
+   * returns.
+   */
   readonly begin: (sink: Sink) => Push
   readonly drop: () => void
 }
@@ -107,7 +112,9 @@ export interface ForwardAnswer {
   readonly to: Peer
   /** It may last for long, and ends when the server stops. */
   readonly isLongRunning: boolean
-  /** The span of the request in this process, which lasts until the other one answers; absent where nothing is traced. */
+  /**
+   * The span of the request in this process, which lasts until the other one answers; absent where nothing is traced.
+   */
   readonly trace?: { readonly traceparent: string; readonly answered: (status: number) => void }
 }
 export type Answer = BytesAnswer | ChunkedAnswer | StreamAnswer | PushAnswer
@@ -123,7 +130,9 @@ export interface SentChunks extends ChunkedAnswer {
   readonly maxMs: number
 }
 
-/** Bounds of what webhooks and policies can add to an audit line: annotations, and characters of all of them together. */
+/**
+ * Bounds of what webhooks and policies can add to an audit line: annotations, and characters of all of them together.
+ */
 const maxAnnotations = 200
 const maxAnnotationCharacters = 256 * 1024
 
@@ -151,7 +160,9 @@ export class Exchange {
   #ownAuditId: string | undefined
   /** Awaited before more work for this request, so that other flows are served; undefined: no need to wait. */
   turn: () => Promise<void> | undefined = () => undefined
-  /** Told of the size that admission gave the object. Throws where the request must go on elsewhere: see `needsThread`. */
+  /**
+   * Told of the size that admission gave the object. Throws where the request must go on elsewhere: see `needsThread`.
+   */
   grown: ((size: { readonly values: number; readonly bytes: number }) => void) | undefined
   /** The object has become too large for this thread; what failed for this reason is answered on another one. */
   needsThread = false
@@ -161,13 +172,18 @@ export class Exchange {
   #takeBack: (() => void) | undefined
   /** Fairness key of this request; undefined for our own controllers, which never wait. */
   flow: string | undefined
-  /** Headers that name the flow of API Priority and Fairness; undefined where the client may not know of the logical cluster. */
+  /**
+   * Headers that name the flow of API Priority and Fairness; undefined where the client may not know of the logical
+   * cluster.
+   */
   flowHeaders: Readonly<Record<string, string>> | undefined
   /** Unlinks the signal from the server's stop signal; for pushes, which the listener ends itself. */
   unlink: () => void = () => undefined
   #understood: RequestInfo | undefined
   #authenticated: UserInfo | undefined
-  /** The logical cluster of the request, if it exists. Only after authorization may the client learn that it does not. */
+  /**
+   * The logical cluster of the request, if it exists. Only after authorization may the client learn that it does not.
+   */
   cluster: LogicalCluster | undefined
   /** The permission to answer for a logical cluster; undefined where no other process shares them. */
   tenure: { readonly cluster: ClusterId; readonly of: Tenure } | undefined
@@ -180,7 +196,9 @@ export class Exchange {
     this.request = { ...request, body: () => this.#read(request) }
   }
 
-  /** Resolves as `answer`, for which somebody outside is asked: the place of this request is lent to others meanwhile. */
+  /**
+   * Resolves as `answer`, for which somebody outside is asked: the place of this request is lent to others meanwhile.
+   */
   async whileWaiting<T>(answer: Promise<T>): Promise<T> {
     if (this.#waits++ === 0) this.#takeBack = this.lendPlace()
     try {
@@ -260,7 +278,10 @@ export function headerOf(rawHeaders: readonly string[], name: string): string | 
   return undefined
 }
 
-/** Whether a raw name is this lower-case one. Asked so often of each request that most names are told apart by their length. */
+/**
+ * Whether a raw name is this lower-case one. Asked so often of each request that most names are told apart by their
+ * length.
+ */
 function isHeader(raw: string | undefined, name: string): boolean {
   return raw?.length === name.length && raw.toLowerCase() === name
 }

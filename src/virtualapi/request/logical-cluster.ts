@@ -30,6 +30,8 @@ export interface ClusterDirectory {
   byName(name: ClusterName): LogicalCluster | undefined
   byId(id: ClusterId): LogicalCluster | undefined
   all(): Iterable<LogicalCluster>
-  /** Calls the listener after a logical cluster is added, changed or deleted. Returns the function that unsubscribes. */
+  /**
+   * Calls the listener after a logical cluster is added, changed or deleted. Returns the function that unsubscribes.
+   */
   onChange(listener: (change: { before?: LogicalCluster; after?: LogicalCluster }) => void): () => void
 }

@@ -1,5 +1,6 @@
-// Method and raw URL -> RequestInfo, without looking anything up: whether a thing exists is answered after authorization.
-// The raw path is split by hand: a URL parser would resolve the dots in `/logicalclusters/alice/proxy/../../bob`.
+// Method and raw URL -> RequestInfo, without looking anything up: whether a thing exists is answered after
+// authorization. The raw path is split by hand: a URL parser would resolve the dots in
+// `/logicalclusters/alice/proxy/../../bob`.
 import { badRequest, pageNotFound, pathNotFound } from '#apimachinery/status/index.ts'
 import { tryClusterName } from '#apimachinery/meta/index.ts'
 import type { ClusterScope, RequestInfo, ResourceTarget, EntryPoint } from './request-info.ts'
@@ -19,8 +20,8 @@ export interface ParseOptions {
 }
 
 /**
- * Parses a request line. Throws 400 for dot segments in any encoding and for invalid percent-encoding, 404 for empty segments
- * and for an invalid name of a logical cluster.
+ * Parses a request line. Throws 400 for dot segments in any encoding and for invalid percent-encoding, 404 for empty
+ * segments and for an invalid name of a logical cluster.
  */
 export function parseRequest(
   method: string,

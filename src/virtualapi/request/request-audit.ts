@@ -1,5 +1,6 @@
-// The audit log of one request: an Event of audit.k8s.io/v1 at level Metadata, as kube-apiserver writes it. Of the headers only
-// User-Agent and the forwarding ones are read, and bodies not at all, so no line can hold a token or a Secret.
+// The audit log of one request: an Event of audit.k8s.io/v1 at level Metadata, as kube-apiserver writes it. Of the
+// headers only User-Agent and the forwarding ones are read, and bodies not at all, so no line can hold a token or a
+// Secret.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -43,7 +44,9 @@ export function auditIdOf(header: string | undefined): string {
   return header !== undefined && auditIdPattern.test(header) ? header : randomUUID()
 }
 
-/** Collects what the stages learn about a request, and writes a line when the answer has begun and when it is complete. */
+/**
+ * Collects what the stages learn about a request, and writes a line when the answer has begun and when it is complete.
+ */
 export class RequestAudit {
   readonly #arrival: ReceivedRequest
   readonly #sink: AuditSink

@@ -12,7 +12,9 @@ export type EntryPoint =
   /** From within the process, never from a socket. */
   | 'loopback'
 
-/** Which logical cluster: one, all of them (`*`), or none (health of the process, discovery of the aggregated group). */
+/**
+ * Which logical cluster: one, all of them (`*`), or none (health of the process, discovery of the aggregated group).
+ */
 export type ClusterScope =
   { readonly kind: 'one'; readonly name: ClusterName } | { readonly kind: 'all' } | { readonly kind: 'none' }
 

@@ -7,8 +7,9 @@ export interface UserInfo {
   readonly groups: readonly string[]
   readonly extra: Readonly<Record<string, readonly string[]>>
   /**
-   * Where this identity is valid: in one logical cluster (its certificates and tokens), in the host (front-proxy headers,
-   * rights by spec.owners), or in the whole installation (our own processes, the administrator's bootstrap certificate).
+   * Where this identity is valid: in one logical cluster (its certificates and tokens), in the host (front-proxy
+   * headers, rights by spec.owners), or in the whole installation (our own processes, the administrator's bootstrap
+   * certificate).
    */
   readonly realm:
     { readonly kind: 'cluster'; readonly id: ClusterId } | { readonly kind: 'host' } | { readonly kind: 'installation' }

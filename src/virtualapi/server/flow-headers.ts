@@ -1,4 +1,5 @@
-// The headers that tell a client which FlowSchema and PriorityLevelConfiguration of its logical cluster its request belongs to.
+// The headers that tell a client which FlowSchema and PriorityLevelConfiguration of its logical cluster its request
+// belongs to.
 import { LRUCache } from 'lru-cache'
 import { remember } from '#apimachinery/memo/index.ts'
 import type { JsonObject } from '#apimachinery/meta/index.ts'
@@ -31,8 +32,8 @@ const noHeaders: Headers = {}
 const maxRequests = 64
 
 /**
- * The headers for a request to a logical cluster. FlowSchemas are read again after one of them has changed. None where there
- * are more than 1,000 of them, or 256 KiB.
+ * The headers for a request to a logical cluster. FlowSchemas are read again after one of them has changed. None where
+ * there are more than 1,000 of them, or 256 KiB.
  */
 export function flowHeaders(objects: ClusterObjects, request: ClassifiedRequest): Headers {
   const known = knownOf(objects)

@@ -20,8 +20,8 @@ export interface ForwardedUpgrade {
 }
 
 /**
- * Sends the request as it came and joins both sockets: the other process answers on them, be it a refusal. Resolves when
- * both are closed. Throws 503 if the other process cannot be reached.
+ * Sends the request as it came and joins both sockets: the other process answers on them, be it a refusal. Resolves
+ * when both are closed. Throws 503 if the other process cannot be reached.
  */
 export async function forwardUpgrade(
   { incoming, socket, head, to, signal, traceparent }: ForwardedUpgrade,

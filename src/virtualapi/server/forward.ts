@@ -1,5 +1,5 @@
-// Passes a request on to the process that owns its logical cluster, and its answer back: bytes as they come, neither parsed
-// nor kept. A request is never sent twice.
+// Passes a request on to the process that owns its logical cluster, and its answer back: bytes as they come, neither
+// parsed nor kept. A request is never sent twice.
 import { constants, type ClientHttp2Stream, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2'
 import { statusError, type StatusError } from '#apimachinery/status/index.ts'
 import { errorAnswer } from '#virtualapi/codec/answers.ts'

@@ -42,8 +42,8 @@ const mostReformatted = 64 * 1024 * 1024
 const minTakeMs = 60_000
 const minTakeBytesPerSecond = 256 * 1024
 /**
- * A chunked list counts for this part of its bytes: it shares the bytes of unchanged objects with the hub and other lists, and
- * retains alone only those of objects that were written since.
+ * A chunked list counts for this part of its bytes: it shares the bytes of unchanged objects with the hub and other
+ * lists, and retains alone only those of objects that were written since.
  */
 const chunksShare = 1 / 4
 
@@ -121,7 +121,9 @@ async function refusal(exchange: Exchange, error: StatusError): Promise<Answer> 
   return (await reformatted(exchange, answer)) ?? answer
 }
 
-/** The StatusError for the client. Unexpected errors are logged in full and answered as InternalError without details. */
+/**
+ * The StatusError for the client. Unexpected errors are logged in full and answered as InternalError without details.
+ */
 export function toStatusError(error: unknown, exchange: Exchange, { log }: Pick<ServerParts, 'log'>): StatusError {
   if (isStatusError(error)) {
     if (error.code >= 500) log.warn('request failed', { url: exchange.request.url, error })
@@ -157,8 +159,8 @@ function heldBytes(answer: Answer): number {
 }
 
 /**
- * Reformats the answer: as YAML or protobuf if asked for; indented if asked for, or for curl and browsers, as kube-apiserver does.
- * Undefined: it stays as it is.
+ * Reformats the answer: as YAML or protobuf if asked for; indented if asked for, or for curl and browsers, as
+ * kube-apiserver does. Undefined: it stays as it is.
  */
 function reformatted(
   exchange: Exchange,
@@ -197,7 +199,10 @@ async function inForm(
     : reformat(whole, form)
 }
 
-/** The chunks joined, each encoded in a turn; undefined if they are too many bytes: defaults can make objects larger than stored. */
+/**
+ * The chunks joined, each encoded in a turn; undefined if they are too many bytes: defaults can make objects larger
+ * than stored.
+ */
 async function joinedInTurns(answer: ChunkedAnswer, { turn }: Exchange): Promise<BytesAnswer | undefined> {
   const { status, headers, chunks } = answer
   const parts: Uint8Array[] = []

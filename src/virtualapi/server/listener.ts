@@ -1,5 +1,5 @@
-// The TLS listener: HTTP/1.1 and HTTP/2 on one port. Converts requests on sockets to IncomingRequests and writes the answers.
-// Fastify manages connections and their end; the stages do everything about a request.
+// The TLS listener: HTTP/1.1 and HTTP/2 on one port. Converts requests on sockets to IncomingRequests and writes the
+// answers. Fastify manages connections and their end; the stages do everything about a request.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import type { Duplex } from 'node:stream'
@@ -24,7 +24,10 @@ export interface ListenOptions {
   readonly signal: AbortSignal
   /** Serves other processes of ours alone: those with a certificate of these authorities (PEM). Absent: everybody. */
   readonly peerCa?: string
-  /** How long a connection may be without a request of a known client, since the last one of anybody, ms. Default 60,000. */
+  /**
+   * How long a connection may be without a request of a known client, since the last one of anybody, ms. Default
+   * 60,000.
+   */
   readonly firstRequestMs?: number
 }
 
@@ -36,9 +39,13 @@ export interface Listener extends AsyncDisposable {
 
 type Asked = { readonly raw: unknown; readonly originalUrl: string }
 
-/** How long connections stay open when the server stops, and how long where requests are being answered, milliseconds. */
+/**
+ * How long connections stay open when the server stops, and how long where requests are being answered, milliseconds.
+ */
 const [drainMs, maxDrainMs] = [3000, 10_000]
-/** Of connections of clients that nobody knows yet: each costs a TLS handshake of about a millisecond, and some 100 KiB. */
+/**
+ * Of connections of clients that nobody knows yet: each costs a TLS handshake of about a millisecond, and some 100 KiB.
+ */
 const pendingBounds = { maxPerNetwork: 500, max: 1500, maxTrusted: 1500 }
 const minVersion = 'TLSv1.2'
 const maxPeerStreams = 2 ** 20
@@ -117,7 +124,8 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   const connections = new Set<Socket>()
   app.server.on('connection', (connection: Socket) => {
     connections.add(connection)
-    // With both protocols on a port Node sets this for HTTP/2 only. With Nagle's algorithm an answer may wait 40 ms for an ACK.
+    // With both protocols on a port Node sets this for HTTP/2 only. With Nagle's algorithm an answer may wait 40 ms for
+    // an ACK.
     connection.setNoDelay(true)
     pending.add(connection)
     connection.once('close', () => connections.delete(connection))
@@ -135,7 +143,10 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   }
 }
 
-/** Clients that would rather speak HTTP/2 without TLS (Java's, through `kubectl proxy`) are answered as if they had not said so. */
+/**
+ * Clients that would rather speak HTTP/2 without TLS (Java's, through `kubectl proxy`) are answered as if they had not
+ * said so.
+ */
 function isUpgrade({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() !== 'h2c'
 }

@@ -1,5 +1,5 @@
-// A Transport to the server within the process: our own controllers use the same stages and endpoints as clients, without
-// sockets, TLS and credentials.
+// A Transport to the server within the process: our own controllers use the same stages and endpoints as clients,
+// without sockets, TLS and credentials.
 import { Buffer } from 'node:buffer'
 import type { Transport, TransportRequest, TransportResponse } from '#client/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'

@@ -1,4 +1,5 @@
-// Decides which of the processes that share the logical clusters answers a request, and whether it still may when it does.
+// Decides which of the processes that share the logical clusters answers a request, and whether it still may when it
+// does.
 import { badRequest, serviceUnavailable, statusError, type StatusError } from '#apimachinery/status/index.ts'
 import { clusterOfCertificate, clusterOfToken } from '#virtualapi/auth/authn/claimed-cluster.ts'
 import { isOpenPath } from '#virtualapi/auth/authz/index.ts'
@@ -11,8 +12,8 @@ import type { ServerParts } from './parts.ts'
 type Parts = Pick<ServerParts, 'ownership'>
 
 /**
- * Lets the request in if this process owns its logical cluster; else sets `forwardTo`. Throws 503 while nobody is known to
- * own it, and 400 if a client sends the headers by which processes of ours pass requests on.
+ * Lets the request in if this process owns its logical cluster; else sets `forwardTo`. Throws 503 while nobody is known
+ * to own it, and 400 if a client sends the headers by which processes of ours pass requests on.
  */
 export function own(exchange: Exchange, { ownership }: Parts): void {
   if (ownership === undefined) return
@@ -33,7 +34,9 @@ export function own(exchange: Exchange, { ownership }: Parts): void {
   exchange.forwardTo = owner
 }
 
-/** The logical cluster of the credentials, where the path names none, in the order in which authentication tries them. */
+/**
+ * The logical cluster of the credentials, where the path names none, in the order in which authentication tries them.
+ */
 function claimedBy({ info, request: { peerCertificate, rawHeaders } }: Exchange): ClusterId | undefined {
   if (info.cluster.kind !== 'none' || isAboutProcess(info)) return undefined
   const ofCertificate = clusterOfCertificate(peerCertificate)

@@ -1,5 +1,5 @@
-// Connections to other processes of ours, for the requests that they answer: one HTTP/2 session to each, and a connection
-// for each upgrade. Both sides show certificates of an authority that signs for nobody else.
+// Connections to other processes of ours, for the requests that they answer: one HTTP/2 session to each, and a
+// connection for each upgrade. Both sides show certificates of an authority that signs for nobody else.
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { abortable } from '#async/index.ts'
@@ -80,8 +80,8 @@ export class PeerConnections implements Disposable {
   }
 
   /**
-   * Cuts off processes that are gone, so that nobody waits for their answers. `isThere` says by name which are not. One that
-   * stops by itself says so first, and is given the time to answer what it was asked before.
+   * Cuts off processes that are gone, so that nobody waits for their answers. `isThere` says by name which are not. One
+   * that stops by itself says so first, and is given the time to answer what it was asked before.
    */
   retain(isThere: (name: string) => boolean): void {
     for (const [name, { session }] of this.#sessions) {

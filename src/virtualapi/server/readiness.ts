@@ -1,4 +1,4 @@
-// Whether the server is ready, and why it is not.
+// The readiness of the server, and the reason where it is not ready.
 import type { Logger } from '#telemetry/index.ts'
 
 /** Ready once the logical clusters are known, until the server stops or its store breaks. */

@@ -15,7 +15,10 @@ import type { RequestInfo, ResourceTarget } from '#virtualapi/request/request-in
 import { hopTraceHeader } from './wire/hop-headers.ts'
 import { authenticate, authorize, stageSpans, type Stage } from './stages.ts'
 
-/** Whose traces may go on here, as in kube-apiserver. Names of groups in the host have a prefix; those of tenants do not count. */
+/**
+ * Whose traces may go on here, as in kube-apiserver. Names of groups in the host have a prefix; those of tenants do not
+ * count.
+ */
 const privileged: Readonly<Record<UserInfo['realm']['kind'], readonly string[]>> = {
   installation: ['system:masters', 'system:monitoring', 'kcp:system'],
   host: ['host:system:masters', 'host:system:monitoring'],
@@ -23,8 +26,8 @@ const privileged: Readonly<Record<UserInfo['realm']['kind'], readonly string[]>>
 }
 
 /**
- * A request as a span. It begins after authentication, with the time of the arrival: whether it is a step of the client's trace
- * depends on who the client is. It ends with the stages: no span is open for as long as a watch.
+ * A request as a span. It begins after authentication, with the time of the arrival: whether it is a step of the
+ * client's trace depends on who the client is. It ends with the stages: no span is open for as long as a watch.
  */
 export class RequestTrace {
   readonly #exchange: Exchange
@@ -53,7 +56,9 @@ export class RequestTrace {
     return { traceparent: traceparentOf(this.#begun()), answered: (status) => this.answered(status) }
   }
 
-  /** Ends the span; later calls do nothing. Without a status: it is that of another process, which nobody reads here. */
+  /**
+   * Ends the span; later calls do nothing. Without a status: it is that of another process, which nobody reads here.
+   */
   answered(status?: number): void {
     const span = this.#begun()
     span.set(this.#known())
@@ -123,7 +128,10 @@ export function isPrivileged({ realm, groups }: UserInfo): boolean {
   return privileged[realm.kind].some((group) => groups.includes(group))
 }
 
-/** The method and the shape of the route, as in kube-apiserver: never the name of an object, a namespace or a logical cluster. */
+/**
+ * The method and the shape of the route, as in kube-apiserver: never the name of an object, a namespace or a logical
+ * cluster.
+ */
 export function spanName(method: string, info: RequestInfo | undefined): string {
   if (info?.target.kind !== 'resource') return method
   const { group, version, namespace, resource, name, subresource } = info.target

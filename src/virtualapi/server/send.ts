@@ -19,7 +19,10 @@ export interface Sending {
   readonly signal: AbortSignal
 }
 
-/** Resolves when the answer is written, a large one when it is flushed. Rejects if the client disconnects or is too slow. */
+/**
+ * Resolves when the answer is written, a large one when it is flushed. Rejects if the client disconnects or is too
+ * slow.
+ */
 export async function send(answer: Exclude<SentAnswer, PushAnswer>, to: Sending): Promise<void> {
   const { response, headOnly, signal } = to
   if (isGone(response)) return
@@ -74,8 +77,8 @@ async function writable(response: RawResponse, maxStallMs: number | undefined, s
 }
 
 /**
- * Writes a body piece by piece: TLS encrypts what is written at once without a pause. Resolves when all of it is flushed. Rejects if the client
- * is too slow for its size.
+ * Writes a body piece by piece: TLS encrypts what is written at once without a pause. Resolves when all of it is
+ * flushed. Rejects if the client is too slow for its size.
  */
 async function sendLarge(response: RawResponse, body: Uint8Array, signal: AbortSignal): Promise<void> {
   await within(maxSendMs(body.length), signal, async (limited) => {

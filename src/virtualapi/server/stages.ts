@@ -219,7 +219,10 @@ function takesMemory({ info, contentLength }: Exchange): boolean {
   return info.verb === 'list' || contentLength > largeBodyBytes
 }
 
-/** The fairness key: the logical cluster; one of its own for all anonymous requests, which must not spend a tenant's budget. */
+/**
+ * The fairness key: the logical cluster; one of its own for all anonymous requests, which must not spend a tenant's
+ * budget.
+ */
 function flowOf({ user, cluster }: Exchange): string {
   return user === anonymous ? 'anonymous' : (cluster?.id ?? '-')
 }

@@ -1,5 +1,5 @@
-// HTTP upgrades: the same stages as for other requests. Then exec, attach and port-forward are piped to the member unchanged
-// (SPDY or WebSocket), and a watch sends one WebSocket message per event.
+// HTTP upgrades: the same stages as for other requests. Then exec, attach and port-forward are piped to the member
+// unchanged (SPDY or WebSocket), and a watch sends one WebSocket message per event.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { badRequest, statusError } from '#apimachinery/status/index.ts'

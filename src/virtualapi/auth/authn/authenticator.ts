@@ -23,8 +23,8 @@ export interface Authentication {
 }
 
 /**
- * Authenticates a request; undefined: anonymous. Refuses with 401 if there are credentials and none is valid, 429 after too many.
- * Only tokens make it wait: a certificate that was verified before is answered, or refused, at once.
+ * Authenticates a request; undefined: anonymous. Refuses with 401 if there are credentials and none is valid, 429 after
+ * too many. Only tokens make it wait: a certificate that was verified before is answered, or refused, at once.
  */
 export interface Authenticator {
   authenticate(

@@ -18,8 +18,8 @@ export interface TokenAuthentication {
 
 export interface BearerTokens {
   /**
-   * The user of a valid token; `wanted` is the logical cluster of the path, if any. Undefined: the token is not valid. Rejects
-   * with 429 if too many tokens of `source` were not.
+   * The user of a valid token; `wanted` is the logical cluster of the path, if any. Undefined: the token is not valid.
+   * Rejects with 429 if too many tokens of `source` were not.
    */
   authenticate(
     token: string,
@@ -98,8 +98,8 @@ export function createBearerTokens(deps: {
 }
 
 /**
- * The unverified claim of the token: its only audience `ID.MEMBER-ID` or, if the path names a logical cluster, the only one
- * for that. Undefined if several audiences fit.
+ * The unverified claim of the token: its only audience `ID.MEMBER-ID` or, if the path names a logical cluster, the only
+ * one for that. Undefined if several audiences fit.
  */
 function claimOf(token: string, wanted: ClusterId | undefined): Claim | undefined {
   if (token.length > maxTokenLength) return undefined

@@ -12,7 +12,10 @@ const maxTokenLength = 16 * 1024
 
 const byCertificate = new WeakMap<DetailedPeerCertificate, { readonly cluster: ClusterId | undefined }>()
 
-/** The logical cluster of a client certificate; undefined without one, or if it is for the installation or somebody else. */
+/**
+ * The logical cluster of a client certificate; undefined without one, or if it is for the installation or somebody
+ * else.
+ */
 export function clusterOfCertificate(certificate: DetailedPeerCertificate | undefined): ClusterId | undefined {
   if ((certificate as { raw?: Buffer } | undefined)?.raw === undefined || certificate === undefined) return undefined
   let claimed = byCertificate.get(certificate)

@@ -1,5 +1,5 @@
-// Verifies a client's certificate against a set of authorities and reads its subject. TLS requests a certificate and verifies
-// none, because which authority counts depends on how the request reached us.
+// Verifies a client's certificate against a set of authorities and reads its subject. TLS requests a certificate and
+// verifies none, because which authority counts depends on how the request reached us.
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import { createHash, X509Certificate } from 'node:crypto'
@@ -30,8 +30,8 @@ const maxChain = 4
 const maxCached = 4096
 
 /**
- * Verifies against these authorities only (PEM, several certificates allowed): the signatures up to one of them, validity, and
- * extended key usage clientAuth. Results are cached by fingerprint; validity is checked every time.
+ * Verifies against these authorities only (PEM, several certificates allowed): the signatures up to one of them,
+ * validity, and extended key usage clientAuth. Results are cached by fingerprint; validity is checked every time.
  */
 export function createCertificateVerifier(authorities: string, { clock }: { clock: Clock }): CertificateVerifier {
   const roots = parseCertificates(authorities)

@@ -27,8 +27,8 @@ export interface AuthenticatorOptions {
 }
 
 /**
- * Tries, in order: front-proxy headers (only on requests through the front proxy), client certificate, bearer token. Invalid
- * credentials are 401 unless others are valid; no credentials are anonymous (undefined).
+ * Tries, in order: front-proxy headers (only on requests through the front proxy), client certificate, bearer token.
+ * Invalid credentials are 401 unless others are valid; no credentials are anonymous (undefined).
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator & TokenReviewer {
   const { pki, directory, frontProxy, memberTokens, accountTokens, clock = systemClock } = options
@@ -100,8 +100,8 @@ function tokenAnswer({ user, cluster }: Required<Authentication>, info: RequestI
 }
 
 /**
- * True where identity headers count: on the aggregator's paths, and on paths without a logical cluster, where the aggregator
- * itself reads discovery and health.
+ * True where identity headers count: on the aggregator's paths, and on paths without a logical cluster, where the
+ * aggregator itself reads discovery and health.
  */
 function acceptsFrontProxy({ entryPoint, cluster }: RequestInfo): boolean {
   return entryPoint === 'aggregated' || (entryPoint === 'direct' && cluster.kind === 'none')
@@ -118,7 +118,10 @@ function hasCertificate(peer: AuthnRequest['peerCertificate']): peer is NonNulla
   return (peer as { raw?: Buffer } | undefined)?.raw !== undefined
 }
 
-/** An identity is the same object while its certificate is in use, and so is its user: what is known of one is found by it. */
+/**
+ * An identity is the same object while its certificate is in use, and so is its user: what is known of one is found by
+ * it.
+ */
 const users = new WeakMap<CertificateIdentity, { readonly user: UserInfo | undefined }>()
 
 function certificateUser(identity: CertificateIdentity): UserInfo | undefined {

@@ -24,8 +24,8 @@ export class FailureBudget {
   }
 
   /**
-   * Counts a check by `source` as failed until the result is called, which says that it was not. Throws 429 with Retry-After
-   * if too many failed.
+   * Counts a check by `source` as failed until the result is called, which says that it was not. Throws 429 with
+   * Retry-After if too many failed.
    */
   spend(source: string): () => void {
     const now = this.#clock.monotonic()

@@ -1,5 +1,5 @@
-// Watches the ConfigMap in which the host publishes its front proxy, whose certificates rotate. `client-ca-file` in it, the
-// host's authority for client certificates, is ignored: trusting it would let host users act as tenants.
+// Watches the ConfigMap in which the host publishes its front proxy, whose certificates rotate. `client-ca-file` in it,
+// the host's authority for client certificates, is ignored: trusting it would let host users act as tenants.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { createInformer, type DeepReadonly, type KubeClient } from '#client/index.ts'
@@ -54,7 +54,10 @@ export function frontProxyFromHost(options: {
   }
 }
 
-/** Parses the ConfigMap. Undefined: there is no front proxy. Throws a plain Error for an invalid or unsafe configuration. */
+/**
+ * Parses the ConfigMap. Undefined: there is no front proxy. Throws a plain Error for an invalid or unsafe
+ * configuration.
+ */
 export function parseFrontProxyConfig(object: DeepReadonly<KubeObject>): FrontProxyConfig | undefined {
   const data = (object['data'] ?? {}) as Readonly<Record<string, unknown>>
   const ca = data['requestheader-client-ca-file']

@@ -41,7 +41,8 @@ export function createFrontProxyAuthenticator({ clock }: { clock: Clock }): Fron
 }
 
 /**
- * Reads raw headers: Node joins repeated headers with a comma, and one group called `dev, system:masters` must not become two.
+ * Reads raw headers: Node joins repeated headers with a comma, and one group called `dev, system:masters` must not
+ * become two.
  */
 function userOf(rawHeaders: readonly string[], config: FrontProxyConfig): UserInfo | undefined {
   const values = (header: string): string[] =>

@@ -1,4 +1,5 @@
-// The contract for verifying tokens of pods in members. Implemented in virtualapi/outbound/members, with what the hub knows.
+// The contract for verifying tokens of pods in members. Implemented in virtualapi/outbound/members, with what the hub
+// knows.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 
 /** What a token claims before anything is verified. */
@@ -20,14 +21,15 @@ export interface MemberTokenIdentity {
 
 export interface MemberTokens {
   /**
-   * The upstream ServiceAccount, if a workload that the scheduler placed on that member runs as it; undefined otherwise. It is
-   * asked for every request before anything is verified: it reads only our own data and never asks the member.
+   * The upstream ServiceAccount, if a workload that the scheduler placed on that member runs as it; undefined
+   * otherwise. It is asked for every request before anything is verified: it reads only our own data and never asks the
+   * member.
    */
   findPlacedAccount(claim: MemberTokenClaim, signal: AbortSignal): Promise<{ readonly uid: string } | undefined>
   /**
-   * Verifies signature, expiry and audience with the member's published keys, then asks the member whether the bound pod
-   * exists. Undefined: not a token of this member, or no such pod. Rejects with ServiceUnavailable if the member cannot be
-   * reached.
+   * Verifies signature, expiry and audience with the member's published keys, then asks the member whether the bound
+   * pod exists. Undefined: not a token of this member, or no such pod. Rejects with ServiceUnavailable if the member
+   * cannot be reached.
    */
   verify(memberId: string, token: string, signal: AbortSignal): Promise<MemberTokenIdentity | undefined>
 }

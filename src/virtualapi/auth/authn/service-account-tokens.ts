@@ -1,6 +1,6 @@
 // Issues and verifies ServiceAccount tokens. All are signed with one key; the issuer names the logical cluster:
-// `https://kubernetes.default.svc/clusters/ID`. The issuer is no address, so it does not change when the server's address
-// does. Ids are never reused.
+// `https://kubernetes.default.svc/clusters/ID`. The issuer is no address, so it does not change when the server's
+// address does. Ids are never reused.
 import { createHash, createPrivateKey, createPublicKey, hash, randomUUID, type KeyObject } from 'node:crypto'
 import { decodeJwt, exportJWK, jwtVerify, SignJWT, type JWK, type JWTPayload } from 'jose'
 import { LRUCache } from 'lru-cache'
@@ -22,7 +22,9 @@ export interface NamedObject {
   readonly deletedMs?: number
 }
 
-/** Reads an object that a token is bound to from memory; called for every request, so that a deletion counts at once. */
+/**
+ * Reads an object that a token is bound to from memory; called for every request, so that a deletion counts at once.
+ */
 export type FindBoundObject = (
   cluster: ClusterId,
   place: { resource: 'serviceaccounts' | 'pods' | 'secrets' | 'nodes'; namespace: string; name: string },
@@ -41,7 +43,9 @@ export interface TokenGrant {
   readonly serviceAccount: NameAndUid
   readonly audiences: readonly string[]
   readonly expirationSeconds: number
-  /** The token is invalid once this object is deleted; so for `secret` and `node`, but `node` beside `pod` only informs. */
+  /**
+   * The token is invalid once this object is deleted; so for `secret` and `node`, but `node` beside `pod` only informs.
+   */
   readonly pod?: NameAndUid
   readonly secret?: NameAndUid
   readonly node?: NameAndUid
@@ -59,8 +63,8 @@ export interface ServiceAccountTokens {
   /** True if the unverified token names us as its issuer. */
   hasOurIssuer(token: string): boolean
   /**
-   * The user of a valid token; `wanted` is the logical cluster of the path, if any. Undefined: signature, issuer or time is
-   * invalid, or the ServiceAccount or the bound object no longer exists. The caller checks the audiences.
+   * The user of a valid token; `wanted` is the logical cluster of the path, if any. Undefined: signature, issuer or
+   * time is invalid, or the ServiceAccount or the bound object no longer exists. The caller checks the audiences.
    */
   verify(token: string, wanted: ClusterId | undefined, signal: AbortSignal): Promise<VerifiedAccount | undefined>
   /** The public key as a JWK set, for others who verify our tokens. */
@@ -232,7 +236,10 @@ function keyId(publicKey: KeyObject): string {
     .digest('base64url')
 }
 
-/** Returns a function that finds the object that a token is bound to. It decodes an object only if that may be terminating. */
+/**
+ * Returns a function that finds the object that a token is bound to. It decodes an object only if that may be
+ * terminating.
+ */
 export function findBoundObject(hub: Hub): FindBoundObject {
   return async (cluster, { resource, namespace, name }, signal) => {
     const objects = await hub.cluster(cluster, { signal })

@@ -46,8 +46,8 @@ export function createClusterPolicies(hub: Pick<Hub, 'cluster'>): ClusterPolicie
 }
 
 /**
- * Applies the changes since the last update. False if their names are not known, so that all objects must be compared, or if
- * that is under way. Synchronous, so that nobody reads a half-updated policy.
+ * Applies the changes since the last update. False if their names are not known, so that all objects must be compared,
+ * or if that is under way. Synchronous, so that nobody reads a half-updated policy.
  */
 function update({ policy, seen, comparing }: TrackedPolicy, objects: ClusterObjects): boolean {
   if (comparing !== undefined) return false
@@ -84,8 +84,8 @@ function compareOnce(tracked: TrackedPolicy, objects: ClusterObjects): Promise<v
 }
 
 /**
- * Compares all objects: the first time, and if the changed names are unknown. Compiles only those with a new revision. In
- * slices, because a tenant may have a gibibyte of bindings.
+ * Compares all objects: the first time, and if the changed names are unknown. Compiles only those with a new revision.
+ * In slices, because a tenant may have a gibibyte of bindings.
  */
 async function compareAll({ policy, seen }: TrackedPolicy, objects: ClusterObjects): Promise<void> {
   const pause = yieldEvery(sliceMs)

@@ -53,7 +53,9 @@ const none: HeldRules = { roles: [], problems: [], isComplete: true }
 
 const openPaths = /^\/(healthz|livez|readyz|version)\/?$/
 
-/** True for health and version, which everybody may read without credentials. They reveal nothing of a logical cluster. */
+/**
+ * True for health and version, which everybody may read without credentials. They reveal nothing of a logical cluster.
+ */
 export function isOpenPath({ verb, path }: Attributes): boolean {
   return path !== undefined && (verb === 'get' || verb === 'head') && openPaths.test(path)
 }
@@ -99,7 +101,10 @@ function isInstallationAdmin({ realm, groups }: UserInfo): boolean {
   return realm.kind === 'installation' && (groups.includes(mastersGroup) || groups.includes(kcpSystemGroup))
 }
 
-/** True for users of another logical cluster, and for host users with a name reserved for logical clusters (see hostName). */
+/**
+ * True for users of another logical cluster, and for host users with a name reserved for logical clusters (see
+ * hostName).
+ */
 function isForeign({ realm, name, groups }: UserInfo, cluster: LogicalCluster): boolean {
   if (realm.kind === 'cluster') return realm.id !== cluster.id
   const isReserved = (text: string): boolean => text.startsWith('system:') && text !== 'system:authenticated'

@@ -110,7 +110,9 @@ function hasAggregation(object: KubeObject): boolean {
   return Array.isArray(selectors) && selectors.length > 0
 }
 
-/** True if only fields differ that the garbage collector writes: it must be able to delete objects it could not grant. */
+/**
+ * True if only fields differ that the garbage collector writes: it must be able to delete objects it could not grant.
+ */
 function isUnchanged(object: KubeObject, old: KubeObject): boolean {
   const relevant = ({ metadata, ...rest }: KubeObject): string => {
     const {

@@ -20,13 +20,18 @@ export interface GrantedRole {
 
 /** How many missing roles are named. */
 const maxMissing = 20
-/** Steps of the work budget for one granted role, and for one group of the user: some 200,000 of them may be looked at. */
+/**
+ * Steps of the work budget for one granted role, and for one group of the user: some 200,000 of them may be looked at.
+ */
 const grantSteps = 50
 
 /** Why a question about rights has no complete answer: the user has more roles than one request may look at. */
 export const tooManyRoles = 'the roles that are granted to the user are too many or too large to be evaluated'
 
-/** Collects what is missing: the roles that bindings name and that do not exist, and those for which `work` does not last. */
+/**
+ * Collects what is missing: the roles that bindings name and that do not exist, and those for which `work` does not
+ * last.
+ */
 export class RoleProblems {
   readonly #missing = new Set<string>()
   #more = 0

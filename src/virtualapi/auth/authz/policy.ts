@@ -1,5 +1,5 @@
-// The RBAC objects of one logical cluster: its own, layered over the bootstrap objects, which are compiled once and shared by
-// all logical clusters.
+// The RBAC objects of one logical cluster: its own, layered over the bootstrap objects, which are compiled once and
+// shared by all logical clusters.
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import { RbacIndex, rbacResources, subjectKey, type Binding, type RbacPlace } from './rbac-index.ts'
 import type { StoredRole } from './stored-role.ts'

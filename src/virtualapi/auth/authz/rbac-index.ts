@@ -1,5 +1,5 @@
-// An index of RBAC objects by subject. Objects are added, replaced and removed one by one, so that a change does not cost a
-// recompilation of all. All bindings that grant one role to one subject are one grant.
+// An index of RBAC objects by subject. Objects are added, replaced and removed one by one, so that a change does not
+// cost a recompilation of all. All bindings that grant one role to one subject are one grant.
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { StoredRole, type RbacSource } from './stored-role.ts'
 
@@ -81,7 +81,9 @@ export class RbacIndex {
     return this.#objects.get(resource)?.get(`${namespace}/${name}`)?.role
   }
 
-  /** For each role that is granted to `subject` by bindings in `namespace` (empty: ClusterRoleBindings), those bindings. */
+  /**
+   * For each role that is granted to `subject` by bindings in `namespace` (empty: ClusterRoleBindings), those bindings.
+   */
   *bindingsOf(subject: string, namespace: string): Generator<Iterable<Binding>> {
     for (const bindings of this.#grants.get(grantKey(namespace, subject))?.values() ?? [])
       yield bindings instanceof Set ? bindings : [bindings]
@@ -125,7 +127,9 @@ export class RbacIndex {
   }
 }
 
-/** `User/NAME`, `Group/NAME` or `ServiceAccount/NAME/NAMESPACE`; undefined for other kinds, which are granted nothing. */
+/**
+ * `User/NAME`, `Group/NAME` or `ServiceAccount/NAME/NAMESPACE`; undefined for other kinds, which are granted nothing.
+ */
 export function subjectKey(kind: string, name: string, namespace = ''): string | undefined {
   if (kind === 'User' || kind === 'Group') return `${kind}/${name}`
   return kind === 'ServiceAccount' && namespace !== '' ? `ServiceAccount/${name}/${namespace}` : undefined

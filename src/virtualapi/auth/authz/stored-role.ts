@@ -1,5 +1,5 @@
-// A role as it is stored, and the compiled rules of the roles that were needed last. Tenants may store a gibibyte of roles;
-// compiled, that would be many times as much.
+// A role as it is stored, and the compiled rules of the roles that were needed last. Tenants may store a gibibyte of
+// roles; compiled, that would be many times as much.
 import { CompiledRules } from './compiled-rules.ts'
 import { parseRules } from './policy-rules.ts'
 

@@ -1,5 +1,5 @@
-// The directory of logical clusters, filled by an informer on LogicalCluster objects: those of the host, or of the logical
-// cluster `root` where there is no host.
+// The directory of logical clusters, filled by an informer on LogicalCluster objects: those of the host, or of the
+// logical cluster `root` where there is no host.
 import {
   clusterIdOf,
   rootClusterName,
@@ -15,8 +15,8 @@ import type { ClusterDirectory, LogicalCluster, OwnerSubject } from '#virtualapi
 
 export interface InformedDirectory extends ClusterDirectory {
   /**
-   * Fills the directory from the LogicalCluster objects of `client` until `signal` aborts. Called once, when the API behind
-   * `client` can answer. In embedded mode that is this server, which needs the directory before it can start.
+   * Fills the directory from the LogicalCluster objects of `client` until `signal` aborts. Called once, when the API
+   * behind `client` can answer. In embedded mode that is this server, which needs the directory before it can start.
    */
   follow(source: { readonly client: KubeClient; readonly log: Logger; readonly signal: AbortSignal }): FollowedDirectory
 }
@@ -113,8 +113,9 @@ class DirectoryOfInformer implements InformedDirectory {
   }
 
   /**
-   * Updates the candidates for an id; `now` is undefined if `subject` is gone. Ids are 49 bits of a hash: if two LogicalClusters
-   * have the same, only the older is served, or one would read the other's data. The order of arrival does not matter.
+   * Updates the candidates for an id; `now` is undefined if `subject` is gone. Ids are 49 bits of a hash: if two
+   * LogicalClusters have the same, only the older is served, or one would read the other's data. The order of arrival
+   * does not matter.
    */
   #update(subject: LogicalCluster, now: LogicalCluster | undefined, log: Logger): void {
     const { id } = subject

@@ -1,5 +1,5 @@
-// Deletes Events that were not written for an hour, in every logical cluster, loaded or not. kube-apiserver does the same
-// with etcd leases (--event-ttl).
+// Deletes Events that were not written for an hour, in every logical cluster, loaded or not. kube-apiserver does the
+// same with etcd leases (--event-ttl).
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { sleep, type Clock } from '#async/index.ts'
@@ -47,7 +47,9 @@ export async function expireEvents(options: EventExpiryOptions, signal: AbortSig
   }
 }
 
-/** Remembers the store's revision at each scan: an Event with a revision before that of a scan one TTL ago has expired. */
+/**
+ * Remembers the store's revision at each scan: an Event with a revision before that of a scan one TTL ago has expired.
+ */
 export class EventExpiry {
   readonly #options: EventExpiryOptions
   readonly #scans: Scan[] = []
@@ -91,8 +93,8 @@ export class EventExpiry {
 }
 
 /**
- * The newest time in an Event, milliseconds since 1970. Decides about Events written before this process began, for which no
- * revision is remembered.
+ * The newest time in an Event, milliseconds since 1970. Decides about Events written before this process began, for
+ * which no revision is remembered.
  */
 function newestTime({ value }: StoredObject): number {
   const event = parseJsonText(Buffer.from(value.buffer, value.byteOffset, value.length).toString()) as {

@@ -4,7 +4,10 @@ import { sleep } from '#async/index.ts'
 import type { Hub } from '#store/hub/index.ts'
 import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
 
-/** Objects that contain one of these may need a controller: deleted and owned objects, ServiceAccount token Secrets, Jobs that expire. */
+/**
+ * Objects that contain one of these may need a controller: deleted and owned objects, ServiceAccount token Secrets,
+ * Jobs that expire.
+ */
 const deletion = '"deletionTimestamp":"'
 const unfinished = [
   deletion,
@@ -18,7 +21,9 @@ const urgent = ['namespaces', 'customresourcedefinitions.apiextensions.k8s.io']
 const pauseMs = 5
 const pauseFactor = 4
 
-/** Loads the logical clusters with unfinished work, one after the other. The hub notifies its observers of each load. */
+/**
+ * Loads the logical clusters with unfinished work, one after the other. The hub notifies its observers of each load.
+ */
 export async function loadUnfinishedClusters(
   {
     hub,

@@ -36,7 +36,9 @@ import { loadUnfinishedClusters } from './load-unfinished-clusters.ts'
 import { QuotaNamespaces, type NamespaceListener } from './quota-namespaces.ts'
 import { linksOf, sameLinks, objectsToCollect } from './object-links.ts'
 
-/** Garbage collection skips these, as kube-controller-manager does: Events have no owners that matter, and they expire. */
+/**
+ * Garbage collection skips these, as kube-controller-manager does: Events have no owners that matter, and they expire.
+ */
 const ignored = new Set(['events'])
 /** Between two searches for unfinished work, if the store could not answer the first. */
 const searchAgainMs = 5000
@@ -51,7 +53,10 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   readonly #observers = new Set<GraphObserver>()
   readonly #quotas = new QuotaNamespaces()
   readonly #listeners = new Map<string, Set<ChangeListener>>()
-  /** Logical clusters that were loaded since this process began. Observers hear of all their changes since, loaded or not. */
+  /**
+   * Logical clusters that were loaded since this process began. Observers hear of all their changes since, loaded or
+   * not.
+   */
   readonly #loadedOnce = new Set<ClusterId>()
   /** Logical clusters that were searched for unfinished work since this process began, or owns them. */
   readonly #searched = new Set<ClusterId>()

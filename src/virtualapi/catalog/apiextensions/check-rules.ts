@@ -1,5 +1,5 @@
-// Checks the expressions of validation rules when a definition is written: they must compile, and cost little enough for
-// the largest object that the schema allows.
+// Checks the expressions of validation rules when a definition is written: they must compile, and cost little enough
+// for the largest object that the schema allows.
 import { type DeclaredType, declaredType, escapeFieldName } from '#apimachinery/cel/index.ts'
 import { fieldForbidden, fieldInvalid } from '#apimachinery/field/index.ts'
 import { fieldOf, isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'

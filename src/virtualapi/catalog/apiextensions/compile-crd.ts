@@ -88,7 +88,10 @@ export function internSchema(schema: JsonObject): SchemaNode {
   return node
 }
 
-/** What a definition or schema, as JSON, counts for in the caches. Half of a cache at most: a heavier one must be kept, too. */
+/**
+ * What a definition or schema, as JSON, counts for in the caches. Half of a cache at most: a heavier one must be kept,
+ * too.
+ */
 function weightOf(text: string): number {
   let ruleCharacters = 0
   for (const member of ['"rule":"', '"messageExpression":"'])

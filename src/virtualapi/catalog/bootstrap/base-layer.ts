@@ -64,8 +64,8 @@ export function createBaseLayer(deps: {
 }
 
 /**
- * The uid of a bootstrap object. Derived from the logical cluster's id, not from its name: else a recreated logical cluster
- * would accept the ServiceAccount tokens of its predecessor.
+ * The uid of a bootstrap object. Derived from the logical cluster's id, not from its name: else a recreated logical
+ * cluster would accept the ServiceAccount tokens of its predecessor.
  */
 export function baseUid(cluster: ClusterId, path: string): string {
   const hex = hash('sha256', `kcp.dev/base/${cluster}/${path}`)

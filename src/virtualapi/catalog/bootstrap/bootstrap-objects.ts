@@ -11,7 +11,10 @@ import { crdStatus, defaultCrd, type CustomResourceDefinition } from '#virtualap
 export interface BootstrapObject {
   /** The resource as in store keys: `clusterroles.rbac.authorization.k8s.io`. */
   readonly resource: string
-  /** kind, apiVersion, metadata first; metadata has neither uid nor times. Values that differ per logical cluster are `placeholders`. */
+  /**
+   * kind, apiVersion, metadata first; metadata has neither uid nor times. Values that differ per logical cluster are
+   * `placeholders`.
+   */
   readonly object: KubeObject
 }
 
@@ -49,8 +52,9 @@ export interface ApiAddress {
 }
 
 /**
- * All bootstrap objects, unordered. `rootCa`: the PEM with which pods verify our serving certificate. `address`: the endpoint of the
- * Service `kubernetes`. The Service has no endpoint if this is not an IP address that Endpoints may contain.
+ * All bootstrap objects, unordered. `rootCa`: the PEM with which pods verify our serving certificate. `address`: the
+ * endpoint of the Service `kubernetes`. The Service has no endpoint if this is not an IP address that Endpoints may
+ * contain.
  */
 export function bootstrapObjects(rootCa: string, address?: ApiAddress): BootstrapObject[] {
   const objects: KubeObject[] = [
@@ -71,7 +75,10 @@ export function bootstrapObjects(rootCa: string, address?: ApiAddress): Bootstra
   })
 }
 
-/** Adds the condition that kube-apiserver writes to a FlowSchema whose priority level exists, as it does for all of these. */
+/**
+ * Adds the condition that kube-apiserver writes to a FlowSchema whose priority level exists, as it does for all of
+ * these.
+ */
 function withFlowStatus(object: KubeObject): KubeObject {
   if (object.kind !== 'FlowSchema') return object
   const { priorityLevelConfiguration } = object['spec'] as { priorityLevelConfiguration: { name: string } }
@@ -190,8 +197,9 @@ function defaultServiceRange(): KubeObject {
 // client-ca-file: certificates of all logical clusters have one authority, so an API server in one must not trust it.
 
 /**
- * The ConfigMap that tells aggregated API servers whose identity headers to trust, as kube-apiserver writes it. It has no
- * client-ca-file: certificates of all logical clusters have one authority, so an API server in one must not trust it.
+ * The ConfigMap that tells aggregated API servers whose identity headers to trust, as kube-apiserver writes it. It has
+ * no client-ca-file: certificates of all logical clusters have one authority, so an API server in one must not trust
+ * it.
  */
 function extensionAuthentication(): KubeObject {
   return {

@@ -2,7 +2,10 @@
 import { parseApiVersion, type KubeObject } from '#apimachinery/meta/index.ts'
 import { placeholders } from './placeholders.ts'
 
-/** All but the group of APIServices, which upstream does not register. [groupPriorityMinimum, versionPriority], as in pkg/controlplane/apiserver/aggregator.go and cmd/kube-apiserver. */
+/**
+ * All but the group of APIServices, which upstream does not register. [groupPriorityMinimum, versionPriority], as in
+ * pkg/controlplane/apiserver/aggregator.go and cmd/kube-apiserver.
+ */
 const priorities: Readonly<Record<string, readonly [group: number, version: number]>> = {
   v1: [18000, 1],
   'admissionregistration.k8s.io/v1': [16700, 15],

@@ -1,5 +1,5 @@
-// The ClusterRole that metrics-server installs in a cluster, and what `view`, `edit` and `admin` aggregate from it. It is in the base
-// layer, so no logical cluster pays for it; where no member has metrics it allows what is not served.
+// The ClusterRole that metrics-server installs in a cluster, and what `view`, `edit` and `admin` aggregate from it. It
+// is in the base layer, so no logical cluster pays for it; where no member has metrics it allows what is not served.
 import { canonicalJson } from '#apimachinery/json/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 

@@ -4,7 +4,9 @@ import type { FieldValue, MessageValue, SingleValue, SpecialValue } from './mess
 import { decodeSpecial } from './special-types.ts'
 import { malformed, WireReader, type WireType } from './wire-reader.ts'
 
-/** No built-in kind nests half as deep, but the schema of a CustomResourceDefinition may: each of its levels takes two. */
+/**
+ * No built-in kind nests half as deep, but the schema of a CustomResourceDefinition may: each of its levels takes two.
+ */
 const maxDepth = 200
 
 /** Reads a message to its end. Repeated occurrences of a singular message field are merged, as protobuf requires. */

@@ -26,9 +26,9 @@ interface Envelope {
 const magic = [0x6b, 0x38, 0x73, 0x00]
 
 /**
- * Decodes `k8s\0` + runtime.Unknown + the message of a built-in kind to the JSON object that the client would have sent as
- * JSON. Throws 400 for malformed bytes, 413 for more values than a JSON body may have, and 415 for kinds without a protobuf
- * form, for example custom resources.
+ * Decodes `k8s\0` + runtime.Unknown + the message of a built-in kind to the JSON object that the client would have sent
+ * as JSON. Throws 400 for malformed bytes, 413 for more values than a JSON body may have, and 415 for kinds without a
+ * protobuf form, for example custom resources.
  */
 export function decodeProtobuf(body: Uint8Array): DecodedProtobuf {
   return decodeWithin(body, defaultMaxJsonValues)

@@ -1,5 +1,5 @@
-// Encodes the JSON of a message to the bytes that Go's generated code writes: fields by number, maps by key, and zero values of
-// fields that are no pointers.
+// Encodes the JSON of a message to the bytes that Go's generated code writes: fields by number, maps by key, and zero
+// values of fields that are no pointers.
 import { Buffer } from 'node:buffer'
 import { encodeJson, isJsonObject, type JsonObject, type JsonValue, isJsonNumber } from '#apimachinery/meta/index.ts'
 import { encodeSpecial } from './encode-special.ts'

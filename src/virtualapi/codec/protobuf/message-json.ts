@@ -6,7 +6,9 @@ import type { FieldValue, MessageValue, SingleValue } from './message-value.ts'
 import type { FieldShape } from './message-table.ts'
 import type { ValueBudget } from './value-budget.ts'
 
-/** Adds the members of `message` to `into`. Every value counts against `budget`, also zero values that were not sent. */
+/**
+ * Adds the members of `message` to `into`. Every value counts against `budget`, also zero values that were not sent.
+ */
 export function messageJson(message: MessageValue, budget: ValueBudget, into: JsonObject = {}): JsonObject {
   for (const [index, shape] of message.type.fields.entries()) {
     const value = message.fields[index]

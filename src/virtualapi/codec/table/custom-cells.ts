@@ -12,7 +12,9 @@ const maxParsed = 10_000
 /** How many values the paths of one row may visit together, since a tenant may define thousands of columns. */
 export const visitsOfRow = 10_000
 
-/** The cell of one column; null if the path finds nothing or a value of another type, or if the budget `row` is spent. */
+/**
+ * The cell of one column; null if the path finds nothing or a value of another type, or if the budget `row` is spent.
+ */
 export function customCell(
   { jsonPath, type }: PrinterColumn,
   object: JsonObject,

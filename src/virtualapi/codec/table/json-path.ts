@@ -1,4 +1,5 @@
-// The subset of kubectl's JSONPath that printer columns and scale paths use: members, indexes, slices, wildcards, filters.
+// The subset of kubectl's JSONPath that printer columns and scale paths use: members, indexes, slices, wildcards,
+// filters.
 import { isJsonObject, type JsonValue, integerOfText, isJsonNumber, type Int64 } from '#apimachinery/meta/index.ts'
 
 /** Finds values in JSON, in document order; `row` is a budget that several paths over one object share. */
@@ -16,7 +17,9 @@ const maxFilters = 10
 
 type Step = (value: JsonValue, budget: Budget) => JsonValue[]
 
-/** Parses a path such as `.spec.items[0].name` or `.conditions[?(@.type=="Ready")].status`; undefined if it is invalid. */
+/**
+ * Parses a path such as `.spec.items[0].name` or `.conditions[?(@.type=="Ready")].status`; undefined if it is invalid.
+ */
 export function tryJsonPath(text: string): JsonPath | undefined {
   if (text.length > maxLength) return undefined
   const source = text.startsWith('{') && text.endsWith('}') ? text.slice(1, -1) : text

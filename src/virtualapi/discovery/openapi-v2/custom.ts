@@ -1,5 +1,5 @@
-// Paths and definitions of custom resources for the OpenAPI v2 document. Schemas lose what v2 cannot express, because old
-// clients would refuse valid objects; the same as upstream's apiextensions does.
+// Paths and definitions of custom resources for the OpenAPI v2 document. Schemas lose what v2 cannot express, because
+// old clients would refuse valid objects; the same as upstream's apiextensions does.
 import { isJsonObject, type GroupVersion, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import {
   customDefinitionName,
@@ -16,8 +16,9 @@ const metadataReference = { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.
 const unsupported = new Set(['allOf', 'oneOf', 'anyOf', 'not', 'nullable', 'example', 'externalDocs', 'default'])
 
 /**
- * Paths and definitions of custom resources, one group version at a time; `known`: names of definitions that the document has
- * already. Yields undefined where it may pause: a definition may have 512 versions, and one of them thousands of fields.
+ * Paths and definitions of custom resources, one group version at a time; `known`: names of definitions that the
+ * document has already. Yields undefined where it may pause: a definition may have 512 versions, and one of them
+ * thousands of fields.
  */
 export function* swaggerForCustomResources(
   resources: readonly CustomResourceOpenApi[],

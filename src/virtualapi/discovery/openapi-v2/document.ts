@@ -1,5 +1,5 @@
-// The OpenAPI v2 document of a logical cluster: the built-in one with the paths and definitions of its custom resources and of
-// other API servers.
+// The OpenAPI v2 document of a logical cluster: the built-in one with the paths and definitions of its custom resources
+// and of other API servers.
 // Cached by content, so that thousands of logical clusters with equal CustomResourceDefinitions share it.
 import { Buffer } from 'node:buffer'
 import { promisify } from 'node:util'

@@ -1,5 +1,6 @@
-// Encodes an OpenAPI v2 document as the protobuf message `openapi.v2.Document` (github.com/google/gnostic-models), which
-// client-go asks for. Field numbers are those of OpenAPIv2.proto. Fields are written in their order, maps in the document's.
+// Encodes an OpenAPI v2 document as the protobuf message `openapi.v2.Document` (github.com/google/gnostic-models),
+// which client-go asks for. Field numbers are those of OpenAPIv2.proto. Fields are written in their order, maps in the
+// document's.
 import type { Buffer } from 'node:buffer'
 import { encodeJson, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { ProtoWriter } from './proto-writer.ts'

@@ -1,5 +1,6 @@
-// The part of one CustomResourceDefinition, or of one aggregated group version, in OpenAPI v2 documents, encoded. Documents are put together from these bytes, so
-// that a change of one definition encodes that one only; logical clusters with an equal definition share its fragment.
+// The part of one CustomResourceDefinition, or of one aggregated group version, in OpenAPI v2 documents, encoded.
+// Documents are put together from these bytes, so that a change of one definition encodes that one only; logical
+// clusters with an equal definition share its fragment.
 import { Buffer } from 'node:buffer'
 import { setImmediate as nextPass } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
@@ -15,8 +16,8 @@ export interface SwaggerSource {
   /** Cache key: equal for sources with equal parts. */
   readonly content: string
   /**
-   * Reads it; `known`: names of definitions that the document has already. Yields undefined where others may run as well as
-   * after each part.
+   * Reads it; `known`: names of definitions that the document has already. Yields undefined where others may run as
+   * well as after each part.
    */
   parts(known: ReadonlySet<string>): Iterable<SwaggerParts | undefined>
 }

@@ -6,8 +6,8 @@ import type { SwaggerParts } from './swagger.ts'
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch']
 
 /**
- * Paths and definitions of a document that openapi-operations and openapi-definitions generated. `consumes`: the media types of
- * operations without a body.
+ * Paths and definitions of a document that openapi-operations and openapi-definitions generated. `consumes`: the media
+ * types of operations without a body.
  */
 export function swaggerFromV3(document: JsonObject, consumes: readonly string[]): SwaggerParts {
   const components = objectOf(document['components'])

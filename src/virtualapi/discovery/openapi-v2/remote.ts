@@ -1,5 +1,6 @@
 // The part of another API server in the OpenAPI v2 document: the paths of the group version that it serves, and the
-// definitions that they refer to. The other server is a tenant's: what its document becomes is bounded, and read in turns.
+// definitions that they refer to. The other server is a tenant's: what its document becomes is bounded, and read in
+// turns.
 import { createHash } from 'node:crypto'
 import { isJsonObject, type GroupVersion, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { openApiKey } from '#virtualapi/discovery/openapi-index.ts'
@@ -25,8 +26,8 @@ interface Member {
 }
 
 /**
- * The source for a group version in the document of the server that serves it; undefined if that has no such paths, or if they
- * become too large. Awaits `turn` between pieces of work.
+ * The source for a group version in the document of the server that serves it; undefined if that has no such paths, or
+ * if they become too large. Awaits `turn` between pieces of work.
  */
 export async function remoteSwagger(
   gv: GroupVersion,
@@ -66,8 +67,8 @@ function pathsOf(gv: GroupVersion, document: JsonObject): [string, JsonValue][] 
 const membersOf = (value: JsonValue | undefined): JsonObject => (isJsonObject(value) ? value : {})
 
 /**
- * Puts the other document's parameters in place of references to them: ours may have others of the same name. Counts what that
- * makes, because a small document may refer to a large parameter many times.
+ * Puts the other document's parameters in place of references to them: ours may have others of the same name. Counts
+ * what that makes, because a small document may refer to a large parameter many times.
  */
 class Inlining {
   /** Of everything so far. */

@@ -9,7 +9,10 @@ export interface SwaggerParts {
   readonly definitions: Record<string, JsonObject>
 }
 
-/** An encoded document. `pathsEnd`: offset of the closing brace of `paths` in the JSON; that of `definitions` is last but one. */
+/**
+ * An encoded document. `pathsEnd`: offset of the closing brace of `paths` in the JSON; that of `definitions` is last
+ * but one.
+ */
 export interface EncodedSwagger {
   readonly json: Buffer
   readonly pathsEnd: number

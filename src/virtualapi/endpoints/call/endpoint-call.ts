@@ -74,7 +74,8 @@ export async function prepareCall<Parts extends ObjectParts>(
     grown: (size) => exchange.grown?.(size),
     allocationFor: parts.allocationFor,
   }
-  // Status writes of our own controllers may be committed later, with other writes: nobody waits for them to be on disk.
+  // Status writes of our own controllers may be committed later, with other writes: nobody waits for them to be on
+  // disk.
   const deferrable = exchange.request.loopbackUser !== undefined && request.subresource === 'status'
   return {
     exchange,

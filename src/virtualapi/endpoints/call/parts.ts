@@ -72,7 +72,10 @@ export interface Aggregation {
   readonly availability: Availability
 }
 
-/** The thread for large objects, as the main thread uses it. Both reject 429 where too much waits, 503 where it was lost. */
+/**
+ * The thread for large objects, as the main thread uses it. Both reject 429 where too much waits, 503 where it was
+ * lost.
+ */
 export interface Offload {
   /** What the endpoint of this call would answer. */
   answer(call: OffloadableCall): Promise<BytesAnswer>

@@ -26,7 +26,9 @@ export class UnfinishedLists implements Disposable {
     this.#idleMs = idleMs
   }
 
-  /** Keeps what comes after a page. `list` names the page after it: its continue token, and what selects the objects. */
+  /**
+   * Keeps what comes after a page. `list` names the page after it: its continue token, and what selects the objects.
+   */
   keep(list: string, entries: readonly Entry[]): void {
     this.take(list)
     let bytes = 0

@@ -1,5 +1,5 @@
-// One interval timer for all watches: tells each watch when a bookmark is due and when its timeout is over. A watch gets a
-// timer of its own only shortly before its end.
+// One interval timer for all watches: tells each watch when a bookmark is due and when its timeout is over. A watch
+// gets a timer of its own only shortly before its end.
 
 /** What the clock needs of a watch. */
 export interface TimedWatch {

@@ -6,7 +6,9 @@ import { isPrintable, maxFieldManagerLength } from './field-manager.ts'
 import type { FieldValidation } from '#virtualapi/codec/read-object.ts'
 
 export interface WriteOptions {
-  /** As webhooks are shown them: CreateOptions or UpdateOptions, the latter also for a patch; absent for other verbs. */
+  /**
+   * As webhooks are shown them: CreateOptions or UpdateOptions, the latter also for a patch; absent for other verbs.
+   */
   readonly shown?: JsonObject
   readonly dryRun: boolean
   readonly fieldValidation: FieldValidation
@@ -20,8 +22,8 @@ const kinds: Readonly<Record<string, string>> = {
 const validations = ['', 'Ignore', 'Strict', 'Warn']
 
 /**
- * The options of a create, update or patch; the defaults for other verbs. Throws 422 for invalid options: a dry run with an
- * unknown value must not become a real write.
+ * The options of a create, update or patch; the defaults for other verbs. Throws 422 for invalid options: a dry run
+ * with an unknown value must not become a real write.
  */
 export function writeOptionsOf(query: URLSearchParams, verb: string, { isApply = false } = {}): WriteOptions {
   const kind = kinds[verb]

@@ -1,4 +1,5 @@
-// /metrics and /metrics/slis of one logical cluster, computed when they are asked for: nothing is counted per logical cluster.
+// /metrics and /metrics/slis of one logical cluster, computed when they are asked for: nothing is counted per logical
+// cluster.
 import type { ClusterObjects } from '#store/hub/index.ts'
 import { textAnswer } from '#virtualapi/codec/answers.ts'
 import type { Answer } from '#virtualapi/request/exchange.ts'

@@ -1,5 +1,5 @@
-// Paths that name no resource: discovery, OpenAPI, health, version, metrics. All documents are derived from the resource
-// table of the logical cluster; nothing is kept per logical cluster.
+// Paths that name no resource: discovery, OpenAPI, health, version, metrics. All documents are derived from the
+// resource table of the logical cluster; nothing is kept per logical cluster.
 import { LRUCache } from 'lru-cache'
 import { yieldEvery } from '#async/index.ts'
 import type { JsonObject } from '#apimachinery/meta/index.ts'
@@ -126,8 +126,8 @@ function answerFor(exchange: Exchange, parts: EndpointParts, asked: Asked): Answ
   const accept = exchange.header('accept')
   const aggregated = path === '/api' || path === '/apis' ? aggregatedFormat(accept) : undefined
   if (aggregated === undefined && root.startsWith('api')) negotiate(accept, { info: discoveryForms })
-  // Two logical clusters serve the same documents if these are equal: their definitions, whether members measure their pods, and
-  // the variant of the catalog.
+  // Two logical clusters serve the same documents if these are equal: their definitions, whether members measure their
+  // pods, and the variant of the catalog.
   const set = `${fingerprint(parts.catalog.documented(objects))}${metrics.length === 0 ? '' : '+metrics'}|${parts.catalog.variant()}`
   const cached = (key: string, make: () => unknown): DiscoveryDocument => {
     const full = `${set}|${key}`
@@ -204,8 +204,8 @@ async function openApi(exchange: Exchange, parts: EndpointParts, { objects, path
   const asked = exchange.info.query.get('hash')
   const etag = `"${hash}"`
   const headers: Record<string, string> = { 'content-type': 'application/json', etag, vary: 'Accept' }
-  // The hash of an older document: redirect to the current one. The host's kube-apiserver would make 502 of it: there the answer is
-  // the current document.
+  // The hash of an older document: redirect to the current one. The host's kube-apiserver would make 502 of it: there
+  // the answer is the current document.
   if (asked !== null && asked !== '' && asked !== hash && exchange.info.entryPoint !== 'aggregated') {
     const location = `${exchange.info.basePath}${path}?hash=${hash}`
     return { kind: 'bytes', status: 301, headers: { ...headers, location }, body: new Uint8Array() }

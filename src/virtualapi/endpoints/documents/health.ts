@@ -1,5 +1,5 @@
-// /livez, /readyz and /healthz, in the format of kube-apiserver: of a logical cluster with kube-apiserver's checks, elsewhere those
-// of this process.
+// /livez, /readyz and /healthz, in the format of kube-apiserver: of a logical cluster with kube-apiserver's checks,
+// elsewhere those of this process.
 import { pageNotFound } from '#apimachinery/status/index.ts'
 import { textAnswer } from '#virtualapi/codec/answers.ts'
 import type { Answer } from '#virtualapi/request/exchange.ts'
@@ -9,8 +9,8 @@ import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
 const plainOk = { ...textAnswer('ok'), headers: { 'content-type': 'text/plain; charset=utf-8' } }
 
 /**
- * The health of a logical cluster or of the process: 200, or 500 with all checks. `?verbose` lists the checks, `?exclude=NAME`
- * skips one; `/readyz/NAME` runs one. Throws 404 for others.
+ * The health of a logical cluster or of the process: 200, or 500 with all checks. `?verbose` lists the checks,
+ * `?exclude=NAME` skips one; `/readyz/NAME` runs one. Throws 404 for others.
  */
 export function health(
   path: string,

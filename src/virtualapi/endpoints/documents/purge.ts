@@ -1,4 +1,5 @@
-// `DELETE /clusters/NAME`: deletes all stored objects of a logical cluster. Our operator calls it as the last step of deletion.
+// `DELETE /clusters/NAME`: deletes all stored objects of a logical cluster. Our operator calls it as the last step of
+// deletion.
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { conflict, forbidden, pathNotFound } from '#apimachinery/status/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'

@@ -1,4 +1,5 @@
-// Discovery and OpenAPI of a logical cluster whose APIServices lead to other servers: our own documents merged with theirs.
+// Discovery and OpenAPI of a logical cluster whose APIServices lead to other servers: our own documents merged with
+// theirs.
 import { surveyJson } from '#apimachinery/json/index.ts'
 import { apiVersionOf, encodeJson, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects } from '#store/hub/index.ts'
@@ -38,7 +39,9 @@ interface Discovering {
 }
 
 const aggregatedV2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
-/** Of the resources of one group version: real ones have at most some hundred rows, subresources included, and 50 KiB. */
+/**
+ * Of the resources of one group version: real ones have at most some hundred rows, subresources included, and 50 KiB.
+ */
 const [mostRows, mostBytesOfVersion, mostValuesOfVersion] = [2000, 256 * 1024, 20_000]
 /** Of all other servers together, in one answer. */
 const [mostDiscoveryBytes, mostSwaggerBytes] = [2 * 1024 * 1024, 8 * 1024 * 1024]
@@ -47,8 +50,8 @@ const maxUrlLength = 2048
 const customPriorities: Priorities = { groupPriority: 1000, versionPriority: 100 }
 
 /**
- * The document at a path; undefined if no other server has a part in it. `localIndex`: the paths of our own /openapi/v3;
- * `localV2`: what our own /openapi/v2 has besides the built-in kinds.
+ * The document at a path; undefined if no other server has a part in it. `localIndex`: the paths of our own
+ * /openapi/v3; `localV2`: what our own /openapi/v2 has besides the built-in kinds.
  */
 export async function remoteDocument(
   exchange: Exchange,

@@ -1,5 +1,5 @@
-// Requests of group versions that an APIService gives to another server: passed on as they are, with the identity of the client
-// in headers. They were authorized here; the other server authorizes them again.
+// Requests of group versions that an APIService gives to another server: passed on as they are, with the identity of
+// the client in headers. They were authorized here; the other server authorizes them again.
 import { EgressError } from '#network/egress/index.ts'
 import type { TransportResponse } from '#client/index.ts'
 import { processTracer, traceparentOf } from '#telemetry/index.ts'
@@ -43,7 +43,10 @@ export async function aggregatedRequest(
   return aggregatedTo(parts, await parts.hub.cluster(cluster.id, { signal }), target)
 }
 
-/** Checks the APIServices of the logical cluster while the request is open, and a minute more; not for our own controllers. */
+/**
+ * Checks the APIServices of the logical cluster while the request is open, and a minute more; not for our own
+ * controllers.
+ */
 export function keepAvailability({ cluster, request, cleanups }: Exchange, { aggregation }: EndpointParts): void {
   if (cluster === undefined || request.loopbackUser !== undefined) return
   cleanups.push(aggregation.availability.use(cluster.id))

@@ -1,4 +1,5 @@
-// Logs, exec, attach and port-forward of a pod. We find the pod; the API server of its member cluster answers the request.
+// Logs, exec, attach and port-forward of a pod. We find the pod; the API server of its member cluster answers the
+// request.
 import { isDeepStrictEqual } from 'node:util'
 import type { GroupVersionKind, KubeObject } from '#apimachinery/meta/index.ts'
 import { badRequest } from '#apimachinery/status/index.ts'
@@ -19,7 +20,9 @@ export function isConnectSubresource(resource: string, group: string, subresourc
   return group === '' && resource === 'pods' && (connectable as readonly string[]).includes(subresource)
 }
 
-/** Answers logs, and exec, attach and port-forward requests without an upgrade, with the response of the member cluster. */
+/**
+ * Answers logs, and exec, attach and port-forward requests without an upgrade, with the response of the member cluster.
+ */
 export async function connectPod(call: EndpointCall<EndpointParts>): Promise<Answer> {
   const { parts, request, target } = call
   if (request.subresource === 'log') {

@@ -11,7 +11,10 @@ import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
 const forwardedParts: ReadonlySet<string> = new Set(['', 'status', 'ephemeralcontainers', 'resize'])
 const verbs: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete', 'deletecollection'])
 
-/** The call with a target that forwards writes on pods. What our own processes write comes from members, or is passed on later. */
+/**
+ * The call with a target that forwards writes on pods. What our own processes write comes from members, or is passed on
+ * later.
+ */
 export function withForward(call: EndpointCall<EndpointParts>): EndpointCall<EndpointParts> {
   const { exchange, parts, definition, target } = call
   const { group, resource } = definition.info
@@ -33,7 +36,8 @@ function forwardTo(writer: PodWriter, call: EndpointCall): Forward {
         await writer.delete({ ...writeOf(call, pod), ...grace })
         return true
       } catch (error) {
-        // A deletion by force is how tenants give up a pod in a lost member. The syncer passes it on if the member returns.
+        // A deletion by force is how tenants give up a pod in a lost member. The syncer passes it on if the member
+        // returns.
         if (gracePeriodSeconds !== 0 || !isStatusError(error, 'ServiceUnavailable')) throw error
         return false
       }
@@ -52,7 +56,9 @@ export async function forwardEviction(
   return true
 }
 
-/** Throws 413 for a change of a pod in a member on the thread for large objects, which has no connections to members. */
+/**
+ * Throws 413 for a change of a pod in a member on the thread for large objects, which has no connections to members.
+ */
 export function requireNoForward({ target, objects, definition, request, exchange }: EndpointCall): void {
   if (target.forward === undefined || exchange.info.verb === 'delete') return
   const entry = objects.get(definition.storageKey, request.namespace, request.name)

@@ -1,5 +1,5 @@
-// One HTTP exchange over a byte stream, for proxies: what is sent on and what comes back, without hop-by-hop headers and without
-// the credentials of the client.
+// One HTTP exchange over a byte stream, for proxies: what is sent on and what comes back, without hop-by-hop headers
+// and without the credentials of the client.
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
@@ -43,9 +43,9 @@ const droppedPrefixes = ['impersonate-', 'x-remote-', ':', 'x-forwarded-']
 const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
 
 /**
- * The headers of a pod's or a server's answer that clients may see. The answer has the origin of this server, which all tenants
- * share: what browsers keep or do for an origin (HSTS, cookies, cleared data, alternative services, permissions, reports,
- * service workers, opened access of other origins) must not come from one tenant.
+ * The headers of a pod's or a server's answer that clients may see. The answer has the origin of this server, which all
+ * tenants share: what browsers keep or do for an origin (HSTS, cookies, cleared data, alternative services,
+ * permissions, reports, service workers, opened access of other origins) must not come from one tenant.
  */
 const shownAnswerHeaders: ReadonlySet<string> = new Set([
   'accept-ranges',
@@ -71,7 +71,10 @@ const shownAnswerHeaders: ReadonlySet<string> = new Set([
   'audit-id',
   'digest',
 ])
-/** Of the headers that begin with `x-`, which programs make up for themselves: orders to a reverse proxy in front of this server. */
+/**
+ * Of the headers that begin with `x-`, which programs make up for themselves: orders to a reverse proxy in front of
+ * this server.
+ */
 const proxyOrders = /^x-(?:accel-|sendfile$|lighttpd-send-file$|reproxy-)/
 /** Of a switch of protocols, whose other headers count for the origin, too. */
 const upgradeHeaders = /^(?:connection|upgrade|date|x-stream-protocol-version|sec-websocket-.*)$/i
@@ -123,8 +126,8 @@ function withoutTokens(value: string): string {
 }
 
 /**
- * Sends the request over the stream, which belongs to the exchange from then on. As upstream, the certificate of a pod that
- * speaks TLS is not verified: only the member knows the pod. Rejects with the error of the connection.
+ * Sends the request over the stream, which belongs to the exchange from then on. As upstream, the certificate of a pod
+ * that speaks TLS is not verified: only the member knows the pod. Rejects with the error of the connection.
  */
 export async function proxyOver(
   stream: Duplex,

@@ -13,7 +13,10 @@ export interface ProxyTarget {
   readonly port: number
 }
 
-/** Throws 400 and 404 as kube-apiserver, 503 where no pod in a member is ready, 403 for nodes: members' nodes are not the tenant's. */
+/**
+ * Throws 400 and 404 as kube-apiserver, 503 where no pod in a member is ready, 403 for nodes: members' nodes are not
+ * the tenant's.
+ */
 export function proxyTarget(call: EndpointCall): ProxyTarget {
   const { request, definition } = call
   if (request.resource === 'nodes')

@@ -123,7 +123,9 @@ function requireUnbound(pod: KubeObject, { definition: { info } }: RegistryTarge
   if (why !== undefined) throw conflict({ group: '', resource: 'pods/binding' }, name, why)
 }
 
-/** The pod with the node and the binding's annotations. Labels are not copied: that needs a feature gate that is off. */
+/**
+ * The pod with the node and the binding's annotations. Labels are not copied: that needs a feature gate that is off.
+ */
 function bound(
   pod: KubeObject,
   { node, annotations }: { node: string; annotations: JsonObject },

@@ -1,4 +1,5 @@
-// Server-side apply (KEP-555): PATCH with a configuration, of which the server tells what it says and what it no longer says.
+// Server-side apply (KEP-555): PATCH with a configuration, of which the server tells what it says and what it no longer
+// says.
 import { hasLargeNumber, truncateIntegers } from '#apimachinery/schema/index.ts'
 import { goKind } from '#apimachinery/patch/index.ts'
 import { cloneJson, isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'

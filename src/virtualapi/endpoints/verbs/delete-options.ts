@@ -1,4 +1,5 @@
-// DeleteOptions of a request. Values of a wrong type are refused: to ignore a precondition would delete the wrong object.
+// DeleteOptions of a request. Values of a wrong type are refused: to ignore a precondition would delete the wrong
+// object.
 import { Buffer } from 'node:buffer'
 import { fieldInvalid, fieldNotSupported } from '#apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, isExactInteger, type Int64 } from '#apimachinery/meta/index.ts'

@@ -15,7 +15,8 @@ export async function deleteObject(call: EndpointCall): Promise<Answer> {
   const options = await readDeleteOptions(call)
   warnOfOrphanedPods(call, options)
   const { deleted, object, bytes } = await parts.registry.delete(target, request.name, options)
-  // The answer is the object if it is only marked for deletion (finalizers, graceful deletion), and a Status if it is gone.
+  // The answer is the object if it is only marked for deletion (finalizers, graceful deletion), and a Status if it is
+  // gone.
   const { group, resource } = definition.info
   const { answersDeleted = false } = definition.strategy
   if (!deleted || answersDeleted)

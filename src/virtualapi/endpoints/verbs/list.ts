@@ -48,7 +48,10 @@ export async function listObjects(call: EndpointCall<EndpointParts>): Promise<An
   return isConverted(definition) && answer.kind === 'chunks' ? { ...answer, held: answer.about } : answer
 }
 
-/** The entries of a page and its ListMeta. Throws 400 or 410; an invalid selector is reported before an invalid position. */
+/**
+ * The entries of a page and its ListMeta. Throws 400 or 410; an invalid selector is reported before an invalid
+ * position.
+ */
 export async function readPage(
   call: EndpointCall<EndpointParts>,
   options: ListOptions,

@@ -1,5 +1,5 @@
-// PATCH: JSON patch, merge patch, strategic merge patch; apply.ts is server-side apply. The registry applies the patch to the
-// current object, again on a conflict.
+// PATCH: JSON patch, merge patch, strategic merge patch; apply.ts is server-side apply. The registry applies the patch
+// to the current object, again on a conflict.
 import type { LiteralJson } from '#apimachinery/json/index.ts'
 import { fieldInvalid } from '#apimachinery/field/index.ts'
 import { goPrint } from '#apimachinery/text/index.ts'
@@ -91,8 +91,8 @@ function patchedObject(
   const { warnings } = exchange
   const isStrategic = patchType === 'strategic'
   const document = toServedVersion(definition, current)
-  // Numbers other than plain integers as they are written: Go decodes them, and compares their texts, after it has patched
-  // the bytes.
+  // Numbers other than plain integers as they are written: Go decodes them, and compares their texts, after it has
+  // patched the bytes.
   const written =
     literals === undefined || isStrategic ? undefined : (apply(document, literals() as JsonValue, work) as LiteralJson)
   const patched = apply(document, value, work)
@@ -133,8 +133,9 @@ function strictErrorsOf({ value, duplicates }: Decoded, type: PatchType | undefi
 }
 
 /**
- * Decodes the patched document with `decode`. A wrong type or an unknown field in it becomes 422 with field `patch`, as in
- * kube-apiserver. `shown` is the value that the error quotes (strategic merge patches); undefined: the patched document.
+ * Decodes the patched document with `decode`. A wrong type or an unknown field in it becomes 422 with field `patch`, as
+ * in kube-apiserver. `shown` is the value that the error quotes (strategic merge patches); undefined: the patched
+ * document.
  */
 export function decodePatched(
   patched: JsonObject,

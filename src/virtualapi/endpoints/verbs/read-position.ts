@@ -22,10 +22,15 @@ export interface ListPosition {
   readonly issuedMs: number
 }
 
-/** As in kube-apiserver, which compacts etcd every five minutes: continue tokens from before a compaction are too old. */
+/**
+ * As in kube-apiserver, which compacts etcd every five minutes: continue tokens from before a compaction are too old.
+ */
 const maxTokenAgeMs = 5 * 60_000
 
-/** Which state a list reads. Throws 400, and 410 for an old continue token. Whether the state of a continue token still exists is for the caller to check. */
+/**
+ * Which state a list reads. Throws 400, and 410 for an old continue token. Whether the state of a continue token still
+ * exists is for the caller to check.
+ */
 export function listPosition(
   { limit: asked, match, resourceVersion: version, token }: ListOptions,
   { nowMs }: { readonly nowMs: number },
@@ -81,8 +86,8 @@ export async function waitForRevision(
 }
 
 /**
- * A continue token: the revision (-1: the newest state), the last key and when it was issued, in seconds. The server keeps no
- * state for it, so it survives restarts.
+ * A continue token: the revision (-1: the newest state), the last key and when it was issued, in seconds. The server
+ * keeps no state for it, so it survives restarts.
  */
 export function encodeToken(
   revision: Revision | -1,
@@ -120,7 +125,9 @@ function invalidToken(why: string, cause?: unknown): Error {
   return badRequest(`invalid continue token: continue key is not valid: ${why}`, cause)
 }
 
-/** 410 for a continue token whose state is compacted, with a token that continues at the same key in the newest state. */
+/**
+ * 410 for a continue token whose state is compacted, with a token that continues at the same key in the newest state.
+ */
 export function expiredToken(after: string): Error {
   const message =
     'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.'

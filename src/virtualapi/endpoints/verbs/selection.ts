@@ -35,7 +35,10 @@ const everything: Selection = {
   matches: () => true,
 }
 
-/** Throws 400 for fields that the kind cannot select. Cluster-scoped built-in kinds accept metadata.namespace, as upstream. */
+/**
+ * Throws 400 for fields that the kind cannot select. Cluster-scoped built-in kinds accept metadata.namespace, as
+ * upstream.
+ */
 function requireFields(fields: FieldSelector, { builtIn, namespaced }: ResourceInfo, own: readonly string[]): void {
   if (builtIn && own.length === 0) requireMetadataFields(fields)
   else requireSupportedFields(fields, new Set(['metadata.name', ...(namespaced ? ['metadata.namespace'] : []), ...own]))

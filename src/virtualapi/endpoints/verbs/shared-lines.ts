@@ -1,5 +1,5 @@
-// The encoded lines of events, for the other watches that show the same ones. Watches take an event soon after one another,
-// while the hub keeps it for minutes: so only the newest lines are kept.
+// The encoded lines of events, for the other watches that show the same ones. Watches take an event soon after one
+// another, while the hub keeps it for minutes: so only the newest lines are kept.
 import { Buffer } from 'node:buffer'
 import type { HubEvent } from '#store/hub/index.ts'
 import type { ObjectView } from '#virtualapi/codec/representations.ts'

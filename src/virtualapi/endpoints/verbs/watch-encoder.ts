@@ -13,7 +13,10 @@ import { SharedLines } from './shared-lines.ts'
 
 /** Size from which a chunk of the initial state is sent. */
 const chunkBytes = 64 * 1024
-/** Terms of a selector that are compared before others have a turn, even if nothing is sent. The first one of an object may decode it. */
+/**
+ * Terms of a selector that are compared before others have a turn, even if nothing is sent. The first one of an object
+ * may decode it.
+ */
 const maxCompared = 64
 const nothing = new Uint8Array(0)
 type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
@@ -23,7 +26,9 @@ export interface WatchForm {
   readonly definition: ResourceDefinition
   readonly selection: Selection
   readonly view: ObjectView
-  /** The bytes to send for an entry; default: its own. Over all logical clusters it adds the annotation of the cluster. */
+  /**
+   * The bytes to send for an entry; default: its own. Over all logical clusters it adds the annotation of the cluster.
+   */
   readonly entryBytes?: (entry: Pick<Entry, 'key' | 'bytes'>) => Uint8Array
 }
 
@@ -90,7 +95,10 @@ export class WatchEncoder {
     return errorLine(error, this.#view)
   }
 
-  /** The initial state as ADDED events in chunks, then, where `endsAt` is given, the bookmark that ends it. A chunk may be empty. */
+  /**
+   * The initial state as ADDED events in chunks, then, where `endsAt` is given, the bookmark that ends it. A chunk may
+   * be empty.
+   */
   *initial(entries: readonly Entry[], endsAt: Revision | undefined): Generator<Uint8Array, undefined> {
     const isAsStored = this.#view.isStored === true && this.#selection.everything && this.#entryBytes === undefined
     let pending: Uint8Array | undefined
@@ -130,7 +138,9 @@ export class WatchEncoder {
     if (parts.length > 0) yield Buffer.concat(parts)
   }
 
-  /** A BOOKMARK event in the form of the other events: a client that watches PartialObjectMetadata decodes nothing else. */
+  /**
+   * A BOOKMARK event in the form of the other events: a client that watches PartialObjectMetadata decodes nothing else.
+   */
   bookmark(revision: Revision, annotations?: Record<string, string>): Buffer {
     const first = this.#first
     this.#first = false
@@ -159,7 +169,9 @@ export class WatchEncoder {
     return lines
   }
 
-  /** The type of the event for this watch: an object that begins to match is ADDED, one that ceases to match is DELETED. */
+  /**
+   * The type of the event for this watch: an object that begins to match is ADDED, one that ceases to match is DELETED.
+   */
   #typeFor(event: HubEvent): EventType | undefined {
     const selection = this.#selection
     if (selection.everything) return event.type

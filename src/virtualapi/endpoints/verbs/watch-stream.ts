@@ -1,5 +1,6 @@
-// An open watch: first the initial state, then the events of the hub, written to a sink when `Deliveries` calls `deliver`.
-// An idle watch costs this object, the hub's watcher and the sink: no promise, generator or timer is pending for it.
+// An open watch: first the initial state, then the events of the hub, written to a sink when `Deliveries` calls
+// `deliver`. An idle watch costs this object, the hub's watcher and the sink: no promise, generator or timer is pending
+// for it.
 import { expired, isStatusError, type StatusError } from '#apimachinery/status/index.ts'
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { isStoreError } from '#store/index.ts'
@@ -20,7 +21,9 @@ export interface WatchStreamOptions {
   readonly since: Revision
   readonly timeoutMs: number
   readonly bookmarks: boolean
-  /** Fairness key of the client, among which deliveries take turns; undefined: our own controllers, which never wait. */
+  /**
+   * Fairness key of the client, among which deliveries take turns; undefined: our own controllers, which never wait.
+   */
   readonly flow: string | undefined
   readonly clock: WatchClock
   readonly deliveries: Deliveries

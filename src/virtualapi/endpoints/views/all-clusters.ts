@@ -30,8 +30,9 @@ import { selectionOf, type Selection } from '#virtualapi/endpoints/verbs/selecti
 import { waitForWatchRevision, openWatch, watchAnswer, watchOptions } from '#virtualapi/endpoints/verbs/watch.ts'
 
 /**
- * Query parameter of lists over all logical clusters: `true` leaves out the base layer, so that a logical cluster without written objects
- * costs nothing. Controllers of the installation set it: of a logical cluster created after their list they do not see the base layer either.
+ * Query parameter of lists over all logical clusters: `true` leaves out the base layer, so that a logical cluster
+ * without written objects costs nothing. Controllers of the installation set it: of a logical cluster created after
+ * their list they do not see the base layer either.
  */
 const storedOnly = 'storedOnly'
 
@@ -48,8 +49,8 @@ export async function allClusters(exchange: Exchange, parts: EndpointParts, requ
 }
 
 /**
- * The definition of a resource in all logical clusters. A custom resource may have a different schema in each of them, so
- * its objects are answered as they are stored.
+ * The definition of a resource in all logical clusters. A custom resource may have a different schema in each of them,
+ * so its objects are answered as they are stored.
  */
 function definitionFor({ catalog }: EndpointParts, request: ResourceTarget): ResourceDefinition {
   const builtIn = catalog.findBuiltIn(request)
@@ -146,7 +147,8 @@ async function readRest(
   const { entries, revision } = isTrue(exchange.info.query.get(storedOnly))
     ? await hub.listStored(scope, { signal })
     : await hub.listAll(scope, idsOf(directory), { signal })
-  // An older state can be answered only if nothing of this resource has changed since: no history is kept over all clusters.
+  // An older state can be answered only if nothing of this resource has changed since: no history is kept over all
+  // clusters.
   if (position.at !== undefined && position.at < revision) {
     await hub.reached(revision, { signal })
     if (hub.changedSince(definition.storageKey, position.at))

@@ -22,7 +22,10 @@ import { watchAnswer, watchOptions } from '#virtualapi/endpoints/verbs/watch.ts'
 /** Members that are shown, the first by name: an installation has tens. */
 const maxShown = 1000
 
-/** Answers GET, LIST and WATCH. Throws 404 for a member that the logical cluster may not use, as for one that does not exist, and 405. */
+/**
+ * Answers GET, LIST and WATCH. Throws 404 for a member that the logical cluster may not use, as for one that does not
+ * exist, and 405.
+ */
 export function memberViews(call: EndpointCall<EndpointParts>): Answer {
   const { definition, exchange, representation, query, request, target, parts, cluster } = call
   if (!definition.info.verbs.includes(exchange.info.verb) || request.subresource !== '')

@@ -1,5 +1,5 @@
-// A watch of resource `members`. Nothing of it is stored, so there is no history: a revision is a hash of what is shown, and a
-// watch goes on only from what is shown now.
+// A watch of resource `members`. Nothing of it is stored, so there is no history: a revision is a hash of what is
+// shown, and a watch goes on only from what is shown now.
 import { createHash } from 'node:crypto'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { StoredEntry, type Entry, type HubEvent, type HubWatch, type WatchReader } from '#store/hub/index.ts'
@@ -31,8 +31,8 @@ export class MembersWatch implements HubWatch {
   #isDue = false
 
   /**
-   * `known`: what the client has. `look`: what is shown now; undefined if the logical cluster has gone. `follow`: calls back after
-   * changes of what `look` reads, often or seldom, until the returned function is called.
+   * `known`: what the client has. `look`: what is shown now; undefined if the logical cluster has gone. `follow`: calls
+   * back after changes of what `look` reads, often or seldom, until the returned function is called.
    */
   constructor({
     cluster,
@@ -83,7 +83,10 @@ export class MembersWatch implements HubWatch {
   }
 }
 
-/** Each event has the revision of what is shown after it and those before it: a client that has not read all of them cannot go on. */
+/**
+ * Each event has the revision of what is shown after it and those before it: a client that has not read all of them
+ * cannot go on.
+ */
 function eventsBetween(before: ShownMembers, after: ShownMembers, cluster: ClusterId): HubEvent[] {
   const state = new Map(before.byName)
   const events: HubEvent[] = []

@@ -1,5 +1,5 @@
-// metrics.k8s.io/v1beta1 in a logical cluster whose members measure pods: `kubectl top`. Only pods of the logical cluster are
-// shown, by their names in it; of nodes, what these pods use there.
+// metrics.k8s.io/v1beta1 in a logical cluster whose members measure pods: `kubectl top`. Only pods of the logical
+// cluster are shown, by their names in it; of nodes, what these pods use there.
 import { Buffer } from 'node:buffer'
 import { encodeJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import { addAmounts, amountsOf, listOf, type Quantity } from '#apimachinery/quantity/index.ts'
@@ -48,7 +48,9 @@ const definitions: Readonly<Record<string, ResourceDefinition>> = {
 }
 const infos = Object.values(definitions).map(({ info }) => info)
 
-/** What this logical cluster serves of the group; empty if no member of its has metrics, or its tenant serves the group. */
+/**
+ * What this logical cluster serves of the group; empty if no member of its has metrics, or its tenant serves the group.
+ */
 export function metricsResources(
   { cluster }: Pick<Exchange, 'cluster'>,
   parts: EndpointParts,
@@ -133,8 +135,8 @@ interface Place {
 }
 
 /**
- * What members measured of these pods; a pod that is not measured yet is left out. Members that do not answer are told in
- * warnings; rejects with ServiceUnavailable if none does.
+ * What members measured of these pods; a pod that is not measured yet is left out. Members that do not answer are told
+ * in warnings; rejects with ServiceUnavailable if none does.
  */
 async function measure({ exchange, parts, cluster }: Measuring, entries: readonly Entry[]): Promise<Measured[]> {
   const places = await placesOf(exchange, entries)

@@ -5,7 +5,10 @@ import { builtInSchema } from '#virtualapi/kinds/resources/builtin-schemas.ts'
 
 const known = new WeakMap<SchemaNode, { readonly type: DeclaredType | undefined }>()
 
-/** The type of the objects of a schema; undefined where expressions cannot look into them. The same one for the same schema. */
+/**
+ * The type of the objects of a schema; undefined where expressions cannot look into them. The same one for the same
+ * schema.
+ */
 export function checkedType(
   schema: SchemaNode,
   { kind, builtIn }: { readonly kind: string; readonly builtIn: boolean },

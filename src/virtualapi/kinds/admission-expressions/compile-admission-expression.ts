@@ -101,7 +101,9 @@ export function compileAdmissionExpression(
   return { message: `must evaluate to ${wanted} but got ${printDeclaredType(outputType)}`, internal: false }
 }
 
-/** The variables that an expression names: with all of them, the cost of a policy would be the square of their number. */
+/**
+ * The variables that an expression names: with all of them, the cost of a policy would be the square of their number.
+ */
 export function variablesIn(text: string, variables: ReadonlyMap<string, CelType>): Record<string, CelType> {
   const found: Record<string, CelType> = {}
   for (const [word] of text.matchAll(/\w+/g)) {

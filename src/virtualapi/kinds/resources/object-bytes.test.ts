@@ -122,8 +122,8 @@ describe('metadata in the bytes of an object', () => {
 })
 
 describe('the layout of an object whose root has unusual members', () => {
-  // No name begins with a character that JSON escapes or contains a backslash: because of a bug (nodejs/node#63785), JSON.parse
-  // confuses an escaped name with another one that it has seen at the same place.
+  // No name begins with a character that JSON escapes or contains a backslash: because of a bug (nodejs/node#63785),
+  // JSON.parse confuses an escaped name with another one that it has seen at the same place.
   const anyKey = fc.string({ unit: 'binary' }).map((text) => `x${text.replaceAll('\\', '/')}`)
   const oddKey = fc.oneof(
     fc.constantFrom('0', '1', '-1', '01', '4294967294', '4294967295', '9007199254740993', '__proto__', 'constructor'),
@@ -168,7 +168,8 @@ describe('the layout of an object whose root has unusual members', () => {
         expect(isDeepStrictEqual(decodeObject(stamped), wanted), stamped.toString()).to.equal(true)
         expect(isDeepStrictEqual(decodeMetadata(stamped), wanted.metadata)).to.equal(true)
         expect(readFacts(stamped).uid).to.equal('u')
-        // Decoding and encoding again, as defaults on read do, keeps the layout: the revision is where readers expect it.
+        // Decoding and encoding again, as defaults on read do, keeps the layout: the revision is where readers expect
+        // it.
         const again = Buffer.from(layOut(decodeObject(stamped)))
         expect(again.toString()).to.equal(stamped.toString())
         expect(metadataStart(again, 0)).to.equal(again.indexOf('"metadata":{"resourceVersion":"8"'))

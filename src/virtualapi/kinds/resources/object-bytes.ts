@@ -18,15 +18,16 @@ const metadataKey = Buffer.from('"metadata":{')
 /** Encodes an object for the store, in the layout above. Leaves out its resourceVersion. */
 export function encodeObject(object: KubeObject): Buffer {
   const text = textOf(object, '')
-  // Not from Node's pool: the store's event log keeps these bytes for long, and would keep the pool's whole slab of 64 KiB with them.
+  // Not from Node's pool: the store's event log keeps these bytes for long, and would keep the pool's whole slab of 64
+  // KiB with them.
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
   bytes.write(text)
   return bytes
 }
 
 /**
- * The JSON of an object in the layout above; its resourceVersion, if it has one, is metadata's first member. Written part
- * by part: JavaScript enumerates members whose names are integers (`"1"`) before all others.
+ * The JSON of an object in the layout above; its resourceVersion, if it has one, is metadata's first member. Written
+ * part by part: JavaScript enumerates members whose names are integers (`"1"`) before all others.
  */
 export function layOut(object: KubeObject): string {
   const { resourceVersion } = object.metadata
@@ -155,7 +156,9 @@ export function kindOf(bytes: Uint8Array): string {
 
 const managersStart = Buffer.from(',"managedFields":[')
 
-/** Like decodeMetadata, but skips managedFields: they are as large as all the rest, and readFacts runs for every object. */
+/**
+ * Like decodeMetadata, but skips managedFields: they are as large as all the rest, and readFacts runs for every object.
+ */
 function decodeOwnMetadata(bytes: Uint8Array): ObjectMeta {
   const buffer = asBuffer(bytes)
   const { from, to } = ownMetadata(buffer)
@@ -185,8 +188,8 @@ export function annotateBytes(bytes: Uint8Array, annotation: string, value: stri
 const [quote, backslash, openBrace, closeBrace] = [0x22, 0x5c, 0x7b, 0x7d]
 
 /**
- * Where the JSON object that begins at `from` ends: the offset after its closing brace and depth 0. If it ends after `until`: `until`
- * and the depth there.
+ * Where the JSON object that begins at `from` ends: the offset after its closing brace and depth 0. If it ends after
+ * `until`: `until` and the depth there.
  */
 function endOfObject(bytes: Buffer, from: number, until = bytes.length): { at: number; depth: number } {
   let depth = 0

@@ -1,5 +1,5 @@
-// The limits of a body for objects that others than the client make: webhooks, policies and conversions. A tenant's server must
-// not do to the others what a tenant's request may not.
+// The limits of a body for objects that others than the client make: webhooks, policies and conversions. A tenant's
+// server must not do to the others what a tenant's request may not.
 import { defaultMaxJsonBytes, defaultMaxJsonDepth, defaultMaxJsonValues } from '#apimachinery/json/index.ts'
 
 export interface ObjectSize {
@@ -12,8 +12,9 @@ export interface ObjectSize {
 const aroundBytes = 2
 
 /**
- * The size of an object, or a text that says which limit of a body it exceeds. `before` may exceed it already, by its defaults or
- * by what was stored long ago. `maxGrown`: the most values that it may have if it has more than twice those of `before`.
+ * The size of an object, or a text that says which limit of a body it exceeds. `before` may exceed it already, by its
+ * defaults or by what was stored long ago. `maxGrown`: the most values that it may have if it has more than twice those
+ * of `before`.
  */
 export function sizeWithin(
   object: object,

@@ -1,7 +1,7 @@
-// managedFields of objects that nobody reads. They are as large as the object itself, and nearly the same in objects that one
-// program writes: only the times differ. So the texts between the times are shared (shared-texts.ts): in their place the
-// packed bytes have a number between two bytes that no JSON contains. At rest, on the wire and while somebody reads them,
-// objects are whole.
+// managedFields of objects that nobody reads. They are as large as the object itself, and nearly the same in objects
+// that one program writes: only the times differ. So the texts between the times are shared (shared-texts.ts): in their
+// place the packed bytes have a number between two bytes that no JSON contains. At rest, on the wire and while somebody
+// reads them, objects are whole.
 import { Buffer } from 'node:buffer'
 import type { Packing } from '#store/hub/index.ts'
 import { asBuffer } from './object-bytes.ts'

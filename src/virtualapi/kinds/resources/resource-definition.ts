@@ -125,18 +125,18 @@ export interface ResourceDefinition {
   readonly toStorage?: (object: KubeObject) => KubeObject
   readonly fromStorage?: (object: KubeObject) => KubeObject
   /**
-   * The same resource in another version, by apiVersion; undefined where there is none. A version of a custom resource may be listed
-   * and not served: entries of managedFields may be in it.
+   * The same resource in another version, by apiVersion; undefined where there is none. A version of a custom resource
+   * may be listed and not served: entries of managedFields may be in it.
    */
   readonly inVersion: (apiVersion: string) => ResourceDefinition | undefined
   /**
-   * For custom resources with a conversion webhook: then `storageApiVersion` is the own version, since the write path works in it,
-   * and what is read from the store, or written to it, goes through `virtualapi/write/conversion`.
+   * For custom resources with a conversion webhook: then `storageApiVersion` is the own version, since the write path
+   * works in it, and what is read from the store, or written to it, goes through `virtualapi/write/conversion`.
    */
   readonly conversion?: WebhookConversion
   /**
-   * For custom resources that may be stored in an older form or another version: applied to stored bytes before anything reads them.
-   * The result has `storageApiVersion`.
+   * For custom resources that may be stored in an older form or another version: applied to stored bytes before
+   * anything reads them. The result has `storageApiVersion`.
    */
   readonly complete?: UpgradeBytes
   readonly schema: SchemaNode | undefined

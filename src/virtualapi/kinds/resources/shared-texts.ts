@@ -1,5 +1,6 @@
-// Texts that many objects contain, each in memory once. A text gets a number when it is seen for the second time; numbers
-// are never given again, so the table is bounded, and full it stays: what it does not have is written out as before.
+// Texts that many objects contain, each in memory once. A text gets a number when it is seen for the second time;
+// numbers are never given again, so the table is bounded, and full it stays: what it does not have is written out as
+// before.
 import { Buffer } from 'node:buffer'
 
 interface SharedTextsOptions {

@@ -22,8 +22,8 @@ interface Reading {
   /** Schema of the version that is read. */
   readonly shownAs?: SchemaNode
   /**
-   * Without a conversion webhook: the schemas of all listed versions by apiVersion, and the apiVersion of the result. Objects that
-   * were written before the storage version was changed have another one, and follow its schema.
+   * Without a conversion webhook: the schemas of all listed versions by apiVersion, and the apiVersion of the result.
+   * Objects that were written before the storage version was changed have another one, and follow its schema.
    */
   readonly stored?: { readonly schemas: ReadonlyMap<string, SchemaNode>; readonly apiVersion: string }
 }

@@ -1,5 +1,5 @@
-// Connections to the API servers that tenants run behind Services: verified by the caBundle of the APIService, with the client
-// certificate by which they know this server.
+// Connections to the API servers that tenants run behind Services: verified by the caBundle of the APIService, with the
+// client certificate by which they know this server.
 import type { Duplex } from 'node:stream'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { Egress, EgressAnswer, EgressCall } from '#network/egress/index.ts'

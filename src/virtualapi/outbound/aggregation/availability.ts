@@ -84,8 +84,8 @@ export class Availability {
   }
 
   /**
-   * Resolves when the condition of this APIService was written once, while the conditions of its logical cluster are kept; at the
-   * latest after the time of a check. A server that answers is then not shown without the condition.
+   * Resolves when the condition of this APIService was written once, while the conditions of its logical cluster are
+   * kept; at the latest after the time of a check. A server that answers is then not shown without the condition.
    */
   async untilJudged(cluster: ClusterId, name: string, signal: AbortSignal): Promise<void> {
     const timeout = AbortSignal.timeout(checkMs)

@@ -1,5 +1,5 @@
-// Documents of aggregated API servers, for discovery: fetched when somebody asks, and what is used of them is used again for a
-// while. A server that does not answer delays one request in a while, not each.
+// Documents of aggregated API servers, for discovery: fetched when somebody asks, and what is used of them is used
+// again for a while. A server that does not answer delays one request in a while, not each.
 import { LRUCache } from 'lru-cache'
 import { parseJsonInTurns } from '#apimachinery/json/index.ts'
 import { isJsonObject, type ClusterId, type JsonObject } from '#apimachinery/meta/index.ts'
@@ -10,7 +10,10 @@ import type { RemoteApiService, RemoteServer } from './remote-api-service.ts'
 const keptMs = 30_000
 const failureKeptMs = 5000
 const timeoutMs = 5000
-/** The largest documents of real servers have some 150,000 values and 60 levels; their size is bounded by AggregatedServers. */
+/**
+ * The largest documents of real servers have some 150,000 values and 60 levels; their size is bounded by
+ * AggregatedServers.
+ */
 const bounds = { maxBytes: 4 * 1024 * 1024, maxValues: 200_000, maxDepth: 200 }
 /** What is kept, bytes: of all logical clusters, and of one; above that its documents count as not answered. */
 const [mostBytes, mostBytesOfCluster] = [64 * 1024 * 1024, 12 * 1024 * 1024]
@@ -68,7 +71,10 @@ export class RemoteDocuments {
     this.#life = signal
   }
 
-  /** The digest of a document; undefined if the server did not answer with a usable one. Rejects with signal.reason alone. */
+  /**
+   * The digest of a document; undefined if the server did not answer with a usable one. Rejects with signal.reason
+   * alone.
+   */
   async get<T>(
     cluster: ClusterId,
     one: RemoteApiService,

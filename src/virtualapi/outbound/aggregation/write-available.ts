@@ -1,4 +1,5 @@
-// Writes the condition Available of APIServices through the API, where webhooks and watchers see the write as any other.
+// Writes the condition Available of APIServices through the API, where webhooks and watchers see the write as any
+// other.
 import type { ClusterName, GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import type { Clock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'

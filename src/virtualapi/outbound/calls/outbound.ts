@@ -1,5 +1,5 @@
-// Outbound calls as webhooks and conversions make them: to a URL or to a Service of the logical cluster. Plain data in and out,
-// so that the offload thread can have them made by the main thread.
+// Outbound calls as webhooks and conversions make them: to a URL or to a Service of the logical cluster. Plain data in
+// and out, so that the offload thread can have them made by the main thread.
 import { EgressError, type Egress } from '#network/egress/index.ts'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { reduceReview } from './reduce-review.ts'
@@ -33,8 +33,8 @@ export interface OutboundAnswer {
 export type Reading = (answer: OutboundAnswer) => Promise<void>
 
 /**
- * Makes POSTs of JSON. Rejects with EgressError if there was no answer, with signal.reason when aborted, and as `reading`, which
- * is called before the call ends.
+ * Makes POSTs of JSON. Rejects with EgressError if there was no answer, with signal.reason when aborted, and as
+ * `reading`, which is called before the call ends.
  */
 export interface Outbound {
   post(request: OutboundRequest, signal: AbortSignal, reading?: Reading): Promise<OutboundAnswer>
@@ -52,7 +52,9 @@ export function urlOf({ url, service }: OutboundTarget, query: string): URL {
   return parsed
 }
 
-/** The text of a URL as Go prints it, which keeps the port 443. A stored URL that cannot be parsed is given as it is. */
+/**
+ * The text of a URL as Go prints it, which keeps the port 443. A stored URL that cannot be parsed is given as it is.
+ */
 export function urlText({ url, service }: OutboundTarget, query: string): string {
   if (service === undefined && !URL.canParse(url ?? '')) return url ?? ''
   const { pathname, search } = urlOf({ url, service }, query)

@@ -17,8 +17,8 @@ const topMembers: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'response
 const plainMembers = ['uid', 'allowed', 'patch', 'patchType'] as const
 
 /**
- * The answer without what is not used, parsed in turns. Rejects with EgressError if it cannot be read or is too large, with
- * signal.reason when aborted.
+ * The answer without what is not used, parsed in turns. Rejects with EgressError if it cannot be read or is too large,
+ * with signal.reason when aborted.
  */
 export async function reduceReview(
   body: Uint8Array,

@@ -53,7 +53,10 @@ export function createServiceResolver({ hub, connectToPod, random = Math.random 
   }
 }
 
-/** The ready endpoints of a Service that are pods in members, with the port behind the Service's port of this name, or any. */
+/**
+ * The ready endpoints of a Service that are pods in members, with the port behind the Service's port of this name, or
+ * any.
+ */
 export function podsOfService(
   objects: ClusterObjects,
   service: Pick<ServiceReference, 'namespace' | 'name'>,

@@ -93,7 +93,9 @@ function subjectOf({ serviceAccount: { namespace, name } }: MemberTokenIdentity)
   return `system:serviceaccount:${namespace}:${name}`
 }
 
-/** True if the syncer placed the namespace for this logical cluster. Its name proves nothing: anybody could choose it. */
+/**
+ * True if the syncer placed the namespace for this logical cluster. Its name proves nothing: anybody could choose it.
+ */
 async function isPlaced(
   { client }: MemberConnection,
   { serviceAccount }: MemberTokenIdentity,

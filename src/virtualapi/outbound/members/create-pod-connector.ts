@@ -53,7 +53,9 @@ async function locate(members: MemberConnections, connection: PodConnection): Pr
   return { member, path }
 }
 
-/** Returns the response. Throws 503 for 401 and 403: they mean our own credentials; the tenant was authorized before. */
+/**
+ * Returns the response. Throws 503 for 401 and 403: they mean our own credentials; the tenant was authorized before.
+ */
 function requireAccepted({ name }: MemberConnection, response: TransportResponse): TransportResponse {
   if (response.status !== 401 && response.status !== 403) return response
   void drain(response)

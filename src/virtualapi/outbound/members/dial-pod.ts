@@ -1,4 +1,5 @@
-// A connection to a port of a pod in a member, by port-forward: for webhooks and proxies, whose bytes the member only passes on.
+// A connection to a port of a pod in a member, by port-forward: for webhooks and proxies, whose bytes the member only
+// passes on.
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { KubeObject } from '#apimachinery/meta/index.ts'

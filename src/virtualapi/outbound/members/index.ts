@@ -34,7 +34,10 @@ export interface Members extends AsyncDisposable {
   nameOf(memberId: string, signal: AbortSignal): Promise<string | undefined>
 }
 
-/** Connects to the members registered in `options.transport`, each when first needed. Closed by the signal or on disposal. */
+/**
+ * Connects to the members registered in `options.transport`, each when first needed. Closed by the signal or on
+ * disposal.
+ */
 export function createMembers(options: MembersOptions): Members {
   const members = new MemberConnections(options)
   const { clock = systemClock } = options

@@ -1,5 +1,5 @@
-// The members as the rest of the server sees them. They come last: they use the server's loopback, which uses the rest of the
-// server.
+// The members as the rest of the server sees them. They come last: they use the server's loopback, which uses the rest
+// of the server.
 import type { Clock } from '#async/index.ts'
 import type { MemberTokens } from '#virtualapi/auth/authn/member-tokens.ts'
 import type { FindPlacedAccount } from '#virtualapi/auth/authn/placed-accounts.ts'

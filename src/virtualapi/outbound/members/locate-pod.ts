@@ -1,5 +1,5 @@
-// Finds the pod in a member that an upstream pod is a copy of. Only a pod in a namespace of the logical cluster and with the uid
-// of the upstream pod counts, so a tenant can write nothing that leads to another pod.
+// Finds the pod in a member that an upstream pod is a copy of. Only a pod in a namespace of the logical cluster and
+// with the uid of the upstream pod counts, so a tenant can write nothing that leads to another pod.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { badRequest, notFound } from '#apimachinery/status/index.ts'
 import { downstreamNamespace, memberAnnotation, memberUidAnnotation } from '#crds/index.ts'
@@ -16,7 +16,9 @@ export interface LocatedPod {
   readonly uid: string
 }
 
-/** Rejects with BadRequest for a pod that is not placed, NotFound where the member has no such pod, ServiceUnavailable. */
+/**
+ * Rejects with BadRequest for a pod that is not placed, NotFound where the member has no such pod, ServiceUnavailable.
+ */
 export async function locatePod(
   members: MemberConnections,
   { cluster, pod }: { readonly cluster: LogicalCluster; readonly pod: KubeObject },

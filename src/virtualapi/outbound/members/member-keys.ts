@@ -1,4 +1,5 @@
-// The keys with which members sign the tokens of their pods, as their API servers publish them (OpenID Connect Discovery).
+// The keys with which members sign the tokens of their pods, as their API servers publish them (OpenID Connect
+// Discovery).
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { createLocalJWKSet, errors, jwtVerify, type JSONWebKeySet, type JWTPayload } from 'jose'
 import { serviceUnavailable } from '#apimachinery/status/index.ts'
@@ -7,7 +8,10 @@ import type { MemberConnection } from './member-connections.ts'
 
 /** A revoked key counts this much longer at most. */
 const maxAgeMs = 15 * 60_000
-/** The keys are read again for an unknown key id, but not more often than this: anybody can send tokens with made-up ids. */
+/**
+ * The keys are read again for an unknown key id, but not more often than this: anybody can send tokens with made-up
+ * ids.
+ */
 const refreshMs = 10_000
 const maxBytes = 256 * 1024
 const maxKeys = 100
@@ -19,8 +23,8 @@ interface KeySet {
 
 export interface MemberKeys {
   /**
-   * The claims of a token that the member signed for this audience and that has not expired; undefined otherwise. Asks the
-   * member at most once in ten seconds. Rejects with ServiceUnavailable while its keys cannot be read.
+   * The claims of a token that the member signed for this audience and that has not expired; undefined otherwise. Asks
+   * the member at most once in ten seconds. Rejects with ServiceUnavailable while its keys cannot be read.
    */
   verify(
     member: MemberConnection,

@@ -36,8 +36,8 @@ export interface MemberMetrics {
   /** Whether a member that may run workloads of this logical cluster serves metrics. Asks nobody. */
   areServedIn(cluster: LogicalCluster): boolean
   /**
-   * The pods of one namespace of a logical cluster in one member, by name, at most 15 s old; those that are not measured yet are
-   * absent. Rejects with ServiceUnavailable, which names the member, and with signal.reason.
+   * The pods of one namespace of a logical cluster in one member, by name, at most 15 s old; those that are not
+   * measured yet are absent. Rejects with ServiceUnavailable, which names the member, and with signal.reason.
    */
   usageIn(place: PlaceOfPods, signal: AbortSignal): Promise<ReadonlyMap<string, PodUsage>>
 }

@@ -53,9 +53,9 @@ interface Pod extends KubeObject {
 type Patch = Readonly<Record<string, unknown>>
 
 /**
- * The patch, without a uid; undefined if the member has nothing to change. It leaves out what only the syncer or the kubelet may
- * write there: our labels, annotations that are not for members, owners, finalizers, and addresses and phases in the status.
- * Throws Forbidden for a label that ties the pod to its owner in the member.
+ * The patch, without a uid; undefined if the member has nothing to change. It leaves out what only the syncer or the
+ * kubelet may write there: our labels, annotations that are not for members, owners, finalizers, and addresses and
+ * phases in the status. Throws Forbidden for a label that ties the pod to its owner in the member.
  */
 export function podPatch(change: PodChange): Patch | undefined {
   const [old, next, live] = [change.old as Pod, change.next as Pod, change.live as Pod]
@@ -122,8 +122,8 @@ function isGated({ spec }: Pod): boolean {
 }
 
 /**
- * Until the last gate is removed, labels and affinity of nodes may be added. They are compared with the pod in the member, so that
- * the write that removes the gate also brings what an earlier write did not.
+ * Until the last gate is removed, labels and affinity of nodes may be added. They are compared with the pod in the
+ * member, so that the write that removes the gate also brings what an earlier write did not.
  */
 function directivesPatch(next: Pod, live: Pod): Patch {
   const [wanted, known] = [directivesOf(next), directivesOf(live)]

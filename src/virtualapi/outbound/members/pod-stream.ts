@@ -1,5 +1,6 @@
-// The bytes of one port of a pod, over the WebSocket protocol of port-forward (`v4.channel.k8s.io`): every message begins with
-// the number of its channel, 0 for data and 1 for errors; the first message of each channel repeats the port.
+// The bytes of one port of a pod, over the WebSocket protocol of port-forward (`v4.channel.k8s.io`): every message
+// begins with the number of its channel, 0 for data and 1 for errors; the first message of each channel repeats the
+// port.
 import { randomBytes } from 'node:crypto'
 import { Duplex, type DuplexOptions } from 'node:stream'
 
@@ -17,7 +18,10 @@ interface Frame {
   readonly length: number
 }
 
-/** A byte stream to the port. Destroying it closes the connection; `end` does too, since the protocol has no half-closing. */
+/**
+ * A byte stream to the port. Destroying it closes the connection; `end` does too, since the protocol has no
+ * half-closing.
+ */
 export class PodStream extends Duplex {
   readonly #socket: Duplex
   #received: Buffer

@@ -11,9 +11,9 @@ export interface PodWrite {
 }
 
 /**
- * Each resolves once the member's API server has accepted the write, for the pod of that uid only. Rejects with the member's own
- * error, in the names of the logical cluster; with NotFound if the member has no such pod, with ServiceUnavailable if it cannot be
- * reached.
+ * Each resolves once the member's API server has accepted the write, for the pod of that uid only. Rejects with the
+ * member's own error, in the names of the logical cluster; with NotFound if the member has no such pod, with
+ * ServiceUnavailable if it cannot be reached.
  */
 export interface PodWriter {
   /** Makes the change from `pod` to `next` in the member; repeating it is harmless. */

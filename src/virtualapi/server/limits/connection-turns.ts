@@ -1,12 +1,18 @@
-// Turns of connections: the requests that come on one at the same time are begun in turns with those of others, before anybody knows
-// whose they are. Connections that go on after many refusals take no more requests.
+// Turns of connections: the requests that come on one at the same time are begun in turns with those of others, before
+// anybody knows whose they are. Connections that go on after many refusals take no more requests.
 import type { ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import { EventLoopShare } from '#virtualapi/flowcontrol/event-loop-share.ts'
 
-/** Refusals of a connection in this time, milliseconds, after which it is told to go away: clients that wait as they are asked to stay below. */
+/**
+ * Refusals of a connection in this time, milliseconds, after which it is told to go away: clients that wait as they are
+ * asked to stay below.
+ */
 const [maxRefusals, refusalsMs] = [500, 10_000]
-/** Streams of a connection whose client is not known yet, and of others: as many as those of a kube-apiserver (Go's default). */
+/**
+ * Streams of a connection whose client is not known yet, and of others: as many as those of a kube-apiserver (Go's
+ * default).
+ */
 export const maxStreams = { unknown: 100, known: 250 }
 const tooManyRequestsCode = 429
 
@@ -37,7 +43,10 @@ export class ConnectionTurns {
     if (isSession(connection) && !connection.closed) connection.settings({ maxConcurrentStreams: maxStreams.known })
   }
 
-  /** Called with the status of each answer. What is under way on a connection that goes on too long stays, its watches too. */
+  /**
+   * Called with the status of each answer. What is under way on a connection that goes on too long stays, its watches
+   * too.
+   */
   answered(connection: AnyConnection, status: number): void {
     if (status !== tooManyRequestsCode) return
     const of = this.#of(connection)

@@ -1,4 +1,5 @@
-// Sheds the load of the largest logical clusters when memory runs out, so that the process lives and others are answered.
+// Sheds the load of the largest logical clusters when memory runs out, so that the process lives and others are
+// answered.
 import { totalmem } from 'node:os'
 import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8'
 import { LRUCache } from 'lru-cache'
@@ -12,7 +13,10 @@ import { containerMemory, youngGenerationLimit, type Logger, type Metrics } from
 const thresholds = {
   /** Below this, nobody is refused any more. */
   relaxed: 0.7,
-  /** Idle logical clusters are unloaded, the largest is refused lists, watches and large bodies, and new watches are for who has few. */
+  /**
+   * Idle logical clusters are unloaded, the largest is refused lists, watches and large bodies, and new watches are for
+   * who has few.
+   */
   refuse: 0.8,
   /** Nobody may open watches; those of the largest are ended, and it is unloaded. */
   unload: 0.87,
@@ -22,7 +26,9 @@ const lookMs = 200
 const lookWatches = 200
 /** A logical cluster with fewer watches may open some more while memory is short: its controllers need them. */
 const fewWatches = 100
-/** For so long, new watches may still be among the young objects of the heap, whose use says nothing: most are garbage. */
+/**
+ * For so long, new watches may still be among the young objects of the heap, whose use says nothing: most are garbage.
+ */
 const youngMs = 2000
 /** Time for a step to have an effect before the next one, milliseconds. */
 const stepMs = 1000
@@ -40,18 +46,24 @@ export interface MemoryGuardOptions {
   readonly exempt: ClusterId | undefined
   readonly log: Logger
   readonly metrics: Metrics
-  /** For how many the open watches of a logical cluster count: long selectors take memory, too. Default: their number. */
+  /**
+   * For how many the open watches of a logical cluster count: long selectors take memory, too. Default: their number.
+   */
   readonly watchUnits?: (cluster: ClusterId) => number
   /**
-   * The share of its memory that the process uses, from 0 to 1; `youngBytes` are known to be in use among young objects. Default:
-   * of the heap or of the container, the larger.
+   * The share of its memory that the process uses, from 0 to 1; `youngBytes` are known to be in use among young
+   * objects. Default: of the heap or of the container, the larger.
    */
   readonly usedShare?: (youngBytes: number) => number
   /**
-   * Ends the outbound calls of the logical cluster whose unfinished answers hold the most; undefined if that would free little.
+   * Ends the outbound calls of the logical cluster whose unfinished answers hold the most; undefined if that would free
+   * little.
    */
   readonly endCalls?: () => { readonly cluster: string; readonly bytes: number } | undefined
-  /** The memory of which objects in memory are a share, bytes. Default: that of the container; Infinity: they always fit. */
+  /**
+   * The memory of which objects in memory are a share, bytes. Default: that of the container; Infinity: they always
+   * fit.
+   */
   readonly limitBytes?: number
 }
 
@@ -92,8 +104,8 @@ export class MemoryGuard implements Disposable {
   }
 
   /**
-   * Whether a logical cluster that was unloaded has to stay so: loaded again by its next request it would fill the memory again,
-   * or end the process, if there is less left than it takes.
+   * Whether a logical cluster that was unloaded has to stay so: loaded again by its next request it would fill the
+   * memory again, or end the process, if there is less left than it takes.
    */
   mustStayUnloaded(cluster: ClusterId): boolean {
     const bytes = this.#unloaded.peek(cluster)
@@ -116,9 +128,9 @@ export class MemoryGuard implements Disposable {
   }
 
   /**
-   * The same before a watch is opened by a logical cluster that has `open` of them: while memory is short, those that are open
-   * stay, and who has many may not open more. Not asked, the largest would be refused while another one fills the memory. `units`:
-   * for how many the new one counts.
+   * The same before a watch is opened by a logical cluster that has `open` of them: while memory is short, those that
+   * are open stay, and who has many may not open more. Not asked, the largest would be refused while another one fills
+   * the memory. `units`: for how many the new one counts.
    */
   requireMemoryForWatch(cluster: ClusterId, open: number, units = 1): void {
     if (cluster === this.#options.exempt) return
@@ -156,7 +168,9 @@ export class MemoryGuard implements Disposable {
     this.#shed(share)
   }
 
-  /** Unloads what is idle, and refuses the largest that is not refused yet; close to the limit it unloads the largest. */
+  /**
+   * Unloads what is idle, and refuses the largest that is not refused yet; close to the limit it unloads the largest.
+   */
   #shed(share: number): void {
     const { hub, exempt, log, watchUnits } = this.#options
     const loads = [...hub.loads()].filter(({ cluster }) => cluster !== exempt)
@@ -187,8 +201,8 @@ function takesTheMost(): StatusError {
 const youngSpaces = new Set(['new_space', 'new_large_object_space'])
 
 /**
- * The used share of the heap for old objects, or of the container's memory, whichever is larger. `inUse`: bytes of young objects that
- * will become old ones; the heap may hold more of them than is left for old ones.
+ * The used share of the heap for old objects, or of the container's memory, whichever is larger. `inUse`: bytes of
+ * young objects that will become old ones; the heap may hold more of them than is left for old ones.
  */
 function usedMemoryShare(inUse: number): number {
   const limit = getHeapStatistics().heap_size_limit

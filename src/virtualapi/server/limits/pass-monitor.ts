@@ -1,5 +1,5 @@
-// Finds requests that block the event loop. In one pass of the loop, the time between two marks was spent by the request that
-// set the first of them.
+// Finds requests that block the event loop. In one pass of the loop, the time between two marks was spent by the
+// request that set the first of them.
 import type { Counter, Gauge, Logger, Metrics } from '#telemetry/index.ts'
 import type { Exchange } from '#virtualapi/request/exchange.ts'
 import { verbLabel } from './request-labels.ts'

@@ -1,4 +1,5 @@
-// The labels of metrics of requests. Clients choose the method, and pods behind proxies the code: a bounded set of each.
+// The labels of metrics of requests. Clients choose the method, and pods behind proxies the code: a bounded set of
+// each.
 
 const verbs = new Set(['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection', 'post'])
 

@@ -12,9 +12,9 @@ interface ThreadWithJobs {
 }
 
 /**
- * The thread for the next job of a logical cluster; undefined: it must wait; `another`: all are busy. Jobs of two logical clusters
- * are not started beside one another, so that a job that ends its thread takes no job of others with it after their write. Only
- * one that has waited for a webhook may go on beside a job of others.
+ * The thread for the next job of a logical cluster; undefined: it must wait; `another`: all are busy. Jobs of two
+ * logical clusters are not started beside one another, so that a job that ends its thread takes no job of others with
+ * it after their write. Only one that has waited for a webhook may go on beside a job of others.
  */
 export function findThread<T extends ThreadWithJobs>(
   threads: readonly T[],

@@ -1,4 +1,5 @@
-// Runs offloaded requests on worker threads: one, and a second one while a logical cluster waits for another's long request.
+// Runs offloaded requests on worker threads: one, and a second one while a logical cluster waits for another's long
+// request.
 import { requestEntityTooLarge, serviceUnavailable, StatusError, timedOut } from '#apimachinery/status/index.ts'
 import { containerMemory, currentContext, inSpan, processTracer } from '#telemetry/index.ts'
 import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
@@ -23,7 +24,10 @@ const defaultIdleMs = 60_000
 const defaultMaxComputeMs = 15_000
 /** Enough for two bodies of the maximum size. */
 const defaultMaxHeapMb = 768
-/** The heaps of both threads may take half the memory of the container together, so that none of their jobs ends the process. */
+/**
+ * The heaps of both threads may take half the memory of the container together, so that none of their jobs ends the
+ * process.
+ */
 const heapShare = 1 / 4
 
 export interface OffloadThreadOptions {
@@ -46,9 +50,10 @@ export interface OffloadThreadOptions {
 type JobRequest = Pick<Job, 'flow' | 'bytes' | 'objects'> & { readonly exchange: Exchange }
 
 /**
- * Answers requests that would block the event loop for tens of milliseconds on worker threads of lower priority. Logical
- * clusters are served round robin, each on one thread at a time; the queues are bounded. A request that computes for too long,
- * or needs too much memory, ends its thread: it alone fails, and the others run again on a new one.
+ * Answers requests that would block the event loop for tens of milliseconds on worker threads of lower priority.
+ * Logical clusters are served round robin, each on one thread at a time; the queues are bounded. A request that
+ * computes for too long, or needs too much memory, ends its thread: it alone fails, and the others run again on a new
+ * one.
  */
 export class OffloadThread implements Offload, AsyncDisposable {
   readonly #options: Required<Omit<OffloadThreadOptions, 'memoryBytes' | 'fleet'>> &
@@ -74,8 +79,8 @@ export class OffloadThread implements Offload, AsyncDisposable {
   }
 
   /**
-   * The answer of this call's endpoint. Rejects with 429 if the queue is full, 504 if it computed for too long, 413 if it needed
-   * too much memory, 503 if the thread ended for another reason.
+   * The answer of this call's endpoint. Rejects with 429 if the queue is full, 504 if it computed for too long, 413 if
+   * it needed too much memory, 503 if the thread ended for another reason.
    */
   async answer({ exchange, cluster, objects, target }: OffloadableCall): Promise<BytesAnswer> {
     const { request, user } = exchange

@@ -1,5 +1,5 @@
-// Messages between the main thread and the worker. Bytes are transferred, never objects: cloning an object of 100,000 values
-// takes as long as decoding it.
+// Messages between the main thread and the worker. Bytes are transferred, never objects: cloning an object of 100,000
+// values takes as long as decoding it.
 import type { MessagePort } from 'node:worker_threads'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import type { Status } from '#apimachinery/status/index.ts'
@@ -48,7 +48,9 @@ export type WriteResult =
   | { readonly is: 'store error'; readonly code: StoreErrorCode; readonly message: string }
   | { readonly is: 'failure'; readonly message: string }
 
-/** Asks for the members and the rules about them, unless they are as in this version. They belong to no logical cluster. */
+/**
+ * Asks for the members and the rules about them, unless they are as in this version. They belong to no logical cluster.
+ */
 export interface FleetRead {
   readonly do: 'fleet'
   readonly known: number

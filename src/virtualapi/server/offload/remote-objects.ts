@@ -1,5 +1,5 @@
-// ClusterObjects on the worker thread. The main thread answers its reads from memory while the worker blocks, so that the
-// synchronous code of the registry works on both threads.
+// ClusterObjects on the worker thread. The main thread answers its reads from memory while the worker blocks, so that
+// the synchronous code of the registry works on both threads.
 import { LRUCache } from 'lru-cache'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import type { ObjectKey, Waiting } from '#store/index.ts'

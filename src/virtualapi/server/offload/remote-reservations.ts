@@ -1,5 +1,5 @@
-// Reservations on the worker thread: amounts of quotas, and addresses and ports of Services. The main thread makes them,
-// because all threads share them.
+// Reservations on the worker thread: amounts of quotas, and addresses and ports of Services. The main thread makes
+// them, because all threads share them.
 import type { Allocation, AllocationFor } from '#virtualapi/kinds/resources/allocation.ts'
 import type { LedgerFor } from '#virtualapi/write/quota/index.ts'
 import type { ReadAnswers } from './protocol.ts'

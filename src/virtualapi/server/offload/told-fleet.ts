@@ -1,4 +1,5 @@
-// The members and the rules of admins, as the worker learns them for its admission: copied to it only after they changed.
+// The members and the rules of admins, as the worker learns them for its admission: copied to it only after they
+// changed.
 import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
 
 /** Undefined parts: the worker has this version. */

@@ -118,7 +118,9 @@ export class WorkerThread {
     await this.#worker.terminate()
   }
 
-  /** Counts how long one step of a job lasts. A look that comes late, as in a suspended process, counts as two looks. */
+  /**
+   * Counts how long one step of a job lasts. A look that comes late, as in a suspended process, counts as two looks.
+   */
   #watch(): NodeJS.Timeout {
     const { maxComputeMs } = this.#options
     const lookMs = maxComputeMs / looksPerDeadline

@@ -105,7 +105,10 @@ function hubOf(link: Link): Pick<Hub, 'cluster'> {
   return { cluster: (id) => Promise.resolve(new RemoteObjects(id, { link, known })) }
 }
 
-/** A hub for the authorizer, which caches compiled roles by ClusterObjects: returns the same ones until they are reloaded. */
+/**
+ * A hub for the authorizer, which caches compiled roles by ClusterObjects: returns the same ones until they are
+ * reloaded.
+ */
 function cachingHubOf(link: Link): Pick<Hub, 'cluster'> {
   const cached = new LRUCache<ClusterId, { readonly life: unknown; readonly objects: RemoteObjects }>({
     max: maxCached,
@@ -262,8 +265,8 @@ function written(write: number, result: WriteResult): void {
 }
 
 /**
- * Tells the watchdog which job computes from now on. All that a job does follows from its message or from the answer to a write,
- * within the microtasks of that message.
+ * Tells the watchdog which job computes from now on. All that a job does follows from its message or from the answer to
+ * a write, within the microtasks of that message.
  */
 function computes(job: number): void {
   Atomics.store(progress, 0, job)

@@ -1,5 +1,5 @@
-// gzip of large answers, as kube-apiserver does it: objects and lists of more than 128 KiB, at the fastest level. Compression
-// runs on the threads of libuv's pool.
+// gzip of large answers, as kube-apiserver does it: objects and lists of more than 128 KiB, at the fastest level.
+// Compression runs on the threads of libuv's pool.
 import { pipeline, Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { createGzip, gzip } from 'node:zlib'

@@ -13,7 +13,9 @@ export const hopTraceHeader = `${prefix}traceparent`
 const maxChain = 4
 const maxCached = 2000
 
-/** For one connection only (RFC 9110, section 7.6.1), or answered by the first process. Pseudo headers are made anew. */
+/**
+ * For one connection only (RFC 9110, section 7.6.1), or answered by the first process. Pseudo headers are made anew.
+ */
 const ofConnection = new Set([
   'connection',
   'keep-alive',

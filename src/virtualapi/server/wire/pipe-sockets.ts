@@ -8,9 +8,9 @@ export interface PipeOptions {
 }
 
 /**
- * Resolves when both are closed. An end is forwarded after the bytes before it; then the other side has `lingerMs` to close,
- * since SPDY and WebSocket never use a half-closed connection. What a side sent before it failed is still delivered. The
- * signal destroys both at once.
+ * Resolves when both are closed. An end is forwarded after the bytes before it; then the other side has `lingerMs` to
+ * close, since SPDY and WebSocket never use a half-closed connection. What a side sent before it failed is still
+ * delivered. The signal destroys both at once.
  */
 export async function pipeSockets(a: Duplex, b: Duplex, { signal, lingerMs = 2000 }: PipeOptions): Promise<void> {
   const timers: NodeJS.Timeout[] = []
@@ -45,8 +45,8 @@ export async function pipeSockets(a: Duplex, b: Duplex, { signal, lingerMs = 200
 }
 
 /**
- * Like `pipe`, but frees each chunk once it was sent. Left to the garbage collector, chunks have the whole heap collected for every
- * few dozen MiB of them: with a large heap that took most of the time of a stream.
+ * Like `pipe`, but frees each chunk once it was sent. Left to the garbage collector, chunks have the whole heap
+ * collected for every few dozen MiB of them: with a large heap that took most of the time of a stream.
  */
 function copy(from: Duplex, to: Duplex): void {
   from.on('data', (chunk: Buffer) => {
@@ -63,15 +63,18 @@ function free({ buffer, byteLength }: Buffer): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }
 
-/** Ends a socket that nobody reads any more, and discards what it receives: unread bytes would keep it open for ever. */
+/**
+ * Ends a socket that nobody reads any more, and discards what it receives: unread bytes would keep it open for ever.
+ */
 export function end(socket: Duplex): void {
   socket.end()
   socket.resume()
 }
 
 /**
- * Ignores write errors, at which Node destroys a socket with its unread bytes. A server that closes while data is sent to it
- * answers with a reset after its last bytes (the exit code of a command); reading delivers those bytes and then the reset.
+ * Ignores write errors, at which Node destroys a socket with its unread bytes. A server that closes while data is sent
+ * to it answers with a reset after its last bytes (the exit code of a command); reading delivers those bytes and then
+ * the reset.
  */
 function ignoreWriteErrors(socket: Duplex): void {
   const write = socket._write.bind(socket)

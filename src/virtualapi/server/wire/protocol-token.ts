@@ -8,9 +8,9 @@ const notValid = '-'
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * The headers with the token as a bearer token in Authorization, and without its subprotocol; the same if there is none, or if the
- * request has a bearer token already. As upstream, one that is malformed or twice, or the only subprotocol, is not valid: there
- * must be another one to select.
+ * The headers with the token as a bearer token in Authorization, and without its subprotocol; the same if there is
+ * none, or if the request has a bearer token already. As upstream, one that is malformed or twice, or the only
+ * subprotocol, is not valid: there must be another one to select.
  */
 export function withProtocolToken(rawHeaders: readonly string[]): readonly string[] {
   const offered = rawHeaders.filter((_, i) => isProtocolValue(rawHeaders, i)).flatMap((value) => value.split(','))

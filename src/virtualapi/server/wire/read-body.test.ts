@@ -5,7 +5,9 @@ import { expect } from 'chai'
 import { maxBodyBytes } from '#virtualapi/codec/read-object.ts'
 import { readBody } from './read-body.ts'
 
-/** Sends a request as these bytes, ends the connection if told to, and resolves with what the server read, or why not. */
+/**
+ * Sends a request as these bytes, ends the connection if told to, and resolves with what the server read, or why not.
+ */
 async function read(bytes: readonly string[], { breaksOff = false } = {}): Promise<string> {
   const outcome = Promise.withResolvers<string>()
   await using server = createServer((request, response) => {

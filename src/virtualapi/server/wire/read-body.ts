@@ -1,4 +1,5 @@
-// Reads the whole body of a request. By events: an async iterator costs a small request more than all else about its body.
+// Reads the whole body of a request. By events: an async iterator costs a small request more than all else about its
+// body.
 import { badRequest, requestEntityTooLarge } from '#apimachinery/status/index.ts'
 import { maxBodyBytes } from '#virtualapi/codec/read-object.ts'
 import { headerOf } from '#virtualapi/request/exchange.ts'

@@ -5,7 +5,9 @@ import type { RawResponse } from './raw-response.ts'
 /** Bytes written and not yet flushed above which no more are written. */
 const maxUnsent = 128 * 1024
 
-/** Resolves when all was flushed to the connection. Rejects if the client disconnects or is too slow. Ends the response. */
+/**
+ * Resolves when all was flushed to the connection. Rejects if the client disconnects or is too slow. Ends the response.
+ */
 export function sendChunks(response: RawResponse, answer: SentChunks, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => new PiecesSender(response, answer, signal, { resolve, reject }).go())
 }

@@ -11,8 +11,8 @@ interface Text {
 }
 
 /**
- * The value for these texts, in their order: code 299 (RFC 7234) without an agent, as the latin1 string that node:http sends as
- * UTF-8. Texts with control characters are left out. Undefined if there are no texts.
+ * The value for these texts, in their order: code 299 (RFC 7234) without an agent, as the latin1 string that node:http
+ * sends as UTF-8. Texts with control characters are left out. Undefined if there are no texts.
  */
 export function warningHeader(warnings: readonly string[]): string | undefined {
   if (warnings.length === 0) return undefined

@@ -1,5 +1,5 @@
-// The server side of a WebSocket that only sends, on the library `ws`: for watches. exec and the like do not use it; their
-// bytes are piped to the member unread.
+// The server side of a WebSocket that only sends, on the library `ws`: for watches. exec and the like do not use it;
+// their bytes are piped to the member unread.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer, type WebSocket } from 'ws'
@@ -35,7 +35,9 @@ export function isWebSocketRequest(header: HeaderOf): boolean {
   return /\bupgrade\b/i.test(header('connection') ?? '') && header('upgrade')?.toLowerCase() === 'websocket'
 }
 
-/** Throws 400 unless the request is a handshake of version 13 (RFC 6455): called before anything else is done for it. */
+/**
+ * Throws 400 unless the request is a handshake of version 13 (RFC 6455): called before anything else is done for it.
+ */
 export function requireHandshake(header: HeaderOf): void {
   const key = header('sec-websocket-key') ?? ''
   if (header('sec-websocket-version') !== '13' || Buffer.from(key, 'base64').length !== 16)

@@ -1,5 +1,5 @@
-// Admission: an ordered list of plugins that may change or refuse a write. All mutate first, then all validate. After the plugins
-// come the mutating policies and the webhooks of the logical cluster.
+// Admission: an ordered list of plugins that may change or refuse a write. All mutate first, then all validate. After
+// the plugins come the mutating policies and the webhooks of the logical cluster.
 import type { GroupVersionKind, KubeObject } from '#apimachinery/meta/index.ts'
 import { inSpan, processTracer, type Tracer } from '#telemetry/index.ts'
 import type { RequestContext, ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
@@ -8,7 +8,10 @@ export interface AdmissionRequest {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT'
   readonly definition: ResourceDefinition
   readonly subresource: string
-  /** Of the object, where a subresource takes objects of another kind (Binding, PodExecOptions); absent: that of the resource. */
+  /**
+   * Of the object, where a subresource takes objects of another kind (Binding, PodExecOptions); absent: that of the
+   * resource.
+   */
   readonly kind?: GroupVersionKind
   readonly namespace: string
   readonly name: string
@@ -23,8 +26,8 @@ export interface AdmissionPlugin {
   /** True: it validates the objects of subresources, such as Bindings, too. */
   readonly validatesParts?: boolean
   /**
-   * May change `object`. Throws a StatusError to refuse. `object` is absent for DELETE, `old` for CREATE. Return a promise only if
-   * there is something to wait for, here and in `validate`: every write of every kind comes by.
+   * May change `object`. Throws a StatusError to refuse. `object` is absent for DELETE, `old` for CREATE. Return a
+   * promise only if there is something to wait for, here and in `validate`: every write of every kind comes by.
    */
   mutate?(request: AdmissionRequest, object: KubeObject, old: KubeObject | undefined): void | Promise<void>
   validate?(
@@ -37,8 +40,8 @@ export interface AdmissionPlugin {
 /** The mutating policies or the mutating webhooks of one request. */
 export interface MutatingRounds {
   /**
-   * Runs them; in the second round only those that asked for it. `object` is absent for DELETE. Resolves with whether the object
-   * was changed, rejects with StatusError.
+   * Runs them; in the second round only those that asked for it. `object` is absent for DELETE. Resolves with whether
+   * the object was changed, rejects with StatusError.
    */
   run(request: AdmissionRequest, object: KubeObject | undefined, old: KubeObject | undefined): Promise<boolean>
 }
@@ -78,7 +81,10 @@ export interface AdmissionParts {
   readonly webhooks?: WebhookAdmission
 }
 
-/** Runs the plugins in the given order, then the mutating policies, then the webhooks. Throws the error of the first that refuses. */
+/**
+ * Runs the plugins in the given order, then the mutating policies, then the webhooks. Throws the error of the first
+ * that refuses.
+ */
 export function createAdmission({ plugins, policies, webhooks }: AdmissionParts): Admission {
   const mutators = plugins.filter((plugin) => 'mutate' in plugin)
   const validators = plugins.filter((plugin) => 'validate' in plugin)
@@ -113,7 +119,10 @@ export function createAdmission({ plugins, policies, webhooks }: AdmissionParts)
   return tracer === undefined ? admission : traced(admission, tracer)
 }
 
-/** The same, with a span for each time that a request waits for it: for webhooks, and for plugins that look something up. */
+/**
+ * The same, with a span for each time that a request waits for it: for webhooks, and for plugins that look something
+ * up.
+ */
 function traced(admission: Admission, tracer: Tracer): Admission {
   return {
     mutate: (...write) => inSpan(tracer, 'Admission mutate', () => admission.mutate(...write)),

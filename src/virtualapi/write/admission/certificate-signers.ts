@@ -1,5 +1,5 @@
-// CertificateSigningRequests: who may approve and sign them (the verbs `approve` and `sign` on signers), and that nobody may
-// request the group system:masters.
+// CertificateSigningRequests: who may approve and sign them (the verbs `approve` and `sign` on signers), and that
+// nobody may request the group system:masters.
 import { isDeepStrictEqual } from 'node:util'
 import { goQuote } from '#apimachinery/text/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'

@@ -1,5 +1,5 @@
-// Without a host, LogicalClusters live in `root` and get their finalizer on create: one deleted before the operator adds it
-// would leave its objects in the store. In a host only the operator adds it.
+// Without a host, LogicalClusters live in `root` and get their finalizer on create: one deleted before the operator
+// adds it would leave its objects in the store. In a host only the operator adds it.
 import { rootClusterName, tryClusterName } from '#apimachinery/meta/index.ts'
 import { contentFinalizer, logicalClusters } from '#crds/index.ts'
 import type { AdmissionPlugin } from './admission.ts'

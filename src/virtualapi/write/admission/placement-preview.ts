@@ -1,5 +1,5 @@
-// Warns in a dry run where a workload would run. This computes the decision of the operator from what this server knows. It runs only in
-// dry runs, so other writes do not get slower.
+// Warns in a dry run where a workload would run. This computes the decision of the operator from what this server
+// knows. It runs only in dry runs, so other writes do not get slower.
 import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
 import { amountsOf } from '#apimachinery/quantity/index.ts'
 import {
@@ -16,7 +16,10 @@ import { storageKeyOf } from '#virtualapi/kinds/resources/resource-definition.ts
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { isTenantsWrite, isWorkload, namespaceOf, rulesFor, type Fleet } from './placement-rules.ts'
 
-/** For a dry run of a workload, or of a change of a namespace's target: warns where it would run, or why it would be Held. */
+/**
+ * For a dry run of a workload, or of a change of a namespace's target: warns where it would run, or why it would be
+ * Held.
+ */
 export function placementPreview(fleet: () => Fleet | undefined): AdmissionPlugin {
   return {
     name: 'PlacementPreview',

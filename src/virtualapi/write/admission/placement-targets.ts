@@ -1,5 +1,5 @@
-// Refuses targets that the rules of admins forbid, when a tenant writes them: the tenant learns it at once, not from a workload
-// that is Held.
+// Refuses targets that the rules of admins forbid, when a tenant writes them: the tenant learns it at once, not from a
+// workload that is Held.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
 import { clustersAnnotation, isPlaceable } from '#crds/index.ts'
@@ -7,7 +7,10 @@ import { boundsOf, forbiddenTarget, parseTarget } from '#placement/index.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { isTenantsWrite, isWorkload, namespaceOf, placementsKey, rulesFor, type Fleet } from './placement-rules.ts'
 
-/** Refuses with 403 a forbidden member in annotation `kcp.dev/clusters` or in `spec.clusters` of a Placement; what is stored stays. */
+/**
+ * Refuses with 403 a forbidden member in annotation `kcp.dev/clusters` or in `spec.clusters` of a Placement; what is
+ * stored stays.
+ */
 export function placementTargets(fleet: () => Fleet | undefined): AdmissionPlugin {
   return {
     name: 'PlacementTargets',

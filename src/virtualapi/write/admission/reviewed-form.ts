@@ -1,5 +1,5 @@
-// The forms in which webhooks and policies can see the object of a request: as the request's own version, or as another version
-// of the same resource (matchPolicy Equivalent).
+// The forms in which webhooks and policies can see the object of a request: as the request's own version, or as another
+// version of the same resource (matchPolicy Equivalent).
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { apiVersionOf, cloneJson, type GroupVersionKind, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { AdmissionRequest } from './admission.ts'
@@ -21,8 +21,8 @@ export interface ReviewedForm {
   /** The stored form as this one. The result must not be changed: it may be the argument. */
   show(object: KubeObject): KubeObject | Promise<KubeObject>
   /**
-   * The object in stored form after a webhook or a policy has changed what it was shown. Throws BadRequest for wrong types, and
-   * for unknown fields if `isStrict`.
+   * The object in stored form after a webhook or a policy has changed what it was shown. Throws BadRequest for wrong
+   * types, and for unknown fields if `isStrict`.
    */
   take(shown: KubeObject, object: KubeObject, options?: TakeOptions): KubeObject | Promise<KubeObject>
 }

@@ -1,5 +1,5 @@
-// Warns a tenant whose target takes workloads away from others of their namespace: between members whose pod networks are not
-// connected, a Service reaches only pods in the same member. Only writes that change a target look for others.
+// Warns a tenant whose target takes workloads away from others of their namespace: between members whose pod networks
+// are not connected, a Service reaches only pods in the same member. Only writes that change a target look for others.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { serviceSelects } from '#apimachinery/selector/index.ts'
 import {

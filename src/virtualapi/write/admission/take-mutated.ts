@@ -8,8 +8,9 @@ import { UndecodableError } from '#virtualapi/kinds/resources/typed/decode-error
 import type { Shown } from './shown.ts'
 
 /**
- * Replaces `object` (the stored form), in place. Resolves with whether it differs from before. Rejects with InternalError if
- * `mutated` cannot be decoded or is too large; `isStrict`: also for unknown fields. Rejects as `context.grown`.
+ * Replaces `object` (the stored form), in place. Resolves with whether it differs from before. Rejects with
+ * InternalError if `mutated` cannot be decoded or is too large; `isStrict`: also for unknown fields. Rejects as
+ * `context.grown`.
  */
 export async function takeMutated(
   { form, request }: Shown,

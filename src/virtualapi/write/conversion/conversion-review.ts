@@ -19,7 +19,9 @@ const maxReviewValues = 300_000
 /** Of the message of a webhook that could not convert; it is shown to the client. */
 const maxMessageLength = 16 * 1024
 
-/** Asks for `objects` in this version, in the first version of the review that both sides know. Throws if there is none. */
+/**
+ * Asks for `objects` in this version, in the first version of the review that both sides know. Throws if there is none.
+ */
 export function conversionReview(
   objects: readonly unknown[],
   desiredApiVersion: string,
@@ -38,7 +40,9 @@ export function conversionReview(
   return { uid, version, body: Buffer.from(encodeJson(review)) }
 }
 
-/** The objects in the answer to a review, unchecked. Rejects with an Error in kube-apiserver's words if there are none. */
+/**
+ * The objects in the answer to a review, unchecked. Rejects with an Error in kube-apiserver's words if there are none.
+ */
 export async function objectsOfAnswer(
   body: Uint8Array,
   { uid, version }: Pick<ConversionReview, 'uid' | 'version'>,

@@ -1,5 +1,5 @@
-// Converts custom resources between the storage version and the version of a request, with the conversion webhook of their
-// CustomResourceDefinition. Nothing here is called if it has no webhook.
+// Converts custom resources between the storage version and the version of a request, with the conversion webhook of
+// their CustomResourceDefinition. Nothing here is called if it has no webhook.
 import { LRUCache } from 'lru-cache'
 import { abortable } from '#async/index.ts'
 import { apiVersionOf, type ClusterId, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
@@ -34,8 +34,8 @@ const maxHeadBytes = 640
 const [maxKeptBytes, maxKept] = [64 * 1024 * 1024, 20_000]
 
 /**
- * Converts with the webhooks of tenants. Lists and watches share converted objects; a read of one object calls the webhook each
- * time, as upstream.
+ * Converts with the webhooks of tenants. Lists and watches share converted objects; a read of one object calls the
+ * webhook each time, as upstream.
  */
 export class Conversions {
   readonly #outbound: Outbound
@@ -54,7 +54,9 @@ export class Conversions {
     turnOf = () => undefined,
   }: {
     outbound: Outbound
-    /** Awaited while answers are read, so that other logical clusters are served. Default: nobody else is served here. */
+    /**
+     * Awaited while answers are read, so that other logical clusters are served. Default: nobody else is served here.
+     */
     turnOf?: (cluster: ClusterId) => Promise<void> | undefined
   }) {
     this.#outbound = outbound
@@ -69,7 +71,10 @@ export class Conversions {
     return converted as Uint8Array
   }
 
-  /** The same entries in the version of the definition. Rejects as `convertByWebhook`, and with 413 if they become too large. */
+  /**
+   * The same entries in the version of the definition. Rejects as `convertByWebhook`, and with 413 if they become too
+   * large.
+   */
   async shownAll(definition: ConvertedDefinition, entries: readonly Entry[], call: ManyCall): Promise<Entry[]> {
     const result = new Array<Entry>(entries.length)
     let held = 0
@@ -110,8 +115,8 @@ export class Conversions {
   }
 
   /**
-   * Converts an object from any version of the resource to another; fields that are unknown there are kept. Does not change its
-   * argument. Rejects as `convertByWebhook`.
+   * Converts an object from any version of the resource to another; fields that are unknown there are kept. Does not
+   * change its argument. Rejects as `convertByWebhook`.
    */
   async inVersion(
     { conversion }: ConvertedDefinition,
@@ -133,7 +138,9 @@ export class Conversions {
     return { outbound: this.#outbound, turn: () => this.#turnOf(cluster) }
   }
 
-  /** Converts a batch; waits for objects that another list or watch is already converting instead of sending them again. */
+  /**
+   * Converts a batch; waits for objects that another list or watch is already converting instead of sending them again.
+   */
   async #sharedBatch(
     definition: ConvertedDefinition,
     batch: readonly { readonly entry: Entry; readonly key: string }[],
@@ -191,7 +198,10 @@ export class Conversions {
     return laidOut
   }
 
-  /** The key in the cache: definition and entry. A definition is numbered by its identity, which it keeps while it is in use. */
+  /**
+   * The key in the cache: definition and entry. A definition is numbered by its identity, which it keeps while it is in
+   * use.
+   */
   #keyOf(definition: ResourceDefinition, { key, bytes }: Entry): string {
     let number = this.#numbers.get(definition)
     if (number === undefined) this.#numbers.set(definition, (number = ++this.#lastNumber))
@@ -201,7 +211,10 @@ export class Conversions {
   }
 }
 
-/** Throws 413 if the converted objects of one request take too much memory: a webhook may turn small objects into large ones. */
+/**
+ * Throws 413 if the converted objects of one request take too much memory: a webhook may turn small objects into large
+ * ones.
+ */
 export function requireConvertedSize(bytes: number): void {
   if (bytes > maxConvertedBytes)
     throw requestEntityTooLarge(

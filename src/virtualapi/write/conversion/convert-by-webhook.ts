@@ -30,8 +30,8 @@ const timeoutMs = 30_000
 const query = `timeout=${timeoutMs / 1000}s`
 
 /**
- * The objects in this version; they may have fields that its schema does not know. Rejects with a StatusError (500) where the
- * webhook failed, with the signal's reason when aborted.
+ * The objects in this version; they may have fields that its schema does not know. Rejects with a StatusError (500)
+ * where the webhook failed, with the signal's reason when aborted.
  */
 export async function convertByWebhook(
   conversion: WebhookConversion,

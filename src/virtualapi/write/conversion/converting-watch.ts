@@ -1,5 +1,5 @@
-// A watch of the hub that converts each batch of events before it can be taken. Batches are converted one after the other, so
-// events keep their order. Until then they wait in the watch of the hub, which bounds their size.
+// A watch of the hub that converts each batch of events before it can be taken. Batches are converted one after the
+// other, so events keep their order. Until then they wait in the watch of the hub, which bounds their size.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { isStatusError, statusError } from '#apimachinery/status/index.ts'
 import type { Entry, HubEvent, HubWatch, WatchReader } from '#store/hub/index.ts'
@@ -13,7 +13,10 @@ const nothing: readonly HubEvent[] = []
 export class ConvertingWatch implements HubWatch, WatchReader {
   readonly #source: HubWatch
   readonly #convert: ConvertEntries
-  /** Whether events need the previous state of their object. False for watches without selectors, which show every object. */
+  /**
+   * Whether events need the previous state of their object. False for watches without selectors, which show every
+   * object.
+   */
   readonly #withPrevious: boolean
   readonly #life = new AbortController()
   #reader: WatchReader | undefined

@@ -10,7 +10,10 @@ import { statusError, type StatusError } from '#apimachinery/status/index.ts'
 import { sizeWithin } from '#virtualapi/kinds/resources/object-size.ts'
 import { annotationCauses, labelCauses } from '#virtualapi/kinds/resources/object-meta.ts'
 
-/** Small objects are converted on the main thread, whatever they become: with more values, others would wait for one of them. */
+/**
+ * Small objects are converted on the main thread, whatever they become: with more values, others would wait for one of
+ * them.
+ */
 const maxGrown = 25_000
 
 /** The error of a conversion that failed: kube-apiserver answers it without a reason. */
@@ -24,8 +27,8 @@ export function typeText(object: JsonObject): string {
 }
 
 /**
- * The object that the webhook made of `original`, with the metadata of the original but for labels and annotations. Throws a
- * StatusError if it is another object or in another version than `apiVersion`.
+ * The object that the webhook made of `original`, with the metadata of the original but for labels and annotations.
+ * Throws a StatusError if it is another object or in another version than `apiVersion`.
  */
 export function takeConverted(original: JsonObject, converted: JsonValue, apiVersion: string): JsonObject {
   const webhook = `conversion webhook for ${typeText(original)}`

@@ -1,5 +1,5 @@
-// One mutation of a MutatingAdmissionPolicy: its expression gives an apply configuration or a JSON patch, which is applied to
-// the object as the policy sees it.
+// One mutation of a MutatingAdmissionPolicy: its expression gives an apply configuration or a JSON patch, which is
+// applied to the object as the policy sees it.
 import {
   itemsOf,
   JsonRoom,

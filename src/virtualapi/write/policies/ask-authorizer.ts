@@ -1,5 +1,5 @@
-// Answers the questions of expressions to the authorizer. Expressions need answers at once, while the authorizer may have to
-// load something: an expression that asks a new question is stopped, and runs again once the answer is there.
+// Answers the questions of expressions to the authorizer. Expressions need answers at once, while the authorizer may
+// have to load something: an expression that asks a new question is stopped, and runs again once the answer is there.
 import type { AuthorizationAnswer, AuthorizationQuestion, CelAuthorizer } from '#apimachinery/cel/index.ts'
 import { KeyedMutex } from '#async/index.ts'
 import type { AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
@@ -23,7 +23,10 @@ class Unanswered extends Error {
 /** The number of questions of one evaluation; its cost budget ends earlier. */
 const maxQuestions = 100
 
-/** Of each logical cluster, one evaluation is under way at a time: those that give way to others keep their values meanwhile. */
+/**
+ * Of each logical cluster, one evaluation is under way at a time: those that give way to others keep their values
+ * meanwhile.
+ */
 const evaluating = new KeyedMutex()
 
 /** Evaluates with an authorizer. */

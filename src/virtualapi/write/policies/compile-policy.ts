@@ -15,7 +15,8 @@ export interface CompiledPolicy extends PolicyBase {
   readonly annotations: readonly Expression[]
 }
 
-// Weighed by the length of the source, of which a policy may have a megabyte; compiled, a character takes some 120 bytes.
+// Weighed by the length of the source, of which a policy may have a megabyte; compiled, a character takes some 120
+// bytes.
 const cache = new LRUCache<string, CompiledPolicy>({ max: 5000, maxSize: 4 * 1024 * 1024 })
 
 /** The compiled form of a valid policy. Equal policies give the same object while it is in the cache. */

@@ -5,7 +5,10 @@ import type { RequestContext } from '#virtualapi/kinds/resources/resource-defini
 /** In cost units. One policy alone may cost a quarter of it. */
 const requestBudget = 40_000_000
 
-/** Told of every run what it cost, in cost units and in steps beside them. Throws 413 once all runs cost too much together. */
+/**
+ * Told of every run what it cost, in cost units and in steps beside them. Throws 413 once all runs cost too much
+ * together.
+ */
 export type Spent = (cost: number, steps: number) => void
 
 const budgets = new WeakMap<RequestContext, { left: number }>()

@@ -1,5 +1,6 @@
-// MutatingAdmissionPolicies: one after the other, each shown what those before it made of the object. When one has mutated the
-// object, the plugins run again, and with them the policies that asked for it (reinvocationPolicy IfNeeded).
+// MutatingAdmissionPolicies: one after the other, each shown what those before it made of the object. When one has
+// mutated the object, the plugins run again, and with them the policies that asked for it (reinvocationPolicy
+// IfNeeded).
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
@@ -20,7 +21,10 @@ import { policyRefusal } from './policy-refusal.ts'
 import { PolicyRun } from './policy-run.ts'
 import type { PolicyParts } from './validating-policies.ts'
 
-/** Writes of the installation itself (syncers, loops) are not mutated: a member's report would never be what was written. */
+/**
+ * Writes of the installation itself (syncers, loops) are not mutated: a member's report would never be what was
+ * written.
+ */
 export function mutatingPolicies(parts: PolicyParts): MutatingAdmission {
   return {
     mutating(request) {
@@ -187,7 +191,10 @@ interface Review {
 const deniedBy = (policy: string, binding: string): string =>
   `policy '${policy}' with binding '${binding}' denied request`
 
-/** All failures are causes; the first one gives the message and the reason. The code is 403 whatever the reason is, as upstream. */
+/**
+ * All failures are causes; the first one gives the message and the reason. The code is 403 whatever the reason is, as
+ * upstream.
+ */
 function refusal({ request, object }: Shown, failures: readonly Failure[]): Error {
   const [first] = failures
   const reason = first?.isInvalid === true ? 'Invalid' : 'Forbidden'

@@ -1,4 +1,5 @@
-// Runs the expressions of one admission policy for one object and one set of parameters, within kube-apiserver's budgets.
+// Runs the expressions of one admission policy for one object and one set of parameters, within kube-apiserver's
+// budgets.
 import { type Activation, CelError, CelMap, dynamicValue, Program, type Value } from '#apimachinery/cel/index.ts'
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { aggregateText } from '#apimachinery/field/index.ts'
@@ -47,7 +48,9 @@ export class PolicyRun {
     this.#shared = new Map([...shared, ['params', params === undefined ? null : dynamicValue(params)]])
   }
 
-  /** Whether all match conditions are true. Rejects with EvaluationFailure where one fails and the policy fails closed. */
+  /**
+   * Whether all match conditions are true. Rejects with EvaluationFailure where one fails and the policy fails closed.
+   */
   async conditionsHold(): Promise<boolean> {
     const { conditions, failsOpen } = this.#policy
     if (conditions.length === 0) return true
@@ -60,7 +63,10 @@ export class PolicyRun {
     throw new EvaluationFailure(aggregateText(errors))
   }
 
-  /** Runs expressions that share a budget and the values of variables. Rejects with EvaluationFailure once they cost too much. */
+  /**
+   * Runs expressions that share a budget and the values of variables. Rejects with EvaluationFailure once they cost too
+   * much.
+   */
   async run(
     expressions: readonly (Expression | undefined)[],
     budget: number,

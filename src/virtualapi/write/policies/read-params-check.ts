@@ -1,5 +1,5 @@
-// Whoever writes an admission policy or a binding must be allowed to read the parameters that it names, because its expressions
-// could reveal them. The strategies in pkg/registry/admissionregistration of kube-apiserver check the same.
+// Whoever writes an admission policy or a binding must be allowed to read the parameters that it names, because its
+// expressions could reveal them. The strategies in pkg/registry/admissionregistration of kube-apiserver check the same.
 import type { V1ParamKind, V1ParamRef } from '@kubernetes/client-node'
 import { fieldForbidden } from '#apimachinery/field/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
@@ -39,7 +39,10 @@ interface Target {
 
 const allTargets: Target = { group: '*', version: '*', resource: '*' }
 
-/** Refuses, with 422 as upstream, policies and bindings whose parameters the user may not read. Does not change the object. */
+/**
+ * Refuses, with 422 as upstream, policies and bindings whose parameters the user may not read. Does not change the
+ * object.
+ */
 export function readParamsCheck(parts: CheckParts): AdmissionPlugin {
   return {
     name: 'ReadParams',

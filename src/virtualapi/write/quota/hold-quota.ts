@@ -19,9 +19,9 @@ export interface QuotaWrite {
 }
 
 /**
- * Holds what the write adds to quotas until the result is disposed, which must be after the write has ended. Undefined if it
- * adds nothing. Throws 403 if it does not fit. Objects that members created are never refused, because they exist already;
- * they count towards the use.
+ * Holds what the write adds to quotas until the result is disposed, which must be after the write has ended. Undefined
+ * if it adds nothing. Throws 403 if it does not fit. Objects that members created are never refused, because they exist
+ * already; they count towards the use.
  */
 export function holdQuota(
   write: QuotaWrite,

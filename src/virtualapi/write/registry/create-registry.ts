@@ -22,7 +22,9 @@ export interface RegistryParts extends WebhookParts {
   readonly authorizer: RbacAuthorizer
   /** This server keeps its LogicalClusters in a logical cluster of its own. */
   readonly hasRoot: boolean
-  /** The members. Absent, or without an answer: targets are not looked at, and a forbidden one is Held by the operator. */
+  /**
+   * The members. Absent, or without an answer: targets are not looked at, and a forbidden one is Held by the operator.
+   */
   readonly fleet?: () => Fleet | undefined
   /** Whether a member may run pods of a logical cluster with these labels. Absent: one may. */
   readonly mayRunPods?: MayRunPods

@@ -1,13 +1,13 @@
-// Decides whether a copy from elsewhere may keep its uid. The elsewhere is a member, which may choose any uid: that of another
-// object would make the garbage collector, tokens and owners take the copy for that object.
+// Decides whether a copy from elsewhere may keep its uid. The elsewhere is a member, which may choose any uid: that of
+// another object would make the garbage collector, tokens and owners take the copy for that object.
 import { parseApiVersion, type KubeObject } from '#apimachinery/meta/index.ts'
 import { decodeMetadata } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { ClusterObjects, Entry } from '#store/hub/index.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 
 /**
- * True if no object of the logical cluster has the uid of the new object, and no object names it as the uid of another owner. Dependents
- * may be there before a copy that is created again.
+ * True if no object of the logical cluster has the uid of the new object, and no object names it as the uid of another
+ * owner. Dependents may be there before a copy that is created again.
  */
 export function isFreeUid(
   { kind, metadata }: KubeObject,
@@ -68,7 +68,10 @@ class Uids {
   }
 }
 
-/** By resource; they go with the logical cluster when it is evicted. Only logical clusters into which members copy have them. */
+/**
+ * By resource; they go with the logical cluster when it is evicted. Only logical clusters into which members copy have
+ * them.
+ */
 const known = new WeakMap<ClusterObjects, Map<string, Uids>>()
 
 function uidsOf(objects: ClusterObjects, resource: string): Uids {

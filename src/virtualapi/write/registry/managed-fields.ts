@@ -1,4 +1,5 @@
-// metadata.managedFields of a write through the registry: apimachinery/managed-fields with the schema and versions of the kind.
+// metadata.managedFields of a write through the registry: apimachinery/managed-fields with the schema and versions of
+// the kind.
 import { timestamp } from '#async/index.ts'
 import { jsonEqual } from '#apimachinery/json/index.ts'
 import {
@@ -169,8 +170,8 @@ function converterByWebhook(
 }
 
 /**
- * Entries of managedFields name a version that there is no more. As upstream, those of a built-in kind are dropped alone; a custom
- * resource loses all of them with the next update, and cannot be applied. Throws 500.
+ * Entries of managedFields name a version that there is no more. As upstream, those of a built-in kind are dropped
+ * alone; a custom resource loses all of them with the next update, and cannot be applied. Throws 500.
  */
 function missing({ info }: ResourceDefinition, apiVersion: string): undefined {
   if (info.builtIn) return undefined

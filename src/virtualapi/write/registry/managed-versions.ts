@@ -9,7 +9,9 @@ export interface ManagedVersions {
   readonly definition: ResourceDefinition
   readonly context: RequestContext
   readonly subresource: string
-  /** Where a webhook converts: the object in another version. Throws where the webhook was not asked yet, or has failed. */
+  /**
+   * Where a webhook converts: the object in another version. Throws where the webhook was not asked yet, or has failed.
+   */
   readonly convert?: (object: KubeObject, apiVersion: string) => KubeObject
 }
 

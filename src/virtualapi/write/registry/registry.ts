@@ -1,6 +1,6 @@
-// The entry points of every write: create, update and delete with the semantics of Kubernetes, over the watch cache. Update
-// and delete take a function of the current object and call it again after a lost race, because mutation and validation may
-// then have another result. write-steps.ts has the steps of one try.
+// The entry points of every write: create, update and delete with the semantics of Kubernetes, over the watch cache.
+// Update and delete take a function of the current object and call it again after a lost race, because mutation and
+// validation may then have another result. write-steps.ts has the steps of one try.
 import { KeyedMutex } from '#async/index.ts'
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import { conflict, isStatusError, notFound, statusError } from '#apimachinery/status/index.ts'
@@ -64,7 +64,10 @@ export class Registry {
     return entry
   }
 
-  /** The bytes of an object in the version of the request, without defaults that the definition got since. Rejects NotFound. */
+  /**
+   * The bytes of an object in the version of the request, without defaults that the definition got since. Rejects
+   * NotFound.
+   */
   async read(target: RegistryTarget, name: string): Promise<Uint8Array> {
     return await this.forms.shown(target, this.get(target, name).bytes)
   }
@@ -104,8 +107,8 @@ export class Registry {
   }
 
   /**
-   * Asks the webhooks about the object of a subresource, such as a Binding or PodExecOptions; they may change it. Resolves with
-   * the target for the writes that follow, which are not shown to webhooks again.
+   * Asks the webhooks about the object of a subresource, such as a Binding or PodExecOptions; they may change it.
+   * Resolves with the target for the writes that follow, which are not shown to webhooks again.
    */
   async admitPart(target: RegistryTarget, part: AdmittedPart, object: KubeObject): Promise<RegistryTarget> {
     const { definition, context, signal, namespace } = target
@@ -124,7 +127,8 @@ export class Registry {
         try {
           return await this.#createOnUpdate(target, name, options)
         } catch (error) {
-          // Another request created it meanwhile: as kube-apiserver, change that object. A webhook may say AlreadyExists, too.
+          // Another request created it meanwhile: as kube-apiserver, change that object. A webhook may say
+          // AlreadyExists, too.
           const isThere = (): boolean =>
             target.context.objects.get(definition.storageKey, target.namespace, name) !== undefined
           if (!(isStatusError(error, 'AlreadyExists') && isThere() && attempt < lostRaceTries)) throw error
@@ -263,8 +267,8 @@ function isSameObject(one: Entry, other: Entry | undefined): boolean {
 }
 
 /**
- * A deep copy of a stored object, except for the entries of its managedFields: writes never change them, only replace them.
- * Parsing the bytes twice would take longer.
+ * A deep copy of a stored object, except for the entries of its managedFields: writes never change them, only replace
+ * them. Parsing the bytes twice would take longer.
  */
 function copyOfStored(object: KubeObject): KubeObject {
   const copy = copiedBesides(object, 'metadata')

@@ -69,8 +69,8 @@ async function writtenUpdate({ target, entry, old, object, dependencies }: Updat
   keepTimes(object, meta, old)
   const stored = isConverted(definition) ? await forms.stored(target, object) : object
   const before = isConverted(definition) ? withoutRevision(decodeObject(entry.bytes)) : { ...old, metadata: meta }
-  // An update that changes nothing writes nothing and makes no event: GitOps tools and controllers rely on it. As upstream, it
-  // does write an object that is stored in another version: so clients migrate what is stored.
+  // An update that changes nothing writes nothing and makes no event: GitOps tools and controllers rely on it. As
+  // upstream, it does write an object that is stored in another version: so clients migrate what is stored.
   if (
     jsonEqual(before, stored) &&
     (definition.complete === undefined || hasApiVersion(entry.bytes, stored.apiVersion))

@@ -1,5 +1,5 @@
-// The steps of every create, update and deletion, in order. Each one changes the object, refuses it with a StatusError, or
-// stores it. Kinds differ only in their Strategy.
+// The steps of every create, update and deletion, in order. Each one changes the object, refuses it with a StatusError,
+// or stores it. Kinds differ only in their Strategy.
 import { parseApiVersion, type ObjectMeta } from '#apimachinery/meta/index.ts'
 import { badRequest, invalid, type StatusCause } from '#apimachinery/status/index.ts'
 import type { MetaCheck } from '#virtualapi/kinds/resources/meta-check.ts'
@@ -79,7 +79,10 @@ interface State {
   readonly result?: unknown
 }
 
-/** Runs the steps in order, then releases the quotas that they hold. Rejects with the error of the first step that fails. */
+/**
+ * Runs the steps in order, then releases the quotas that they hold. Rejects with the error of the first step that
+ * fails.
+ */
 export async function runSteps<Of extends State>(
   steps: readonly Step<Of>[],
   state: Of,
@@ -122,7 +125,9 @@ function keepServerFields(update: Update): void {
   keepServerMeta(object.metadata, old.metadata)
 }
 
-/** True if this endpoint refuses changes of server-owned fields; on `status`, only kinds that take metadata there do. */
+/**
+ * True if this endpoint refuses changes of server-owned fields; on `status`, only kinds that take metadata there do.
+ */
 function refusesServerFields({ statusMeta = 'none' }: ResourceDefinition['strategy'], subresource: string): boolean {
   return subresource === '' || (subresource === 'status' && statusMeta !== 'none')
 }
@@ -250,7 +255,9 @@ function validateChanged({ request, object, old, serverFieldCauses }: Update): v
   ])
 }
 
-/** Throws Invalid. The error names the group of the storage version: an Event of events.k8s.io is reported as one of v1. */
+/**
+ * Throws Invalid. The error names the group of the storage version: an Event of events.k8s.io is reported as one of v1.
+ */
 function refuse({ info, storageApiVersion }: ResourceDefinition, metadata: ObjectMeta, causes: StatusCause[]): void {
   if (causes.length === 0) return
   throw invalid({ group: parseApiVersion(storageApiVersion).group, kind: info.kind }, metadata.name ?? '', causes)

@@ -23,8 +23,8 @@ export interface RegistryTarget {
 }
 
 /**
- * Makes a write where the object runs, after admission and validation and before it is stored. Rejects where it is refused; then
- * nothing is stored. Both are called again after a lost race.
+ * Makes a write where the object runs, after admission and validation and before it is stored. Rejects where it is
+ * refused; then nothing is stored. Both are called again after a lost race.
  */
 export interface Forward {
   update(next: KubeObject, old: KubeObject, subresource: string): Promise<void>
@@ -34,8 +34,8 @@ export interface Forward {
 
 export interface CreateOptions {
   /**
-   * The object is a copy of an object elsewhere. The copy keeps its status, and its uid unless another object here has that uid:
-   * then the copy gets a new one.
+   * The object is a copy of an object elsewhere. The copy keeps its status, and its uid unless another object here has
+   * that uid: then the copy gets a new one.
    */
   readonly keepUid?: boolean
   /** The object already says who owns which of its fields. */

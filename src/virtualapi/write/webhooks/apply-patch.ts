@@ -21,8 +21,9 @@ export interface Patched {
 }
 
 /**
- * Applies the verdict's patch to `object` (the stored form), in place. Undefined without a patch. Rejects with WebhookCallError
- * for an undecodable or too large patch, with InternalError for one that does not apply. Rejects as `context.grown`.
+ * Applies the verdict's patch to `object` (the stored form), in place. Undefined without a patch. Rejects with
+ * WebhookCallError for an undecodable or too large patch, with InternalError for one that does not apply. Rejects as
+ * `context.grown`.
  */
 export async function applyVerdict(
   webhook: Webhook,

@@ -31,8 +31,8 @@ const exempt: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The webhooks that may concern a request. Writes of the installation itself (syncers, loops) are shown to none: they work for
- * all logical clusters and would wait for the webhooks of one.
+ * The webhooks that may concern a request. Writes of the installation itself (syncers, loops) are shown to none: they
+ * work for all logical clusters and would wait for the webhooks of one.
  */
 function concerned({ definition, context }: AdmissionRequest, type: WebhookType): readonly Webhook[] {
   const { group, kind } = definition.info

@@ -18,7 +18,8 @@ import type { MatchCondition, Webhook } from './webhook-configurations.ts'
 type Compiled = Program | ExpressionFailure
 type Variables = ReturnType<typeof withAuthorizerVariables>
 
-// Weighed by the length of the source, of which a condition may have 100,000 characters; compiled, one takes some 120 bytes.
+// Weighed by the length of the source, of which a condition may have 100,000 characters; compiled, one takes some 120
+// bytes.
 const programs = new LRUCache<string, Compiled>({ max: 2000, maxSize: 1024 * 1024 })
 const scope = { hasParams: false, hasAuthorizer: true, stored: true }
 /** Cost of all conditions of one webhook together, as in kube-apiserver. */

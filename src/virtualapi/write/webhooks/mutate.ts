@@ -1,5 +1,5 @@
-// Mutating webhooks: one after the other, each shown what those before it made of the object. When the object changed, the
-// plugins run again, and with them the webhooks that asked to be called again (reinvocationPolicy IfNeeded).
+// Mutating webhooks: one after the other, each shown what those before it made of the object. When the object changed,
+// the plugins run again, and with them the webhooks that asked to be called again (reinvocationPolicy IfNeeded).
 import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { timedOut } from '#apimachinery/status/index.ts'

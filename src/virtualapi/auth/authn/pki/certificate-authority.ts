@@ -1,5 +1,6 @@
-// Creates certificate authorities and signs certificates for clients and servers. Keys are ECDSA P-256, which are fast to
-// generate; client keys are RSA, as in kubeadm's kubeconfigs, because some client libraries read no others (Java's fabric8).
+// Creates certificate authorities and signs certificates for clients and servers. Keys are ECDSA P-256, which are fast
+// to generate; client keys are RSA, as in kubeadm's kubeconfigs, because some client libraries read no others (Java's
+// fabric8).
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import { createPrivateKey, randomBytes, webcrypto, X509Certificate } from 'node:crypto'
@@ -147,8 +148,8 @@ function serialNumber(): string {
 // its validity to try again.
 
 /**
- * True once two thirds of the validity of this certificate (PEM) are over, and before it begins: a failed renewal can be
- * tried again for a third of the validity, while the old certificate still holds.
+ * True once two thirds of the validity of this certificate (PEM) are over, and before it begins: a failed renewal can
+ * be tried again for a third of the validity, while the old certificate still holds.
  */
 export function isRenewalDue(certificate: string, { clock = systemClock }: { clock?: Clock } = {}): boolean {
   const { validFromDate, validToDate } = new X509Certificate(certificate)

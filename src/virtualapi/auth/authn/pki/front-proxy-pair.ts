@@ -1,5 +1,6 @@
-// The authority and client certificate by which aggregated API servers of a logical cluster know requests that passed this
-// server. They are derived, so nothing is stored: the same logical cluster always has the same ones, and no other has them.
+// The authority and client certificate by which aggregated API servers of a logical cluster know requests that passed
+// this server. They are derived, so nothing is stored: the same logical cluster always has the same ones, and no other
+// has them.
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema'
 import {
   AlgorithmIdentifier,

@@ -16,8 +16,8 @@ export function hasPki(dir: string): boolean {
 }
 
 /**
- * Opens the PKI in `DIR/pki`; creates it on first use, all files at once. Key files have mode 0600. Rejects with a plain Error
- * that names the file if one is missing or a key does not match its certificate.
+ * Opens the PKI in `DIR/pki`; creates it on first use, all files at once. Key files have mode 0600. Rejects with a
+ * plain Error that names the file if one is missing or a key does not match its certificate.
  */
 export async function openPki(dir: string, { clock = systemClock }: { clock?: Clock } = {}): Promise<Pki> {
   const home = join(dir, 'pki')

@@ -1,5 +1,5 @@
-// An installation's keys: the authority of client certificates, the authority of our serving certificate, and the signing key
-// of ServiceAccount tokens. Neither authority is ever the host's requestheader authority.
+// An installation's keys: the authority of client certificates, the authority of our serving certificate, and the
+// signing key of ServiceAccount tokens. Neither authority is ever the host's requestheader authority.
 import { LRUCache } from 'lru-cache'
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -56,8 +56,8 @@ export interface Pki {
   /** Signs the key and subject of a PKCS #10 request for one realm; nothing else of the request counts. Returns PEM. */
   signClientRequest(request: ClientSigningRequest): Promise<string>
   /**
-   * A serving certificate for our own names and `hosts` (DNS names and IP addresses). Returns the stored one while its names
-   * are the same and its renewal is not due, else issues a new one: call it again and again.
+   * A serving certificate for our own names and `hosts` (DNS names and IP addresses). Returns the stored one while its
+   * names are the same and its renewal is not due, else issues a new one: call it again and again.
    */
   servingCertificate(hosts?: readonly string[]): Promise<KeyPair>
 }
@@ -168,7 +168,10 @@ function notBeforeNow(clock: Clock): Date {
   return new Date(clock.now() - certificateBackdatingMs)
 }
 
-/** Returns a client certificate, PEM, with the key and the subject of the request (PKCS #10, PEM), and none of its extensions. */
+/**
+ * Returns a client certificate, PEM, with the key and the subject of the request (PKCS #10, PEM), and none of its
+ * extensions.
+ */
 async function signClientRequest(
   authority: KeyPair,
   options: {

@@ -65,7 +65,10 @@ export function containerCells(podSpec: JsonObject): [names: string, images: str
   ]
 }
 
-/** The first `most` items of a list, and how many more there are. `count`: the number of all, if `list` has only some of them. */
+/**
+ * The first `most` items of a list, and how many more there are. `count`: the number of all, if `list` has only some of
+ * them.
+ */
 export function firstOf(list: readonly string[], most: number, { separator = ',', count = list.length } = {}): string {
   const shown = list.slice(0, most).join(separator)
   return count > most ? `${shown} + ${count - most} more...` : shown

@@ -5,7 +5,9 @@ const minute = 60 * second
 const hour = 60 * minute
 const day = 24 * hour
 
-/** A duration in milliseconds as `45s`, `3m20s`, `5h`, `2d4h` or `3y12d`. `<invalid>` below -1 s, to allow clock skew. */
+/**
+ * A duration in milliseconds as `45s`, `3m20s`, `5h`, `2d4h` or `3y12d`. `<invalid>` below -1 s, to allow clock skew.
+ */
 export function humanDuration(spanMs: number): string {
   const seconds = Math.trunc(spanMs / second)
   if (seconds < -1) return '<invalid>'

@@ -26,8 +26,8 @@ import { goMicroTime, goTime } from './times.ts'
 const noTime = /^0001-01-01T00:00:00(\.0+)?Z$/
 
 /**
- * Decodes `object` in place; its metadata becomes a new JavaScript object, because one whose members were deleted is slow for
- * the rest of its life. Throws 400 with Go's message if a value has the wrong type.
+ * Decodes `object` in place; its metadata becomes a new JavaScript object, because one whose members were deleted is
+ * slow for the rest of its life. Throws 400 with Go's message if a value has the wrong type.
  */
 export function decodeTyped(object: KubeObject, struct: StructType): void {
   const { kind, apiVersion } = object
@@ -166,7 +166,9 @@ function hasTextsOnly(map: JsonObject): boolean {
   return !isEmptyMap
 }
 
-/** Rounds quantities of a ResourceList up to thousandths, as Go's defaults do. Those of a RuntimeClass have no defaults. */
+/**
+ * Rounds quantities of a ResourceList up to thousandths, as Go's defaults do. Those of a RuntimeClass have no defaults.
+ */
 function inResourceList({ code, name }: Member, value: JsonValue): JsonValue {
   if (code !== 'Q' || name === 'podFixed' || typeof value !== 'string' || !/[nu.]|e-/i.test(value)) return value
   const quantity = tryQuantity(value)

@@ -1,5 +1,5 @@
-// Unified diffs with the format and the matches of Python's difflib, as kube-apiserver shows them in errors. The algorithm
-// is followed step by step, because another one would find other, equally valid diffs.
+// Unified diffs with the format and the matches of Python's difflib, as kube-apiserver shows them in errors. The
+// algorithm is followed step by step, because another one would find other, equally valid diffs.
 
 interface Match {
   readonly a: number

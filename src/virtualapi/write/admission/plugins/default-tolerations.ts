@@ -11,7 +11,10 @@ interface Toleration {
 const tolerationSeconds = 300
 const keys = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']
 
-/** Adds tolerations for these taints where a pod has none. Runs on updates too: a PUT of the manifest must not drop them. */
+/**
+ * Adds tolerations for these taints where a pod has none. Runs on updates too: a PUT of the manifest must not drop
+ * them.
+ */
 export const defaultTolerations: AdmissionPlugin = {
   name: 'DefaultTolerationSeconds',
   mutate({ operation, definition, subresource, context }, object) {

@@ -1,4 +1,5 @@
-// Services of type ExternalName that lead into the zone of the nameservers in members, which has the Services of all logical clusters.
+// Services of type ExternalName that lead into the zone of the nameservers in members, which has the Services of all
+// logical clusters.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
 import { isInTenantZone, tenantZone } from '#crds/index.ts'

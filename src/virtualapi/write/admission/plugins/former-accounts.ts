@@ -1,4 +1,5 @@
-// Remembers as which ServiceAccounts the pods of a placed workload ran before, so that they keep access during a rollout.
+// Remembers as which ServiceAccounts the pods of a placed workload ran before, so that they keep access during a
+// rollout.
 import { formerAccountsAnnotation, formerAccountsText, isWorkloadResource, placedOnAnnotation } from '#crds/index.ts'
 import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
 

@@ -6,7 +6,10 @@ import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
 
 const [ingresses, classes] = ['ingresses.networking.k8s.io', 'ingressclasses.networking.k8s.io']
 
-/** Adds a warning when the class is written or changed. A class of the tenant's own, or no class of a member: nothing is said. */
+/**
+ * Adds a warning when the class is written or changed. A class of the tenant's own, or no class of a member: nothing is
+ * said.
+ */
 export const ingressClassWarning: AdmissionPlugin = {
   name: 'IngressClassWarning',
   validate({ definition, subresource, context }, object, old) {

@@ -71,8 +71,9 @@ function restoreFinalizers(metadata: ObjectMeta, old: readonly string[], refuse:
 }
 
 /**
- * A tenant may run the Deployment controller of Kubernetes. It copies annotations of a Deployment to its ReplicaSets, and makes
- * no progress while they differ, so a ReplicaSet may carry the annotation in which our scheduler explains itself.
+ * A tenant may run the Deployment controller of Kubernetes. It copies annotations of a Deployment to its ReplicaSets,
+ * and makes no progress while they differ, so a ReplicaSet may carry the annotation in which our scheduler explains
+ * itself.
  */
 function isOwn(name: string, { kind }: KubeObject): boolean {
   return isOwnAnnotation(name) && !(name === heldAnnotation && kind === 'ReplicaSet')

@@ -8,7 +8,10 @@ import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/write/admiss
 const undeletable: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public'])
 const namespaces = { group: '', resource: 'namespaces' } as const
 
-/** Refuses writes in missing namespaces (404), creates in terminating ones (403), and deletion of the built-in ones (403). */
+/**
+ * Refuses writes in missing namespaces (404), creates in terminating ones (403), and deletion of the built-in ones
+ * (403).
+ */
 export const namespaceLifecycle: AdmissionPlugin = {
   name: 'NamespaceLifecycle',
   mutate: check,

@@ -1,5 +1,5 @@
-// Pod security by the labels of a tenant's namespace (kube-apiserver's plugin PodSecurity): refuses pods that violate the level in
-// `enforce`, and warns about pods and templates that violate the level in `warn`.
+// Pod security by the labels of a tenant's namespace (kube-apiserver's plugin PodSecurity): refuses pods that violate
+// the level in `enforce`, and warns about pods and templates that violate the level in `warn`.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import {
   evaluatePod,

@@ -10,7 +10,8 @@ import { podIn, podSpecPath } from './pod-template.ts'
 
 /**
  * Refuses with 403 pods and templates with a nodeName or a system priority class, unless the logical cluster is
- * privileged or no member could run them; then it warns. What is stored already may stay as it is: a bound pod has a nodeName.
+ * privileged or no member could run them; then it warns. What is stored already may stay as it is: a bound pod has a
+ * nodeName.
  */
 export const nodeAndPriority = (mayRunPods: MayRunPods): AdmissionPlugin => ({
   name: 'NodeAndPriority',

@@ -1,5 +1,5 @@
-// Nodes of members, which a logical cluster shows while pods of it run there. They are the member's: nobody can cordon, label or
-// delete them here. Nodes that a tenant made stay the tenant's.
+// Nodes of members, which a logical cluster shows while pods of it run there. They are the member's: nobody can cordon,
+// label or delete them here. Nodes that a tenant made stay the tenant's.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
 import { memberAnnotation } from '#crds/index.ts'

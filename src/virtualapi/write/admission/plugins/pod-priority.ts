@@ -19,8 +19,8 @@ interface Spec {
 }
 
 /**
- * Sets priority and preemptionPolicy of new pods. Throws 403 for a missing class, for values that contradict it, and for a
- * second default class.
+ * Sets priority and preemptionPolicy of new pods. Throws 403 for a missing class, for values that contradict it, and
+ * for a second default class.
  */
 export const podPriority: AdmissionPlugin = {
   name: 'Priority',

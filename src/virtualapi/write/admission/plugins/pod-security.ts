@@ -1,5 +1,6 @@
-// Pod security of a logical cluster, as its LogicalCluster says: admins of the installation set it, tenants cannot. Members
-// make the pods from templates, so a template is refused where Kubernetes would only warn and then refuse its pods.
+// Pod security of a logical cluster, as its LogicalCluster says: admins of the installation set it, tenants cannot.
+// Members make the pods from templates, so a template is refused where Kubernetes would only warn and then refuse its
+// pods.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { evaluatePod, podSecurityPolicyText, podSecurityViolationsText } from '#apimachinery/pod-security/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
@@ -15,9 +16,9 @@ const podSubresources = ['', 'ephemeralcontainers', 'resize']
 export type MayRunPods = (cluster: RequestContext['cluster']) => boolean
 
 /**
- * Refuses with 403 pods and templates beyond the level, where a member could run them; elsewhere it warns, because without members a
- * logical cluster is a plain API server. The member enforces the level, too: what is stored meanwhile does not run beyond it. What was
- * stored before the level was lowered may stay as it is.
+ * Refuses with 403 pods and templates beyond the level, where a member could run them; elsewhere it warns, because
+ * without members a logical cluster is a plain API server. The member enforces the level, too: what is stored meanwhile
+ * does not run beyond it. What was stored before the level was lowered may stay as it is.
  */
 export const podSecurity = (mayRunPods: MayRunPods): AdmissionPlugin => ({
   name: 'PodSecurity',

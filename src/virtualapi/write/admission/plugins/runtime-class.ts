@@ -24,7 +24,10 @@ interface Spec {
   tolerations?: Toleration[]
 }
 
-/** Sets overhead, nodeSelector and tolerations of new pods. Throws 403 for a missing class, and for contradicting values. */
+/**
+ * Sets overhead, nodeSelector and tolerations of new pods. Throws 403 for a missing class, and for contradicting
+ * values.
+ */
 export const runtimeClass: AdmissionPlugin = {
   name: 'RuntimeClass',
   mutate(request, object) {
