@@ -67,13 +67,13 @@ export interface VirtualApiOptions {
   readonly requestTimeoutMs?: number
   /** Storage quota of one logical cluster; `root` has none. Default: no quota. */
   readonly storageBytes?: number
-  /** How long an Event stays after it was last written. Default one hour, as in kube-apiserver. */
+  /** Lifetime of an Event after its last write. Default one hour, as in kube-apiserver. */
   readonly eventTtlMs?: number
   /** Takes the audit lines of every request. Default: none are written. */
   readonly audit?: AuditSink
-  /** Which addresses webhooks and the like may be called at. */
+  /** The addresses that calls caused by tenants, such as those of webhooks, may reach. */
   readonly egress?: EgressOptions
-  /** Which logical clusters this process answers for, and connections to those that own the others. Default: all. */
+  /** The logical clusters of this process, and connections to the processes of the others. Default: all are its own. */
   readonly sharing?: { readonly ownership: ClusterOwnership; readonly peers: PeerConnections }
   readonly log: Logger
   readonly metrics: Metrics
@@ -106,7 +106,7 @@ export interface VirtualApi extends AsyncDisposable {
 export async function createVirtualApi(options: VirtualApiOptions): Promise<VirtualApi> {
   const settings = { clock: systemClock, ...options }
   const { root, log, signal } = settings
-  // Disposed of in reverse order: what uses others ends before them.
+  // Disposed of in reverse order: each part ends before the parts that it uses.
   await using stack = new AsyncDisposableStack()
   const readiness = new Readiness(log)
   const directory = createDirectory(root === undefined ? {} : { root })

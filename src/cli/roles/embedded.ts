@@ -44,9 +44,9 @@ export interface EmbeddedOptions {
   readonly advertiseAddress: string
   /** Where audit lines are written; absent: no audit lines. */
   readonly audit?: AuditLogOptions
-  /** How much one logical cluster may keep, in bytes; absent: no limit. */
+  /** The storage quota of each logical cluster, in bytes; absent: no limit. */
   readonly storageBytes?: number
-  /** How long an Event is kept after it was last written. Default one hour. */
+  /** Lifetime of an Event after its last write. Default one hour. */
   readonly eventTtlMs?: number
   /** At which addresses tenants' webhooks may be called; absent: at public ones. */
   readonly egress?: AddressPolicyOptions
@@ -279,7 +279,7 @@ async function makeDirectory(dir: string): Promise<void> {
   await mkdir(dir, { mode: 0o700 })
 }
 
-/** Whether an earlier start created the entries; one that was killed early may have left only an empty folder. */
+/** True if an earlier start created the entries; a start that was killed early may have left only an empty folder. */
 async function isOurs(dir: string, entries: readonly string[]): Promise<boolean> {
   if (!entries.includes('data')) return false
   const data = await readdir(join(dir, 'data'))

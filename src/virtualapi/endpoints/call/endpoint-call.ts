@@ -27,9 +27,9 @@ export interface EndpointCall<Parts extends ObjectParts = ObjectParts> {
   readonly representation: Representation
   /** Of a PATCH; undefined for other verbs, and for a Content-Type that is no patch. */
   readonly patchType: PatchType | undefined
-  /** What unknown and duplicate fields cause: nothing, a warning, or an error. */
+  /** The effect of unknown and duplicate fields: none, a warning, or an error. */
   readonly fieldValidation: FieldValidation
-  /** What the registry's functions take: definition, namespace, user, options. */
+  /** The target of the registry's functions: definition, namespace, user, options. */
   readonly target: RegistryTarget
 }
 

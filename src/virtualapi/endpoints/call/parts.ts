@@ -25,7 +25,7 @@ import type { RegistryTarget } from '#virtualapi/write/registry/write.ts'
 import type { UnfinishedLists } from './unfinished-lists.ts'
 import type { WatchClock } from './watch-clock.ts'
 
-/** What the verbs on one object need: all that the offload thread has. */
+/** The dependencies of the verbs on one object. The offload thread has no others. */
 export interface ObjectParts {
   readonly hub: Pick<Hub, 'cluster'>
   readonly registry: Registry
@@ -35,7 +35,7 @@ export interface ObjectParts {
   readonly allocationFor?: AllocationFor
 }
 
-/** What endpoints of the main thread need. */
+/** The dependencies of the endpoints on the main thread. */
 export interface EndpointParts extends ObjectParts {
   readonly hub: Hub
   readonly directory: ClusterDirectory
@@ -47,7 +47,7 @@ export interface EndpointParts extends ObjectParts {
   readonly fleet: FollowedFleet | undefined
   readonly podConnector: PodConnector | undefined
   readonly podWriter: PodWriter | undefined
-  /** What members measure of pods; undefined without members. */
+  /** Metrics of pods, as members measure them; undefined without members. */
   readonly memberMetrics: MemberMetrics | undefined
   readonly connectToPod: ConnectToPod
   readonly aggregation: Aggregation
@@ -77,13 +77,13 @@ export interface Aggregation {
  * lost.
  */
 export interface Offload {
-  /** What the endpoint of this call would answer. */
+  /** The answer of the endpoint of this call. */
   answer(call: OffloadableCall): Promise<BytesAnswer>
   /** The answer in another form. */
   reformat(answer: BytesAnswer, form: ReadableForm, context: { readonly exchange: Exchange }): Promise<BytesAnswer>
 }
 
-/** What the offload thread is told of a call. */
+/** A call as the offload thread gets it. */
 export interface OffloadableCall {
   readonly exchange: Exchange
   readonly cluster: LogicalCluster

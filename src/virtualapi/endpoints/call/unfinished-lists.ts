@@ -39,7 +39,7 @@ export class UnfinishedLists implements Disposable {
     this.#bytes += bytes
   }
 
-  /** What was kept, which is forgotten here; undefined if nothing was. */
+  /** Returns and forgets the kept list; undefined if none was kept. */
   take(list: string): readonly Entry[] | undefined {
     const kept = this.#lists.get(list)
     if (kept === undefined) return undefined

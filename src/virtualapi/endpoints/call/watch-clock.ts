@@ -1,7 +1,7 @@
 // One interval timer for all watches: tells each watch when a bookmark is due and when its timeout is over. A watch
 // gets a timer of its own only shortly before its end.
 
-/** What the clock needs of a watch. */
+/** A watch as the clock sees it. */
 export interface TimedWatch {
   /** When its timeout is over, on the scale of `performance.now()`. */
   readonly endsAt: number

@@ -28,7 +28,7 @@ export interface Members extends AsyncDisposable {
     /** Calls back after changes of them, at most once a second, until the returned function is called. */
     onChange(changed: () => void): () => void
   }
-  /** Whether a member may run pods of a logical cluster with these labels. True until the members are known. */
+  /** True if a member may run pods of a logical cluster with these labels, and until the members are known. */
   mayRunPods(labels: Readonly<Record<string, string>> | undefined): boolean
   /** The name of the member of this short id; undefined if there is none. */
   nameOf(memberId: string, signal: AbortSignal): Promise<string | undefined>

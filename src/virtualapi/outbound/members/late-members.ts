@@ -40,7 +40,7 @@ export class LateMembers implements AsyncDisposable {
     return (this.#members?.fleet.all().length ?? 0) === 0
   }
 
-  /** Whether a member may run pods of the logical cluster. */
+  /** True if a member may run pods of the logical cluster. */
   mayRunPods({ labels }: LogicalCluster): boolean {
     return this.#members?.mayRunPods(labels) ?? true
   }

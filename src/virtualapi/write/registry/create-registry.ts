@@ -26,7 +26,7 @@ export interface RegistryParts extends WebhookParts {
    * The members. Absent, or without an answer: targets are not looked at, and a forbidden one is Held by the operator.
    */
   readonly fleet?: () => Fleet | undefined
-  /** Whether a member may run pods of a logical cluster with these labels. Absent: one may. */
+  /** True if a member may run pods of a logical cluster with these labels. Absent: always true. */
   readonly mayRunPods?: MayRunPods
   /** As in RegistryDependencies. */
   readonly ledgerFor?: LedgerFor

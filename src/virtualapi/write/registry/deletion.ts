@@ -7,7 +7,7 @@ import { badRequest } from '#apimachinery/status/index.ts'
 import { decodeObject, encodeObject, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 
-/** What a client asks of a deletion; see DeleteOptions of Kubernetes. */
+/** The options of a deletion; see DeleteOptions of Kubernetes. */
 export interface DeleteOptions {
   readonly uid?: string
   readonly resourceVersion?: string

@@ -69,9 +69,9 @@ export function setManagedFields(
   given: ObjectMeta['managedFields'],
 ): void {
   if (silent.has(request.subresource)) return
-  // The typed form of an empty list is none, and yet it says something.
+  // An empty list resets all entries, although its typed form is no list.
   const said = given?.length === 0 ? given : next.metadata.managedFields
-  // What both have alike is not compared.
+  // Entries that both objects share are not compared.
   setEntries(next, old?.metadata.managedFields)
   setEntries(next, managedFieldsOf(request, next, old, said))
 }
@@ -199,7 +199,7 @@ function stored({ toStorage, storageApiVersion }: ResourceDefinition, object: Ku
 
 const empties = new WeakMap<ResourceDefinition, JsonObject>()
 
-/** What Go prints of an object that says nothing. */
+/** The fields that Go prints of an object without content. */
 function emptyOf(definition: ResourceDefinition): JsonObject {
   let empty = empties.get(definition)
   if (empty === undefined) empties.set(definition, (empty = emptyObject(definition)))

@@ -138,7 +138,7 @@ export class Registry {
       let pinned = true
       try {
         const current = decodeObject(await this.forms.readable(target, entry.bytes))
-        // What `change` returns shares parts with its argument, and is changed later.
+        // The result of `change` shares parts with its argument, and the steps change it.
         const old = copyOfStored(current)
         const next = await options.change(current)
         pinned = !!next.metadata.resourceVersion && next.metadata.resourceVersion !== current.metadata.resourceVersion
@@ -215,7 +215,7 @@ export class Registry {
     let passedOn: Entry | undefined
     for (let attempt = 1; ; attempt++) {
       if (attempt > 1) await queue.wait()
-      // What is deleted where it runs may be gone here, too, before we are: its end was reported.
+      // The object was deleted where it runs. The report of that may have deleted it here, too, before us.
       if (
         passedOn !== undefined &&
         !isSameObject(passedOn, context.objects.get(definition.storageKey, namespace, name))
@@ -261,7 +261,7 @@ export class Registry {
   }
 }
 
-/** Whether both entries are of one object, and not of another one of the same name. */
+/** True if both entries are of the same object, not of two objects of the same name. */
 function isSameObject(one: Entry, other: Entry | undefined): boolean {
   return other !== undefined && decodeMetadata(one.bytes).uid === decodeMetadata(other.bytes).uid
 }

@@ -20,7 +20,7 @@ interface ScaleRequest {
 }
 
 interface Scaling {
-  /** What is scaled. */
+  /** The scaled object. */
   readonly current: KubeObject
   /** Its Scale. */
   readonly scale: KubeObject

@@ -1,5 +1,5 @@
-// The steps of every create, update and deletion, in order. Each one changes the object, refuses it with a StatusError,
-// or stores it. Kinds differ only in their Strategy.
+// The steps of every create, update and deletion, in order. Each step changes the object, refuses it with a
+// StatusError, or stores it. Kinds differ only in their Strategy.
 import { parseApiVersion, type ObjectMeta } from '#apimachinery/meta/index.ts'
 import { badRequest, invalid, type StatusCause } from '#apimachinery/status/index.ts'
 import type { MetaCheck } from '#virtualapi/kinds/resources/meta-check.ts'
@@ -30,7 +30,7 @@ export const createSteps: readonly Step<Create>[] = [
   dropRepeatedOwners,
   clearStatus,
   applyDefaults,
-  // Before admission, as upstream: the client does not own what plugins and webhooks set.
+  // Before admission, as upstream: the client does not own fields that plugins and webhooks set.
   manageFields,
   // Before the kind's own preparation: the QoS class of a pod depends on the resources that plugins give it.
   mutateNew,
@@ -175,7 +175,7 @@ function resetUnwrittenFields({ request, object, old }: Update): void {
   keepSpecOrStatus(request.definition.strategy, object, old, request.subresource)
 }
 
-/** Plugins, policies and webhooks change the new object; what they must not change is restored. */
+/** Lets plugins, policies and webhooks change the new object, then restores the fields that they must not change. */
 function mutateNew(create: Create): Promise<void> | undefined {
   const { request, object, dependencies } = create
   return dependencies.admission.mutate(request, object, undefined)?.then(() => {
@@ -188,7 +188,7 @@ function mutateNew(create: Create): Promise<void> | undefined {
   })
 }
 
-/** Plugins, policies and webhooks change the changed object; what they must not change is restored. */
+/** Lets plugins, policies and webhooks change the object, then restores the fields that they must not change. */
 function mutateChanged(update: Update): Promise<void> | undefined {
   const { request, object, old, dependencies } = update
   return dependencies.admission.mutate(request, object, old)?.then(() => {

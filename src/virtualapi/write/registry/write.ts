@@ -83,7 +83,7 @@ export interface WriteDependencies {
   readonly ledgerFor: LedgerFor
 }
 
-/** One try of a write, which ends with a result, an error, or a lost race. */
+/** A try of a write: it ends with a result, an error, or a lost race. */
 interface Try {
   readonly target: RegistryTarget
   readonly dependencies: WriteDependencies
@@ -91,7 +91,7 @@ interface Try {
   readonly request: AdmissionRequest
 }
 
-/** One try of a create or an update. */
+/** A try of a create or an update. */
 export interface Write<Old extends KubeObject | undefined = KubeObject | undefined> extends Try {
   /** The object that will be stored. The steps change it. */
   readonly object: KubeObject
@@ -120,7 +120,7 @@ export interface Update extends Write<KubeObject> {
   serverFieldCauses: readonly StatusCause[]
 }
 
-/** One try of a deletion. */
+/** A try of a deletion. */
 export interface Deletion extends Try {
   readonly entry: Entry
   readonly options: DeleteOptions
