@@ -2,6 +2,7 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY packages packages
 RUN npm ci --no-audit --no-fund
 COPY . .
 RUN npm run build && npm prune --omit=dev
@@ -11,6 +12,7 @@ ENV NODE_ENV=production HOME=/tmp
 WORKDIR /tmp
 COPY --from=build /app/package.json /app/LICENSE /app/
 COPY --from=build /app/node_modules /app/node_modules
+COPY --from=build /app/packages /app/packages
 COPY --from=build /app/dist/src /app/dist/src
 COPY --from=build /app/dist/openapi /app/dist/openapi
 USER 65532:65532

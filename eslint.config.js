@@ -1,7 +1,18 @@
 import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
-  { ignores: ['dist/', 'node_modules/', '.tools/', '.run/', 'src/**/generated/', 'eslint.config.js', '**/*.cjs'] },
+  {
+    ignores: [
+      'dist/',
+      'node_modules/',
+      'packages/',
+      '.tools/',
+      '.run/',
+      'src/**/generated/',
+      'eslint.config.js',
+      '**/*.cjs',
+    ],
+  },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: { project: './tsconfig.json', tsconfigRootDir: import.meta.dirname } },
