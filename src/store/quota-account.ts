@@ -1,5 +1,6 @@
-// The account to which writes of a logical cluster are charged. There is one account for each, on the main thread:
-// writes of the offload thread go through the hub like every other write, and are charged here too.
+// The account to which writes of a logical cluster are charged, and its limit. There is one account for each logical
+// cluster, on the main thread: writes of the offload thread go through the hub like every other write, and are charged
+// here, too.
 import { StoreError } from './store.ts'
 
 /** What a logical cluster keeps by now. */
@@ -36,7 +37,11 @@ export function storageUsed({ bytes, size }: Kept): number {
   return bytes + size * objectCharge
 }
 
-/** Counts writes that are under way as if they were done, so that many at once do not go over together. */
+/**
+ * Limits how much a logical cluster, or all of them, may keep. The store is shared: without a limit one tenant could
+ * fill it for all, and all together the etcd of their host. Counts writes that are under way as if they were done, so
+ * that many at once do not go over together.
+ */
 export class StorageBudget implements QuotaAccount {
   readonly #limit: number
   readonly #of: string

@@ -110,7 +110,8 @@ function errorOf({ status: code, headers }: TransportResponse, bytes: Buffer): S
 const newline = 0x0a
 
 /**
- * The lines of a byte stream, without \n. Drops an unfinished last line. Rejects if a line is longer than `maxBytes`.
+ * The lines of a watch, which is a stream of JSON documents: one per line, without \n. Only \n ends a line; Node's
+ * readline would also end it at U+2028. Drops an unfinished last line. Rejects if a line is longer than `maxBytes`.
  */
 export async function* linesOf(
   body: AsyncIterable<Uint8Array>,

@@ -96,7 +96,8 @@ function isOwnAddress(address: string): boolean {
 }
 
 /**
- * The IPv4 addresses that an IPv6 address may stand for: IPv4-mapped, IPv4-compatible and IPv4-translated (RFC 4291,
+ * The IPv4 addresses that an IPv6 address may stand for: translators and tunnels deliver to the IPv4 address, so that
+ * one must be judged, too. The forms: IPv4-mapped, IPv4-compatible and IPv4-translated (RFC 4291,
  * 7915), NAT64 (RFC 6052; with prefixes of all lengths in the range for local use, RFC 8215), 6to4 (RFC 3056), ISATAP
  * (RFC 5214), Teredo (RFC 4380). Empty for any other address.
  */
@@ -178,8 +179,10 @@ const maxAddresses = 4
 export type ResolveHost = (host: string, signal: AbortSignal) => Promise<readonly string[]>
 
 /**
- * Resolves names with these name servers (default: those of this machine). The result has IPv4 addresses first. Rejects
- * with EgressError for a name that has no address, with signal.reason when aborted.
+ * Resolves names with these name servers (default: those of this machine), through c-ares: the resolver of the C
+ * library would block one of the few threads that also read files, for as long as a tenant's name server likes. The
+ * result has IPv4 addresses first. Rejects with EgressError for a name that has no address, with signal.reason when
+ * aborted.
  */
 export function createResolveHost({ servers }: { servers?: readonly string[] } = {}): ResolveHost {
   return async (host, signal) => {

@@ -1,11 +1,27 @@
 // The members this process is connected to, and their running syncers.
-import type { DeepReadonly, KubeClient } from '#client/index.ts'
-import type { MemberCluster, MemberClasses, SuspendedDeletions, SyncFailureReport } from '#crds/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import {
+  createInformer,
+  type DeepReadonly,
+  type Informer,
+  type KubeClient,
+  withoutManagedFields,
+} from '#client/index.ts'
 import { connectToMember, memberKubeconfig, memberTimeouts, type MemberConnection } from '#client/member/index.ts'
+import {
+  type ClassKind,
+  classKinds,
+  isSystemPriorityClass,
+  maxClasses,
+  type MemberClasses,
+  memberClassOf,
+  type MemberCluster,
+  type SuspendedDeletions,
+  type SyncFailureReport,
+} from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
-import { WatchedClasses } from './watched-classes.ts'
 
-export interface WatchOptions {
+interface WatchOptions {
   readonly log: Logger
   readonly signal: AbortSignal
   /** Called with the name of a member whose classes have changed. */
@@ -27,7 +43,7 @@ interface RunningSyncer {
   readonly syncer: RunningSync
 }
 
-export type StartSyncer = (client: KubeClient) => Promise<RunningSync>
+type StartSyncer = (client: KubeClient) => Promise<RunningSync>
 
 export class ConnectedMembers implements AsyncDisposable {
   readonly #clusters: KubeClient
@@ -120,5 +136,50 @@ export class ConnectedMembers implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const names = new Set([...this.#syncers.keys(), ...this.#connections.keys()])
     await Promise.all([...names].map((name) => this.disconnect(name)))
+  }
+}
+
+/** Watches the classes of a member until it is disposed of. */
+class WatchedClasses implements AsyncDisposable {
+  readonly #informers: readonly { readonly kind: ClassKind; readonly informer: Informer<KubeObject> }[]
+
+  /** `changed` is called when a class changes, and for each class at the start. */
+  constructor(
+    client: KubeClient,
+    { log, signal, changed }: { readonly log: Logger; readonly signal: AbortSignal; readonly changed: () => void },
+  ) {
+    // A member that joined before classes were read refuses: asked again rarely.
+    const backoff = { firstMs: 1000, maxMs: 60_000 }
+    this.#informers = classKinds.map((kind) => {
+      const informer = createInformer<KubeObject>({
+        client,
+        gvr: kind.gvr,
+        transform: withoutManagedFields,
+        backoff,
+        log,
+        signal,
+      })
+      informer.onChange(changed)
+      informer.synced(signal).then(changed, () => undefined)
+      return { kind, informer }
+    })
+  }
+
+  /** The classes by kind; a kind that could not be read yet is absent. */
+  current(): MemberClasses[] {
+    return this.#informers.flatMap(({ kind, informer }) => {
+      if (!informer.hasSynced) return []
+      const items = informer.store
+        .list()
+        .map((object) => memberClassOf(kind, object as KubeObject))
+        .filter(({ name }) => kind.kind !== 'PriorityClass' || !isSystemPriorityClass(name))
+        .sort((a, b) => (a.name < b.name ? -1 : 1))
+      const truncated = items.length > maxClasses ? { truncated: true } : {}
+      return [{ kind: kind.kind, ...truncated, items: items.slice(0, maxClasses) }]
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#informers.map(({ informer }) => informer[Symbol.asyncDispose]()))
   }
 }
