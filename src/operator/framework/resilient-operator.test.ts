@@ -17,6 +17,7 @@ describe('the operator library', () => {
     const env = { ...process.env, KUBECONFIG: '/nonexistent' }
     const options = { cwd: import.meta.dirname, env, encoding: 'utf8' } as const
     const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], options)
-    expect(stdout, stderr).to.equal('[true,["@dot-i/k8s-operator"]]\n')
+    const hint = "if it names client-node, the installed packages are not those of package-lock.json: run 'npm ci'"
+    expect(stdout, `${stderr}${hint}`).to.equal('[true,["@dot-i/k8s-operator"]]\n')
   })
 })
