@@ -30,6 +30,7 @@ import {
   optional,
   unique,
   validating,
+  validatingSpec,
   type ObjectOf,
 } from '#virtualapi/kinds/validation/vocabulary.ts'
 import type { KindRules } from './kind-rules.ts'
@@ -169,5 +170,5 @@ const bindingRule = fields<BindingSpec>({
 })
 
 export const admissionPolicyBindingRules: KindRules = {
-  validate: validating(fields<ObjectOf<BindingSpec>>({ spec: bindingRule })),
+  validate: validatingSpec(bindingRule),
 }

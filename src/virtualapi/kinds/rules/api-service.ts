@@ -16,6 +16,7 @@ import {
   nonEmpty,
   oneOf,
   optional,
+  orEmpty,
   text,
   validating,
   type ObjectOf,
@@ -56,13 +57,12 @@ const specRule = all<Spec>(
   },
   fields<Spec>({
     group: given(subdomain),
-    version: (version = '', report) => report.at('', label1035, version),
+    version: orEmpty(text(dns1035LabelErrors)),
     groupPriorityMinimum: priority(20000),
     versionPriority: priority(1000),
   }),
-  (spec, report) => (spec.service === undefined ? local : remote)(spec, report, undefined),
+  (spec, report) => report.check(spec.service === undefined ? local : remote, spec),
 )
-const label1035 = text(dns1035LabelErrors)
 
 const conditions = each<JsonValue>((condition, report) => {
   const value = isJsonObject(condition) && typeof condition['status'] === 'string' ? condition['status'] : ''

@@ -60,7 +60,7 @@ export interface MetricContext {
 // In upstream's order: the first source that is set is validated.
 const sources = {
   object: fields<Data<V2ObjectMetricSource>, MetricContext>({
-    describedObject: (object, report, { objectReference }) => objectReference(object, report, undefined),
+    describedObject: (object, report, { objectReference }) => report.check(objectReference, object),
     metric: metricId,
     target: someTarget('must set either a target value or averageValue'),
   }),

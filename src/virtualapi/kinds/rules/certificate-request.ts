@@ -62,12 +62,12 @@ const signerName = required((name: string, report: Report) => {
     report.invalid('', name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")
     return
   }
-  report.at('', shortDomain, domain)
+  report.check(shortDomain, domain)
   checkLabels(domain, dns1123LabelErrors, report)
   if (!domain.includes('.'))
     report.invalid('', domain, 'should be a domain with at least two segments separated by dots')
   checkLabels(rest, dns1123SubdomainErrors, report)
-  report.at('', shortName, name)
+  report.check(shortName, name)
 })
 
 /** Reports the errors of the first invalid label only. */
@@ -95,7 +95,7 @@ const specRule = fields<Spec, Old>({
   signerName: (name, report, old) => {
     if (name === legacySigner && old?.signerName !== legacySigner)
       report.invalid('', name, 'the legacy signerName is not allowed via this API version')
-    else report.at('', signerName, name)
+    else report.check(signerName, name)
   },
   expirationSeconds: must(
     (seconds: number) => seconds >= 600,

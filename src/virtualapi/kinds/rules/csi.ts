@@ -34,6 +34,7 @@ import {
   unique,
   validating,
   validatingChange,
+  validatingSpec,
   type ObjectOf,
   type Report,
   type Rule,
@@ -67,7 +68,7 @@ export const csiDriverRules: KindRules = {
     // A new CSIDriver has no generation; its first change sets 1.
     if (!isDeepStrictEqual(object['spec'], old['spec'])) object.metadata.generation = (old.metadata.generation ?? 0) + 1
   },
-  validate: validating(fields<ObjectOf<DriverSpec>>({ spec: driverSpec })),
+  validate: validatingSpec(driverSpec),
   // As upstream, which misspells the first path.
   validateChange: validatingChange(
     changes<ObjectOf<DriverSpec>>({
@@ -100,7 +101,7 @@ const nodeRule: Rule<Node> = ({ spec }, report) => report.at('spec.drivers', dri
 
 /** As upstream, which validates a changed CSINode twice. */
 const nodeChange: Rule<Node, Node> = (node, report: Report, { spec: old }) => {
-  nodeRule(node, report, undefined)
+  report.check(nodeRule, node)
   const known = new Map(old?.drivers?.map((one) => [one.name, one]))
   for (const one of node.spec?.drivers ?? []) {
     const before = known.get(one.name)

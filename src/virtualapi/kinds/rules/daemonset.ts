@@ -5,7 +5,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { atMostAll, intOrPercent, isZeroAmount, nonNegative } from '#virtualapi/kinds/validation/basic-rules.ts'
 import { isEmptySelector, labelSelector, type LabelSelector } from '#virtualapi/kinds/validation/label-selector.ts'
-import { all, fields, present, validating, type ObjectOf, type Rule } from '#virtualapi/kinds/validation/vocabulary.ts'
+import { all, fields, present, validatingSpec, type Rule } from '#virtualapi/kinds/validation/vocabulary.ts'
 import { alwaysRunning, isUsable, podTemplate, selectedTemplate } from '#virtualapi/kinds/validation/workload.ts'
 import { templateWarnings } from '#virtualapi/kinds/warnings/pod-warnings.ts'
 import { selectorStays, unsupportedStrategy } from './deployment.ts'
@@ -72,7 +72,7 @@ export const daemonSetRules: KindRules = {
     const changed = !jsonEqual((object as DaemonSet).spec.template, (old as DaemonSet).spec.template)
     setGeneration(object, generationOf(old) + (changed ? 1 : 0))
   },
-  validate: validating(fields<ObjectOf<Spec>>({ spec: specRule })),
+  validate: validatingSpec(specRule),
   validateChange: selectorStays,
 }
 

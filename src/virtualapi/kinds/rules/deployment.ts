@@ -15,8 +15,8 @@ import {
   forbidden,
   immutable,
   present,
-  validating,
   validatingChange,
+  validatingSpec,
   type ObjectOf,
   type Report,
   type Rule,
@@ -120,7 +120,7 @@ export const deploymentRules: KindRules = {
     const changed = !jsonEqual(countedAnnotations(object, byKcp), countedAnnotations(old, byKcp))
     if (subresource === '' && changed) object.metadata.generation = (old.metadata.generation ?? 0) + 1
   },
-  validate: validating(fields<ObjectOf<DeploymentSpec>>({ spec: deploymentSpec })),
+  validate: validatingSpec(deploymentSpec),
   validateChange: selectorStays,
 }
 
@@ -135,6 +135,6 @@ function ownerWarnings(object: KubeObject, old: KubeObject | undefined): readonl
 export const replicaSetRules: KindRules = {
   warningsOf: ownerWarnings,
   dropDisabled: dropTerminating,
-  validate: validating(fields<ObjectOf<Data<V1ReplicaSetSpec>>>({ spec: replicaSetSpec })),
+  validate: validatingSpec(replicaSetSpec),
   validateChange: selectorStays,
 }

@@ -24,7 +24,7 @@ const classRule: Rule<DeviceClass, DeviceClass | undefined> = ({ spec }, report,
 
 export const deviceClassRules: KindRules = {
   dropDisabled: (object) => dropFromSpec(object, ['extendedResourceName']),
-  validate: validating<DeviceClass>((object, report) => classRule(object, report, undefined)),
+  validate: validating<DeviceClass>((object, report) => report.check(classRule, object, undefined)),
   // As upstream, which validates a changed DeviceClass twice, the first time as a new one.
   validateChange: validatingChange<DeviceClass>(classRule),
 }

@@ -13,6 +13,7 @@ import {
   unchanged,
   validating,
   validatingChange,
+  validatingSpec,
   type ObjectOf,
 } from '#virtualapi/kinds/validation/vocabulary.ts'
 import type { KindRules } from './kind-rules.ts'
@@ -41,7 +42,7 @@ const budgetSpec = all<BudgetSpec>(
 )
 
 export const podDisruptionBudgetRules: KindRules = {
-  validate: validating(fields<ObjectOf<BudgetSpec>>({ spec: budgetSpec })),
+  validate: validatingSpec(budgetSpec),
 }
 
 interface PriorityClass extends Pick<ObjectOf<unknown>, 'metadata'> {

@@ -55,8 +55,8 @@ const canonicalWriters = ['endpointslice-controller.k8s.io', 'endpointslicemirro
 
 const port = fields<Data<DiscoveryV1EndpointPort>>({
   name: (name = '', report) => {
-    if (name !== '') report.at('', label, name)
-    report.at('', distinct, name)
+    if (name !== '') report.check(label, name)
+    report.check(distinct, name)
   },
   protocol: required(oneOf(protocols)),
   appProtocol: optional(qualifiedName),
@@ -84,7 +84,7 @@ const domain = required((name: string, report) => {
 const addressOf = (family: 4 | 6, form: Rule<string>): Rule<string> =>
   firstOf<string>(form, (address, report) => {
     if (tryIp(address)?.family !== family) report.invalid('..', address, `must be an IPv${family} address`)
-    report.at('', endpointIp, address)
+    report.check(endpointIp, address)
   })
 const addressRules: Readonly<Record<string, Rule<string>>> = {
   FQDN: domain,
@@ -122,7 +122,7 @@ const endpoint = fields<Endpoint, Context>({
   deprecatedTopology: (topology = {}, report) => {
     const count = Object.keys(topology).length
     if (count > maxTopologyLabels) report.tooMany('', count, maxTopologyLabels)
-    report.at('', labels, topology)
+    report.check(labels, topology)
   },
   hostname: optional(label),
   hints: optional(hints),
@@ -132,7 +132,7 @@ const endpoints = firstOf<readonly Endpoint[], Context>(maxItems(1000), each(end
 const endpointsOf = (object: KubeObject): Endpoint[] => (object['endpoints'] as Endpoint[] | null | undefined) ?? []
 
 const slice: Rule<KubeObject, KubeObject | undefined> = (object, report, old) => {
-  report.at('', typeAndPorts, object as unknown as Slice)
+  report.check(typeAndPorts, object as unknown as Slice)
   const before = report.causes.length
   report.at('endpoints', endpoints, endpointsOf(object), object as unknown as Slice)
   // Wrong endpoints may stay.

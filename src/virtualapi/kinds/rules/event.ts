@@ -12,6 +12,7 @@ import {
   fields,
   nonEmpty,
   optional,
+  orEmpty,
   present,
   validating,
   validatingChange,
@@ -53,7 +54,7 @@ function form(controllerField: string): Rule<Event> {
     if (!matches) report.invalid('involvedObject.namespace', about, 'does not match event.namespace')
     if (isOld) return
     report.at(controllerField, controller, event.reportingComponent ?? '')
-    newFormMembers(event, report, undefined)
+    report.check(newFormMembers, event)
   }
 }
 
@@ -72,7 +73,7 @@ const unset: Rule<unknown> = (value, report) => {
 }
 
 const newForm = fields<Event>({
-  metadata: fields<Event['metadata']>({ name: (name = '', report) => report.at('', subdomain, name) }),
+  metadata: fields<Event['metadata']>({ name: orEmpty(subdomain) }),
   series,
   eventTime: present(() => undefined),
   type: (type = '', report) => {
@@ -80,8 +81,8 @@ const newForm = fields<Event>({
   },
   firstTimestamp: unset,
   lastTimestamp: unset,
-  count: (count, report) => report.at('', unset, count || undefined),
-  source: (source, report) => report.at('', unset, source?.component || source?.host || undefined),
+  count: (count, report) => report.check(unset, count || undefined),
+  source: (source, report) => report.check(unset, source?.component || source?.host || undefined),
 })
 
 /** Immutable members in upstream's order; as there, `reason` occurs twice. */
@@ -126,8 +127,8 @@ const formOfV1 = form('reportingController')
 export const eventsV1Rules: KindRules = {
   isRenewal,
   validate: validating<Event>((event, report, old) => {
-    formOfV1(event, report, undefined)
-    if (old === undefined) newForm(event, report, undefined)
+    report.check(formOfV1, event)
+    if (old === undefined) report.check(newForm, event)
   }),
   validateChange: validatingChange(change),
 }

@@ -1,14 +1,17 @@
 // Validation of the conditions in the status of flow-control objects: each type is set, and occurs once.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { all, causesOf, each, fields, nonEmpty, unique, type Rule } from '#virtualapi/kinds/validation/vocabulary.ts'
+import {
+  all,
+  causesOf,
+  each,
+  fields,
+  nonEmpty,
+  orEmpty,
+  unique,
+  type Rule,
+} from '#virtualapi/kinds/validation/vocabulary.ts'
 
-const conditions = each(fields<{ type?: string }>({ type: all<string | undefined>(distinct(), nonEmpty()) }))
-
-/** An absent type is an empty one. */
-function distinct(): Rule<string | undefined> {
-  const rule = unique<string>()
-  return (type = '', report) => rule(type, report, undefined)
-}
+const conditions = each(fields<{ type?: string }>({ type: orEmpty(all<string>(unique(), nonEmpty())) }))
 
 /** The conditions of the object. */
 export const typedConditions: Rule<KubeObject> = ({ status }, report) =>

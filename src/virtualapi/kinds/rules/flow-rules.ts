@@ -12,7 +12,7 @@ type Lists<T> = { [Member in keyof T]: T[Member] extends readonly string[] ? T[M
 /** A list of items that follow the rule, or `*` alone. */
 const wildcardOr = (what: string, rule: Rule<string[]>): Rule<string[]> => {
   const alone = wildcardAlone(what)
-  return (list, report) => (list.includes('*') ? alone(list, report, undefined) : rule(list, report, undefined))
+  return (list, report) => (list.includes('*') ? report.check(alone, list) : report.check(rule, list))
 }
 const listOf = (what: string): Rule<string[] | null | undefined> =>
   required(wildcardAlone(`${what}s`), `resource rules must supply at least one ${what}`)

@@ -42,7 +42,7 @@ const mandatory: Rule<Schema, Schema> = ({ metadata, spec }, report, old) => {
 const members = { ServiceAccount: 'serviceAccount', User: 'user', Group: 'group' } as const
 
 const accountName = required((name: string, report) => {
-  if (name !== '*') report.at('', subdomain, name)
+  if (name !== '*') report.check(subdomain, name)
 })
 const identities = {
   serviceAccount: fields<NonNullable<Subject['serviceAccount']>>({
@@ -104,7 +104,7 @@ const specRule = all<Spec, { readonly name: string }>(
 export const flowSchemaRules: KindRules = {
   validate: validating<Schema>((schema, report) => {
     report.at('spec', specRule, schema.spec, { name: schema.metadata.name ?? '' })
-    typedConditions(schema, report, undefined)
+    report.check(typedConditions, schema)
   }),
   validateChange: validatingChange(mandatory),
   validateSubresource: flowStatusCauses,

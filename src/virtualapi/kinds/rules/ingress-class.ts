@@ -9,8 +9,9 @@ import {
   immutable,
   maxBytes,
   optional,
-  validating,
+  orEmpty,
   validatingChange,
+  validatingSpec,
   type ObjectOf,
 } from '#virtualapi/kinds/validation/vocabulary.ts'
 import { typedReference } from './ingress.ts'
@@ -28,16 +29,15 @@ const parameters = all<NonNullable<Spec['parameters']>>(typedReference, ({ scope
 })
 
 const specRule = fields<Spec>({
-  controller: (controller = '', report) => report.at('', controllerName, controller),
+  controller: orEmpty(all<string>(maxBytes(250), domainPath)),
   parameters: optional(parameters),
 })
-const controllerName = all<string>(maxBytes(250), domainPath)
 
 export const ingressClassRules: KindRules = {
-  validate: validating(fields<ObjectOf<Spec>>({ spec: specRule })),
+  validate: validatingSpec(specRule),
   validateChange: validatingChange(
     changes<ObjectOf<Spec>>({
-      spec: changes<Spec>({ controller: (now, report, old) => report.at('', fixed, now ?? '', old ?? '') }),
+      spec: changes<Spec>({ controller: (now, report, old) => report.check(fixed, now ?? '', old ?? '') }),
     }),
   ),
 }

@@ -68,7 +68,7 @@ export const typedReference = fields<
 
 const host = given<string>((name, report) => {
   if (!name.includes('*')) {
-    report.at('', subdomain, name)
+    report.check(subdomain, name)
     return
   }
   if (byteLength(name) > 253) report.invalid('', name, maxLengthText(253))
@@ -128,7 +128,7 @@ const rule: Rule<Data<V1IngressRule>, Leniency> = ({ host: name = '', http }, re
 }
 
 const tls = fields<Data<V1IngressTLS>, Leniency>({
-  hosts: each((name, report) => (name === '' ? report.at('', subdomain, name) : report.at('', host, name))),
+  hosts: each((name, report) => (name === '' ? report.check(subdomain, name) : report.check(host, name))),
   secretName: when((_, { secretNames }) => !secretNames, given(subdomain)),
 })
 

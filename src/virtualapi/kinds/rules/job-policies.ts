@@ -66,7 +66,7 @@ const distinct = unique<number>()
 const distinctExitCodes = each(distinct)
 const exitCodesIn = each<number>((value, report) => {
   if (value === 0) report.invalid('', value, 'must not be 0 for the In operator')
-  distinct(value, report, undefined)
+  report.check(distinct, value)
 })
 
 const failureRule = all<FailureRule, FailureContext>(

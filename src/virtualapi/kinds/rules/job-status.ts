@@ -51,7 +51,7 @@ export const jobStatus: Rule<KubeObject, KubeObject> = (object, report, before) 
   const changed = (member: Member): boolean => !isDeepStrictEqual(next.status[member], old.status[member])
   const flipped = (...members: ('complete' | 'failed' | 'failing' | 'met')[]): boolean =>
     members.some((member) => next[member] !== old[member])
-  counters(next.status, report, undefined)
+  report.check(counters, next.status)
   checkUncounted(next.status, report)
   checkEnd(next, report, { changed, flipped })
   checkIndexes(next, report, changed)

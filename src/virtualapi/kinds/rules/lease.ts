@@ -5,17 +5,15 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { nonNegative } from '#virtualapi/kinds/validation/basic-rules.ts'
-import { fields, must, validating, type ObjectOf } from '#virtualapi/kinds/validation/vocabulary.ts'
+import { fields, must, validatingSpec } from '#virtualapi/kinds/validation/vocabulary.ts'
 import { dropFromSpec } from './drop-from-spec.ts'
 
 export const leaseRules: KindRules = {
   dropDisabled: (object) => dropFromSpec(object, ['strategy', 'preferredHolder']),
-  validate: validating(
-    fields<ObjectOf<Data<V1LeaseSpec>>>({
-      spec: fields<Data<V1LeaseSpec>>({
-        leaseDurationSeconds: must((seconds: number) => seconds > 0, 'must be greater than 0'),
-        leaseTransitions: nonNegative,
-      }),
+  validate: validatingSpec(
+    fields<Data<V1LeaseSpec>>({
+      leaseDurationSeconds: must((seconds: number) => seconds > 0, 'must be greater than 0'),
+      leaseTransitions: nonNegative,
     }),
   ),
   isRenewal(next, old) {

@@ -12,8 +12,7 @@ import {
   firstOf,
   must,
   unique,
-  validating,
-  type ObjectOf,
+  validatingSpec,
   type Report,
   type Rule,
 } from '#virtualapi/kinds/validation/vocabulary.ts'
@@ -63,7 +62,7 @@ export const limitRangeRules: KindRules = {
     // Upstream names those alone of all kinds.
     if (!metadata.name) metadata.name = randomUUID()
   },
-  validate: validating(fields<ObjectOf<Spec>>({ spec: fields<Spec>({ limits: each(item) }) })),
+  validate: validatingSpec(fields<Spec>({ limits: each(item) })),
 }
 
 /** Compares the bounds of one resource with each other. */

@@ -49,7 +49,7 @@ const port = all<Data<V1NetworkPolicyPort>>(
 )
 
 const cidrUnlessKnown: Rule<string, Known> = (cidr, report, known) => {
-  if (!known.has(cidr)) report.at('', legacyCidr, cidr)
+  if (!known.has(cidr)) report.check(legacyCidr, cidr)
 }
 
 const block: Rule<Data<V1IPBlock>, Known> = ({ cidr, except = [] }, report, known) => {

@@ -83,7 +83,7 @@ const addresses = each(address)
 
 const nodeChange: Rule<Node, Node> = (node, report, { spec: old }) => {
   const { spec, status } = node
-  amounts(node, report, undefined)
+  report.check(amounts, node)
   report.at('status.addresses', addresses, status.addresses)
   const [now, before] = [spec.podCIDRs ?? [], old.podCIDRs ?? []]
   const moved = now.length === before.length ? before.filter((range, index) => now[index] !== range).length : 1
@@ -91,7 +91,7 @@ const nodeChange: Rule<Node, Node> = (node, report, { spec: old }) => {
     report.forbidden('spec.podCIDRs', 'node updates may not change podCIDR except from "" to valid')
   if (old.providerID !== undefined && spec.providerID !== old.providerID)
     report.forbidden('spec.providerID', 'node updates may not change providerID except from "" to valid')
-  taints(node, report, undefined)
+  report.check(taints, node)
   if (spec.externalID !== old.externalID) report.forbidden('spec.externalID', 'may not be updated')
 }
 

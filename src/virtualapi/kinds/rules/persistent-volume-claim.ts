@@ -15,9 +15,8 @@ import {
   fields,
   firstOf,
   immutable,
-  validating,
   validatingChange,
-  type ObjectOf,
+  validatingSpec,
   type Rule,
 } from '#virtualapi/kinds/validation/vocabulary.ts'
 import { claimWarnings } from '#virtualapi/kinds/warnings/persistent-volume-warnings.ts'
@@ -151,7 +150,7 @@ export const persistentVolumeClaimRules: KindRules = {
     dropUnknownSource((object as Claim).spec, (old as Claim).spec)
     alignSources((object as Claim).spec)
   },
-  validate: validating(fields<ObjectOf<ClaimSpec>>({ spec: claimSpec })),
+  validate: validatingSpec(claimSpec),
   validateChange: validatingChange(claimChange),
 }
 

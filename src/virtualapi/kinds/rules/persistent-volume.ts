@@ -69,7 +69,7 @@ const specRule = all<Spec, { readonly name: string }>(
       const names = Object.keys(capacity ?? {})
       if (names.length === 0) report.required('')
       if (names.length !== 1 || names[0] !== 'storage') report.notSupported('', capacity ?? null, ['storage'])
-      report.at('', amounts, capacity)
+      report.check(amounts, capacity)
     },
     persistentVolumeReclaimPolicy: given(oneOf(['Delete', 'Recycle', 'Retain'])),
     nodeAffinity: optional(
@@ -135,7 +135,7 @@ export const persistentVolumeRules: KindRules = {
   },
   validate: validating<Volume>((volume, report, old) => {
     report.at('spec', specRule, volume.spec, { name: volume.metadata.name ?? '' })
-    if (old === undefined) mountOptionsRule(volume, report, undefined)
+    if (old === undefined) report.check(mountOptionsRule, volume)
   }),
   validateChange: validatingChange(all<Volume, Volume>(mountOptionsRule, specChange)),
 }

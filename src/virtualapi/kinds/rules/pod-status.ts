@@ -96,7 +96,7 @@ const users = fields<Status, PodSpec>({
 const ownMembers = fields<Status, Status>({
   conditions: each(condition),
   nominatedNodeName: (name, report, before) => {
-    if (name && name !== before.nominatedNodeName) report.at('', subdomain, name)
+    if (name && name !== before.nominatedNodeName) report.check(subdomain, name)
   },
   qosClass: (qosClass = '', report, before) => {
     if (before.qosClass && qosClass !== before.qosClass) report.invalid('', qosClass, fieldImmutable)

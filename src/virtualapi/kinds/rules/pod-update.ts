@@ -97,7 +97,7 @@ const seconds = between(0, 2 ** 31 - 1)
 const deadlineChange: Rule<number | undefined, number | undefined> = (now, report, old) => {
   if (now !== undefined && now >= 0 && now < 2 ** 31 && old !== undefined && now > old)
     report.invalid('', now, 'must be less than or equal to previous value')
-  else if (now !== undefined) report.at('', seconds, now)
+  else if (now !== undefined) report.check(seconds, now)
   else if (old !== undefined) report.invalid('', null, 'must not update from a positive integer to nil value')
 }
 

@@ -31,7 +31,7 @@ const anyPod: Rule<Pod> = ({ metadata, spec }, report) => {
 
 const podRule: Rule<Pod, Pod | undefined> = (pod, report, old) => {
   const { metadata, spec } = pod
-  anyPod(pod, report, undefined)
+  report.check(anyPod, pod)
   if (old !== undefined) return
   if (spec.ephemeralContainers?.length) report.forbidden('spec.ephemeralContainers', 'cannot be set on create')
   if (spec.nodeName && spec.schedulingGates?.length)

@@ -109,7 +109,7 @@ export const priorityLevelRules: KindRules = {
     if (preservesZero in annotations)
       report.forbidden('metadata.annotations', `annotation '${preservesZero}' is forbidden`)
     report.at('spec', specRule, level.spec, { name })
-    typedConditions(level, report, undefined)
+    report.check(typedConditions, level)
   }),
   validateChange: validatingChange(mandatory),
   validateSubresource: flowStatusCauses,

@@ -11,6 +11,7 @@ import {
   nonEmpty,
   oneOf,
   optional,
+  orEmpty,
   required,
   validating,
   validatingChange,
@@ -76,7 +77,7 @@ const roleRule =
 /** As upstream, the additional error for an invalid selector prints null. */
 const roleSelector: Rule<LabelSelector> = (selector, report) => {
   const before = report.causes.length
-  labelSelector(selector, report, undefined)
+  report.check(labelSelector, selector)
   if (report.causes.length > before) report.invalid('', null, 'invalid label selector.')
 }
 const roleSelectors = bounded(maxSelectors, roleSelector)
@@ -125,7 +126,7 @@ interface Binding {
 
 function bindingRules(kinds: readonly string[], scope: Scope): KindRules {
   const roleRef = fields<Data<V1RoleRef>>({
-    apiGroup: (apiGroup = '', report) => report.at('', ofGroup, apiGroup),
+    apiGroup: orEmpty(ofGroup),
     kind: oneOf(kinds),
     name: required(pathSegment),
   })

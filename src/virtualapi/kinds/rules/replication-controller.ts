@@ -3,7 +3,7 @@ import type { V1ReplicationControllerSpec } from '@kubernetes/client-node'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { nonNegative } from '#virtualapi/kinds/validation/basic-rules.ts'
-import { all, fields, present, validating, type ObjectOf } from '#virtualapi/kinds/validation/vocabulary.ts'
+import { all, fields, present, validating, validatingSpec } from '#virtualapi/kinds/validation/vocabulary.ts'
 import {
   alwaysRunning,
   podTemplate,
@@ -42,7 +42,7 @@ export const replicationControllerRules: KindRules = {
   },
   // As upstream, which validates an update twice.
   validatesUpdateTwice: true,
-  validate: validating(fields<ObjectOf<Spec>>({ spec: specRule })),
+  validate: validatingSpec(specRule),
 }
 
 export const podTemplateRules: KindRules = {

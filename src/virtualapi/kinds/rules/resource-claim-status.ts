@@ -137,7 +137,7 @@ const deviceStatus = all<DeviceStatus, Allocated>(
   fields<DeviceStatus>({
     conditions: all<DeviceStatus['conditions']>(maxItems(8), conditions),
     data: (data, report) => {
-      if (data !== undefined) report.at('', rawObject, data as JsonValue, unstored)
+      if (data !== undefined) report.check(rawObject, data as JsonValue, unstored)
     },
     networkData: optional(
       fields<Data<V1NetworkDeviceData>>({

@@ -48,7 +48,7 @@ const existsText =
   "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
 
 const hard = eachValue<string>((text, report, name) => {
-  report.at('', quotaResource, name)
+  report.check(quotaResource, name)
   amount(text, report, name)
 })
 

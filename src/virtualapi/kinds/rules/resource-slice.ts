@@ -21,8 +21,8 @@ import {
   maxBytes,
   must,
   optional,
-  validating,
   validatingChange,
+  validatingSpec,
   type ObjectOf,
   type Rule,
 } from '#virtualapi/kinds/validation/vocabulary.ts'
@@ -115,7 +115,7 @@ const specRule = all<Spec>(
 export const resourceSliceRules: KindRules = {
   prepareForCreate: dropDisabled,
   prepareForUpdate: dropDisabled,
-  validate: validating(fields<ObjectOf<Spec>>({ spec: specRule })),
+  validate: validatingSpec(specRule),
   validateChange: validatingChange(
     changes<ObjectOf<Spec>>({
       spec: changes({

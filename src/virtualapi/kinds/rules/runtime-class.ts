@@ -45,7 +45,7 @@ export const runtimeClassRules: KindRules = {
     fields<RuntimeClass>({
       handler: label,
       // As upstream, whose path lacks `podFixed`.
-      overhead: optional<Data<V1Overhead>>(({ podFixed = {} }, report) => report.at('', overhead, podFixed)),
+      overhead: optional<Data<V1Overhead>>(({ podFixed = {} }, report) => report.check(overhead, podFixed)),
       scheduling: optional(scheduling),
     }),
   ),

@@ -42,7 +42,7 @@ const externalNameSpec = fields<Spec>({
   clusterIPs: given(notForExternalName),
   ipFamilies: given(notForExternalName),
   ipFamilyPolicy: notForExternalName,
-  externalName: (name = '', report) => report.at('', requiredDomain, name.replace(/\.$/, '')),
+  externalName: (name = '', report) => report.check(requiredDomain, name.replace(/\.$/, '')),
 })
 const requiredDomain = required(subdomain)
 
@@ -67,7 +67,7 @@ const repeatedPort: Rule<Port> = ({ port: number, protocol = 'TCP' }, report) =>
 }
 
 const withoutNodePort = fields<Port>({
-  nodePort: (nodePort, report) => report.at('', noNodePort, nodePort || undefined),
+  nodePort: (nodePort, report) => report.check(noNodePort, nodePort || undefined),
 })
 const noNodePort = forbidden("may not be used when `type` is 'ClusterIP'")
 
@@ -95,7 +95,7 @@ const addresses: Rule<Spec> = (spec, report) => {
   if (clusterIP !== '' && ips.length === 0) report.required('clusterIPs')
   else if (clusterIP !== '' && ips[0] !== clusterIP) wrong('first value must match `clusterIP`')
   else if (clusterIP === '' && ips.length > 0) wrong('must be empty when `clusterIP` is not specified')
-  familyPolicy(spec, report, undefined)
+  report.check(familyPolicy, spec)
   const noneOfMany = ips.length > 1 && ips[0] === 'None'
   if (noneOfMany) wrong("'None' must be the first and only value")
   const before = report.causes.length
@@ -166,13 +166,13 @@ const ofType: Rule<Service> = (service, report) => {
   const { spec } = service
   const headless = isHeadless(service)
   if (portsOf(service).length === 0 && !headless && spec.type !== 'ExternalName') report.required('ports')
-  if (spec.type === 'ExternalName') externalNameSpec(spec, report, undefined)
+  if (spec.type === 'ExternalName') report.check(externalNameSpec, spec)
   else if (headless && (spec.type === 'LoadBalancer' || spec.type === 'NodePort'))
     report.invalid('clusterIPs[0]', 'None', `may not be set to 'None' for ${spec.type} services`)
 }
 
 const specRule = all<Spec, Service>(
-  (_, report, service) => ofType(service, report, undefined),
+  (_, report, service) => report.check(ofType, service),
   fields<Spec, Service>({
     ports: each(port),
     selector: labels,

@@ -125,7 +125,7 @@ const service: StatusRule = (object, report, old) => {
 const status =
   <T>(rule: Rule<T>): StatusRule =>
   (object, report) =>
-    rule(statusOf(object) as unknown as T, report, undefined)
+    report.check(rule, statusOf(object) as unknown as T)
 
 const rules: Readonly<Record<string, StatusRule>> = {
   'v1/Namespace': namespace,

@@ -38,7 +38,7 @@ const mostParameters = 512
 const mostParameterBytes = 256 * 1024
 
 /** As upstream, the error prints the name in lower case. */
-const provisionerName = required((name: string, report) => report.at('', qualifiedName, name.toLowerCase()))
+const provisionerName = required((name: string, report) => report.check(qualifiedName, name.toLowerCase()))
 
 const parameterMap: Rule<Readonly<Record<string, string>> | undefined> = (parameters = {}, report) => {
   const entries = Object.entries(parameters)

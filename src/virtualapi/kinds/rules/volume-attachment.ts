@@ -116,7 +116,7 @@ export const volumeAttachmentRules: KindRules = {
     if (subresource === 'status') dropErrorCodes(object)
   },
   validate: validating<Attachment>((object, report, old) => {
-    attachment(object, report, undefined)
+    report.check(attachment, object)
     if (old === undefined) report.at('spec', newAttachment, object.spec)
   }),
   // As upstream, an update is validated twice.

@@ -56,7 +56,7 @@ const anySideEffect = effectsOf([...harmless, 'Some', 'Unknown'])
 
 const reviewVersion: Rule<string> = (version, report) => {
   if (report.isRepeated(reviewVersion, version)) report.invalid('', version, 'duplicate version')
-  else report.at('', label1035, version)
+  else report.check(label1035, version)
 }
 const label1035 = text(dns1035LabelErrors)
 const versions = required(
@@ -76,7 +76,7 @@ const webhook = all<Webhook, Context>(
     failurePolicy,
     matchPolicy,
     sideEffects: (effects, report, { sideEffects: lenient }) =>
-      report.at('', lenient ? anySideEffect : sideEffect, effects),
+      report.check(lenient ? anySideEffect : sideEffect, effects),
     timeoutSeconds: must(
       (seconds: number) => seconds >= 1 && seconds <= 30,
       'the timeout value must be between 1 and 30 seconds',
@@ -84,7 +84,7 @@ const webhook = all<Webhook, Context>(
     namespaceSelector: labelSelector,
     objectSelector: labelSelector,
     reinvocationPolicy: oneOf(['IfNeeded', 'Never']),
-    clientConfig: (config, report) => report.at('', webhookClient, config as JsonObject),
+    clientConfig: (config, report) => report.check(webhookClient, config as JsonObject),
     matchConditions,
     admissionReviewVersions: versions,
   }),

@@ -60,8 +60,8 @@ export function portNameErrors(name: string): string[] {
 
 /** A port number or port name. */
 export const portOrName: Rule<number | string> = (value, report) => {
-  if (typeof value === 'number') report.at('', portNumber, value)
-  else report.at('', portName, value)
+  if (typeof value === 'number') report.check(portNumber, value)
+  else report.check(portName, value)
 }
 
 const pathText = regexText('Invalid path', "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+")
@@ -74,15 +74,15 @@ export const domainPath = required((value: string, report: Report) => {
     return
   }
   const rest = value.slice(slash + 1)
-  report.at('', subdomain, value.slice(0, slash))
+  report.check(subdomain, value.slice(0, slash))
   if (!/^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/.test(rest)) report.invalid('', rest, pathText)
 })
 
 /** A map of labels. Errors have the path of the map. */
 export const labels: Rule<Readonly<Record<string, string>> | undefined> = (values, report) => {
   for (const key in values) {
-    report.at('', qualifiedName, key)
-    report.at('', labelValue, values[key] ?? '')
+    report.check(qualifiedName, key)
+    report.check(labelValue, values[key] ?? '')
   }
 }
 
@@ -111,8 +111,8 @@ const percent = must(
 
 /** A number that is not negative, or a percentage. */
 export const intOrPercent: Rule<number | string | undefined> = (value, report) => {
-  if (typeof value === 'number') report.at('', nonNegative, value)
-  else report.at('', percent, value)
+  if (typeof value === 'number') report.check(nonNegative, value)
+  else report.check(percent, value)
 }
 
 /** A percentage of at most 100. */

@@ -42,5 +42,5 @@ const conditionList = each(condition)
 
 /** The conditions of a status; whatever is not a list is valid. */
 export const conditions: Rule<unknown> = (list, report) => {
-  if (Array.isArray(list)) conditionList(list as JsonValue[], report, undefined)
+  if (Array.isArray(list)) report.check(conditionList, list as JsonValue[])
 }

@@ -144,7 +144,7 @@ const initContainer: Rule<Container, InitContext> = (container, report, context)
   // Init containers run one at a time, so host ports only conflict within one. Upstream's path has index 0 for each.
   checkHostPorts(ports, '../[0].ports', new Set(), report)
   if (restartPolicy === 'Always') probesAndHooks(container, report, context)
-  else withoutProbes(container, report, undefined)
+  else report.check(withoutProbes, container)
 }
 const withoutProbes = fields<Container>({
   lifecycle: notForInit,
@@ -169,7 +169,7 @@ interface EphemeralContext extends InitContext {
 const notForEphemeral = forbidden('cannot be set for an Ephemeral Container')
 /** Decoding always sets resources, possibly to an empty object. */
 const notSet: Rule<object | undefined> = (value, report) => {
-  if (value !== undefined && Object.keys(value).length > 0) report.at('', notForEphemeral, value)
+  if (value !== undefined && Object.keys(value).length > 0) report.check(notForEphemeral, value)
 }
 
 const ephemeralContainer = all<Ephemeral, EphemeralContext>(

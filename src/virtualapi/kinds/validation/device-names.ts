@@ -10,7 +10,7 @@ const longestKey = 63 + 1 + longestId
 /** The name of a pool: subdomains separated by slashes. */
 export const poolName = required(
   all<string>(maxBytes(253), (name, report) => {
-    for (const part of name.split('/')) report.at('', subdomain, part)
+    for (const part of name.split('/')) report.check(subdomain, part)
   }),
 )
 
@@ -34,17 +34,17 @@ const idOf = required(identifier, 'the name must not be empty')
 export const deviceQualifiedName = required((name: string, report: Report) => {
   const [first = '', second, ...more] = name.split('/')
   if (second === undefined) {
-    report.at('', identifier, first)
+    report.check(identifier, first)
     return
   }
   if (more.length > 0) return
-  report.at('', domainOf, first)
-  report.at('', idOf, second)
+  report.check(domainOf, first)
+  report.check(idOf, second)
 }, 'name required')
 
 /** `DOMAIN/ID`. */
 export const deviceFullName: Rule<string> = (name, report) => {
-  report.at('', deviceQualifiedName, name)
+  report.check(deviceQualifiedName, name)
   if (name !== '' && !name.includes('/')) report.invalid('', name, 'must include a domain')
 }
 
@@ -69,7 +69,7 @@ export function keyedList<T, C>(
   const bound = maxItems(most ?? Infinity)
   return (list, report, context) => {
     items(list, report, context)
-    bound(list, report, undefined)
+    report.check(bound, list)
     if (keyOf === undefined || !list || list.length < 2) return
     const seen = new Set<string>()
     for (const [index, one] of list.entries()) {
@@ -92,7 +92,7 @@ export interface RequestNames {
 /** A reference to a request of the claim. */
 export const requestReference: Rule<string, RequestNames> = (name, report, { names }) => {
   const segments = name.split('/')
-  if (segments.length <= 2) for (const segment of segments) report.at('', label, segment)
+  if (segments.length <= 2) for (const segment of segments) report.check(label, segment)
   if (segments.length > 2 || !names.has(name)) report.invalid('', name, unknownText)
 }
 

@@ -10,7 +10,19 @@ import { configMapKeyErrors } from '#apimachinery/field/index.ts'
 import { quantityOf } from '#apimachinery/quantity/index.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { objectName, qualifiedName, subdomain } from './basic-rules.ts'
-import { all, fields, given, matches, oneOf, optional, required, text, type Report, type Rule } from './vocabulary.ts'
+import {
+  all,
+  fields,
+  given,
+  matches,
+  oneOf,
+  optional,
+  orEmpty,
+  required,
+  text,
+  type Report,
+  type Rule,
+} from './vocabulary.ts'
 
 const envFieldPaths = [
   'metadata.name',
@@ -63,11 +75,11 @@ export function fieldRef(allowed: readonly string[]): Rule<Data<V1ObjectFieldSel
       const base = fieldPath.slice(0, bracket)
       const key = fieldPath.slice(bracket + 2, -2)
       if (base === 'metadata.labels') {
-        report.at('', qualifiedName, key)
+        report.check(qualifiedName, key)
         return
       }
       if (base === 'metadata.annotations') {
-        report.at('', qualifiedName, key.toLowerCase())
+        report.check(qualifiedName, key.toLowerCase())
         return
       }
       cannot(`field label does not support subscript: ${fieldPath}`)
@@ -95,7 +107,7 @@ export const resourceRef: Rule<Data<V1ResourceFieldSelector>> = ({ resource, div
 /** As `resourceRef`, in a volume, which belongs to no container. */
 export const resourceRefOfVolume: Rule<Data<V1ResourceFieldSelector>> = (reference, report) => {
   if (reference.containerName) {
-    resourceRef(reference, report, undefined)
+    report.check(resourceRef, reference)
     return
   }
   report.required('containerName')
@@ -114,7 +126,7 @@ function checkDivisor(resource: string, divisor: string, report: Report): void {
 }
 
 const keyRef = fields<{ readonly name?: string; readonly key: string }>({
-  name: (name, report) => report.at('', subdomain, name ?? ''),
+  name: orEmpty(subdomain),
   key: required(text(configMapKeyErrors)),
 })
 

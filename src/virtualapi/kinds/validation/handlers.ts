@@ -56,7 +56,7 @@ export const handler: Rule<Handler, GraceSeconds> = (one, report, graceSeconds) 
 }
 
 const probe = all<Data<V1Probe>>(
-  (one, report) => handler(one, report, undefined),
+  (one, report) => report.check(handler, one, undefined),
   fields({
     initialDelaySeconds: nonNegative,
     timeoutSeconds: nonNegative,

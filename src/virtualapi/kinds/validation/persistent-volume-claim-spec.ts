@@ -19,7 +19,7 @@ export const volumeMode = oneOf(['Block', 'Filesystem'])
 
 /** Each access mode must be known, and ReadWriteOncePod excludes all others. */
 export const accessModes: Rule<readonly string[] | undefined> = (list, report) => {
-  for (const one of list ?? []) report.at('', mode, one)
+  for (const one of list ?? []) report.check(mode, one)
   if (list?.includes('ReadWriteOncePod') && list.some((one) => one !== 'ReadWriteOncePod' && modes.includes(one)))
     report.forbidden('', 'may not use ReadWriteOncePod with other access modes')
 }

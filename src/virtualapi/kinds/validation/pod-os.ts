@@ -26,7 +26,7 @@ export const operatingSystem: Rule<PodSpec> = (spec, report) => {
   else report.at('os', system, os?.name)
   const isWindows = os?.name === 'windows'
   if (!isWindows && os?.name !== 'linux') return
-  if (isWindows) windowsPod(spec, report, undefined)
+  if (isWindows) report.check(windowsPod, spec)
   if (securityContext) report.at('securityContext', isWindows ? windowsPodContext : linuxContext, securityContext)
   eachContainer(spec, ({ securityContext: own }, place) => {
     if (own) report.at(`${place}.securityContext`, isWindows ? windowsContext : linuxContext, own)
@@ -37,7 +37,7 @@ const linuxContext = fields<Pick<Context, 'windowsOptions'>>({
   windowsOptions: forbidden('windows options cannot be set for a linux pod'),
 })
 const no = forbidden('cannot be set for a windows pod')
-const noTrue: Rule<boolean | undefined> = (value, report) => report.at('', no, value === true ? value : undefined)
+const noTrue: Rule<boolean | undefined> = (value, report) => report.check(no, value === true ? value : undefined)
 const windowsPod = fields<PodSpec>({ hostUsers: no, hostPID: noTrue, hostIPC: noTrue, shareProcessNamespace: no })
 const windowsPodContext = fields<PodContext>({
   appArmorProfile: no,

@@ -128,7 +128,7 @@ export const podSpec = all<PodSpec, Pod>(
     readinessGates: each(fields<Data<V1PodReadinessGate>>({ conditionType: qualifiedName })),
     schedulingGates: each<Data<V1PodSchedulingGate>>(
       all(
-        ({ name }, report) => report.at('', qualifiedName, name),
+        ({ name }, report) => report.check(qualifiedName, name),
         unique('', ({ name }) => name),
       ),
     ),

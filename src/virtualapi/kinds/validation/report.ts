@@ -51,6 +51,13 @@ export class Report {
     return parts.reduce<string>(joined, this.root)
   }
 
+  /** Applies a rule to a value at the same place. */
+  check<T>(rule: Rule<T>, value: T): void
+  check<T, C>(rule: Rule<T, C>, value: T, context: C): void
+  check<T, C>(rule: Rule<T, C | undefined>, value: T, context?: C): void {
+    rule(value, this, context)
+  }
+
   /** Applies a rule to a value at a place below. */
   at<T>(step: Step, rule: Rule<T>, value: T): void
   at<T, C>(step: Step, rule: Rule<T, C>, value: T, context: C): void

@@ -64,7 +64,7 @@ export const containerResource = all<string>(
 const ofPod = oneOf(['cpu', 'hugepages-', 'memory'])
 /** A resource name in pod-level resources (KEP-2837). */
 export const podResource = firstOf<string>(resourceName, (name, report) => {
-  if (!isHugePages(name)) report.at('', ofPod, name)
+  if (!isHugePages(name)) report.check(ofPod, name)
 })
 export const quotaResource = all<string>(
   resourceName,

@@ -15,14 +15,14 @@ const maxClaimsListed = 100
 
 /** The amount of the resource `name`: not negative, and a whole number if the resource is counted in whole units. */
 export const amount: Rule<string, string> = (text, report, name) => {
-  report.at('', nonNegativeQuantity, text)
+  report.check(nonNegativeQuantity, text)
   if (isCountedInUnits(name) && quantityOf(text).nanos % nano !== 0n) report.invalid('', text, 'must be an integer')
 }
 
 /** Requests and limits whose names follow `resourceName`. The context has the names of the pod's resource claims. */
 export function resourceRequirements(resourceName: Rule<string>): Rule<Requirements | undefined, ClaimNames> {
   const quantity: Rule<string, string> = (text, report, name) => {
-    report.at('', resourceName, name)
+    report.check(resourceName, name)
     amount(text, report, name)
     if (isHugePages(name) && !isDivisible(name, text))
       report.invalid('', text, `${text} is not positive integer multiple of ${name}`)

@@ -26,6 +26,11 @@ export function validating<T>(rule: Rule<T, T | undefined>): (object: KubeObject
   return (object, old) => causesOf(rule, '', object as unknown as T, old as unknown as T | undefined)
 }
 
+/** As `validating`, for a rule of the spec alone. */
+export function validatingSpec<T>(rule: Rule<T>): (object: KubeObject) => StatusCause[] {
+  return (object) => causesOf(rule, 'spec', object['spec'] as T)
+}
+
 /** Validates a change for KindRules. The context of the rule is the stored object. */
 export function validatingChange<T>(rule: Rule<T, T>): (object: KubeObject, old: KubeObject) => StatusCause[] {
   return (object, old) => causesOf(rule, '', object as unknown as T, old as unknown as T)
@@ -74,6 +79,11 @@ export function given<T, C = unknown>(rule: Rule<T, C>): Rule<T | Absent, C> {
   return (value, report, context) => {
     if (!isUnset(value)) rule(value as T, report, context)
   }
+}
+
+/** The rule, for which an absent text is an empty one. */
+export function orEmpty<C = unknown>(rule: Rule<string, C>): Rule<string | Absent, C> {
+  return (text, report, context) => rule(text ?? '', report, context)
 }
 
 /** A value that is not empty. */

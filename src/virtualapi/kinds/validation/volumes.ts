@@ -26,9 +26,6 @@ export type Volume = Data<V1Volume>
 type SourceName = Exclude<keyof Volume, 'name'>
 type Source<Member extends SourceName> = NonNullable<Volume[Member]>
 
-const withoutIndex: Rule<Source<'downwardAPI'>['items']> = (files, report) =>
-  files?.forEach((file) => downwardFile(file, report, undefined))
-
 // In upstream's order: the first source is validated, any other is reported as one too many.
 const sources: { readonly [Member in SourceName]: Rule<Source<Member>> } = {
   emptyDir: ({ sizeLimit }, report) => {
@@ -50,9 +47,9 @@ const sources: { readonly [Member in SourceName]: Rule<Source<Member>> } = {
   cephfs: monitors,
   quobyte,
   // As upstream, whose paths have no index of the file, and not the member `items`.
-  downwardAPI: all<Source<'downwardAPI'>>(fields({ defaultMode: fileMode }), ({ items }, report) =>
-    withoutIndex(items, report, undefined),
-  ),
+  downwardAPI: all<Source<'downwardAPI'>>(fields({ defaultMode: fileMode }), ({ items }, report) => {
+    for (const file of items ?? []) report.check(downwardFile, file)
+  }),
   fc,
   flexVolume,
   configMap: fields({ name: nonEmpty(), defaultMode: fileMode, items: keysToPaths }),

@@ -14,7 +14,7 @@ type Selector = LabelSelector | null | undefined
 /** A selector that must not be empty. `kind`: as in upstream's message. */
 export function selectorOf(kind: string): Rule<Selector> {
   return required((selector: LabelSelector, report) => {
-    report.at('', labelSelector, selector)
+    report.check(labelSelector, selector)
     if (isEmptySelector(selector)) report.invalid('', {}, `empty selector is invalid for ${kind}`)
   })
 }
@@ -28,7 +28,7 @@ const noEphemeral = given(forbidden('ephemeral containers not allowed in pod tem
 /** A pod template. As upstream, the paths of its metadata lack `metadata`. */
 export const podTemplate: Rule<PodTemplate> = (template, report) => {
   const spec = template.spec ?? noSpec
-  templateMeta(template, report, undefined)
+  report.check(templateMeta, template)
   report.at('spec', podSpec, spec, undefined)
   report.at('spec', matchingProfiles, spec, template.metadata)
   report.at('spec.ephemeralContainers', noEphemeral, spec.ephemeralContainers)
