@@ -8,6 +8,7 @@ import { newEvent } from '#crds/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { systemClock, timestamp } from '#async/index.ts'
 import type { KubeClient, ObjectRef } from '#client/index.ts'
+import { isOwnFinalizer } from '#crds/index.ts'
 import type { ReconcileResult } from '#reconcile/index.ts'
 import type { GraphObject, ObjectGraph, ObjectKey } from '#reconcile/object-graph/index.ts'
 import { type GoneOwners, isDeletingInForeground, type Owner, ownersOf } from './garbage-owners.ts'
@@ -102,7 +103,8 @@ export async function releaseIfUnblocked(
 
 /**
  * Removes this owner from a limited number of dependents per visit, then removes the finalizer `orphan`. Dependents of
- * another object that has the same uid keep their owner.
+ * another object that has the same uid keep their owner. The finalizer stays as long as syncers have theirs: it tells
+ * them to leave the dependents in members.
  */
 async function orphanDependents(object: GraphObject, context: VisitContext, signal: AbortSignal): Promise<undefined> {
   const { uid = '' } = object.metadata
@@ -118,6 +120,7 @@ async function orphanDependents(object: GraphObject, context: VisitContext, sign
     }
     await dropOwners(dependent, [{ reference, state: 'absent' }], context, signal)
   }
+  if (object.metadata.finalizers?.some(isOwnFinalizer) === true) return
   await removeFinalizer(object, 'orphan', context, signal)
   return undefined
 }

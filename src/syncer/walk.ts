@@ -17,7 +17,7 @@ import { syncedKindOf } from './rules/synced-kinds.ts'
 import { SyncedObject } from './rules/synced-object.ts'
 import { visitClaimOwner } from './up/claim-owner.ts'
 import { visitEvent } from './up/events.ts'
-import { visitHistory } from './up/history.ts'
+import { passOnDeletionOfHistory, visitHistory } from './up/history.ts'
 import { madeKindOf, passOnDeletionOfMade, visitMade, type MadeKind } from './up/made.ts'
 import { visitNode } from './up/nodes.ts'
 import { passOnDeletionOfPod, visitPod } from './up/pods.ts'
@@ -35,9 +35,7 @@ export async function reconcileKey(
   if (reconcile.kind === 'event') return await visitEvent(reconcile)
   const copy = deleted.get(key)
   if (copy !== undefined) {
-    const made = madeKindOfVisit(reconcile)
-    if (made === undefined) await passOnDeletionOfPod(reconcile, copy)
-    else await passOnDeletionOfMade(reconcile, made, copy)
+    await passOnDeletionOf(reconcile, copy)
     deleted.delete(key)
   }
   const synced = syncedObjectOf(reconcile)
@@ -47,6 +45,12 @@ export async function reconcileKey(
     await tellingFailures(reconcile, aboutVisit(reconcile), () => walkOther(reconcile))
   }
   return undefined
+}
+
+async function passOnDeletionOf(reconcile: Reconcile, copy: CachedObject): Promise<void> {
+  if (reconcile.kind === 'made:replicasets') return passOnDeletionOfHistory(reconcile, copy)
+  const made = madeKindOfVisit(reconcile)
+  return made === undefined ? passOnDeletionOfPod(reconcile, copy) : passOnDeletionOfMade(reconcile, made, copy)
 }
 
 /** Down: the copy. Up: what the member makes of it. */

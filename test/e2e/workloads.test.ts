@@ -111,6 +111,28 @@ describe('workloads of every kind in members', function () {
       await unchanged(space, manifest)
     })
 
+    it('leaves its pods when it is deleted with --cascade=orphan, and the next one adopts them as they run', async () => {
+      const uidsOf = (pods: readonly Named[]): string[] => pods.map(({ metadata }) => metadata.uid).sort()
+      const before = {
+        shown: uidsOf(await list(space, 'pods')),
+        running: uidsOf(await below(clusters.east, space, 'pods')),
+      }
+      await as(space, ['delete', 'statefulset', 'db', '--cascade=orphan', '--timeout=60s'])
+      expect(await below(clusters.east, space, 'statefulset'), 'copies in the member').to.have.length(0)
+      for (const { metadata } of await list(space, 'pods')) expect(metadata).to.not.have.property('ownerReferences')
+      await as(space, ['exec', 'db-0', '--', '/agnhost', 'connect', 'db-1.db:8080'])
+      expect(uidsOf(await list(space, 'pods')), 'pods upstream').to.deep.equal(before.shown)
+      await apply(space, manifest)
+      await as(space, ['rollout', 'status', 'statefulset/db', '--timeout=90s'])
+      const { uid } = (await get(space, 'statefulset', 'db')).metadata
+      await until('the pods to be adopted', async () =>
+        (await list(space, 'pods')).every(({ metadata }) => metadata.ownerReferences?.[0]?.uid === uid),
+      )
+      expect(uidsOf(await list(space, 'pods')), 'pods upstream').to.deep.equal(before.shown)
+      expect(uidsOf(await below(clusters.east, space, 'pods')), 'pods in the member').to.deep.equal(before.running)
+      await unchanged(space, manifest)
+    })
+
     it('keeps its claims, and their data, when it is deleted', async () => {
       const before = (await list(space, 'pvc')).map(({ metadata }) => metadata.uid)
       await as(space, ['delete', 'statefulset', 'db', '--timeout=60s'])

@@ -1,5 +1,6 @@
 // Garbage collection with each mode of kubectl's --cascade, in two logical clusters whose objects have the same names.
 import { expect } from 'chai'
+import { syncerFinalizer } from '#crds/index.ts'
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 import { waitFor } from '#test/support/index.ts'
@@ -151,6 +152,27 @@ describe('garbage collection', () => {
     await untilGone(acme, 'parent')
     expect(await read(acme, 'child')).to.not.have.property('ownerReferences')
     expect((await read(acme, 'shared'))?.ownerReferences?.map(({ uid }) => uid)).to.deep.equal([other.uid])
+  })
+
+  it('orphan: keeps the finalizer that says so until the syncers of members have removed theirs', async () => {
+    const parent = await create(acme, 'parent')
+    await create(acme, 'child', { owners: [ownedBy(parent)] })
+    const setFinalizers = async (finalizers: readonly string[]): Promise<void> => {
+      const patch = { body: { metadata: { finalizers } }, headers: ['Content-Type', 'application/merge-patch+json'] }
+      const answer = await kcp.admin.http.request('PATCH', `${acme.base}/${pathOf('ConfigMap')}/parent`, patch)
+      expect(answer.status, answer.text).to.equal(200)
+    }
+    await setFinalizers([syncerFinalizer('east')])
+    await remove(acme, 'parent', 'orphan')
+    await until('the reference to go', async () => (await read(acme, 'child'))?.ownerReferences === undefined)
+    // A later deletion has ended: whatever that of the parent caused has happened.
+    await create(acme, 'later')
+    await remove(acme, 'later', 'orphan')
+    await untilGone(acme, 'later')
+    expect((await read(acme, 'parent'))?.finalizers).to.have.members([syncerFinalizer('east'), 'orphan'])
+    await setFinalizers(['orphan'])
+    await untilGone(acme, 'parent')
+    expect(await read(acme, 'child')).to.not.have.property('ownerReferences')
   })
 
   it('keeps an object that has another owner', async () => {

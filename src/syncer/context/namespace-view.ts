@@ -12,6 +12,7 @@ import {
   type PlacedOn,
 } from '#crds/index.ts'
 import type { PodSpec } from '#syncer/transform/pod-types.ts'
+import { isOrphanIn } from './orphans.ts'
 import {
   accountReferences,
   asOrdinalClaim,
@@ -224,7 +225,7 @@ function partOf(workload: CachedObject, member: string): WorkloadPart | undefine
   if (!isInMember(workload, member)) return undefined
   const copies = placedOn(workload as KubeObject)
   const copy = copies[member]
-  const isServing = copy?.state === 'Serving'
+  const isServing = copy?.state === 'Serving' || isOrphanIn(workload, member)
   // Nothing of it is left, so it refers to nothing; clients of the Ingresses and Services come all the same.
   if (copy?.state === 'Forwarding') return { isServing, references: [], isWhole: false }
   const template = templateOf(workload) as PodTemplate | undefined
@@ -258,9 +259,10 @@ export function isClaimIn({ metadata: { annotations = {} } }: CachedObject, memb
 
 /**
  * True while the member has, or should have, something of this workload. Only the scheduler brings a workload into a member:
- * a finalizer alone, whoever wrote it, leads to no object there.
+ * a finalizer alone, whoever wrote it, leads to no object there. Orphans are there because their workload was.
  */
 export function isInMember(workload: CachedObject, member: string): boolean {
+  if (isOrphanIn(workload, member)) return true
   const copy = placedOn(workload as KubeObject)[member]
   if (copy === undefined || !isPlaceable(workload)) return false
   const deleting = workload.metadata.deletionTimestamp !== undefined

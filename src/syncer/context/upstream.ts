@@ -12,6 +12,7 @@ import {
 import { memberAnnotation, volumeAnnotation, workloadKinds } from '#crds/index.ts'
 import { FormerTemplates } from './former-templates.ts'
 import { namedMembers } from './named-members.ts'
+import { OrphaningDeletions } from './orphans.ts'
 import { asOrdinalClaim } from './references.ts'
 import { gvrs, type CachedObject, type ResourceName } from './resources.ts'
 import { Tombstones } from './tombstones.ts'
@@ -50,7 +51,7 @@ export interface Upstream {
   readonly nodes: Informer<KubeObject>
   /** The objects of each informer by `CLUSTER|NAMESPACE`. */
   readonly byNamespace: Readonly<Record<ResourceName, ObjectIndex>>
-  /** Workloads by `CLUSTER|NAMESPACE MEMBER` of each member that they name. */
+  /** Workloads and orphans by `CLUSTER|NAMESPACE MEMBER` of each member that they name. */
   readonly workloadsByMember: readonly ObjectIndex[]
   /** PersistentVolumeClaims by `CLUSTER|NAMESPACE MEMBER` of the members that have, or will have, their volume. */
   readonly claimsByMember: ObjectIndex
@@ -62,6 +63,8 @@ export interface Upstream {
   readonly podsByNode: ObjectIndex
   /** The objects whose deletion was seen. */
   readonly tombstones: Tombstones
+  /** The workloads that are being deleted without their dependents. */
+  readonly orphaning: OrphaningDeletions
   /** What tenants wrote before what they want now. */
   readonly formerTemplates: FormerTemplates
   client(cluster: string): KubeClient
@@ -105,6 +108,7 @@ export function createUpstream({ informers: shared, client, ids }: UpstreamOptio
         : [onNode(clusterInKey(key), member, node), onNode('', member, node)]
     }),
     tombstones: new Tombstones(informers),
+    orphaning: new OrphaningDeletions(workloadKinds.map(({ gvr }) => informers[gvr.resource])),
     formerTemplates: new FormerTemplates(withFormerTemplates.map((resource) => informers[resource])),
     client,
     async synced(signal) {

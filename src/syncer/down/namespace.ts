@@ -9,6 +9,7 @@ import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
 import { Reconcile, type Scope } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { isEndingNamespace } from '#syncer/rules/ending.ts'
+import { isShownFrom } from '#syncer/rules/entitlement.ts'
 import { ensureNamespace } from './ensure-namespace.ts'
 
 /** Creates the namespace while something of it should be in the member, and deletes it afterwards. */
@@ -68,7 +69,27 @@ async function deleteWithoutWorkloads(reconcile: Reconcile): Promise<void> {
   // Deleting the namespace would delete its volumes.
   for (const claim of reconcile.allUpstream('persistentvolumeclaims')) if (isClaimIn(claim, member.name)) return
   if (await hasUnlistedClaim(reconcile)) return
+  if (hasOrphans(reconcile)) {
+    context.enqueueAfter({ kind: 'namespace', cluster, namespace, name: namespace }, againMs)
+    return
+  }
   await deleteNamespace(context, object, signal)
+}
+
+/** Until the view of the namespace knows its orphans: upstream, garbage collection may not have taken their owner from them yet. */
+const againMs = 1000
+
+/** Whether pods that their tenant sees run on in the member, though their workload has gone. */
+function hasOrphans(reconcile: Reconcile): boolean {
+  if (isEndingNamespace(reconcile)) return false
+  for (const live of reconcile.allLive('pods')) {
+    const { name = '', uid, deletionTimestamp } = live.metadata
+    const shown = reconcile.upstream('pods', name)
+    if (deletionTimestamp !== undefined || shown === undefined || shown.metadata.deletionTimestamp !== undefined)
+      continue
+    if (isShownFrom(reconcile, shown, uid)) return true
+  }
+  return false
 }
 
 /** Whether the namespace in the member has a claim that is there upstream, though our cache lacks it. */

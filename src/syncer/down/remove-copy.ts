@@ -28,9 +28,10 @@ export async function removeObject(synced: SyncedObject): Promise<void> {
   else if (row.follows !== 'decision' && object.metadata.deletionTimestamp === undefined)
     context.guard.holdFollower(synced)
   const isPlaced = object !== undefined && synced.view.placedHere(object)
-  if (row.workload && isPlaced && endingOf(object, { isNamespaceEnding: isEndingNamespace(synced) }) === 'Held')
-    return holdCopy(synced, copy)
-  await deleteCopy(synced, copy, object?.metadata.deletionGracePeriodSeconds)
+  const ending = row.workload && endingOf(context, object, { isNamespaceEnding: isEndingNamespace(synced) })
+  if (ending === 'Held' && isPlaced) return holdCopy(synced, copy)
+  const { deletionGracePeriodSeconds: grace } = object?.metadata ?? {}
+  await deleteCopy(synced, copy, { ...(grace !== undefined && { grace }), ...(ending === 'Orphan' && { ending }) })
   if (isHeld) await releaseCopy(synced, copy)
 }
 
@@ -38,7 +39,7 @@ export async function removeObject(synced: SyncedObject): Promise<void> {
 export async function deleteCopy(
   { context, row, gvr, resource, signal }: SyncedObject,
   copy: CachedObject,
-  grace?: Int64,
+  { grace, ending = 'Foreground' }: { readonly grace?: Int64; readonly ending?: 'Foreground' | 'Orphan' } = {},
 ): Promise<void> {
   const { namespace = '', name = '', uid, deletionTimestamp, finalizers } = copy.metadata
   // The propagation policy of one that is held can still be changed.
@@ -47,7 +48,7 @@ export async function deleteCopy(
     ...(uid && { uid }),
     ...(grace !== undefined && resource === 'pods' && { gracePeriodSeconds: grace }),
     // Foreground: the workload must be gone only after its pods, because the tenant's deletion waits for it.
-    propagationPolicy: row.workload ? ('Foreground' as const) : ('Background' as const),
+    propagationPolicy: row.workload ? ending : ('Background' as const),
     signal,
   }
   await context.downstream.delete(gvr, { namespace, name }, options).catch(tolerate('NotFound', 'Conflict'))

@@ -1,31 +1,43 @@
 // How copies end: what is asked of the member when a workload, or its whole namespace, is being deleted upstream.
 import { isOwnFinalizer, workloadKinds, type Locator, type WorkloadKind } from '#crds/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
+import { orphanFinalizer } from '#syncer/context/orphans.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
 import type { Reconcile, Scope } from '#syncer/context/scope.ts'
+import type { SyncContext } from '#syncer/context/sync-context.ts'
 
 /**
  * Held: finalizers of others are on the workload. Its copy is being deleted too, and a finalizer of ours keeps it, so its pods run
- * on and its controller makes none, as in a cluster. Foreground: its pods go at once, and the copy after them.
+ * on and its controller makes none, as in a cluster. Foreground: its pods go at once, and the copy after them. Orphan: its pods stay.
  */
-export type Ending = 'Held' | 'Foreground'
+export type Ending = 'Held' | 'Foreground' | 'Orphan'
 
 const foreground = 'foregroundDeletion'
-const orphan = 'orphan'
 
 /** True while the upstream namespace is being deleted: nothing new of it may begin in a member. */
 export function isEndingNamespace({ upstreamNamespace }: Scope): boolean {
   return upstreamNamespace?.metadata.deletionTimestamp !== undefined
 }
 
+/** Whether the workload is being deleted without its dependents. */
+export function isOrphaning({ upstream }: SyncContext, { metadata }: CachedObject): boolean {
+  const { uid, deletionTimestamp, finalizers } = metadata
+  return (
+    deletionTimestamp !== undefined && (finalizers?.includes(orphanFinalizer) === true || upstream.orphaning.has(uid))
+  )
+}
+
 /** How the copy of a workload that is being deleted ends, or of which a member should have none. */
 export function endingOf(
+  context: SyncContext,
   object: CachedObject | undefined,
   { isNamespaceEnding }: { isNamespaceEnding: boolean },
 ): Ending {
   const { deletionTimestamp, finalizers = [] } = object?.metadata ?? {}
-  if (deletionTimestamp === undefined || isNamespaceEnding || object?.kind === 'Pod') return 'Foreground'
-  if (finalizers.includes(foreground) || finalizers.includes(orphan)) return 'Foreground'
+  if (object === undefined || deletionTimestamp === undefined) return 'Foreground'
+  if (isNamespaceEnding || object.kind === 'Pod') return 'Foreground'
+  if (isOrphaning(context, object)) return 'Orphan'
+  if (finalizers.includes(foreground)) return 'Foreground'
   return finalizers.every(isOwnFinalizer) ? 'Foreground' : 'Held'
 }
 
@@ -39,12 +51,13 @@ export async function wouldBeReplaced(reconcile: Reconcile, live: CachedObject):
   if (root === undefined) return false
   if (root === 'gone') return true
   const { kind, locator } = root
-  const { namespace, signal } = reconcile
+  const { context, namespace, signal } = reconcile
   const { resource } = kind.gvr
   const isEnding = (object: CachedObject | undefined, isNamespaceEnding: boolean): boolean =>
     isNamespaceEnding ||
     object?.metadata.uid !== locator.uid ||
-    (object.metadata.deletionTimestamp !== undefined && endingOf(object, { isNamespaceEnding }) === 'Foreground')
+    (object.metadata.deletionTimestamp !== undefined &&
+      endingOf(context, object, { isNamespaceEnding }) === 'Foreground')
   let ends = isEnding(reconcile.upstream(resource, locator.name), isEndingNamespace(reconcile))
   if (!ends) {
     const client = reconcile.upstreamClient

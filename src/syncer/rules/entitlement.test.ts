@@ -107,6 +107,7 @@ describe('what a syncer writes upstream', () => {
     'exports/exported-apis.ts': 'asks whether the logical cluster admits the member',
     'exports/custom-object.ts': 'asks the same by isOffered',
     'up/slice.ts': 'rules/slices.ts asks',
+    'up/follow-owner.ts': 'up/origin.ts asks',
     'up/nodes.ts': 'shows nodes of pods that are upstream',
     'context/upstream.ts': 'has the client',
     'context/scope.ts': 'has the client',

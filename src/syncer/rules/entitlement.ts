@@ -17,6 +17,7 @@ import {
   workloadKinds,
 } from '#crds/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
+import { isOrphanIn } from '#syncer/context/orphans.ts'
 import { asOrdinalClaim, claimReferences, ingressBackends } from '#syncer/context/references.ts'
 import type { CachedObject, ResourceName } from '#syncer/context/resources.ts'
 import { Scope } from '#syncer/context/scope.ts'
@@ -148,15 +149,27 @@ export function controllerHere(scope: Scope, made: CachedObject): CachedObject |
  */
 export function workloadOfLive(scope: Scope, live: CachedObject): CachedObject | undefined {
   // Four: the longest chain is claim, pod, Job, CronJob.
-  for (let depth = 0, one: CachedObject | undefined = live; depth < 4 && one !== undefined; depth++) {
+  for (let depth = 0, one = live; depth < 4; depth++) {
     const own = locatorOf(one) === undefined ? undefined : workloadKindOfObject(one)
     if (own !== undefined) {
       const object = objectHere(scope, own.gvr.resource, one.metadata.name ?? '')
       return object !== undefined && isCopyOf(scope, one, object) ? object : undefined
     }
-    one = controllerHere(scope, one)
+    const controller = controllerHere(scope, one)
+    if (controller === undefined) return orphanUpstream(scope, one)
+    one = controller
   }
   return undefined
+}
+
+/** The upstream copy of a ReplicaSet or Job of the member whose workload was deleted without it: it is its own workload. */
+function orphanUpstream(scope: Scope, { kind, metadata }: CachedObject): CachedObject | undefined {
+  const { name = '', uid, ownerReferences = [] } = metadata
+  if (ownerReferences.some(({ controller }) => controller === true)) return undefined
+  const shown =
+    kind === 'ReplicaSet' ? scope.historyReportedAs(name) : kind === 'Job' ? scope.upstream('jobs', name) : undefined
+  if (shown === undefined || !isOrphanIn(shown, scope.member.name)) return undefined
+  return kind === 'ReplicaSet' || isShownFrom(scope, shown, uid) ? shown : undefined
 }
 
 /** The StatefulSet of the member whose controller makes the claim: with its template, for an ordinal that the member has. */

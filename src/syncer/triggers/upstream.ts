@@ -9,7 +9,7 @@ import { madeKindOf } from '#syncer/up/made.ts'
 import { isEnding, objectOf, type ObjectChange } from './change.ts'
 import { contentChanged, isRelevant } from './content.ts'
 import { serviceChanged, shownPodChanged, sliceChanged } from './services.ts'
-import { copyChanged, historyChanged, isConcerned, workloadChanged } from './workloads.ts'
+import { copyChanged, historyChanged, isConcerned, orphanChanged, workloadChanged } from './workloads.ts'
 
 /** What a change of an object triggers in its namespace. */
 type Trigger = (scope: Scope, change: ObjectChange, name: string) => void
@@ -38,6 +38,7 @@ export function upstreamChanged(context: SyncContext, resource: ResourceName, ch
   const scope = new Scope(context, { cluster, namespace })
   if (change.isUnlisted && isWorkloadResource(resource)) context.guard.vanished()
   if (resource === 'pods') shownPodChanged(scope, change)
+  if (isWorkloadResource(resource)) orphanChanged(scope, resource, change)
   if (isWorkloadResource(resource) && isPlaceable(object)) {
     if (isConcerned(scope, resource, name, change)) workloadChanged(scope, resource, change)
     return

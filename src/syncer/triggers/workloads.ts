@@ -16,6 +16,7 @@ import {
 } from '#crds/index.ts'
 import { namedMembers } from '#syncer/context/named-members.ts'
 import type { ContentChange } from '#syncer/context/namespace-view.ts'
+import { isOrphanIn } from '#syncer/context/orphans.ts'
 import { asOrdinalClaim, scaleTargetOf } from '#syncer/context/references.ts'
 import type { ResourceName } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'
@@ -77,6 +78,18 @@ export function copyChanged(scope: Scope, resource: ResourceName, { before, afte
   if (resource === 'persistentvolumeclaims' && (before === undefined || after === undefined))
     contentChanged(scope, resource, { before, after })
   return true
+}
+
+/** What a member made of a workload that was deleted without it keeps what it uses in the member, until it goes. */
+export function orphanChanged(scope: Scope, resource: WorkloadResource, { before, after }: ObjectChange): void {
+  const [was, is] = [before, after].map((object) => isOrphanIn(object, scope.member.name))
+  if (!was && !is) return
+  if (was !== is || changesView(before, after)) contentChanged(scope, resource, { before, after })
+  const reported = before && resource === 'replicasets' ? reportedName(before, scope.member.name) : undefined
+  if (!was || after !== undefined || before === undefined || reported === undefined) return
+  const visit: Visit = { kind: 'made:replicasets', cluster: scope.cluster, namespace: scope.namespace, name: reported }
+  scope.context.copyDeleted(visit, before)
+  scope.context.enqueue(visit)
 }
 
 /** A workload that concerns this member. */

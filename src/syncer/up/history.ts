@@ -15,13 +15,17 @@ import {
   type WorkloadKind,
 } from '#crds/index.ts'
 import type { WrittenTemplate } from '#syncer/context/former-templates.ts'
+import { locatorOf } from '#syncer/context/locator.ts'
+import { controllerOf, isOrphanIn } from '#syncer/context/orphans.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
 import type { Reconcile } from '#syncer/context/scope.ts'
 import { countOf } from '#syncer/rules/count.ts'
+import { isOrphaning } from '#syncer/rules/ending.ts'
 import { controllerHere, copyHere } from '#syncer/rules/entitlement.ts'
 import { upstreamHistory } from '#syncer/rules/upstream-history.ts'
 import type { PodTemplate } from '#syncer/transform/pod-types.ts'
 import { withoutHash } from '#syncer/transform/up.ts'
+import { deleteLive } from './member-made-copy.ts'
 import { revisionAnnotations } from './revision-annotations.ts'
 import { claimedHash, writtenTemplate } from './written-template.ts'
 
@@ -53,6 +57,8 @@ export async function visitHistory(reconcile: Reconcile): Promise<void> {
   const found = workloadWithHistory(reconcile)
   if (reconcile.memberNamespace === undefined || found === undefined) return
   const { kind, history, workload } = found
+  // Its ReplicaSets stay as they are: garbage collection takes their owner from them.
+  if (isOrphaning(reconcile.context, workload)) return
   const live = replicaSetsOf(reconcile, kind)
   const known = upstreamHistory(reconcile, workload)
   const present = unchangingHash(templateOf(workload))
@@ -62,7 +68,9 @@ export async function visitHistory(reconcile: Reconcile): Promise<void> {
     const written = copy ?? writtenTemplate(reconcile, workload, hash)
     if (written === undefined) continue
     shown.push(replicaSet)
-    if (copy === undefined) {
+    const orphan = copy === undefined ? orphanOf(reconcile, replicaSet, hash) : undefined
+    if (orphan !== undefined) await adopt(reconcile, found, orphan)
+    else if (copy === undefined) {
       const revision = hash === present ? highestRevision(known.values(), history) + 1 : undefined
       const origin = { ...found, replicaSet, written: written as WrittenTemplate, hash, revision }
       await createCopy(reconcile, origin)
@@ -73,6 +81,42 @@ export async function visitHistory(reconcile: Reconcile): Promise<void> {
   if (shown.length > 0) await annotateRevisions(reconcile, revisions)
   await presentHighest(reconcile, revisions)
   await removeOldRevisions(reconcile, revisions)
+}
+
+/** The ReplicaSet upstream of a former workload with this template, which the new one has adopted in the member. */
+function orphanOf(reconcile: Reconcile, replicaSet: CachedObject, hash: string): CachedObject | undefined {
+  const known = reconcile.historyReportedAs(replicaSet.metadata.name ?? '')
+  const isSame = known?.metadata.annotations?.[templateAnnotation] === hash
+  return isSame && isOrphanIn(known, reconcile.member.name) ? known : undefined
+}
+
+/** Makes the workload the controller of the ReplicaSet. The event of the change causes the next visit. */
+async function adopt(
+  { upstreamClient, namespace, signal }: Reconcile,
+  { kind: { apiVersion, kind }, workload }: WorkloadWithHistory,
+  { metadata }: CachedObject,
+): Promise<void> {
+  const { name = '', uid, resourceVersion, ownerReferences = [] } = metadata
+  const controller = {
+    ...{ apiVersion, kind, name: workload.metadata.name ?? '', uid: workload.metadata.uid ?? '' },
+    ...{ controller: true, blockOwnerDeletion: true },
+  }
+  const change = { metadata: { uid, resourceVersion, ownerReferences: [...ownerReferences, controller] } }
+  await upstreamClient.patch(gvrs.replicasets, { namespace, name }, 'merge', change, { signal })
+}
+
+/** A ReplicaSet whose workload was deleted without it is gone upstream: deletes that of the member, as it was deleted upstream. */
+export async function passOnDeletionOfHistory(reconcile: Reconcile, copy: CachedObject): Promise<void> {
+  const { context, name } = reconcile
+  const live = reconcile.live('replicasets', name)
+  if (live === undefined || !reconcile.isOurs || controllerOf(live) !== undefined || locatorOf(live) !== undefined)
+    return
+  const hash = claimedHash((live['spec'] as { template?: unknown } | undefined)?.template)
+  const { name: shown = '', uid = '', annotations } = copy.metadata
+  if (hash === undefined || annotations?.[templateAnnotation] !== hash) return
+  await context.guard.confirmGone(reconcile.on('replicasets', shown), { uid })
+  const propagationPolicy = context.upstream.orphaning.has(uid) ? 'Orphan' : 'Background'
+  await deleteLive(reconcile, 'replicasets', live, { propagationPolicy })
 }
 
 /** More of one workload than any member has: each visit looks at all of them. */

@@ -12,6 +12,7 @@ import { isShownFrom, setOfClaim } from '#syncer/rules/entitlement.ts'
 import type { PodTemplate } from '#syncer/transform/pod-types.ts'
 import { madeUp } from '#syncer/transform/up.ts'
 import { jobLabels, jobNameLabels } from '#syncer/transform/workload-down.ts'
+import { followOwner } from './follow-owner.ts'
 import { copyStatus, createCopy, deleteLive, passOnDeletion, removeCopy } from './member-made-copy.ts'
 import { originUpstream, type Origin } from './origin.ts'
 import { claimedHash, templateOfRevision, writtenTemplate } from './written-template.ts'
@@ -99,6 +100,7 @@ async function updateMade(
     const patch = { ...content, metadata: { uid } }
     await reconcile.upstreamClient.patch(gvrs[resource], ref, 'merge', patch, { signal })
   }
+  if (resource !== 'persistentvolumeclaims') await followOwner(reconcile, resource, live, copy)
   if (hasStatus) await copyStatus(reconcile, resource, live, copy)
 }
 

@@ -14,7 +14,7 @@ const uidForm = /^[\w-]{1,64}$/
 /** How objects of a kind are deleted. */
 export interface Deletion {
   readonly gracePeriodSeconds?: Int64
-  readonly propagationPolicy?: 'Background'
+  readonly propagationPolicy?: 'Background' | 'Orphan'
 }
 
 /** The upstream copy is gone: deletes the member's object, if it is the one of that copy. */

@@ -43,7 +43,7 @@ function madeUpstream(scope: Scope, made: CachedObject, workload: CachedObject):
   if (made.kind === 'ReplicaSet') {
     const found = scope.historyReportedAs(name)
     const isOfWorkload = found?.metadata.ownerReferences?.some((owner) => owner.uid === workload.metadata.uid)
-    return isOfWorkload ? found : undefined
+    return isOfWorkload || found === workload ? found : undefined
   }
   const resource = workloadKindOfObject(made)?.gvr.resource
   const found = resource && scope.upstream(resource, name)

@@ -9,12 +9,12 @@ import {
   servingLabel,
   type ShrinkingShare,
 } from '#crds/index.ts'
-import { locatorOf } from '#syncer/context/locator.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
 import type { Reconcile, Scope } from '#syncer/context/scope.ts'
 import { wouldBeReplaced } from '#syncer/rules/ending.ts'
 import { copyHere, hasOrdinal, isShownFrom, workloadOfLive } from '#syncer/rules/entitlement.ts'
 import { podUp } from '#syncer/transform/up.ts'
+import { followOwner } from './follow-owner.ts'
 import { copyStatus, createCopy, deleteLive, passOnDeletion, removeCopy, type Deletion } from './member-made-copy.ts'
 import { originUpstream } from './origin.ts'
 import { podRecord } from './pod-record.ts'
@@ -42,7 +42,7 @@ export async function visitPod(reconcile: Reconcile): Promise<void> {
     await deleteLive(reconcile, 'pods', live, deletionOf(copy))
   // A pod that is being deleted and has no copy was deleted upstream by force: the copy is not created again.
   if (copy === undefined) return isTerminating ? undefined : createPod(reconcile, live, workload)
-  await releaseCopy(reconcile, live, copy)
+  await followOwner(reconcile, 'pods', live, copy)
   await updatePod(reconcile, live, copy)
   if (isTerminating && !isDeleted) await markTerminating(reconcile, live, copy)
 }
@@ -158,21 +158,6 @@ async function createPod(reconcile: Reconcile, live: CachedObject, workload: Cac
 function isUnschedulable(live: CachedObject): boolean {
   const { conditions = [] } = (live['status'] ?? {}) as { conditions?: readonly { type: string; status: string }[] }
   return conditions.some(({ type, status }) => type === 'PodScheduled' && status === 'False')
-}
-
-/** A pod whose labels do not match its owner any more is released by the member's controller: it stays, without an owner. */
-async function releaseCopy(
-  { upstreamClient, ref, signal }: Reconcile,
-  live: CachedObject,
-  { metadata: { uid, ownerReferences = [] } }: CachedObject,
-): Promise<void> {
-  const isOwned = ({ metadata }: CachedObject): boolean =>
-    metadata.ownerReferences?.some(({ controller }) => controller === true) ?? false
-  if (locatorOf(live) !== undefined || isOwned(live) || !ownerReferences.some(({ controller }) => controller === true))
-    return
-  const kept = ownerReferences.filter(({ controller }) => controller !== true)
-  const metadata = { ...(uid && { uid }), ownerReferences: kept.length === 0 ? null : kept }
-  await upstreamClient.patch(gvrs.pods, ref, 'merge', { metadata }, { signal })
 }
 
 /** Copies the binding and the status of the member's pod. */
