@@ -9,7 +9,10 @@ export interface Bounds {
 /** Who opens a connection. */
 export interface Opener {
   readonly clusterId: string
-  /** The address of a client that is no known pod of a tenant: a node, an ingress controller, any other pod of the member. */
+  /**
+   * The address of a client that is no known pod of a tenant: a node, an ingress controller, any other pod of the
+   * member.
+   */
   readonly stranger?: string
 }
 

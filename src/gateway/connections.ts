@@ -151,7 +151,9 @@ export class Connections {
     }
   }
 
-  /** Tries a second time on a new connection: nothing of the client was passed on yet. A text says why there is none. */
+  /**
+   * Tries a second time on a new connection: nothing of the client was passed on yet. A text says why there is none.
+   */
   async #dial(member: string, target: Target): Promise<Leg | string> {
     const { peers, dialer, log } = this.#options
     let failed: unknown

@@ -16,7 +16,10 @@ export interface HealthServer extends AsyncDisposable {
   readonly port: number
 }
 
-/** Of connections, each for one request: an answer takes milliseconds. When there are too many, the kubelet's still gets in. */
+/**
+ * Of connections, each for one request: an answer takes milliseconds. When there are too many, the kubelet's still gets
+ * in.
+ */
 const bounds = { maxMs: 10_000, maxPerNetwork: 8, max: 64 }
 
 /** Listens on all addresses. Rejects if the port cannot be used. */

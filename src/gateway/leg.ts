@@ -17,7 +17,8 @@ export function secureLeg(secure: TLSSocket, raw: Socket): Leg {
   return {
     stream: secure,
     reset() {
-      // Later: promises and events of TLS run while it still reads from the TCP socket, and closing that then crashes Node 24.
+      // Later: promises and events of TLS run while it still reads from the TCP socket, and closing that then crashes
+      // Node 24.
       setImmediate(() => {
         if (!raw.destroyed) raw.resetAndDestroy()
         secure.destroy()
@@ -34,8 +35,8 @@ export interface JoinOptions {
 }
 
 /**
- * Resolves when both are closed. The end of one direction ends that direction of the other side only; a reset of one side becomes
- * a reset of the other.
+ * Resolves when both are closed. The end of one direction ends that direction of the other side only; a reset of one
+ * side becomes a reset of the other.
  */
 export function joinLegs(one: Leg, other: Leg, { idleMs, onBytes }: JoinOptions): Promise<void> {
   const reset = (): void => {

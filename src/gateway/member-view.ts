@@ -75,7 +75,8 @@ export function followMember(options: MemberViewOptions): MemberView {
     keep<Peer>(configmaps, peerOf, onPeer, { namespace, labelSelector: `${gatewayPeerLabel}=true` }),
     // Before slices: an endpoint that has left is used only while its pod is known.
     keep<PodRecord>(pods, podRecord, onPod, { labelSelector: managed }),
-    // The controller of EndpointSlices copies the labels of a Service to those with its pods: one selector finds both sorts.
+    // The controller of EndpointSlices copies the labels of a Service to those with its pods: one selector finds both
+    // sorts.
     keep<SliceRecord>(endpointslices, sliceRecord, onSlice, { labelSelector: managed }),
   ]
   return {
@@ -115,7 +116,9 @@ function keptOf<T>(object: KubeObject, record: (object: KubeObject) => T | undef
   return { apiVersion: object.apiVersion, kind: object.kind, metadata, kept: record(object) }
 }
 
-/** The client, whose lists are transformed page by page: the objects of a large member are never in memory all at once. */
+/**
+ * The client, whose lists are transformed page by page: the objects of a large member are never in memory all at once.
+ */
 function listedInPages<T extends KubeObject>(client: KubeClient, transform: (object: T) => T): KubeClient {
   const list: KubeClient['list'] = async <O extends KubeObject>(
     gvr: GroupVersionResource,

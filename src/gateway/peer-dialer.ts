@@ -32,7 +32,10 @@ export class PeerDialer {
     this.#sessions.clear()
   }
 
-  /** Resolves with a connection to the target. Rejects if there is none, with RefusedByPeer if the other gateway says why. */
+  /**
+   * Resolves with a connection to the target. Rejects if there is none, with RefusedByPeer if the other gateway says
+   * why.
+   */
   async dial(peer: Peer, target: Target): Promise<Leg> {
     const leg = await this.#handshake(peer)
     try {

@@ -16,7 +16,10 @@ export interface PeerServerOptions {
   /** A peer asks for a target. */
   readonly onRequest: (leg: Leg, peer: Peer, target: Target) => void
   readonly onRefused: (reason: 'handshake' | 'unknown-peer' | 'malformed') => void
-  /** Of connections that have not yet said what they want. Strangers have half of the places, networks of peers the others. */
+  /**
+   * Of connections that have not yet said what they want. Strangers have half of the places, networks of peers the
+   * others.
+   */
   readonly bounds?: PendingBounds
 }
 

@@ -1,4 +1,5 @@
-// The gateways of other members: where they are, by which certificates they are known, and whose Services they may reach here.
+// The gateways of other members: where they are, by which certificates they are known, and whose Services they may
+// reach here.
 import { X509Certificate } from 'node:crypto'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { memberAnnotation } from '#crds/index.ts'
@@ -13,7 +14,9 @@ export interface Peer {
   readonly clusters: ReadonlySet<string>
 }
 
-/** The peer that a ConfigMap tells of; undefined if it names no member. Certificates that cannot be read are left out. */
+/**
+ * The peer that a ConfigMap tells of; undefined if it names no member. Certificates that cannot be read are left out.
+ */
 export function peerOf(configMap: KubeObject): Peer | undefined {
   const member = configMap.metadata.annotations?.[memberAnnotation]
   if (member === undefined || member === '') return undefined

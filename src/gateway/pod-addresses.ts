@@ -87,7 +87,9 @@ export class PodAddresses {
     return this.#byAddress.get(address)?.clusterId
   }
 
-  /** The logical cluster of the pod with this address; undefined: it is of no tenant. Rejects if the API does not tell. */
+  /**
+   * The logical cluster of the pod with this address; undefined: it is of no tenant. Rejects if the API does not tell.
+   */
   async clusterOf(address: string): Promise<string | undefined> {
     const known = this.known(address)
     if (known !== undefined) return known

@@ -2,8 +2,8 @@
 import type { Duplex } from 'node:stream'
 
 /**
- * Resolves with the line without its end. Rejects if the line has more than `maxBytes`, does not come within `timeoutMs`, or if
- * the stream ends or fails before.
+ * Resolves with the line without its end. Rejects if the line has more than `maxBytes`, does not come within
+ * `timeoutMs`, or if the stream ends or fails before.
  */
 export function readLine(
   stream: Duplex,

@@ -29,7 +29,9 @@ export interface ServiceEndpointsOptions {
   readonly clock: Pick<Clock, 'monotonic'>
   /** In [0, 1). */
   readonly random: () => number
-  /** Whether this address is of this pod now. An address of a pod that is gone may be given to a pod of another tenant. */
+  /**
+   * Whether this address is of this pod now. An address of a pod that is gone may be given to a pod of another tenant.
+   */
   readonly isOfPod: (address: string, pod: string) => boolean
 }
 
@@ -115,7 +117,9 @@ export class ServiceEndpoints {
     port.left = [...gone, ...still].slice(0, maxRemembered)
   }
 
-  /** Each is the one with fewer connections of two at random: the busiest is never chosen, at the cost of two look-ups. */
+  /**
+   * Each is the one with fewer connections of two at random: the busiest is never chosen, at the cost of two look-ups.
+   */
   #ofReady(ready: readonly Endpoint[]): Endpoint[] {
     const chosen: Endpoint[] = []
     const drawn = new Set<number>()

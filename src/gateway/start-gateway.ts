@@ -37,8 +37,8 @@ export interface Gateway extends AsyncDisposable {
   readonly port: number | undefined
   readonly healthPort: number
   /**
-   * Is not ready any more, takes new connections for `leaveMs`, until the nodes have learned of that, and then none. Resolves when
-   * the open ones have ended, or were reset after `graceMs`.
+   * Is not ready any more, takes new connections for `leaveMs`, until the nodes have learned of that, and then none.
+   * Resolves when the open ones have ended, or were reset after `graceMs`.
    */
   drain(times: { readonly leaveMs: number; readonly graceMs: number }): Promise<void>
 }

@@ -58,8 +58,8 @@ export function memberNodes({ downstream: client, log, signal }: Source): Inform
 }
 
 /**
- * Resolves when the caches of the member are complete. A member that joined before a kind was synced does not let us read it:
- * objects of this kind wait until the member has joined again, and the others do not wait for them.
+ * Resolves when the caches of the member are complete. A member that joined before a kind was synced does not let us
+ * read it: objects of this kind wait until the member has joined again, and the others do not wait for them.
  */
 export async function memberSynced({ downstream, log, signal }: Source, caches: MemberCaches): Promise<void> {
   const synced = async (resource: ResourceName): Promise<void> => {

@@ -1,4 +1,5 @@
-// The syncer of one member: copies what is placed there into the member, and reports what the member makes of it upstream.
+// The syncer of one member: copies what is placed there into the member, and reports what the member makes of it
+// upstream.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { childSignal, systemClock, type Clock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
@@ -57,7 +58,10 @@ export interface Syncer extends AsyncDisposable {
   failures(): SyncFailureReport | undefined
 }
 
-/** Starts a syncer. It writes nothing before the caches of both sides are complete, and ends with its signal or disposal. */
+/**
+ * Starts a syncer. It writes nothing before the caches of both sides are complete, and ends with its signal or
+ * disposal.
+ */
 export function startSyncer(options: SyncerOptions): Syncer {
   const life = childSignal(options.signal)
   const log = options.log.with({ member: options.member.name })

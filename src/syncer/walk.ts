@@ -1,4 +1,5 @@
-// The walk of one reconcile, from its key: down into the member, then up from it. Each step tells the tenant if it fails.
+// The walk of one reconcile, from its key: down into the member, then up from it. Each step tells the tenant if it
+// fails.
 import { isPlaceable } from '#crds/index.ts'
 import type { ReconcileResult } from '#reconcile/index.ts'
 import { locatorOf } from './context/locator.ts'

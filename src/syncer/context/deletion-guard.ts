@@ -1,6 +1,7 @@
-// A syncer deletes what is gone upstream. An object that a cache lacks is gone only if a watch has reported its deletion, or the
-// API server says so when it is asked. If more than a handful of workloads is gone and nobody was seen to delete them (a list that
-// was empty by mistake, a store that was lost or restored), nothing of them is deleted until an admin says so.
+// A syncer deletes what is gone upstream. An object that a cache lacks is gone only if a watch has reported its
+// deletion, or the API server says so when it is asked. If more than a handful of workloads is gone and nobody was seen
+// to delete them (a list that was empty by mistake, a store that was lost or restored), nothing of them is deleted
+// until an admin says so.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { serviceUnavailable } from '#apimachinery/status/index.ts'
 import type { Clock } from '#async/index.ts'
@@ -42,8 +43,8 @@ export class DeletionGuard implements DeletionChecks {
   }
 
   /**
-   * Resolves if the object (with the uid, if it is known) may be deleted in the member because it is gone
-   * upstream. Rejects with ServiceUnavailable, so that the visit is repeated, if it is there or if deletions are suspended.
+   * Resolves if the object (with the uid, if it is known) may be deleted in the member because it is gone upstream.
+   * Rejects with ServiceUnavailable, so that the visit is repeated, if it is there or if deletions are suspended.
    */
   async confirmGone(asked: AskedObject, known: { readonly uid: string } | undefined): Promise<void> {
     const { context } = asked
@@ -81,8 +82,8 @@ export class DeletionGuard implements DeletionChecks {
   }
 
   /**
-   * What workloads refer to, or what is there with them, seems to be needed no more while the workloads are missing: it stays as
-   * long as they do. Throws ServiceUnavailable then.
+   * What workloads refer to, or what is there with them, seems to be needed no more while the workloads are missing: it
+   * stays as long as they do. Throws ServiceUnavailable then.
    */
   holdFollower({ context, cluster, name }: AskedObject): void {
     const { missing } = this.#count(context, cluster)

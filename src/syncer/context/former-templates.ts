@@ -1,5 +1,6 @@
-// The pod templates that tenants wrote a short time ago. A member may still bring up the ReplicaSet, revision or Job of one of them
-// after the tenant has written the next: what is shown upstream is the tenant's text, and never the member's.
+// The pod templates that tenants wrote a short time ago. A member may still bring up the ReplicaSet, revision or Job of
+// one of them after the tenant has written the next: what is shown upstream is the tenant's text, and never the
+// member's.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { clusterInKey, type Change, type Informer } from '#client/index.ts'
 import { placedOn, templateOf, unchangingHash } from '#crds/index.ts'

@@ -1,5 +1,5 @@
-// The ports of the gateway in a member at which pods reach Services of other members. Which port leads where is said by the
-// EndpointSlices in the member alone: they are read when the syncer starts.
+// The ports of the gateway in a member at which pods reach Services of other members. Which port leads where is said by
+// the EndpointSlices in the member alone: they are read when the syncer starts.
 import { gatewayListenerPorts, gatewayTargetAnnotation, maxGatewayPortsPerCluster } from '#crds/index.ts'
 import type { CachedObject } from './resources.ts'
 
@@ -9,7 +9,10 @@ export interface SliceName {
   readonly name: string
 }
 
-/** After this, a gateway listens on a port of which the API server has told it, milliseconds. Nobody must connect before. */
+/**
+ * After this, a gateway listens on a port of which the API server has told it, milliseconds. Nobody must connect
+ * before.
+ */
 const listensAfterMs = 2000
 
 export class GatewayPorts {
@@ -37,7 +40,10 @@ export class GatewayPorts {
       if (port !== undefined && !this.#owners.has(port)) this.#take({ namespace, name }, portName, port)
   }
 
-  /** The port for one port of a slice, the same one while the slice is there. Undefined: there is none left for its logical cluster. */
+  /**
+   * The port for one port of a slice, the same one while the slice is there. Undefined: there is none left for its
+   * logical cluster.
+   */
   portFor(slice: SliceName, portName: string): number | undefined {
     const known = this.#slices.get(keyOf(slice))?.get(portName)
     if (known !== undefined) return known
@@ -55,14 +61,15 @@ export class GatewayPorts {
   }
 
   /**
-   * How long the slice must have no endpoints yet, since the gateway may not listen on its ports, milliseconds. `live`: the slice in
-   * the member; undefined: it is created now.
+   * How long the slice must have no endpoints yet, since the gateway may not listen on its ports, milliseconds. `live`:
+   * the slice in the member; undefined: it is created now.
    */
   listensInMs(slice: SliceName, wanted: CachedObject, live: CachedObject | undefined): number {
     const [key, ports] = [keyOf(slice), portsText(wanted)]
     const known = this.#writtenAt.get(key)
     if (known?.ports === ports) return Math.max(0, known.atMs + listensAfterMs - this.#now())
-    // What was there before the syncer started, the gateway knows; and who has endpoints keeps them when a port is added.
+    // What was there before the syncer started, the gateway knows; and who has endpoints keeps them when a port is
+    // added.
     const isNew = live === undefined || (portsText(live) !== ports && !hasEndpoints(live))
     this.#writtenAt.set(key, { ports, atMs: isNew ? this.#now() : Number.NEGATIVE_INFINITY })
     return isNew ? listensAfterMs : 0

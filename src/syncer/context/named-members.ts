@@ -7,7 +7,9 @@ import type { CachedObject } from './resources.ts'
 /** Objects of informers do not change, and the syncers of all members ask the same of each. */
 const known = new WeakMap<CachedObject, ReadonlySet<string>>()
 
-/** Those with a decision of the scheduler, the finalizer of a syncer or the report of a member, and that of an orphan. */
+/**
+ * Those with a decision of the scheduler, the finalizer of a syncer or the report of a member, and that of an orphan.
+ */
 export function namedMembers(object: CachedObject): ReadonlySet<string> {
   let named = known.get(object)
   if (named === undefined) {

@@ -50,7 +50,10 @@ interface WorkloadPart {
   readonly divided?: DividedWorkload
 }
 
-/** Kept current by each change of a workload, claim or Ingress, at a cost that does not depend on how many others there are. */
+/**
+ * Kept current by each change of a workload, claim or Ingress, at a cost that does not depend on how many others there
+ * are.
+ */
 export class NamespaceView {
   readonly #member: string
   readonly #isReached: () => boolean
@@ -82,8 +85,8 @@ export class NamespaceView {
   }
 
   /**
-   * A workload of this namespace serves in the member. Before, and from when all of them leave, new clients should not be told the
-   * member's addresses.
+   * A workload of this namespace serves in the member. Before, and from when all of them leave, new clients should not
+   * be told the member's addresses.
    */
   get serves(): boolean {
     return this.#serving > 0
@@ -104,7 +107,9 @@ export class NamespaceView {
     return this.#divided
   }
 
-  /** `configmaps/NAME` and so on: whether workloads in the member refer to it, those that are being removed included. */
+  /**
+   * `configmaps/NAME` and so on: whether workloads in the member refer to it, those that are being removed included.
+   */
   refersTo(reference: string): boolean {
     const ordinalClaim = reference.startsWith(claimPrefix) && asOrdinalClaim(reference.slice(claimPrefix.length))
     return (
@@ -192,7 +197,10 @@ class ReferenceCounts {
     return this.#counts.keys()
   }
 
-  /** One object has the references `after` instead of `before`, each without duplicates. Returns those that came or went. */
+  /**
+   * One object has the references `after` instead of `before`, each without duplicates. Returns those that came or
+   * went.
+   */
   replace(before: readonly string[], after: readonly string[]): string[] {
     const changed = new Set<string>()
     const add = (reference: string, difference: number): void => {
@@ -258,8 +266,8 @@ export function isClaimIn({ metadata: { annotations = {} } }: CachedObject, memb
 }
 
 /**
- * True while the member has, or should have, something of this workload. Only the scheduler brings a workload into a member:
- * a finalizer alone, whoever wrote it, leads to no object there. Orphans are there because their workload was.
+ * True while the member has, or should have, something of this workload. Only the scheduler brings a workload into a
+ * member: a finalizer alone, whoever wrote it, leads to no object there. Orphans are there because their workload was.
  */
 export function isInMember(workload: CachedObject, member: string): boolean {
   if (isOrphanIn(workload, member)) return true

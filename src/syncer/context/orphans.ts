@@ -1,4 +1,5 @@
-// Orphans: what a member made of a workload that was deleted without its dependents (propagation Orphan), or that let it go.
+// Orphans: what a member made of a workload that was deleted without its dependents (propagation Orphan), or that let
+// it go.
 import type { KubeObject, OwnerReference } from '#apimachinery/meta/index.ts'
 import type { Change, Informer } from '#client/index.ts'
 import { memberAnnotation, memberStatusAnnotation, placedOnAnnotation, templateAnnotation } from '#crds/index.ts'
@@ -10,8 +11,8 @@ export function controllerOf({ metadata }: CachedObject): OwnerReference | undef
 }
 
 /**
- * Whether an object upstream is what this member made, and has no controller any more. A ReplicaSet of a history has the reports of
- * several members.
+ * Whether an object upstream is what this member made, and has no controller any more. A ReplicaSet of a history has
+ * the reports of several members.
  */
 export function isOrphanIn(object: CachedObject | undefined, member: string): boolean {
   const { annotations } = object?.metadata ?? {}
@@ -29,8 +30,8 @@ export const orphanFinalizer = 'orphan'
 const maxOrphaning = 10_000
 
 /**
- * The objects that are being deleted without their dependents. Garbage collection of an ordinary cluster removes the finalizer that says
- * so before the copies in members are gone.
+ * The objects that are being deleted without their dependents. Garbage collection of an ordinary cluster removes the
+ * finalizer that says so before the copies in members are gone.
  */
 export class OrphaningDeletions {
   readonly #uids = new Set<string>()

@@ -1,5 +1,6 @@
-// Reports that will soon be replaced. While a rollout is under way a member's counts change many times a second; upstream each
-// of them is a write for everybody who watches. Such a report waits for a moment, and the last one is written.
+// Reports that will soon be replaced. While a rollout is under way a member's counts change many times a second;
+// upstream each of them is a write for everybody who watches. Such a report waits for a moment, and the last one is
+// written.
 import type { Clock } from '#async/index.ts'
 
 /** For how long a report may wait. */

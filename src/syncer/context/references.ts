@@ -1,4 +1,5 @@
-// The fields of pods, ServiceAccounts and Ingresses that name other objects, as tables. Objects that they find are copied too.
+// The fields of pods, ServiceAccounts and Ingresses that name other objects, as tables. Objects that they find are
+// copied too.
 import type { JsonValue } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import type { PodSpec } from '#syncer/transform/pod-types.ts'
@@ -34,7 +35,9 @@ export const podReferences: readonly { readonly resource: ReferencedResource; re
   })),
 ]
 
-/** All objects that a pod with this spec refers to, without duplicates. Without a ServiceAccount a pod uses `default`. */
+/**
+ * All objects that a pod with this spec refers to, without duplicates. Without a ServiceAccount a pod uses `default`.
+ */
 export function referencesOf(spec: DeepReadonly<PodSpec>): Reference[] {
   const found = new Map<string, Reference>([
     ['serviceaccounts/default', { resource: 'serviceaccounts', name: 'default' }],
@@ -60,7 +63,10 @@ export function claimReferences(workload: CachedObject): Reference[] {
   return templates.map((template) => ({ resource: 'persistentvolumeclaims', name: `${template}-${set}-*` }))
 }
 
-/** The reference by which the StatefulSet of a claim with this name would refer to it, with the ordinal; undefined: none would. */
+/**
+ * The reference by which the StatefulSet of a claim with this name would refer to it, with the ordinal; undefined: none
+ * would.
+ */
 export function asOrdinalClaim(claim: string): { readonly reference: string; readonly ordinal: number } | undefined {
   const [, prefix, ordinal] = /^(.+-)(0|[1-9]\d*)$/.exec(claim) ?? []
   if (prefix === undefined) return undefined

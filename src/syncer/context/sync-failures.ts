@@ -1,4 +1,5 @@
-// What a syncer cannot sync, since when, and why: for conditions and Events of tenants' objects and for the status of the member.
+// What a syncer cannot sync, since when, and why: for conditions and Events of tenants' objects and for the status of
+// the member.
 import type { Clock } from '#async/index.ts'
 import type { SyncFailureReport } from '#crds/index.ts'
 
@@ -20,7 +21,10 @@ interface Failure {
   told?: { readonly message: string; readonly atMs: number }
 }
 
-/** A failure that the next attempt may mend is told only if it lasts this long. With the queue's backoff, that is within 4 s. */
+/**
+ * A failure that the next attempt may mend is told only if it lasts this long. With the queue's backoff, that is within
+ * 4 s.
+ */
 const patienceMs = 1500
 /** A failure that lasts is told again, because Events expire. */
 const repeatMs = 1_800_000
@@ -43,8 +47,8 @@ export class SyncFailures {
   }
 
   /**
-   * Notes that a step failed. Returns the message if the tenant must be told now: at once if the failure `isFinal`, because another
-   * attempt has the same result, else if it lasts.
+   * Notes that a step failed. Returns the message if the tenant must be told now: at once if the failure `isFinal`,
+   * because another attempt has the same result, else if it lasts.
    */
   note(
     step: string,

@@ -18,7 +18,10 @@ export interface SyncedMember {
   readonly acceptsDeletions?: () => boolean
 }
 
-/** Whether a member is lost. While it is, nothing of what its cache says is written on its pods and EndpointSlices upstream. */
+/**
+ * Whether a member is lost. While it is, nothing of what its cache says is written on its pods and EndpointSlices
+ * upstream.
+ */
 export interface MemberLoss {
   isLost(): boolean
   /** Calls the listener when a member that was lost answers again. Returns the function that ends it. */

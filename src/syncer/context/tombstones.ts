@@ -20,7 +20,10 @@ export class Tombstones {
       })
   }
 
-  /** Whether a watch has reported that the object with this key (`keyFor`) was deleted, and no list or watch that it is there again. */
+  /**
+   * Whether a watch has reported that the object with this key (`keyFor`) was deleted, and no list or watch that it is
+   * there again.
+   */
   has(resource: ResourceName, key: string): boolean {
     return this.#keys.has(`${resource} ${key}`)
   }

@@ -1,4 +1,5 @@
-// The logical clusters as the syncers of one process see them: informers over all logical clusters, shared by all members.
+// The logical clusters as the syncers of one process see them: informers over all logical clusters, shared by all
+// members.
 import type { ClusterId, KubeObject } from '#apimachinery/meta/index.ts'
 import type { PodSecurityLevel } from '#apimachinery/pod-security/index.ts'
 import {
@@ -26,7 +27,10 @@ export interface ClusterIds {
   nameOf(id: string): string | undefined
   /** spec.podSecurity.enforce of the LogicalCluster, or its default. */
   podSecurityOf(cluster: string): PodSecurityLevel
-  /** Calls the listener with the name of each logical cluster that becomes known or changes its pod security. Returns the function that ends it. */
+  /**
+   * Calls the listener with the name of each logical cluster that becomes known or changes its pod security. Returns
+   * the function that ends it.
+   */
   onKnown(listener: (cluster: string) => void): () => void
   /** True for recently deleted logical clusters; a limited number is remembered. */
   isGone(id: string): boolean

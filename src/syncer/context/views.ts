@@ -1,5 +1,5 @@
-// The views of all namespaces for one member. That of a namespace of which the member has something is kept, and kept current by
-// changes; most members have nothing of most namespaces.
+// The views of all namespaces for one member. That of a namespace of which the member has something is kept, and kept
+// current by changes; most members have nothing of most namespaces.
 import type { WorkloadResource } from '#crds/index.ts'
 import { NamespaceView, type ContentChange, type NamespaceContent } from './namespace-view.ts'
 import type { SyncedMember } from './synced-member.ts'

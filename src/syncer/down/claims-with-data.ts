@@ -10,9 +10,9 @@ import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 import { controllerOfClaim } from '#syncer/up/claim-owner.ts'
 
 /**
- * The claims that a tenant made for ordinals of a StatefulSet. They are applied before it: where the member has no claims of these
- * names, the controller there makes new ones, without the data. Rejects if a pod that the member is about to make would get such a
- * claim all the same.
+ * The claims that a tenant made for ordinals of a StatefulSet. They are applied before it: where the member has no
+ * claims of these names, the controller there makes new ones, without the data. Rejects if a pod that the member is
+ * about to make would get such a claim all the same.
  */
 export async function claimsOfOrdinals(synced: SyncedObject, object: CachedObject): Promise<readonly Reference[]> {
   const references = new Set(claimReferences(object).map(({ resource, name }) => `${resource}/${name}`))
@@ -38,7 +38,10 @@ export async function claimsOfOrdinals(synced: SyncedObject, object: CachedObjec
     .map(({ metadata: { name = '' } }) => ({ resource: 'persistentvolumeclaims', name }))
 }
 
-/** Rejects if a claim that is used is not in our cache yet, or has its data in another member. Asks the server: caches may lag. */
+/**
+ * Rejects if a claim that is used is not in our cache yet, or has its data in another member. Asks the server: caches
+ * may lag.
+ */
 async function refuseOtherClaims(
   { upstreamClient, namespace, name, member, signal }: SyncedObject,
   known: readonly CachedObject[],
@@ -61,8 +64,8 @@ async function refuseOtherClaims(
 }
 
 /**
- * Rejects if a claim that the member does not have names a volume. It is about the data in that volume; the member would give it
- * an empty one.
+ * Rejects if a claim that the member does not have names a volume. It is about the data in that volume; the member
+ * would give it an empty one.
  */
 export async function refuseOtherVolume(
   { context, member, memberNamespace, signal }: SyncedObject,
@@ -88,7 +91,10 @@ export async function refuseOtherVolume(
   )
 }
 
-/** Whether the claim goes with a StatefulSet or pod that is going or has gone: the member has deleted it, so there is no new copy. */
+/**
+ * Whether the claim goes with a StatefulSet or pod that is going or has gone: the member has deleted it, so there is no
+ * new copy.
+ */
 export function goesWithOwner(scope: Scope, claim: CachedObject): boolean {
   const owner = controllerOfClaim(claim)
   if (owner === undefined) return false

@@ -1,5 +1,5 @@
-// Visits a namespace of a logical cluster: a member has a copy of it while a workload of it is placed there; without one, the
-// copy is deleted with everything in it.
+// Visits a namespace of a logical cluster: a member has a copy of it while a workload of it is placed there; without
+// one, the copy is deleted with everything in it.
 import { tolerate } from '#apimachinery/status/index.ts'
 import { keyFor } from '#client/index.ts'
 import { workloadKinds } from '#crds/index.ts'
@@ -25,8 +25,9 @@ export async function visitNamespace(reconcile: Reconcile): Promise<void> {
 }
 
 /**
- * Deletes the namespaces in the member that exist only because of this workload. Called before the finalizer is removed: with
- * the last workload its logical cluster, or the member, may be deleted too, and nothing would lead to these namespaces.
+ * Deletes the namespaces in the member that exist only because of this workload. Called before the finalizer is
+ * removed: with the last workload its logical cluster, or the member, may be deleted too, and nothing would lead to
+ * these namespaces.
  */
 export async function deleteNamespacesOf(reconcile: Reconcile, workload: CachedObject): Promise<void> {
   const { context, cluster, namespace, member } = reconcile
@@ -76,7 +77,10 @@ async function deleteWithoutWorkloads(reconcile: Reconcile): Promise<void> {
   await deleteNamespace(context, object, signal)
 }
 
-/** Until the view of the namespace knows its orphans: upstream, garbage collection may not have taken their owner from them yet. */
+/**
+ * Until the view of the namespace knows its orphans: upstream, garbage collection may not have taken their owner from
+ * them yet.
+ */
 const againMs = 1000
 
 /** Whether pods that their tenant sees run on in the member, though their workload has gone. */

@@ -21,8 +21,8 @@ import { deleteCopy, removeObject } from './remove-copy.ts'
 import { beginStatus, isOfAnother, writeOrReplace } from './write-copy.ts'
 
 /**
- * Makes the copy in the member match the upstream object, and tells the tenant if that fails. Returns the upstream object if it
- * should have a copy.
+ * Makes the copy in the member match the upstream object, and tells the tenant if that fails. Returns the upstream
+ * object if it should have a copy.
  */
 export async function visitObject(synced: SyncedObject): Promise<CachedObject | undefined> {
   const { resource, cluster, namespace, name } = synced
@@ -90,7 +90,10 @@ function refuseNodeName({ row, gvr, name }: SyncedObject, object: CachedObject):
   throw forbidden(gvr, name, 'the template has nodeName: the scheduler of a member cluster chooses the node')
 }
 
-/** Writes upstream what must be there before the copy: our finalizer, and the annotation that pins a claim to this member. */
+/**
+ * Writes upstream what must be there before the copy: our finalizer, and the annotation that pins a claim to this
+ * member.
+ */
 async function prepare(
   { row, gvr, ref, member, upstreamClient, signal }: SyncedObject,
   object: CachedObject,

@@ -80,8 +80,8 @@ function hasNoMoreNames(current: CachedObject, desired: KubeObject): boolean {
 }
 
 /**
- * Whether the Service of the slice has ready endpoints in another slice. If not, the endpoints of a lost member stay: perhaps only kcp
- * is cut off from the member, and without them, clients of the Service would have no endpoint at all.
+ * Whether the Service of the slice has ready endpoints in another slice. If not, the endpoints of a lost member stay:
+ * perhaps only kcp is cut off from the member, and without them, clients of the Service would have no endpoint at all.
  */
 function isServedElsewhere(scope: Scope, { metadata }: CachedObject): boolean {
   for (const other of scope.allUpstream('endpointslices'))

@@ -11,8 +11,8 @@ import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 import { deleteNamespacesOf } from './namespace.ts'
 
 /**
- * Deletes the copy of an object that is deleted, gone, or no longer placed here. Only called with synced caches on both sides;
- * the copy must name the object, and the uid we saw is a precondition.
+ * Deletes the copy of an object that is deleted, gone, or no longer placed here. Only called with synced caches on both
+ * sides; the copy must name the object, and the uid we saw is a precondition.
  */
 export async function removeObject(synced: SyncedObject): Promise<void> {
   const { context, row, object, copy, namespace, name } = synced
@@ -54,7 +54,10 @@ export async function deleteCopy(
   await context.downstream.delete(gvr, { namespace, name }, options).catch(tolerate('NotFound', 'Conflict'))
 }
 
-/** Deletes the copy of a workload that finalizers of others hold upstream, and holds it by a finalizer of ours for as long. */
+/**
+ * Deletes the copy of a workload that finalizers of others hold upstream, and holds it by a finalizer of ours for as
+ * long.
+ */
 async function holdCopy({ context, gvr, signal }: SyncedObject, copy: CachedObject): Promise<void> {
   const { downstream } = context
   const { namespace = '', name = '', uid, resourceVersion, finalizers = [], deletionTimestamp } = copy.metadata
@@ -102,8 +105,8 @@ async function release(synced: SyncedObject): Promise<void> {
 }
 
 /**
- * Writes metadata without the member's report, and the status without it: in one write, so that no watcher ever sees the counts of a
- * copy that is gone. An object that is deleted needs no status.
+ * Writes metadata without the member's report, and the status without it: in one write, so that no watcher ever sees
+ * the counts of a copy that is gone. An object that is deleted needs no status.
  */
 async function forgetReport(
   { context, row, gvr, ref, upstreamClient, signal }: SyncedObject,

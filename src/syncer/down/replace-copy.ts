@@ -1,5 +1,5 @@
-// Writes a copy that server-side apply refuses, because a list of it repeats a key: two variables of one name, for example. Create
-// and update accept such lists.
+// Writes a copy that server-side apply refuses, because a list of it repeats a key: two variables of one name, for
+// example. Create and update accept such lists.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { replacingPatch } from '#apimachinery/patch/index.ts'
@@ -14,8 +14,8 @@ export function isRepeatedKey(error: unknown): boolean {
 }
 
 /**
- * True for a copy that was written by replaceCopy. It is written so from then on: apply would not remove the fields that the
- * syncer set by an update.
+ * True for a copy that was written by replaceCopy. It is written so from then on: apply would not remove the fields
+ * that the syncer set by an update.
  */
 export function wasReplaced(copy: CachedObject | undefined): boolean {
   return copy?.metadata.annotations?.[replacedAnnotation] !== undefined
@@ -46,8 +46,8 @@ export async function replaceCopy(
 const marker = { [replacedAnnotation]: 'true' }
 
 /**
- * The merge patch that gives an object what is desired, removes what the syncer set and does not want any more, and keeps the
- * rest.
+ * The merge patch that gives an object what is desired, removes what the syncer set and does not want any more, and
+ * keeps the rest.
  */
 function replacement(live: KubeObject, desired: KubeObject): Record<string, unknown> {
   const own = ownFields(live)

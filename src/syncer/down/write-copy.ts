@@ -1,4 +1,5 @@
-// The writes of a copy: applied, or replaced where apply is refused, or where the copy of a former object has what cannot change.
+// The writes of a copy: applied, or replaced where apply is refused, or where the copy of a former object has what
+// cannot change.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { conflict, isStatusError } from '#apimachinery/status/index.ts'
 import { syncerFieldManager } from '#crds/index.ts'
@@ -15,8 +16,8 @@ interface Written {
 }
 
 /**
- * Where the copy is of a deleted object that had this name, and has what cannot be changed (the data of an immutable ConfigMap,
- * the type of a Secret, the address of a Service), it is replaced.
+ * Where the copy is of a deleted object that had this name, and has what cannot be changed (the data of an immutable
+ * ConfigMap, the type of a Secret, the address of a Service), it is replaced.
  */
 export async function writeOrReplace(synced: SyncedObject, object: CachedObject, written: Written): Promise<void> {
   const { context, row, gvr, signal } = synced
@@ -69,7 +70,10 @@ async function writeCopy(
   }
 }
 
-/** Gives a copy those fields of the upstream status from which its controller goes on, as long as it has none of its own. */
+/**
+ * Gives a copy those fields of the upstream status from which its controller goes on, as long as it has none of its
+ * own.
+ */
 export async function beginStatus(
   { context, row, gvr, name, memberNamespace = '', signal }: SyncedObject,
   object: CachedObject,

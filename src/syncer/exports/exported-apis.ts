@@ -1,6 +1,6 @@
-// The APIs that a member exports: their definitions are shown in the logical clusters that may use the member, custom resources
-// are copied into the member, and their status comes back. The member that exports an API runs all of its objects; the scheduler
-// has no part in it. No finalizer upstream: what is deleted there is found by its copy.
+// The APIs that a member exports: their definitions are shown in the logical clusters that may use the member, custom
+// resources are copied into the member, and their status comes back. The member that exports an API runs all of its
+// objects; the scheduler has no part in it. No finalizer upstream: what is deleted there is found by its copy.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
 import { childSignal } from '#async/index.ts'
@@ -171,8 +171,8 @@ class Exported implements ExportedApis {
   }
 
   /**
-   * Resolves if the copy may be deleted: an admin has decided so, or the server says that its object, or the definition of it, is
-   * gone. Rejects with ServiceUnavailable if only a list lacked it.
+   * Resolves if the copy may be deleted: an admin has decided so, or the server says that its object, or the definition
+   * of it, is gone. Rejects with ServiceUnavailable if only a list lacked it.
    */
   async #confirmGone(
     name: string,

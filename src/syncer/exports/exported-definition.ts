@@ -28,8 +28,8 @@ export type DefinitionUp =
     }
 
 /**
- * The definition for logical clusters, or why there is none. Where the member converts by a webhook, which only its own API server
- * can call, the stored version alone is offered.
+ * The definition for logical clusters, or why there is none. Where the member converts by a webhook, which only its own
+ * API server can call, the stored version alone is offered.
  */
 export function definitionUp(live: KubeObject, member: string): DefinitionUp {
   const { name = '', annotations } = live.metadata

@@ -1,5 +1,5 @@
-// Which logical clusters have workloads in which members, by the scheduler's decision. For the gateways alone: it is made when the
-// first member has one.
+// Which logical clusters have workloads in which members, by the scheduler's decision. For the gateways alone: it is
+// made when the first member has one.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { parseKey, type DeepReadonly, type Informer } from '#client/index.ts'
 import { placedOn, workloadKinds } from '#crds/index.ts'
@@ -28,7 +28,10 @@ export class ClusterPresence implements Disposable {
     return this.#counts.get(member)?.keys() ?? []
   }
 
-  /** Calls the listener with a member when a logical cluster comes to it or leaves it. Returns the function that ends it. */
+  /**
+   * Calls the listener with a member when a logical cluster comes to it or leaves it. Returns the function that ends
+   * it.
+   */
   onChange(listener: (member: string) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)

@@ -19,8 +19,8 @@ const nodes = { group: '', version: 'v1', resource: 'nodes' } as const
 const maxNodes = 50
 
 /**
- * `HOST:PORT` of a load balancer, else of the node port on a node that is ready; `before` while it is still one of them. Undefined:
- * there is none yet.
+ * `HOST:PORT` of a load balancer, else of the node port on a node that is ready; `before` while it is still one of
+ * them. Undefined: there is none yet.
  */
 export async function findGatewayAddress(
   service: DeepReadonly<KubeObject>,

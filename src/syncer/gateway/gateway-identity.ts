@@ -1,6 +1,6 @@
-// The identity of a gateway: a key that never leaves its member, and a certificate that is signed with this key. The other
-// gateways learn the certificate through the MemberClusters. So there is no CA whose key could be stolen, and the others stop
-// trusting a member as soon as they learn that it was removed.
+// The identity of a gateway: a key that never leaves its member, and a certificate that is signed with this key. The
+// other gateways learn the certificate through the MemberClusters. So there is no CA whose key could be stolen, and the
+// others stop trusting a member as soon as they learn that it was removed.
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import { webcrypto } from 'node:crypto'
@@ -26,8 +26,8 @@ const backdatedMs = 5 * 60_000
 const publishedMs = 60 * 60_000
 
 /**
- * The identity to use from now on: `known` itself until it is due for renewal. A new certificate is published an hour before it
- * is used.
+ * The identity to use from now on: `known` itself until it is due for renewal. A new certificate is published an hour
+ * before it is used.
  */
 export async function nextIdentity(
   known: Partial<GatewayIdentity>,

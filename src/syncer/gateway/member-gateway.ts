@@ -1,5 +1,5 @@
-// Runs the gateway in a member whose pod network is not joined with that of other members: its objects, its identity, and what it
-// is told of the others.
+// Runs the gateway in a member whose pod network is not joined with that of other members: its objects, its identity,
+// and what it is told of the others.
 import { isDeepStrictEqual } from 'node:util'
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'

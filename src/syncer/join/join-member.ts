@@ -1,4 +1,5 @@
-// Registers a physical cluster that kcp can reach (push): creates the syncer's identity in it, and a MemberCluster for it.
+// Registers a physical cluster that kcp can reach (push): creates the syncer's identity in it, and a MemberCluster for
+// it.
 import { stringify } from 'yaml'
 import type { GroupVersionResource, KubeObject, OwnerReference } from '#apimachinery/meta/index.ts'
 import { badRequest, conflict, isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
@@ -52,13 +53,15 @@ export interface JoinOptions {
 export interface JoinedMember {
   /** memberIdOf the uid of its kube-system. */
   readonly id: string
-  /** Another installation that had joined it, by the uid of its kube-system. Both use one identity there from now on. */
+  /**
+   * Another installation that had joined it, by the uid of its kube-system. Both use one identity there from now on.
+   */
   readonly takenFrom?: string
 }
 
 /**
- * Joins a member. Joining it again under the same name renews everything. Rejects with Conflict if the member is registered
- * under another name, or if the name belongs to another member.
+ * Joins a member. Joining it again under the same name renews everything. Rejects with Conflict if the member is
+ * registered under another name, or if the name belongs to another member.
  */
 export async function joinMember({
   name,
@@ -120,7 +123,9 @@ async function installationOf(clusters: KubeClient, signal: AbortSignal): Promis
   return found?.metadata.uid
 }
 
-/** Waits while the namespace of a former registration is being deleted: an identity created in it now would go with it. */
+/**
+ * Waits while the namespace of a former registration is being deleted: an identity created in it now would go with it.
+ */
 async function untilFormerIsGone(member: KubeClient, signal: AbortSignal): Promise<void> {
   for (let attempt = 0; attempt < 120; attempt++) {
     const found = await member.tryGet<KubeObject>(namespaces, { name: systemNamespace }, { signal })
@@ -188,8 +193,8 @@ async function apply(client: KubeClient, object: KubeObject, signal: AbortSignal
 }
 
 /**
- * Applies the objects of memberObjects: the first one owns the second, and the second all others. Resolves with the reference to the
- * second.
+ * Applies the objects of memberObjects: the first one owns the second, and the second all others. Resolves with the
+ * reference to the second.
  */
 async function applyOwned(
   member: KubeClient,
@@ -226,7 +231,9 @@ async function applyPolicy(
   }
 }
 
-/** The CA of the member's API, where the admin's kubeconfig has none. Waits for the member's controllers to publish it. */
+/**
+ * The CA of the member's API, where the admin's kubeconfig has none. Waits for the member's controllers to publish it.
+ */
 async function readCa(member: KubeClient, signal: AbortSignal): Promise<string> {
   const ref = { namespace: systemNamespace, name: 'kube-root-ca.crt' }
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -1,5 +1,5 @@
-// The objects that joining creates in a member: an identity for the syncer with only the rights it needs, and one for the
-// nameserver. The admin who joins creates them, because nobody can grant rights they do not have.
+// The objects that joining creates in a member: an identity for the syncer with only the rights it needs, and one for
+// the nameserver. The admin who joins creates them, because nobody can grant rights they do not have.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import {
   definitionName,
@@ -17,8 +17,8 @@ const read = ['get', 'list', 'watch']
 const write = ['create', 'patch', 'delete']
 
 /**
- * Rules of the syncer, without wildcards. It reads Secrets to compare them with the copies it should have. member-policy.ts
- * confines what it writes to namespaces of logical clusters.
+ * Rules of the syncer, without wildcards. It reads Secrets to compare them with the copies it should have.
+ * member-policy.ts confines what it writes to namespaces of logical clusters.
  */
 export const syncerRules = [
   {
@@ -93,9 +93,9 @@ export function exportRules(apis: readonly Readonly<ExportedApi>[]): readonly ob
 }
 
 /**
- * All objects, in the order in which they are applied. The namespace owns the ClusterRole of the syncer, which owns all others: when
- * the namespace is deleted, or that ClusterRole where the namespace must stay, the member deletes the rest, for which the syncer
- * itself has no right. `exported`: the APIs that the member exports. `installation`: whose
+ * All objects, in the order in which they are applied. The namespace owns the ClusterRole of the syncer, which owns all
+ * others: when the namespace is deleted, or that ClusterRole where the namespace must stay, the member deletes the
+ * rest, for which the syncer itself has no right. `exported`: the APIs that the member exports. `installation`: whose
  * member it is, as in `installationAnnotation`.
  */
 export function memberObjects(exported: readonly Readonly<ExportedApi>[] = [], installation?: string): KubeObject[] {

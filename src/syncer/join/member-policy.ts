@@ -1,12 +1,15 @@
-// A ValidatingAdmissionPolicy in the member. RBAC cannot confine the syncer to namespaces that do not exist yet. So this policy
-// refuses what the syncer writes or connects to outside of namespaces that have our locator annotation.
+// A ValidatingAdmissionPolicy in the member. RBAC cannot confine the syncer to namespaces that do not exist yet. So
+// this policy refuses what the syncer writes or connects to outside of namespaces that have our locator annotation.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { locatorAnnotation, memberParts, systemNamespace } from '#crds/index.ts'
 
 const name = memberParts.syncerAccount
 const user = `system:serviceaccount:${systemNamespace}:${memberParts.syncerAccount}`
 
-/** CEL: true if the namespace belongs to a logical cluster: its name begins with an id, and its locator contains the same id. */
+/**
+ * CEL: true if the namespace belongs to a logical cluster: its name begins with an id, and its locator contains the
+ * same id.
+ */
 function isOurs(namespace: string): string {
   const annotations = `${namespace}.metadata.annotations`
   return [

@@ -1,19 +1,22 @@
-// The configuration of the nameserver in a member: each pod finds the Services of its own logical cluster by their usual names.
+// The configuration of the nameserver in a member: each pod finds the Services of its own logical cluster by their
+// usual names.
 //
-// Relative names get the search domain `ID.kcp` of the logical cluster. A view allows it to pods of this logical cluster only,
-// a rewrite maps `web.shop.ID.kcp` to Service `web` in the member's namespace `ID-shop`, and names that do not exist are
-// answered NXDOMAIN, which musl needs to try the next search domain. The zone in which Services are looked up has a name that no object of
-// Kubernetes can contain: the target of an ExternalName in that zone would be resolved without a view, whoever asks. All other targets
-// are asked of this nameserver like any name, by the same pod. Absolute names do not contain the logical cluster: a
-// template takes it from the namespace of the asking pod. A pod whose address the nameserver does not know yet gets no answer: a program
-// that is told that its names do not exist would end. A template cannot answer NXDOMAIN for a missing Service, so an
-// absolute name that does not exist has a CNAME without an address.
+// Relative names get the search domain `ID.kcp` of the logical cluster. A view allows it to pods of this logical
+// cluster only, a rewrite maps `web.shop.ID.kcp` to Service `web` in the member's namespace `ID-shop`, and names that
+// do not exist are answered NXDOMAIN, which musl needs to try the next search domain. The zone in which Services are
+// looked up has a name that no object of Kubernetes can contain: the target of an ExternalName in that zone would be
+// resolved without a view, whoever asks. All other targets are asked of this nameserver like any name, by the same pod.
+// Absolute names do not contain the logical cluster: a template takes it from the namespace of the asking pod. A pod
+// whose address the nameserver does not know yet gets no answer: a program that is told that its names do not exist
+// would end. A template cannot answer NXDOMAIN for a missing Service, so an absolute name that does not exist has a
+// CNAME without an address.
 //
 // `kube-dns.kube-system`, which charts write into configurations of resolvers, is this nameserver.
 //
-// Exported Services have names in `clusterset.local` besides. A second Service, whose name has a prefix, exists while a Service is
-// exported; names of the cluster set lead to it. `web-0.west.db.shop.svc.clusterset.local` is a pod in member `west`: in that member the exported
-// Service itself knows its hostname, elsewhere the second one has it as `web-0--west`.
+// Exported Services have names in `clusterset.local` besides. A second Service, whose name has a prefix, exists while a
+// Service is exported; names of the cluster set lead to it. `web-0.west.db.shop.svc.clusterset.local` is a pod in
+// member `west`: in that member the exported Service itself knows its hostname, elsewhere the second one has it as
+// `web-0--west`.
 import {
   clusterSetPrefix,
   clusterSetZone,
@@ -47,7 +50,10 @@ const id = '[a-z][a-z2-7]{9}'
 const portLabels = '((?:_[^.]+[.]_[^.]+[.])?)'
 /** This nameserver, which is the DNS of every logical cluster. */
 const ownService = `${memberParts.nameserver}.${systemNamespace}.svc.${tenantZone}.`
-/** The last rewrite before Services are looked up. It is undone in all names of the answer, such as targets of SRV records. */
+/**
+ * The last rewrite before Services are looked up. It is undone in all names of the answer, such as targets of SRV
+ * records.
+ */
 const intoServices = `rewrite stop {
         name suffix .${tenantZone}. .${servicesZone}. answer auto
     }`
@@ -216,7 +222,9 @@ function apiTemplate({ host }: SyncerAddress, match: string, zone: string): stri
     }`
 }
 
-/** Patterns of names in the cluster set, without the zone, and the names of a namespace in the member that they lead to. */
+/**
+ * Patterns of names in the cluster set, without the zone, and the names of a namespace in the member that they lead to.
+ */
 function clusterSetNames(memberName: string): [match: string, target: string][] {
   const host = '[^_.][^.]*'
   const member = memberName.replaceAll('.', '[.]')

@@ -24,7 +24,9 @@ export interface NameserverOptions {
   readonly signal: AbortSignal
 }
 
-/** Applies the nameserver. Resolves with its cluster IP, which does not change. Rejects with the member's StatusError. */
+/**
+ * Applies the nameserver. Resolves with its cluster IP, which does not change. Rejects with the member's StatusError.
+ */
 export async function ensureNameserver({
   memberName,
   member,

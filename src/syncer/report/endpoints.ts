@@ -1,4 +1,5 @@
-// The report of this member on a Service: how many ready endpoints it knows, for which moves wait, and the addresses it serves.
+// The report of this member on a Service: how many ready endpoints it knows, for which moves wait, and the addresses it
+// serves.
 import { isIP } from 'node:net'
 import { exportedNameOf, memberAnnotation, readyEndpointsAnnotation, type StatusRule } from '#crds/index.ts'
 import { ingressBackends } from '#syncer/context/references.ts'
@@ -68,8 +69,8 @@ function clusterSetAddresses(copy: CachedObject | undefined): readonly string[] 
 }
 
 /**
- * The ready endpoints of the slices of one Service in the copy of `local`, by the member they run in. A pod of a Service with two IP
- * families is in slices of both and counts once: the family with more endpoints counts.
+ * The ready endpoints of the slices of one Service in the copy of `local`, by the member they run in. A pod of a
+ * Service with two IP families is in slices of both and counts once: the family with more endpoints counts.
  */
 export function countEndpoints(slices: readonly CachedObject[], local: string): Record<string, number> {
   const byFamily = new Map<unknown, Map<string, number>>()

@@ -1,4 +1,5 @@
-// What this member reports about an object, in an annotation of its own; and the status merged from all members' reports.
+// What this member reports about an object, in an annotation of its own; and the status merged from all members'
+// reports.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'
@@ -43,7 +44,10 @@ export async function writeMemberStatus(
   return await synced.upstreamClient.patch(gvr, ref, 'merge', { metadata }, { signal })
 }
 
-/** Writes upstream why an object cannot be synced: in the member's report, and in condition Synced if its kind has conditions. */
+/**
+ * Writes upstream why an object cannot be synced: in the member's report, and in condition Synced if its kind has
+ * conditions.
+ */
 export async function reportError(synced: SyncedObject, error: string): Promise<void> {
   const { object, member, row } = synced
   if (object === undefined) return
@@ -57,7 +61,10 @@ export async function reportError(synced: SyncedObject, error: string): Promise<
 /** Resources without a status rule whose status has conditions. */
 const withConditions: ReadonlySet<ResourceName> = new Set(['services', 'pods'])
 
-/** Makes condition Synced of a Service or pod say what the reports of all members say; without errors there is no condition. */
+/**
+ * Makes condition Synced of a Service or pod say what the reports of all members say; without errors there is no
+ * condition.
+ */
 export async function writeSynced(synced: SyncedObject, object: CachedObject): Promise<void> {
   const { context, resource, gvr, ref, signal } = synced
   if (!withConditions.has(resource)) return
@@ -68,8 +75,8 @@ export async function writeSynced(synced: SyncedObject, object: CachedObject): P
 }
 
 /**
- * Removes the report of a former error. Reports on Services and objects with a status rule are replaced anyway, and the status of a
- * pod by that of the member's pod.
+ * Removes the report of a former error. Reports on Services and objects with a status rule are replaced anyway, and the
+ * status of a pod by that of the member's pod.
  */
 export async function clearError(synced: SyncedObject): Promise<void> {
   if (synced.row.status !== undefined || synced.resource === 'services') return
@@ -107,7 +114,10 @@ export async function visitStatus(synced: SyncedObject, rule: StatusRule): Promi
   if (written !== undefined) await writeStatus(synced, rule, written)
 }
 
-/** Whether the rollout was under way when the member reported last, and still is: its next report replaces this one soon. */
+/**
+ * Whether the rollout was under way when the member reported last, and still is: its next report replaces this one
+ * soon.
+ */
 function isPassing({ member }: SyncContext, object: CachedObject, before: MemberStatus, report: MemberStatus): boolean {
   const kind = workloadKindOfObject(object)
   if (kind === undefined || kind.health.equal.length === 0 || before.error !== undefined || report.error !== undefined)
@@ -120,8 +130,9 @@ function isPassing({ member }: SyncContext, object: CachedObject, before: Member
 }
 
 /**
- * Writes a changed report and the status that follows from it in one request, which does not count as a new generation of the
- * object. False if there is nothing to write in one, or if our cache is behind: then the report is written first.
+ * Writes a changed report and the status that follows from it in one request, which does not count as a new generation
+ * of the object. False if there is nothing to write in one, or if our cache is behind: then the report is written
+ * first.
  */
 async function writeBoth(
   synced: SyncedObject,
@@ -171,8 +182,8 @@ function memberStatusOf(rule: StatusRule, { object, copy, before }: Reporting): 
 }
 
 /**
- * The scheduler pauses a copy that another one is about to replace. The tenant's rollout is not paused, so what the member said
- * of it before still holds.
+ * The scheduler pauses a copy that another one is about to replace. The tenant's rollout is not paused, so what the
+ * member said of it before still holds.
  */
 function withoutOurPause(conditions: MemberStatus['conditions'], before: MemberStatus): MemberStatus['conditions'] {
   return conditions
@@ -183,8 +194,8 @@ function withoutOurPause(conditions: MemberStatus['conditions'], before: MemberS
 }
 
 /**
- * The patch of the status subresource which takes the member's report from the object, with `metadata` and the status that
- * follows from the other reports.
+ * The patch of the status subresource which takes the member's report from the object, with `metadata` and the status
+ * that follows from the other reports.
  */
 export function patchWithoutReport(
   context: SyncContext,

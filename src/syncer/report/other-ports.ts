@@ -1,5 +1,5 @@
-// Node ports that a Service has upstream and a member could not give it, because another Service there has them or they are out of
-// its range. The member chooses others, and an Event says which.
+// Node ports that a Service has upstream and a member could not give it, because another Service there has them or they
+// are out of its range. The member chooses others, and an Event says which.
 import type { CachedObject } from '#syncer/context/resources.ts'
 import type { Reconcile } from '#syncer/context/scope.ts'
 import { warnOnce } from './warning-event.ts'

@@ -1,4 +1,5 @@
-// Tells tenants why their objects cannot be synced: an Event, and a condition or an annotation of the member on the object.
+// Tells tenants why their objects cannot be synced: an Event, and a condition or an annotation of the member on the
+// object.
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { workloadKindOfObject } from '#crds/index.ts'
 import { isDeletionHeld } from '#syncer/context/deletion-guard.ts'
@@ -70,7 +71,9 @@ function serviceOf(reconcile: Reconcile): FailureSubject | undefined {
   return service === undefined ? undefined : { resource: 'services', cluster, namespace, name: service }
 }
 
-/** Runs a step. If it fails for long or for good, the tenant learns why; after its success, that the failure is over. */
+/**
+ * Runs a step. If it fails for long or for good, the tenant learns why; after its success, that the failure is over.
+ */
 export async function tellingFailures<T>(reconcile: Reconcile, about: StepAbout, step: () => Promise<T>): Promise<T> {
   const { context } = reconcile
   let result: T

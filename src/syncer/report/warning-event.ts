@@ -26,8 +26,9 @@ export async function warnOnce(reconcile: Reconcile, object: CachedObject, warni
 }
 
 /**
- * Writes an Event of type Warning on the upstream object. An Event is a help only, so a refusal is logged; so is one beyond the
- * budget of the logical cluster. One object and message have one Event, so a restart does not write a second one.
+ * Writes an Event of type Warning on the upstream object. An Event is a help only, so a refusal is logged; so is one
+ * beyond the budget of the logical cluster. One object and message have one Event, so a restart does not write a second
+ * one.
  */
 export async function warnOf(
   reconcile: Reconcile,

@@ -1,4 +1,5 @@
-// Numbers of objects, as members report them. A number that is none would make the reports of the other members invalid with it.
+// Numbers of objects, as members report them. A number that is none would make the reports of the other members invalid
+// with it.
 const maxCount = 10_000_000
 
 /** True for a number of objects. */

@@ -1,5 +1,5 @@
-// The part that one member has of what a workload may do without that several members run together: by its PodDisruptionBudgets, and
-// by its own rollout.
+// The part that one member has of what a workload may do without that several members run together: by its
+// PodDisruptionBudgets, and by its own rollout.
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelectorSource } from '#apimachinery/selector/index.ts'
 import { budgetShare, type Budget } from '#placement/index.ts'
@@ -39,8 +39,8 @@ interface RollingUpdate {
 }
 
 /**
- * The copy of a Deployment, whose rollout ends at most its part of maxUnavailable pods at a time. A percentage means its part anyway. A
- * member without a part makes one more pod instead.
+ * The copy of a Deployment, whose rollout ends at most its part of maxUnavailable pods at a time. A percentage means
+ * its part anyway. A member without a part makes one more pod instead.
  */
 export function withRolloutShare(copy: KubeObject, { divided }: NamespaceView, member: string): KubeObject {
   const { replicas: shares } = divided.get(`${copy.kind}/${copy.metadata.name}`) ?? {}

@@ -7,8 +7,9 @@ import type { Reconcile, Scope } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
 
 /**
- * Held: finalizers of others are on the workload. Its copy is being deleted too, and a finalizer of ours keeps it, so its pods run
- * on and its controller makes none, as in a cluster. Foreground: its pods go at once, and the copy after them. Orphan: its pods stay.
+ * Held: finalizers of others are on the workload. Its copy is being deleted too, and a finalizer of ours keeps it, so
+ * its pods run on and its controller makes none, as in a cluster. Foreground: its pods go at once, and the copy after
+ * them. Orphan: its pods stay.
  */
 export type Ending = 'Held' | 'Foreground' | 'Orphan'
 
@@ -42,9 +43,10 @@ export function endingOf(
 }
 
 /**
- * Whether a controller in the member would make another pod in place of this one though its workload, or its namespace, is ending.
- * The deletion of the pod is not passed on then: the copy of the workload is deleted first, and garbage collection in the member
- * deletes the pod after its controller. Asks the server, because the deletion of a pod may be seen before that of its namespace.
+ * Whether a controller in the member would make another pod in place of this one though its workload, or its namespace,
+ * is ending. The deletion of the pod is not passed on then: the copy of the workload is deleted first, and garbage
+ * collection in the member deletes the pod after its controller. Asks the server, because the deletion of a pod may be
+ * seen before that of its namespace.
  */
 export async function wouldBeReplaced(reconcile: Reconcile, live: CachedObject): Promise<boolean> {
   const root = rootOf(reconcile, live)
@@ -77,8 +79,8 @@ interface Root {
 }
 
 /**
- * The copy to which a pod in the member belongs, through its controllers. Undefined: nothing replaces the pod. `gone`: one of its
- * controllers has gone, so garbage collection in the member deletes the others.
+ * The copy to which a pod in the member belongs, through its controllers. Undefined: nothing replaces the pod. `gone`:
+ * one of its controllers has gone, so garbage collection in the member deletes the others.
  */
 function rootOf(scope: Scope, live: CachedObject): Root | 'gone' | undefined {
   // Three: the longest chain is pod, Job, CronJob.

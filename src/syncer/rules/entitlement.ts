@@ -1,7 +1,7 @@
-// What a member may say about a logical cluster. Everything that is written upstream because of something read in a member asks here
-// first. What objects in the member carry (locators, labels, owners, uids) is never believed alone: the scheduler's record upstream must
-// say that the member has the workload, and the object must be its copy, or made of it by a chain of controllers with the right uids and
-// the names that they give.
+// What a member may say about a logical cluster. Everything that is written upstream because of something read in a
+// member asks here first. What objects in the member carry (locators, labels, owners, uids) is never believed alone:
+// the scheduler's record upstream must say that the member has the workload, and the object must be its copy, or made
+// of it by a chain of controllers with the right uids and the names that they give.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { selectorFromObject } from '#apimachinery/selector/index.ts'
 import {
@@ -26,7 +26,10 @@ import type { FailureSubject } from '#syncer/context/sync-failures.ts'
 import { inMember } from '#syncer/context/upstream.ts'
 import { syncedKindOf } from './synced-kinds.ts'
 
-/** Whether the member has, or should have, something of the workload: the scheduler placed it there, or our finalizer is still on it. */
+/**
+ * Whether the member has, or should have, something of the workload: the scheduler placed it there, or our finalizer is
+ * still on it.
+ */
 export function isHere({ member }: Pick<SyncContext, 'member'>, workload: CachedObject): boolean {
   if (!isPlaceable(workload)) return false
   return (
@@ -57,8 +60,8 @@ export function copyHere(
 }
 
 /**
- * Whether the member may say something of an object that is in all members with a workload of its namespace: a budget, a Service or an
- * Ingress is spoken for by members that run pods which it selects.
+ * Whether the member may say something of an object that is in all members with a workload of its namespace: a budget,
+ * a Service or an Ingress is spoken for by members that run pods which it selects.
  */
 export function speaksFor(scope: Scope, object: CachedObject): boolean {
   switch (object.kind) {
@@ -83,8 +86,8 @@ export function speaksFor(scope: Scope, object: CachedObject): boolean {
 }
 
 /**
- * Whether the member has a workload whose template has such labels. Where no workload upstream has them, all members with a workload of
- * the namespace count.
+ * Whether the member has a workload whose template has such labels. Where no workload upstream has them, all members
+ * with a workload of the namespace count.
  */
 function runsSelected(scope: Scope, source: object | undefined): boolean {
   const { context, cluster, namespace, member } = scope
@@ -104,7 +107,10 @@ function runsSelected(scope: Scope, source: object | undefined): boolean {
   return true
 }
 
-/** Whether an object in the namespace of the member that we derive is the copy of the upstream object, and not of a former one. */
+/**
+ * Whether an object in the namespace of the member that we derive is the copy of the upstream object, and not of a
+ * former one.
+ */
 function isCopyOf(
   { clusterId, namespace }: Scope,
   live: CachedObject,
@@ -125,7 +131,9 @@ export function memberUid({ metadata }: CachedObject): string | undefined {
   return metadata.annotations?.[memberUidAnnotation] ?? metadata.uid
 }
 
-/** Whether the upstream object was copied up from this object of this member. Only the installation writes what says so. */
+/**
+ * Whether the upstream object was copied up from this object of this member. Only the installation writes what says so.
+ */
 export function isShownFrom(
   { member }: Pick<SyncContext, 'member'>,
   shown: CachedObject,
@@ -134,7 +142,9 @@ export function isShownFrom(
   return shown.metadata.annotations?.[memberAnnotation] === member.name && uid !== undefined && memberUid(shown) === uid
 }
 
-/** The controller in the member of an object there; undefined unless it has that uid and gives such objects such names. */
+/**
+ * The controller in the member of an object there; undefined unless it has that uid and gives such objects such names.
+ */
 export function controllerHere(scope: Scope, made: CachedObject): CachedObject | undefined {
   const reference = made.metadata.ownerReferences?.find(({ controller }) => controller === true)
   const kind = workloadKinds.find((row) => row.kind === reference?.kind && row.apiVersion === reference.apiVersion)
@@ -144,8 +154,8 @@ export function controllerHere(scope: Scope, made: CachedObject): CachedObject |
 }
 
 /**
- * The upstream workload to which an object in the member belongs: as its copy, or through the objects between them, such as the
- * ReplicaSet of a Deployment or the Job of a CronJob. Undefined if the member does not have that workload.
+ * The upstream workload to which an object in the member belongs: as its copy, or through the objects between them,
+ * such as the ReplicaSet of a Deployment or the Job of a CronJob. Undefined if the member does not have that workload.
  */
 export function workloadOfLive(scope: Scope, live: CachedObject): CachedObject | undefined {
   // Four: the longest chain is claim, pod, Job, CronJob.
@@ -162,7 +172,9 @@ export function workloadOfLive(scope: Scope, live: CachedObject): CachedObject |
   return undefined
 }
 
-/** The upstream copy of a ReplicaSet or Job of the member whose workload was deleted without it: it is its own workload. */
+/**
+ * The upstream copy of a ReplicaSet or Job of the member whose workload was deleted without it: it is its own workload.
+ */
 function orphanUpstream(scope: Scope, { kind, metadata }: CachedObject): CachedObject | undefined {
   const { name = '', uid, ownerReferences = [] } = metadata
   if (ownerReferences.some(({ controller }) => controller === true)) return undefined
@@ -172,7 +184,10 @@ function orphanUpstream(scope: Scope, { kind, metadata }: CachedObject): CachedO
   return kind === 'ReplicaSet' || isShownFrom(scope, shown, uid) ? shown : undefined
 }
 
-/** The StatefulSet of the member whose controller makes the claim: with its template, for an ordinal that the member has. */
+/**
+ * The StatefulSet of the member whose controller makes the claim: with its template, for an ordinal that the member
+ * has.
+ */
 export function setOfClaim(scope: Scope, name: string): CachedObject | undefined {
   const claim = asOrdinalClaim(name)
   if (claim === undefined) return undefined
@@ -241,7 +256,8 @@ const madeNames: Readonly<Record<string, IsName>> = {
   'CronJob Job': after(number),
   'StatefulSet ControllerRevision': revision,
   'DaemonSet ControllerRevision': revision,
-  // The claims of templates, which the StatefulSet owns if it deletes them. Their names are compared with the templates.
+  // The claims of templates, which the StatefulSet owns if it deletes them. Their names are compared with the
+  // templates.
   'StatefulSet PersistentVolumeClaim': (owner, name) =>
     asOrdinalClaim(name)?.reference.endsWith(`-${owner}-*`) ?? false,
   'Pod PersistentVolumeClaim': (owner, name) =>

@@ -44,8 +44,8 @@ export function podsIn(slice: CachedObject): string[] {
 }
 
 /**
- * The slice with the labels of its Service, and with the endpoints that are pods which the member has, by what is upstream, and which
- * the Service selects there.
+ * The slice with the labels of its Service, and with the endpoints that are pods which the member has, by what is
+ * upstream, and which the Service selects there.
  */
 export function withBelievedEndpoints(scope: Scope, slice: CachedObject, service: CachedObject): CachedObject {
   const endpoints = (slice['endpoints'] ?? []) as readonly MemberEndpoint[]

@@ -27,8 +27,8 @@ import { withBudgetShare, withRolloutShare } from './divided-budget.ts'
 export interface SyncedKind {
   readonly resource: ResourceName
   /**
-   * What brings an object into a member: the scheduler's decision, a workload there that refers to it, or any workload of its
-   * namespace there.
+   * What brings an object into a member: the scheduler's decision, a workload there that refers to it, or any workload
+   * of its namespace there.
    */
   readonly follows: 'decision' | 'references' | 'namespace'
   /** Whether this member should have a copy. Not called for objects that are being deleted. */
@@ -39,8 +39,8 @@ export interface SyncedKind {
   /** It exists before the first pod of its namespace. */
   readonly precedesPods?: true
   /**
-   * A workload: a finalizer delays its deletion upstream until nothing of it is left in the member, and its copy is deleted
-   * in the foreground. Objects that its pod template refers to are applied before it and deleted after it.
+   * A workload: a finalizer delays its deletion upstream until nothing of it is left in the member, and its copy is
+   * deleted in the foreground. Objects that its pod template refers to are applied before it and deleted after it.
    */
   readonly workload?: WorkloadKind
   /** The deletion upstream waits, by a finalizer, until the copy is gone. */

@@ -3,7 +3,10 @@ import { templateAnnotation, templateOf, unchangingHash, workloadKindOfObject } 
 import type { CachedObject } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'
 
-/** Upstream ReplicaSets of a workload by template hash. If two members created one at the same time, the first by name counts. */
+/**
+ * Upstream ReplicaSets of a workload by template hash. If two members created one at the same time, the first by name
+ * counts.
+ */
 export function upstreamHistory(
   { context, cluster, namespace }: Scope,
   workload: CachedObject,

@@ -44,8 +44,8 @@ interface Peer {
 }
 
 /**
- * A NetworkPolicy whose selectors of namespaces find those of the same logical cluster only, by their upstream labels. Egress to the
- * DNS of a cluster goes to the nameserver of the member, too.
+ * A NetworkPolicy whose selectors of namespaces find those of the same logical cluster only, by their upstream labels.
+ * Egress to the DNS of a cluster goes to the nameserver of the member, too.
  */
 export function networkPolicyDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster): KubeObject {
   const copy = specDown(object, owner)

@@ -59,8 +59,8 @@ interface ServicePorts {
 }
 
 /**
- * A Service for a member. Its selector also requires that pods take traffic. It asks for the node ports that are shown upstream; what
- * cannot be changed in the present copy stays as it is there.
+ * A Service for a member. Its selector also requires that pods take traffic. It asks for the node ports that are shown
+ * upstream; what cannot be changed in the present copy stays as it is there.
  */
 export function serviceDown(
   object: DeepReadonly<KubeObject>,
@@ -112,7 +112,8 @@ const tokenAnnotations = 'kubernetes.io/service-account.'
 
 /**
  * ConfigMaps and Secrets with unchanged content. A Secret with a ServiceAccount token becomes type Opaque: the member's
- * controllers would replace the token by one for the member's API, or delete the Secret if it has no such ServiceAccount.
+ * controllers would replace the token by one for the member's API, or delete the Secret if it has no such
+ * ServiceAccount.
  */
 export function contentDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster): KubeObject {
   const { metadata: _metadata, status: _status, ...content } = cloneJson(object) as KubeObject
@@ -178,7 +179,8 @@ export function remoteSliceThroughGateway(
   return {
     ...slice,
     metadata: { ...slice.metadata, annotations },
-    // A slice without endpoints has no ports. The gateway goes on to listen: nodes here learn later that nobody is to connect.
+    // A slice without endpoints has no ports. The gateway goes on to listen: nodes here learn later that nobody is to
+    // connect.
     ports: passed.length === 0 && endpoints.length === 0 ? (live?.['ports'] ?? []) : passed,
     endpoints:
       endpoints.length === 0 || passed.length === 0
@@ -188,9 +190,9 @@ export function remoteSliceThroughGateway(
 }
 
 /**
- * The EndpointSlice of another member, for this one: ready addresses only, because its pods and nodes do not exist here. Without
- * names of pods if its Service `isExported`: `web-0.MEMBER.db` in the cluster set is asked of that Service in the member itself, and must
- * not lead to a pod of another one.
+ * The EndpointSlice of another member, for this one: ready addresses only, because its pods and nodes do not exist
+ * here. Without names of pods if its Service `isExported`: `web-0.MEMBER.db` in the cluster set is asked of that
+ * Service in the member itself, and must not lead to a pod of another one.
  */
 export function remoteSliceDown(
   object: DeepReadonly<KubeObject>,

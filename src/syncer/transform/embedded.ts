@@ -1,5 +1,5 @@
-// The objects inside of an object: templates from which controllers of a member make pods, Jobs and claims. They are found by their
-// structure, wherever they are, and pass the same filters as objects of their kinds.
+// The objects inside of an object: templates from which controllers of a member make pods, Jobs and claims. They are
+// found by their structure, wherever they are, and pass the same filters as objects of their kinds.
 import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
 import { isAnnotationForMembers } from '#crds/index.ts'
 
@@ -29,8 +29,8 @@ export interface Withheld {
 }
 
 /**
- * The embedded objects of a spec, outer ones first. The objects inside of a pod template are not among them: podTemplateDown finds
- * these, because it records its changes in the pod.
+ * The embedded objects of a spec, outer ones first. The objects inside of a pod template are not among them:
+ * podTemplateDown finds these, because it records its changes in the pod.
  */
 export function embeddedIn(value: unknown, path: EmbeddedPath = [], kind: EmbeddedKind = 'unknown'): Embedded[] {
   if (Array.isArray(value))
@@ -85,8 +85,8 @@ function withholdMetadata(metadata: JsonObject, annotationPrefixes: readonly str
 }
 
 /**
- * A claim names no volume: it would be one of the member, of anybody. Nor does it name a namespace for its data, as with the default
- * settings of Kubernetes.
+ * A claim names no volume: it would be one of the member, of anybody. Nor does it name a namespace for its data, as
+ * with the default settings of Kubernetes.
  */
 export function withholdOfClaim(spec: JsonObject): JsonObject {
   return take(

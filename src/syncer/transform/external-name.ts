@@ -1,5 +1,5 @@
-// The target of a Service of type ExternalName, so that it means the same in a member: pods ask our nameserver for it, but controllers of the
-// member that serve an Ingress ask the member's own DNS, where namespaces have other names.
+// The target of a Service of type ExternalName, so that it means the same in a member: pods ask our nameserver for it,
+// but controllers of the member that serve an Ingress ask the member's own DNS, where namespaces have other names.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { downstreamNamespace, isInTenantZone } from '#crds/index.ts'
 
@@ -9,8 +9,8 @@ const nothing = 'refused.invalid'
 const inNamespace = /^(.+)\.([^.]+)\.(svc|pod)\.cluster\.local\.?$/i
 
 /**
- * Names of Services are those of the logical cluster. Names in the zone of the nameservers lead nowhere: that zone has the Services of all
- * logical clusters. A name to which a resolver would append search domains becomes absolute.
+ * Names of Services are those of the logical cluster. Names in the zone of the nameservers lead nowhere: that zone has
+ * the Services of all logical clusters. A name to which a resolver would append search domains becomes absolute.
  */
 export function externalNameDown(name: string, clusterId: ClusterId): string {
   if (isInTenantZone(name)) return nothing

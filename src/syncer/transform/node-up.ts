@@ -1,5 +1,6 @@
-// A node of a member as the tenants see it whose pods run there: what `kubectl get nodes` and schedulers' tools read. Only what
-// is listed here is shown: taints, other labels, annotations, addresses, images and volumes may tell of others.
+// A node of a member as the tenants see it whose pods run there: what `kubectl get nodes` and schedulers' tools read.
+// Only what is listed here is shown: taints, other labels, annotations, addresses, images and volumes may tell of
+// others.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 
@@ -71,7 +72,10 @@ export function nodeUp(node: DeepReadonly<KubeObject>): NodeUp {
   }
 }
 
-/** Without the time of the last heartbeat, which would be a write upstream for each; and without messages, which quote the node. */
+/**
+ * Without the time of the last heartbeat, which would be a write upstream for each; and without messages, which quote
+ * the node.
+ */
 function conditionUp({ type, status, reason, lastTransitionTime }: Condition): Condition {
   return { type, status, ...(reason && { reason }), ...(lastTransitionTime && { lastTransitionTime }) }
 }

@@ -1,5 +1,5 @@
-// Affinity to pods of other namespaces: in a member these namespaces have other names and labels, and those of other logical
-// clusters are none of the tenant's.
+// Affinity to pods of other namespaces: in a member these namespaces have other names and labels, and those of other
+// logical clusters are none of the tenant's.
 import { isJsonObject, type ClusterId } from '#apimachinery/meta/index.ts'
 import { downstreamNamespace } from '#crds/index.ts'
 import { namespaceSelectorDown } from './dependents-down.ts'

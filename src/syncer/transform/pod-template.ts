@@ -1,5 +1,6 @@
-// Changes pod templates for a member, and undoes the changes in templates and pods of the member. The changes are recorded in
-// an annotation of the template, which the member's ReplicaSets and pods have too, so undoing needs only the object.
+// Changes pod templates for a member, and undoes the changes in templates and pods of the member. The changes are
+// recorded in an annotation of the template, which the member's ReplicaSets and pods have too, so undoing needs only
+// the object.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { cloneJson, type ClusterId, type JsonObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
 import {
@@ -36,7 +37,9 @@ export interface PodContext {
   readonly annotationPrefixes?: readonly string[]
   /** automountServiceAccountToken of the pod's ServiceAccount, if set. */
   readonly accountAutomount?: boolean
-  /** The domain name of the pod does not fit into its hostname, because the namespace in the member has a longer name. */
+  /**
+   * The domain name of the pod does not fit into its hostname, because the namespace in the member has a longer name.
+   */
   readonly hostnameIsShort?: boolean
   /** The member's PriorityClass for the pod's; null: it has none for it. Absent: the pod's own goes down as it is. */
   readonly priorityClass?: string | null
@@ -44,7 +47,9 @@ export interface PodContext {
 
 /** The name of our volume with the token, unless the tenant has a volume of this name. */
 export const apiAccessVolume = 'kcp-api-access'
-/** ConfigMap in every namespace of a tenant in a member: `ca.crt` of the logical cluster, and the upstream `namespace`. */
+/**
+ * ConfigMap in every namespace of a tenant in a member: `ca.crt` of the logical cluster, and the upstream `namespace`.
+ */
 export const rootCaConfigMap = 'kcp-root-ca'
 
 const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
@@ -139,7 +144,8 @@ export function podTemplateDown(template: PodTemplate, context: PodContext): Pod
     ...metadata.annotations,
     ...annotationsForVolumes(spec, changes),
     ...(changes.volumes && { [namespaceAnnotation]: context.namespace }),
-    // Canonical: the order of keys in what a tenant wrote may change when the object is stored, and a changed template is a rollout.
+    // Canonical: the order of keys in what a tenant wrote may change when the object is stored, and a changed template
+    // is a rollout.
     [templateChangesAnnotation]: canonicalJson(changes),
   }
   return out
@@ -248,7 +254,10 @@ function removeApiAccess(spec: PodSpec, changes: Changes): void {
   if (spec.volumes.length === 0 && changes.noVolumes) delete spec.volumes
 }
 
-/** Added before the tenant's variables, which may use $(KUBERNETES_SERVICE_HOST). Not added if the tenant sets one of them. */
+/**
+ * Added before the tenant's variables, which may use $(KUBERNETES_SERVICE_HOST). Not added if the tenant sets one of
+ * them.
+ */
 function addEnvironment(spec: PodSpec, { apiAddress }: PodContext, changes: Changes): void {
   const env: string[] = []
   for (const container of containersOf(spec)) {
@@ -371,8 +380,8 @@ function restoreAnnotations(metadata: ObjectMeta, spec: PodSpec, { annotations }
 }
 
 /**
- * A token that the member's API server accepts would let a tenant's pod act in the member itself: all get our audience, whatever the name
- * of their volume is. Our own volume is added later.
+ * A token that the member's API server accepts would let a tenant's pod act in the member itself: all get our audience,
+ * whatever the name of their volume is. Our own volume is added later.
  */
 function setTokenAudience(spec: PodSpec, { audience }: PodContext, changes: Changes): void {
   for (const { name, projected } of spec.volumes ?? [])
@@ -383,7 +392,10 @@ function setTokenAudience(spec: PodSpec, { audience }: PodContext, changes: Chan
     }
 }
 
-/** The sources of projected volumes that mean the same in a member. A certificate, for one, may be valid for the member's own API. */
+/**
+ * The sources of projected volumes that mean the same in a member. A certificate, for one, may be valid for the
+ * member's own API.
+ */
 const knownSources: ReadonlySet<string> = new Set(['configMap', 'downwardAPI', 'secret', 'serviceAccountToken'])
 
 function removeSources(spec: PodSpec, changes: Changes): void {
@@ -478,7 +490,9 @@ const resolverOptions = [
   { name: 'attempts', value: '5' },
 ]
 
-/** Only pods that use cluster DNS. With hostNetwork the source address is the node's, which does not tell the tenant. */
+/**
+ * Only pods that use cluster DNS. With hostNetwork the source address is the node's, which does not tell the tenant.
+ */
 function setNameserver(
   spec: PodSpec,
   { address, domain }: NonNullable<PodContext['nameserver']>,

@@ -1,12 +1,13 @@
-// PriorityClasses have other names in each cluster, and the admins of a member bound by its classes what tenants get: a class
-// of a tenant becomes the one of the member with the same value, or the next lower one.
+// PriorityClasses have other names in each cluster, and the admins of a member bound by its classes what tenants get: a
+// class of a tenant becomes the one of the member with the same value, or the next lower one.
 import type { MemberClass } from '#crds/index.ts'
 
 type Priority = Pick<MemberClass, 'name' | 'value' | 'preemptionPolicy'>
 
 /**
- * The member's class for a class of a logical cluster: with the highest value that is not above, and that does not preempt
- * if the tenant's does not. Undefined if there is none: the pods get what the member gives to pods without a class.
+ * The member's class for a class of a logical cluster: with the highest value that is not above, and that does not
+ * preempt if the tenant's does not. Undefined if there is none: the pods get what the member gives to pods without a
+ * class.
  */
 export function priorityClassIn(
   classes: readonly Readonly<Priority>[],

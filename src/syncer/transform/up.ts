@@ -28,7 +28,9 @@ import { managedByLabel } from './slice-labels.ts'
 /** Label with the hash of a pod template, on ReplicaSets and pods. */
 export const templateHashLabel = 'pod-template-hash'
 
-/** Labels and annotations without those of syncers, and with the annotations of a template that its member did not get. */
+/**
+ * Labels and annotations without those of syncers, and with the annotations of a template that its member did not get.
+ */
 export function metadataUp({
   labels = {},
   annotations = {},
@@ -54,7 +56,10 @@ export interface OwnerUp {
 
 /** What upstream says of a pod that a controller of a member made. */
 export interface PodRecord {
-  /** The labels that the pod has by the template that its tenant wrote, and by its controller. Services select pods by them. */
+  /**
+   * The labels that the pod has by the template that its tenant wrote, and by its controller. Services select pods by
+   * them.
+   */
   readonly labels: Readonly<Record<string, string>>
   /** The names under which clients may find it. */
   readonly hostname: string | undefined
@@ -126,7 +131,10 @@ export function madeUp(
   return withTemplatesUp(up)
 }
 
-/** Undoes the changes of the templates in an object: of a Job, or of a workload whose revision a ControllerRevision holds. */
+/**
+ * Undoes the changes of the templates in an object: of a Job, or of a workload whose revision a ControllerRevision
+ * holds.
+ */
 function withTemplatesUp(object: KubeObject): KubeObject {
   const holders = [object['spec'], (object['data'] as { spec?: unknown } | undefined)?.spec]
   for (const holder of holders)

@@ -1,5 +1,5 @@
-// A workload for a member: its template is changed for the member, and what the member's API server or controllers decide is
-// left to them.
+// A workload for a member: its template is changed for the member, and what the member's API server or controllers
+// decide is left to them.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { cloneJson, type JsonObject, type KubeObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
@@ -72,7 +72,9 @@ export function workloadDown(
   return withTemplate(copy, keptTemplate(wanted, kind, current) ?? wanted)
 }
 
-/** The text of the changes that the copy has, if it says the same in another order of keys: another text is a rollout. */
+/**
+ * The text of the changes that the copy has, if it says the same in another order of keys: another text is a rollout.
+ */
 function keepChangesText({ metadata }: PodTemplate, current: DeepReadonly<KubeObject> | undefined): void {
   const template = current && (templateOf(current) as PodTemplate | undefined)
   const known = template?.metadata?.annotations?.[templateChangesAnnotation]
@@ -94,8 +96,8 @@ function fitsHostname({ kind, metadata, spec }: KubeObject, { hostname, subdomai
 }
 
 /**
- * The template of an existing Job or pod: what cannot be changed stays as it is in the member, also where the member or our
- * own settings would give another value today. Undefined for kinds whose template can be changed.
+ * The template of an existing Job or pod: what cannot be changed stays as it is in the member, also where the member or
+ * our own settings would give another value today. Undefined for kinds whose template can be changed.
  */
 function keptTemplate(
   wanted: PodTemplate,
@@ -170,7 +172,9 @@ function pauseRollout(kind: string, spec: Record<string, unknown>): void {
   if (kind === 'DaemonSet') spec['updateStrategy'] = { type: 'OnDelete' }
 }
 
-/** The part of a StatefulSet that the member has. A partition counts from the first ordinal, which is another one there. */
+/**
+ * The part of a StatefulSet that the member has. A partition counts from the first ordinal, which is another one there.
+ */
 function limitOrdinals(
   object: DeepReadonly<KubeObject>,
   spec: Record<string, unknown>,
@@ -188,8 +192,8 @@ function limitOrdinals(
 }
 
 /**
- * What the member makes of templates carries our label, and passes the filters of an object of its kind. The pod template of the workload
- * is filtered with more knowledge afterwards.
+ * What the member makes of templates carries our label, and passes the filters of an object of its kind. The pod
+ * template of the workload is filtered with more knowledge afterwards.
  */
 function filterTemplates(copy: KubeObject, context: PodContext): void {
   if (copy.kind === 'Pod') return
@@ -214,8 +218,8 @@ function filterTemplates(copy: KubeObject, context: PodContext): void {
 }
 
 /**
- * The claim templates of a copy cannot be changed: what an earlier release, or a member with other prefixes of annotations, let pass or
- * withheld stays so, and the copy can still be written.
+ * The claim templates of a copy cannot be changed: what an earlier release, or a member with other prefixes of
+ * annotations, let pass or withheld stays so, and the copy can still be written.
  */
 function keepClaimTemplates(copy: KubeObject, current: DeepReadonly<KubeObject> | undefined): void {
   if (current === undefined || copy.kind !== 'StatefulSet') return

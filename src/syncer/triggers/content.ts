@@ -37,7 +37,10 @@ function visitFollowers(scope: Scope): void {
   }
 }
 
-/** Whether the object has, or should have, a copy in this member: most ConfigMaps and Secrets do not, and cause no visit. */
+/**
+ * Whether the object has, or should have, a copy in this member: most ConfigMaps and Secrets do not, and cause no
+ * visit.
+ */
 export function isRelevant(scope: Scope, resource: ResourceName, name: string): boolean {
   const { view, member } = scope
   const follows = syncedKindOf(resource)?.follows

@@ -158,7 +158,10 @@ export function visitAllIn(scope: Scope): void {
     else scope.enqueue('slice', slice.metadata.name)
 }
 
-/** A namespace of a deleted logical cluster that was created while the last objects were deleted: nothing else leads to it. */
+/**
+ * A namespace of a deleted logical cluster that was created while the last objects were deleted: nothing else leads to
+ * it.
+ */
 export function enqueueLeftover(context: SyncContext, memberNamespace: string): void {
   const id = parseDownstreamNamespace(memberNamespace)?.clusterId
   if (id !== undefined && context.upstream.ids.isGone(id))

@@ -39,8 +39,8 @@ export function serviceChanged(scope: Scope, change: ObjectChange, name: string)
       scope.enqueue(from === scope.member.name ? 'slice' : 'remoteSlice', slice.metadata.name)
     }
   }
-  // Slices of the member that were seen before their Service, or while a list lacked it, have no copy yet; nor have those of pods
-  // that the Service did not select.
+  // Slices of the member that were seen before their Service, or while a list lacked it, have no copy yet; nor have
+  // those of pods that the Service did not select.
   if (selectorOf(change.before) !== selectorOf(change.after))
     for (const { metadata } of slicesInMember(scope, name)) scope.enqueue('slice', metadata.name)
 }

@@ -56,7 +56,9 @@ function clusterKnown(context: SyncContext, cluster: string): void {
   }
 }
 
-/** What the operator said of its pods, nodes and EndpointSlices while it was lost is replaced by what the member says. */
+/**
+ * What the operator said of its pods, nodes and EndpointSlices while it was lost is replaced by what the member says.
+ */
 function memberReturned(context: SyncContext): void {
   for (const resource of ['pods', 'endpointslices'] as const)
     for (const key of context.caches[resource].store.keys()) {

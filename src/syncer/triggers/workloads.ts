@@ -1,8 +1,8 @@
 // Changes of workloads, and of what members made of them, as visits.
 
 /**
- * Whether a workload has, had or is to have something in this member. Of many members few are concerned, and each of them would look
- * at the workload several times until it serves.
+ * Whether a workload has, had or is to have something in this member. Of many members few are concerned, and each of
+ * them would look at the workload several times until it serves.
  */
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import {

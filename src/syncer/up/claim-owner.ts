@@ -7,8 +7,8 @@ import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 import { originUpstream } from './origin.ts'
 
 /**
- * Copies the controller of a tenant's claim upstream: a StatefulSet that deletes its claims, with itself or when it shrinks, takes
- * over those that it finds. Garbage collection upstream then deletes the claim as it would in a cluster.
+ * Copies the controller of a tenant's claim upstream: a StatefulSet that deletes its claims, with itself or when it
+ * shrinks, takes over those that it finds. Garbage collection upstream then deletes the claim as it would in a cluster.
  */
 export async function visitClaimOwner(synced: SyncedObject): Promise<void> {
   const { name, ref, upstreamClient, signal } = synced

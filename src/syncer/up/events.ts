@@ -1,5 +1,5 @@
-// Events that a member writes about objects of logical clusters, shown upstream under the same name, with upstream names and
-// uids. Upstream they expire as all Events do; their end in the member means nothing.
+// Events that a member writes about objects of logical clusters, shown upstream under the same name, with upstream
+// names and uids. Upstream they expire as all Events do; their end in the member means nothing.
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { keyFor, type DeepReadonly } from '#client/index.ts'
@@ -34,7 +34,10 @@ const resourceOfKind: Readonly<Record<string, ResourceName>> = {
   PodDisruptionBudget: 'poddisruptionbudgets',
 }
 
-/** Shows one Event upstream, unless its logical cluster has used up its budget, or it is about something that the member does not have. */
+/**
+ * Shows one Event upstream, unless its logical cluster has used up its budget, or it is about something that the member
+ * does not have.
+ */
 export async function visitEvent(reconcile: Reconcile): Promise<ReconcileResult | undefined> {
   const { context, cluster, name, memberNamespace, clusterId } = reconcile
   if (memberNamespace === undefined || clusterId === undefined) return undefined
@@ -56,8 +59,8 @@ export async function visitEvent(reconcile: Reconcile): Promise<ReconcileResult 
 }
 
 /**
- * The upstream object for one of the member, if the member has that one, with this uid. ReplicaSets of one template have another name in
- * each member.
+ * The upstream object for one of the member, if the member has that one, with this uid. ReplicaSets of one template
+ * have another name in each member.
  */
 function objectOf(
   scope: Scope,

@@ -50,8 +50,8 @@ interface Selector {
 type History = NonNullable<WorkloadKind['history']>
 
 /**
- * Makes sure that every template has a ReplicaSet upstream with the summed counts of all members, and that the one of the
- * present template has the highest revision.
+ * Makes sure that every template has a ReplicaSet upstream with the summed counts of all members, and that the one of
+ * the present template has the highest revision.
  */
 export async function visitHistory(reconcile: Reconcile): Promise<void> {
   const found = workloadWithHistory(reconcile)
@@ -105,7 +105,10 @@ async function adopt(
   await upstreamClient.patch(gvrs.replicasets, { namespace, name }, 'merge', change, { signal })
 }
 
-/** A ReplicaSet whose workload was deleted without it is gone upstream: deletes that of the member, as it was deleted upstream. */
+/**
+ * A ReplicaSet whose workload was deleted without it is gone upstream: deletes that of the member, as it was deleted
+ * upstream.
+ */
 export async function passOnDeletionOfHistory(reconcile: Reconcile, copy: CachedObject): Promise<void> {
   const { context, name } = reconcile
   const live = reconcile.live('replicasets', name)
@@ -137,8 +140,8 @@ function replicaSetsOf(reconcile: Reconcile, { kind, gvr }: WorkloadKind): Cache
 }
 
 /**
- * One for each template, by the hash that it names, and always the same one. There are more if what kcp adds to the template has changed,
- * or if somebody forged one: the newest counts.
+ * One for each template, by the hash that it names, and always the same one. There are more if what kcp adds to the
+ * template has changed, or if somebody forged one: the newest counts.
  */
 function newestByHash(live: readonly CachedObject[], { revisionAnnotation }: History): Map<string, CachedObject> {
   const found = new Map<string, CachedObject>()

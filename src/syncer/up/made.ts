@@ -1,6 +1,6 @@
-// Objects that controllers of a member make for a workload, other than pods, ReplicaSets and EndpointSlices: the Jobs of a
-// CronJob, the claims of a StatefulSet, the revisions of a template. They are copied upstream with the member's uid; a
-// deletion upstream is passed on.
+// Objects that controllers of a member make for a workload, other than pods, ReplicaSets and EndpointSlices: the Jobs
+// of a CronJob, the claims of a StatefulSet, the revisions of a template. They are copied upstream with the member's
+// uid; a deletion upstream is passed on.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { memberAnnotation, placedOnAnnotation, templateOf } from '#crds/index.ts'
 import { isSubset } from '#syncer/context/is-subset.ts'
@@ -130,8 +130,8 @@ function withJobLabels(written: PodTemplate, { metadata }: PodTemplate): PodTemp
 }
 
 /**
- * A revision of a StatefulSet or DaemonSet. `kubectl rollout undo` runs its template again, in whichever members: so it is one that the
- * tenant wrote, and once it is upstream, it stays.
+ * A revision of a StatefulSet or DaemonSet. `kubectl rollout undo` runs its template again, in whichever members: so it
+ * is one that the tenant wrote, and once it is upstream, it stays.
  */
 function revisionUp(reconcile: Reconcile, { live, copy }: Made): KubeObject | undefined {
   const origin = originUpstream(reconcile, live)
@@ -160,7 +160,10 @@ function revisionUp(reconcile: Reconcile, { live, copy }: Made): KubeObject | un
 
 const revisionLabels: ReadonlySet<string> = new Set(['controller.kubernetes.io/hash', 'controller-revision-hash'])
 
-/** A claim of a template of a StatefulSet, or of a volume that lives with its pod. Others would say where a workload has its data. */
+/**
+ * A claim of a template of a StatefulSet, or of a volume that lives with its pod. Others would say where a workload has
+ * its data.
+ */
 function claimUp(reconcile: Reconcile, { live, copy }: Made): KubeObject | undefined {
   const owner = originUpstream(reconcile, live)
   const isExpected =

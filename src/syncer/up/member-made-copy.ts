@@ -1,5 +1,5 @@
-// The upstream copy of an object that a member made, a pod or another: created with the member's uid, given its status, and
-// deleted on one side when it is gone on the other.
+// The upstream copy of an object that a member made, a pod or another: created with the member's uid, given its status,
+// and deleted on one side when it is gone on the other.
 import type { Int64, KubeObject } from '#apimachinery/meta/index.ts'
 import { replacingPatch } from '#apimachinery/patch/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
@@ -45,8 +45,8 @@ export async function deleteLive(
 }
 
 /**
- * Deletes the upstream copy after asking the member, not only its cache, that the object is gone, and upstream which object
- * it is a copy of: an ordinary cluster is told that after the creation, and our cache may lag.
+ * Deletes the upstream copy after asking the member, not only its cache, that the object is gone, and upstream which
+ * object it is a copy of: an ordinary cluster is told that after the creation, and our cache may lag.
  */
 export async function removeCopy(
   reconcile: Reconcile,
@@ -67,7 +67,10 @@ export async function removeCopy(
     .catch(tolerate('NotFound', 'Conflict'))
 }
 
-/** Creates the upstream copy with the uid and status of the member's object. Undefined if there is one that our cache lacks. */
+/**
+ * Creates the upstream copy with the uid and status of the member's object. Undefined if there is one that our cache
+ * lacks.
+ */
 export async function createCopy(
   reconcile: Reconcile,
   resource: ResourceName,

@@ -1,5 +1,5 @@
-// Nodes: each logical cluster shows those nodes of the member that run pods of it which it shows, and no others. Tenants cannot change
-// them.
+// Nodes: each logical cluster shows those nodes of the member that run pods of it which it shows, and no others.
+// Tenants cannot change them.
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { keyFor, type DeepReadonly, type KubeClient } from '#client/index.ts'

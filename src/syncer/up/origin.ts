@@ -15,7 +15,10 @@ export interface Origin {
   readonly owner: OwnerUp
 }
 
-/** Undefined if the object has no controller in the member, if the member does not have its workload, or while the owner is not upstream yet. */
+/**
+ * Undefined if the object has no controller in the member, if the member does not have its workload, or while the owner
+ * is not upstream yet.
+ */
 export function originUpstream(scope: Scope, live: CachedObject): Origin | undefined {
   const controller = controllerHere(scope, live)
   const workload = controller && workloadOfLive(scope, controller)
@@ -37,7 +40,10 @@ export function originUpstream(scope: Scope, live: CachedObject): Origin | undef
   return { workload, found, owner }
 }
 
-/** What the member made of the workload, as it is upstream. ReplicaSets of one template have another name in each member. */
+/**
+ * What the member made of the workload, as it is upstream. ReplicaSets of one template have another name in each
+ * member.
+ */
 function madeUpstream(scope: Scope, made: CachedObject, workload: CachedObject): CachedObject | undefined {
   const { name = '', uid } = made.metadata
   if (made.kind === 'ReplicaSet') {

@@ -1,5 +1,6 @@
-// What upstream says of a pod that a controller of a member made: the labels by which Services, budgets and policies select it, and the
-// names under which clients find it. The member could write others, and so take over what is another pod's.
+// What upstream says of a pod that a controller of a member made: the labels by which Services, budgets and policies
+// select it, and the names under which clients find it. The member could write others, and so take over what is another
+// pod's.
 import { templateOf } from '#crds/index.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'
@@ -31,7 +32,10 @@ export function podRecord(scope: Scope, live: CachedObject, origin: Origin): Pod
   }
 }
 
-/** The labels that the controller adds to those of the template. Its own words count where nothing upstream says the value. */
+/**
+ * The labels that the controller adds to those of the template. Its own words count where nothing upstream says the
+ * value.
+ */
 function labelsOfController({ kind, metadata: { name = '', uid = '' } }: CachedObject, live: CachedObject): Labels {
   const own = live.metadata.labels ?? {}
   const kept = (...labels: readonly string[]): Labels =>

@@ -47,7 +47,10 @@ export async function visitPod(reconcile: Reconcile): Promise<void> {
   if (isTerminating && !isDeleted) await markTerminating(reconcile, live, copy)
 }
 
-/** True for a pod that its tenant made and that is placed here, as long as it does not say which pod of the member it is. */
+/**
+ * True for a pod that its tenant made and that is placed here, as long as it does not say which pod of the member it
+ * is.
+ */
 function isNew(reconcile: Reconcile, pod: CachedObject): boolean {
   const { [memberUidAnnotation]: uid, [memberAnnotation]: member } = pod.metadata.annotations ?? {}
   if (uid !== undefined || (member !== undefined && member !== reconcile.member.name)) return false
@@ -62,7 +65,9 @@ async function adopt(reconcile: Reconcile, live: CachedObject, pod: CachedObject
   return await reconcile.upstreamClient.patch(gvrs.pods, ref, 'merge', { metadata }, { signal })
 }
 
-/** Deletes the upstream pod with the member's grace period, so that `kubectl exec deployment/...` chooses another pod. */
+/**
+ * Deletes the upstream pod with the member's grace period, so that `kubectl exec deployment/...` chooses another pod.
+ */
 async function markTerminating(
   { upstreamClient, ref, signal }: Reconcile,
   { metadata: { deletionGracePeriodSeconds = 30 } }: CachedObject,

@@ -1,5 +1,5 @@
-// The annotations of a workload that the objects of its history carry. `kubectl rollout undo` replaces those of the workload by
-// those of the revision that it goes back to.
+// The annotations of a workload that the objects of its history carry. `kubectl rollout undo` replaces those of the
+// workload by those of the revision that it goes back to.
 import { clustersAnnotation, isLocalAnnotation, rebalanceAnnotation } from '#crds/index.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 

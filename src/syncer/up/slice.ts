@@ -83,8 +83,8 @@ function hasTooMany(scope: Scope, service: string): boolean {
 }
 
 /**
- * The hostname of a pod in an exported Service. The member gives hostnames only in slices of the Service that the pod names as its
- * subdomain, which is the exported one.
+ * The hostname of a pod in an exported Service. The member gives hostnames only in slices of the Service that the pod
+ * names as its subdomain, which is the exported one.
  */
 function hostnameOf(scope: Scope, pod: string, exported: string | undefined): string | undefined {
   if (exported === undefined) return undefined
@@ -93,7 +93,10 @@ function hostnameOf(scope: Scope, pod: string, exported: string | undefined): st
   return subdomain === exported ? hostname : undefined
 }
 
-/** Rejects with ServiceUnavailable if the slice exists although the member's list lacked it: deleting its copy would cut off its pods. */
+/**
+ * Rejects with ServiceUnavailable if the slice exists although the member's list lacked it: deleting its copy would cut
+ * off its pods.
+ */
 async function confirmGoneInMember({ context, name, memberNamespace = '', signal }: Reconcile): Promise<void> {
   const { downstream, caches } = context
   const live = await downstream.tryGet(gvrs.endpointslices, { namespace: memberNamespace, name }, { signal })

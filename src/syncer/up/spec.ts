@@ -1,4 +1,5 @@
-// Fields of a spec that controllers of the member decide: the volume of a claim, and the replicas that an autoscaler sets.
+// Fields of a spec that controllers of the member decide: the volume of a claim, and the replicas that an autoscaler
+// sets.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { contentHash, placedOn, sourceAnnotation } from '#crds/index.ts'
 import { scaleTargetOf } from '#syncer/context/references.ts'

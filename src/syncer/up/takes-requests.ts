@@ -1,7 +1,10 @@
 // Which pods of a copy take new requests.
 import type { PlacedCopy } from '#crds/index.ts'
 
-/** False for the pods of a copy that drains, and for a pod of a StatefulSet that goes to another member next, or has gone. */
+/**
+ * False for the pods of a copy that drains, and for a pod of a StatefulSet that goes to another member next, or has
+ * gone.
+ */
 export function takesRequests(kind: string | undefined, decided: PlacedCopy | undefined, pod: string): boolean {
   const { state, start, replicas, ending } = decided ?? {}
   if (state === 'Draining' || state === 'Terminating' || state === 'Forwarding') return false
@@ -19,7 +22,10 @@ export interface SharePod {
   readonly takesRequests: boolean
 }
 
-/** The names of the pods that take no requests while a share shrinks to `to`: those that take none already, then those not ready. */
+/**
+ * The names of the pods that take no requests while a share shrinks to `to`: those that take none already, then those
+ * not ready.
+ */
 export function withdrawnPods(pods: readonly SharePod[], to: number): string[] {
   const rank = ({ takesRequests, isReady }: SharePod): number => (takesRequests ? 0 : 2) + (isReady ? 0 : 1)
   return pods

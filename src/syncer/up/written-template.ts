@@ -1,5 +1,5 @@
-// Which of the templates that a tenant wrote an object in a member is made of. The member writes the hash on it, so the text comes from
-// upstream: of a hash that nobody upstream wrote, nothing is shown.
+// Which of the templates that a tenant wrote an object in a member is made of. The member writes the hash on it, so the
+// text comes from upstream: of a hash that nobody upstream wrote, nothing is shown.
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { contentHash, templateOf, unchangingHash } from '#crds/index.ts'
 import type { WrittenTemplate } from '#syncer/context/former-templates.ts'
@@ -17,7 +17,9 @@ export function claimedHash(template: unknown): string | undefined {
   }
 }
 
-/** The template of this hash, if its tenant wrote it into the workload: now, lately, or in a revision that is upstream. */
+/**
+ * The template of this hash, if its tenant wrote it into the workload: now, lately, or in a revision that is upstream.
+ */
 export function writtenTemplate(
   scope: Scope,
   workload: CachedObject,

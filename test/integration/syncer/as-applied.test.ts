@@ -1,5 +1,6 @@
-// Manifests that an API server accepts run in a member as if they were applied there directly: generated ones, each also created
-// in a namespace of its own in the same member. Upstream is an ordinary API server, which derives what a member derives, too.
+// Manifests that an API server accepts run in a member as if they were applied there directly: generated ones, each
+// also created in a namespace of its own in the same member. Upstream is an ordinary API server, which derives what a
+// member derives, too.
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
@@ -169,7 +170,10 @@ describe('a manifest that an API server accepts', function () {
     await up.create(gvrs[resource], { ...content, metadata: annotated }, { signal })
     await east.create(gvrs[resource], { ...content, metadata: { ...metadata, namespace: direct } }, { signal })
   }
-  /** The pod whose name begins so, where it runs: upstream, as it is in the member, and the one that was applied directly. */
+  /**
+   * The pod whose name begins so, where it runs: upstream, as it is in the member, and the one that was applied
+   * directly.
+   */
   async function podsOf(prefix: string): Promise<[KubeObject, KubeObject, KubeObject] | undefined> {
     const found = await Promise.all(
       (

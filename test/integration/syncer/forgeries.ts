@@ -532,7 +532,10 @@ export const forgeries: readonly Forgery[] = [
   },
 ]
 
-/** Objects that tell when the syncer of the member has seen what was written before them: it shows an Event about its own Deployment. */
+/**
+ * Objects that tell when the syncer of the member has seen what was written before them: it shows an Event about its
+ * own Deployment.
+ */
 export async function untilSeen(
   {
     member,

@@ -1,5 +1,5 @@
-// A member whose admin writes there whatever makes its syncer speak for workloads that it does not have. kcp start with two real API
-// servers and their controllers as members: one is honest and runs the workloads.
+// A member whose admin writes there whatever makes its syncer speak for workloads that it does not have. kcp start with
+// two real API servers and their controllers as members: one is honest and runs the workloads.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { KubeClient } from '#client/index.ts'

@@ -108,7 +108,9 @@ function hostileMetadata(text: string): JsonObject {
   }
 }
 
-/** Calls back for every object of a type in the value, with the name of the type; the value has the form of the schema. */
+/**
+ * Calls back for every object of a type in the value, with the name of the type; the value has the form of the schema.
+ */
 function visit(schema: Schema, value: unknown, seen: (type: string, object: JsonObject) => void): void {
   if (schema.$ref !== undefined) {
     if (isJsonObject(value)) seen(schema.$ref, value)

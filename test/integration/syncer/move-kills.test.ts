@@ -1,6 +1,6 @@
-// A move while processes of ours are killed, each at a state of the move: `kcp apiserver` and `kcp operator`, which runs the syncers
-// too, in front of a real host, with two members whose pods only report that they run. A Service of the workload must never be
-// without an endpoint that lives. One state per process; `make test-long` takes all.
+// A move while processes of ours are killed, each at a state of the move: `kcp apiserver` and `kcp operator`, which
+// runs the syncers too, in front of a real host, with two members whose pods only report that they run. A Service of
+// the workload must never be without an endpoint that lives. One state per process; `make test-long` takes all.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { createClient, createInformer, httpTransport, loadKubeconfig, type Informer } from '#client/index.ts'

@@ -390,7 +390,10 @@ describe('the operator and two members', function () {
     await until('the end of all in west', async () => (await copyIn('west', deployments)) === undefined)
   })
 
-  /** Watches which pods of an application end in a member from now on; `stop` tells whether each took requests when it ended. */
+  /**
+   * Watches which pods of an application end in a member from now on; `stop` tells whether each took requests when it
+   * ended.
+   */
   const endingPods = async (member: string, app: string): Promise<{ stop: () => Promise<string[]> }> => {
     const { client } = members[member]!
     const end = new AbortController()
@@ -736,7 +739,9 @@ describe('the operator and two members', function () {
   })
 })
 
-/** A client of an upstream that tells what each pod of the application `api` uses; without a value it has no such API. */
+/**
+ * A client of an upstream that tells what each pod of the application `api` uses; without a value it has no such API.
+ */
 function withPodMetrics(client: KubeClient, cpuPerPod: () => string | undefined): KubeClient {
   return new Proxy(client, {
     get(target, property) {

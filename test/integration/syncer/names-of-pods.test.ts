@@ -1,5 +1,5 @@
-// The names of single pods (`zk-0.zk`), asked in each of two members that reach each other's pods. Right is what the nameserver of
-// a cluster answers where the same manifest runs.
+// The names of single pods (`zk-0.zk`), asked in each of two members that reach each other's pods. Right is what the
+// nameserver of a cluster answers where the same manifest runs.
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { Resolver } from 'node:dns/promises'
 import { tmpdir } from 'node:os'

@@ -184,7 +184,10 @@ describe('the nameserver of a member', function () {
     )
   }
 
-  /** Creates what the syncer creates for an exported headless Service `db` with pods in the members east, which is this one, and west. */
+  /**
+   * Creates what the syncer creates for an exported headless Service `db` with pods in the members east, which is this
+   * one, and west.
+   */
   async function fillExported(client: KubeClient): Promise<void> {
     const namespace = `${acme}-shop`
     const slice = async (service: string, endpoints: [address: string, hostname: string][]): Promise<void> => {

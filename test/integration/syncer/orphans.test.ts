@@ -1,5 +1,5 @@
-// Workloads that are deleted without their pods (`--cascade=orphan`) and created again. The right outcome is that of the same manifest
-// applied in a member: each pod runs on, without an owner until the new workload adopts the pod.
+// Workloads that are deleted without their pods (`--cascade=orphan`) and created again. The right outcome is that of
+// the same manifest applied in a member: each pod runs on, without an owner until the new workload adopts the pod.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { locatorAnnotation } from '#crds/index.ts'

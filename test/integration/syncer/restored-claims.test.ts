@@ -1,4 +1,5 @@
-// Claims that exist before the StatefulSet whose pods use them: each pod finds the same claim as where both are applied directly.
+// Claims that exist before the StatefulSet whose pods use them: each pod finds the same claim as where both are applied
+// directly.
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { KubeObject } from '#apimachinery/meta/index.ts'

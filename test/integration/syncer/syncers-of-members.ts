@@ -1,5 +1,5 @@
-// A logical cluster played by an ordinary cluster with its namespace controller and garbage collector, members with all controllers
-// and a simulated node, and a syncer for each member.
+// A logical cluster played by an ordinary cluster with its namespace controller and garbage collector, members with all
+// controllers and a simulated node, and a syncer for each member.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { sharedInformers, type KubeClient } from '#client/index.ts'
 import { placedOnAnnotation } from '#crds/index.ts'
