@@ -1,7 +1,7 @@
-// A syncer deletes what is gone upstream. An object that a cache lacks is gone only if a watch has reported its
-// deletion, or the API server says so when it is asked. If more than a handful of workloads is gone and nobody was seen
-// to delete them (a list that was empty by mistake, a store that was lost or restored), nothing of them is deleted
-// until an admin says so.
+// Checks before a syncer deletes something because it is gone upstream. An object that a cache lacks is gone only if a
+// watch has reported its deletion, or the API server says so when it is asked. If more than a handful of workloads is
+// gone without a reported deletion (a list that was empty by mistake, a store that was lost or restored), the syncer
+// deletes nothing of them until an admin says so.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { serviceUnavailable } from '#apimachinery/status/index.ts'
 import type { Clock } from '#async/index.ts'

@@ -1,4 +1,5 @@
-// How many Events of members a logical cluster may have written: a pod that fails in a loop must not fill the store.
+// The budget of Events that the syncers of members may write into one logical cluster: a pod that fails in a loop must
+// not fill the store.
 
 interface Account {
   tokens: number

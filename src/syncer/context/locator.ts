@@ -1,4 +1,4 @@
-// What an object in the member says of the upstream object of which it is a copy.
+// The locator of a copy in the member: it names the upstream object.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { tryLocator, type Locator } from '#crds/index.ts'
 import type { CachedObject } from './resources.ts'

@@ -1,4 +1,4 @@
-// What one namespace of a logical cluster has in one member: its workloads there, and what they refer to.
+// The workloads that one namespace of a logical cluster has in one member, and the objects to which they refer.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { Change, DeepReadonly } from '#client/index.ts'
 import {

@@ -1,4 +1,5 @@
-// What every step of a member's syncer needs: the caches of both sides, the member, and a way to ask for a visit.
+// The dependencies of every step of a member's syncer: the caches of both sides, the member, and a way to ask for a
+// visit.
 import type { ClusterId, KubeObject } from '#apimachinery/meta/index.ts'
 import type { Clock } from '#async/index.ts'
 import type { Informer, KubeClient } from '#client/index.ts'

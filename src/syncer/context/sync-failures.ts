@@ -1,5 +1,5 @@
-// What a syncer cannot sync, since when, and why: for conditions and Events of tenants' objects and for the status of
-// the member.
+// The failures of a syncer, each with its time and cause: for conditions and Events of tenants' objects and for the
+// status of the member.
 import type { Clock } from '#async/index.ts'
 import type { SyncFailureReport } from '#crds/index.ts'
 

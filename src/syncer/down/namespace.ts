@@ -1,5 +1,5 @@
-// Visits a namespace of a logical cluster: a member has a copy of it while a workload of it is placed there; without
-// one, the copy is deleted with everything in it.
+// Reconciles a namespace of a logical cluster: a member has a copy of the namespace while a workload of it is placed
+// there; without one, the copy is deleted with everything in it.
 import { tolerate } from '#apimachinery/status/index.ts'
 import { keyFor } from '#client/index.ts'
 import { workloadKinds } from '#crds/index.ts'

@@ -34,7 +34,7 @@ export async function visitRemoteSlice(reconcile: Reconcile): Promise<void> {
   await writeRemote(reconcile, source, current)
 }
 
-/** Of another member than ours: so it cannot have the name of one that this member creates. */
+/** The name of the slice in this member: the prefix keeps it apart from the names that this member gives. */
 function nameHere({ name }: Reconcile): string {
   return `${remotePrefix}${name}`
 }

@@ -1,5 +1,5 @@
-// Which logical clusters have workloads in which members, by the scheduler's decision. For the gateways alone: it is
-// made when the first member has one.
+// The logical clusters that have workloads in each member, by the scheduler's decision. Only gateways use this record:
+// the first member with a gateway starts it.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { parseKey, type DeepReadonly, type Informer } from '#client/index.ts'
 import { placedOn, workloadKinds } from '#crds/index.ts'

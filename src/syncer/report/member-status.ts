@@ -1,5 +1,5 @@
-// What this member reports about an object, in an annotation of its own; and the status merged from all members'
-// reports.
+// The report of this member on an object, in an annotation of its own, and the status merged from the reports of all
+// members.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'

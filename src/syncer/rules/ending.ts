@@ -1,4 +1,4 @@
-// How copies end: what is asked of the member when a workload, or its whole namespace, is being deleted upstream.
+// The end of copies: the deletion in the member that follows the deletion of a workload, or of its namespace, upstream.
 import { isOwnFinalizer, workloadKinds, type Locator, type WorkloadKind } from '#crds/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import { orphanFinalizer } from '#syncer/context/orphans.ts'

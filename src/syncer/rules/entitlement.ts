@@ -1,7 +1,7 @@
-// What a member may say about a logical cluster. Everything that is written upstream because of something read in a
-// member asks here first. What objects in the member carry (locators, labels, owners, uids) is never believed alone:
-// the scheduler's record upstream must say that the member has the workload, and the object must be its copy, or made
-// of it by a chain of controllers with the right uids and the names that they give.
+// The rules for what a member may say about a logical cluster. Everything that is written upstream because of something
+// read in a member asks here first. Locators, labels, owners and uids in objects of the member are never believed
+// alone: the scheduler's record upstream must say that the member has the workload, and the object must be its copy, or
+// made of it by a chain of controllers with the right uids and the names that they give.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { selectorFromObject } from '#apimachinery/selector/index.ts'
 import {

@@ -1,5 +1,5 @@
-// Whether an autoscaler in this member sets the replicas of a workload: then the syncer keeps the number it finds
-// there.
+// Finds out whether an autoscaler in this member sets the replicas of a workload: then the syncer keeps the number that
+// the copy has.
 import { scaleTargetOf } from '#syncer/context/references.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'

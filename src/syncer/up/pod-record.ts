@@ -1,6 +1,5 @@
-// What upstream says of a pod that a controller of a member made: the labels by which Services, budgets and policies
-// select it, and the names under which clients find it. The member could write others, and so take over what is another
-// pod's.
+// The record upstream of a pod that a controller of a member made: the labels by which Services, budgets and policies
+// select the pod, and the names under which clients find it. Labels from the member could be those of another pod.
 import { templateOf } from '#crds/index.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'

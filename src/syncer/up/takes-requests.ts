@@ -1,4 +1,4 @@
-// Which pods of a copy take new requests.
+// The pods of a copy that take new requests.
 import type { PlacedCopy } from '#crds/index.ts'
 
 /**

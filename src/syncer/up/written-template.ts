@@ -1,5 +1,5 @@
-// Which of the templates that a tenant wrote an object in a member is made of. The member writes the hash on it, so the
-// text comes from upstream: of a hash that nobody upstream wrote, nothing is shown.
+// The template that a tenant wrote, for an object that a member made of it. The member writes the hash on the object,
+// so the text comes from upstream: of a hash that nobody upstream wrote, nothing is shown.
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { contentHash, templateOf, unchangingHash } from '#crds/index.ts'
 import type { WrittenTemplate } from '#syncer/context/former-templates.ts'
