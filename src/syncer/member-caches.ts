@@ -12,6 +12,7 @@ import {
 import { managedLabel, parseDownstreamNamespace } from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import { GatewayPorts } from './context/gateway-ports.ts'
+import { controllerOf } from './context/owners.ts'
 import { gvrs, type ResourceName } from './context/resources.ts'
 import type { SyncContext } from './context/sync-context.ts'
 import { forEachResource, type Upstream } from './context/upstream.ts'
@@ -34,17 +35,8 @@ interface Source {
 
 export function memberCaches({ downstream: client, log, signal }: Source): MemberCaches {
   const labelSelector = `${managedLabel}=true`
-  return forEachResource((resource) =>
-    createInformer<KubeObject>({
-      client,
-      gvr: gvrs[resource],
-      labelSelector,
-      transform: withoutManagedFields,
-      backoff,
-      log,
-      signal,
-    }),
-  )
+  const common = { client, labelSelector, transform: withoutManagedFields<KubeObject>, backoff, log, signal }
+  return forEachResource((resource) => createInformer<KubeObject>({ ...common, gvr: gvrs[resource] }))
 }
 
 /** Events carry no label of ours: those of other namespaces are kept as names alone. */
@@ -113,8 +105,8 @@ export class Indexes implements Disposable {
 }
 
 function byController(informer: Informer<KubeObject>): ObjectIndex {
-  return new ObjectIndex(informer, (key, { metadata }) => {
-    const owner = metadata.ownerReferences?.find(({ controller }) => controller === true)
+  return new ObjectIndex(informer, (key, object) => {
+    const owner = controllerOf(object)
     return owner === undefined ? [] : [`${namespaceKeyOf(key)}|${owner.kind}/${owner.name}`]
   })
 }

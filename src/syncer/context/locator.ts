@@ -1,6 +1,7 @@
 // The locator of a copy in the member: it names the upstream object.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { tryLocator, type Locator } from '#crds/index.ts'
+import { controllerOf } from './owners.ts'
 import type { CachedObject } from './resources.ts'
 
 /** Kinds whose controllers give them the annotations of their owners. */
@@ -14,8 +15,7 @@ const takeOver: ReadonlySet<string> = new Set(['ReplicaSet', 'ControllerRevision
  */
 export function locatorOf(object: CachedObject | undefined): Locator | undefined {
   if (object === undefined) return undefined
-  const isControlled = object.metadata.ownerReferences?.some((owner) => owner.controller === true) ?? false
-  if (isControlled && object.kind !== 'PersistentVolumeClaim') return undefined
+  if (controllerOf(object) !== undefined && object.kind !== 'PersistentVolumeClaim') return undefined
   const locator = tryLocator(object as KubeObject)
   const isOfOwner = locator?.name !== object.metadata.name && takeOver.has(object.kind)
   return isOfOwner ? undefined : locator

@@ -1,14 +1,10 @@
 // Orphans: what a member made of a workload that was deleted without its dependents (propagation Orphan), or that let
 // it go.
-import type { KubeObject, OwnerReference } from '#apimachinery/meta/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { Change, Informer } from '#client/index.ts'
 import { memberAnnotation, memberStatusAnnotation, placedOnAnnotation, templateAnnotation } from '#crds/index.ts'
+import { controllerOf } from './owners.ts'
 import type { CachedObject } from './resources.ts'
-
-/** The controller of an object. */
-export function controllerOf({ metadata }: CachedObject): OwnerReference | undefined {
-  return metadata.ownerReferences?.find(({ controller }) => controller === true)
-}
 
 /**
  * Whether an object upstream is what this member made, and has no controller any more. A ReplicaSet of a history has

@@ -2,6 +2,7 @@
 import { isOwnFinalizer, workloadKinds, type Locator, type WorkloadKind } from '#crds/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import { orphanFinalizer } from '#syncer/context/orphans.ts'
+import { controllerOf } from '#syncer/context/owners.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
 import type { Reconcile, Scope } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
@@ -85,7 +86,7 @@ interface Root {
 function rootOf(scope: Scope, live: CachedObject): Root | 'gone' | undefined {
   // Three: the longest chain is pod, Job, CronJob.
   for (let depth = 0, one = live; depth < 3; depth++) {
-    const controller = one.metadata.ownerReferences?.find((owner) => owner.controller === true)
+    const controller = controllerOf(one)
     const kind = workloadKinds.find((row) => row.kind === controller?.kind && row.apiVersion === controller.apiVersion)
     if (controller === undefined || kind === undefined) return undefined
     const owner = scope.live(kind.gvr.resource, controller.name)

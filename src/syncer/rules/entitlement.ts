@@ -18,6 +18,7 @@ import {
 } from '#crds/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import { isOrphanIn } from '#syncer/context/orphans.ts'
+import { controllerOf } from '#syncer/context/owners.ts'
 import { asOrdinalClaim, claimReferences, ingressBackends } from '#syncer/context/references.ts'
 import type { CachedObject, ResourceName } from '#syncer/context/resources.ts'
 import { Scope } from '#syncer/context/scope.ts'
@@ -146,7 +147,7 @@ export function isShownFrom(
  * The controller in the member of an object there; undefined unless it has that uid and gives such objects such names.
  */
 export function controllerHere(scope: Scope, made: CachedObject): CachedObject | undefined {
-  const reference = made.metadata.ownerReferences?.find(({ controller }) => controller === true)
+  const reference = controllerOf(made)
   const kind = workloadKinds.find((row) => row.kind === reference?.kind && row.apiVersion === reference.apiVersion)
   if (reference === undefined || kind === undefined) return undefined
   const owner = scope.live(kind.gvr.resource, reference.name)
@@ -175,9 +176,10 @@ export function workloadOfLive(scope: Scope, live: CachedObject): CachedObject |
 /**
  * The upstream copy of a ReplicaSet or Job of the member whose workload was deleted without it: it is its own workload.
  */
-function orphanUpstream(scope: Scope, { kind, metadata }: CachedObject): CachedObject | undefined {
-  const { name = '', uid, ownerReferences = [] } = metadata
-  if (ownerReferences.some(({ controller }) => controller === true)) return undefined
+function orphanUpstream(scope: Scope, live: CachedObject): CachedObject | undefined {
+  if (controllerOf(live) !== undefined) return undefined
+  const { kind, metadata } = live
+  const { name = '', uid } = metadata
   const shown =
     kind === 'ReplicaSet' ? scope.historyReportedAs(name) : kind === 'Job' ? scope.upstream('jobs', name) : undefined
   if (shown === undefined || !isOrphanIn(shown, scope.member.name)) return undefined

@@ -1,6 +1,4 @@
 // Changes of what a namespace has in the member, as visits of the objects that come or go with it.
-
-/** Visits what the change of an object brings into the member or out of it. */
 import { memberAnnotation } from '#crds/index.ts'
 import { isClaimIn, type ContentChange } from '#syncer/context/namespace-view.ts'
 import { asOrdinalClaim } from '#syncer/context/references.ts'
@@ -9,6 +7,7 @@ import { Scope } from '#syncer/context/scope.ts'
 import type { ContentResource } from '#syncer/context/views.ts'
 import { syncedKindOf, syncedKinds } from '#syncer/rules/synced-kinds.ts'
 
+/** Visits what the change of an object brings into the member or out of it. */
 export function contentChanged(scope: Scope, resource: ContentResource, change: ContentChange): void {
   const { context, cluster, namespace } = scope
   const changes = context.views.change(cluster, namespace, resource, change)

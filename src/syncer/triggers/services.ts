@@ -1,6 +1,4 @@
 // Changes of Services, EndpointSlices and pods in logical clusters, as visits of slices.
-
-/** The slice of this member, or of another one. */
 import { exportedNameOf, memberAnnotation, memberUidAnnotation } from '#crds/index.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'
@@ -9,6 +7,7 @@ import { serviceNameLabel } from '#syncer/transform/slice-labels.ts'
 import { objectOf, type ObjectChange } from './change.ts'
 import { podOnNodeChanged } from './nodes.ts'
 
+/** The slice of this member, or of another one. */
 export function sliceChanged(scope: Scope, change: ObjectChange, name: string): void {
   const { member } = scope
   const slice = objectOf(change)

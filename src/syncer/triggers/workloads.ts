@@ -1,9 +1,4 @@
 // Changes of workloads, and of what members made of them, as visits.
-
-/**
- * Whether a workload has, had or is to have something in this member. Of many members few are concerned, and each of
- * them would look at the workload several times until it serves.
- */
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import {
   memberAnnotation,
@@ -27,6 +22,10 @@ import { objectOf, type ObjectChange } from './change.ts'
 import { contentChanged } from './content.ts'
 import { workloadOwnerOf } from './workload-owner.ts'
 
+/**
+ * Whether a workload has, had or is to have something in this member. Of many members few are concerned, and each of
+ * them would look at the workload several times until it serves.
+ */
 export function isConcerned(
   scope: Scope,
   resource: WorkloadResource,

@@ -1,5 +1,6 @@
 // The StatefulSet or pod that deletes a tenant's claim in the member, as the owner of the claim upstream.
 import type { OwnerReference } from '#apimachinery/meta/index.ts'
+import { controllerOf } from '#syncer/context/owners.ts'
 import { asOrdinalClaim } from '#syncer/context/references.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
 import { copyHere } from '#syncer/rules/entitlement.ts'
@@ -27,8 +28,7 @@ export async function visitClaimOwner(synced: SyncedObject): Promise<void> {
 }
 
 /** The StatefulSet, or the pod of a StatefulSet, that deletes the claim. */
-export function controllerOfClaim({ metadata }: CachedObject): OwnerReference | undefined {
-  return metadata.ownerReferences?.find(
-    ({ controller, kind }) => controller === true && (kind === 'StatefulSet' || kind === 'Pod'),
-  )
+export function controllerOfClaim(claim: CachedObject): OwnerReference | undefined {
+  const controller = controllerOf(claim)
+  return controller?.kind === 'StatefulSet' || controller?.kind === 'Pod' ? controller : undefined
 }

@@ -1,7 +1,7 @@
 // The controller of a copy upstream, which follows that of the object in the member: a controller lets go what it does
 // not select any more, and adopts what it selects.
 import { locatorOf } from '#syncer/context/locator.ts'
-import { controllerOf } from '#syncer/context/orphans.ts'
+import { controllerOf } from '#syncer/context/owners.ts'
 import { gvrs, type CachedObject, type ResourceName } from '#syncer/context/resources.ts'
 import type { Reconcile } from '#syncer/context/scope.ts'
 import { originUpstream } from './origin.ts'

@@ -16,7 +16,8 @@ import {
 } from '#crds/index.ts'
 import type { WrittenTemplate } from '#syncer/context/former-templates.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
-import { controllerOf, isOrphanIn } from '#syncer/context/orphans.ts'
+import { isOrphanIn } from '#syncer/context/orphans.ts'
+import { asController, controllerOf } from '#syncer/context/owners.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
 import type { Reconcile } from '#syncer/context/scope.ts'
 import { countOf } from '#syncer/rules/count.ts'
@@ -93,15 +94,11 @@ function orphanOf(reconcile: Reconcile, replicaSet: CachedObject, hash: string):
 /** Makes the workload the controller of the ReplicaSet. The event of the change causes the next visit. */
 async function adopt(
   { upstreamClient, namespace, signal }: Reconcile,
-  { kind: { apiVersion, kind }, workload }: WorkloadWithHistory,
+  { workload }: WorkloadWithHistory,
   { metadata }: CachedObject,
 ): Promise<void> {
   const { name = '', uid, resourceVersion, ownerReferences = [] } = metadata
-  const controller = {
-    ...{ apiVersion, kind, name: workload.metadata.name ?? '', uid: workload.metadata.uid ?? '' },
-    ...{ controller: true, blockOwnerDeletion: true },
-  }
-  const change = { metadata: { uid, resourceVersion, ownerReferences: [...ownerReferences, controller] } }
+  const change = { metadata: { uid, resourceVersion, ownerReferences: [...ownerReferences, asController(workload)] } }
   await upstreamClient.patch(gvrs.replicasets, { namespace, name }, 'merge', change, { signal })
 }
 
@@ -234,16 +231,7 @@ async function createCopy(
         [memberStatusAnnotation(member.name)]: canonicalJson(report),
         ...(revision !== undefined && { [history.revisionAnnotation]: String(revision) }),
       },
-      ownerReferences: [
-        {
-          apiVersion: kind.apiVersion,
-          kind: kind.kind,
-          name: reconcile.name,
-          uid: workload.metadata.uid ?? '',
-          controller: true,
-          blockOwnerDeletion: true,
-        },
-      ],
+      ownerReferences: [asController(workload)],
     },
     spec: {
       replicas: report.desired,

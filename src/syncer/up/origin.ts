@@ -1,6 +1,7 @@
 // The owner upstream of an object that a controller of a member created.
 import { workloadKindOfObject } from '#crds/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
+import { asController } from '#syncer/context/owners.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'
 import { controllerHere, isShownFrom, workloadOfLive } from '#syncer/rules/entitlement.ts'
@@ -26,10 +27,10 @@ export function originUpstream(scope: Scope, live: CachedObject): Origin | undef
   if (controller === undefined || workload === undefined || kind === undefined) return undefined
   const found = locatorOf(controller) === undefined ? madeUpstream(scope, controller, workload) : workload
   if (found === undefined) return undefined
-  const { name = '', uid = '', labels } = found.metadata
+  const { uid = '', labels } = found.metadata
   const hash = labels?.[templateHashLabel]
   const owner = {
-    reference: { apiVersion: kind.apiVersion, kind: kind.kind, name, uid, controller: true, blockOwnerDeletion: true },
+    reference: asController(found),
     labels:
       kind.kind === 'Job'
         ? Object.fromEntries(jobLabels.map((label) => [label, uid]))

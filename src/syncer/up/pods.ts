@@ -9,6 +9,7 @@ import {
   servingLabel,
   type ShrinkingShare,
 } from '#crds/index.ts'
+import { controllerOf } from '#syncer/context/owners.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
 import type { Reconcile, Scope } from '#syncer/context/scope.ts'
 import { wouldBeReplaced } from '#syncer/rules/ending.ts'
@@ -122,7 +123,7 @@ const endsFirst = '-1000'
 
 /** Whether the pod is one of those that its ReplicaSet will end when the share of the member has shrunk. */
 function endsNext(scope: Scope, live: CachedObject, { to }: ShrinkingShare): boolean {
-  const controller = live.metadata.ownerReferences?.find((owner) => owner.controller === true)
+  const controller = controllerOf(live)
   if (controller === undefined) return false
   const pods = [...scope.controlledBy('pods', controller)]
     .filter((pod) => pod.metadata.deletionTimestamp === undefined && isOwnedBy(pod, controller.uid))

@@ -3,6 +3,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
 import { exportedNameOf, managedLabel, memberAnnotation, reachabilityOf } from '#crds/index.ts'
 import { isSubset } from '#syncer/context/is-subset.ts'
+import { asController } from '#syncer/context/owners.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
 import type { Reconcile, Scope } from '#syncer/context/scope.ts'
 import { withBelievedEndpoints, type MemberEndpoint } from '#syncer/rules/slices.ts'
@@ -38,14 +39,12 @@ function sliceUp(
   copy: CachedObject | undefined,
 ): KubeObject {
   const { member, namespace } = reconcile
-  const { name = '', uid = '' } = service.metadata
-  const owner = { apiVersion: 'v1', kind: 'Service', name, uid, controller: true, blockOwnerDeletion: true }
   return endpointSliceUp(believed, {
     name: copy?.metadata.name ?? freeName(reconcile),
     namespace,
     member: member.name,
     reachable: reachabilityOf(member.serviceNetwork),
-    service: owner,
+    service: asController(service),
     hostnameOf: (pod) => hostnameOf(reconcile, pod, exportedNameOf(service)),
   })
 }
