@@ -1,5 +1,6 @@
-// Objects that a tenant stored and that admission reads for a new pod: LimitRanges, a ServiceAccount, a RuntimeClass. They may be
-// large, and what they add to a pod comes once for each container, so a small request can become an expensive one.
+// Objects that a tenant stored and that admission reads for a new pod: LimitRanges, a ServiceAccount, a RuntimeClass.
+// They may be large, and what they add to a pod comes once for each container, so a small request can become an
+// expensive one.
 import { defaultMaxJsonValues } from '#apimachinery/json/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { requestEntityTooLarge } from '#apimachinery/status/index.ts'
@@ -13,7 +14,8 @@ const mostBytes = 4 * 1024 * 1024
 type Stored = Iterable<{ readonly bytes: Uint8Array; readonly size: number }>
 
 /**
- * Decodes them. Throws 413 above 4 MiB together; below, the request moves to another thread if they take long to decode.
+ * Decodes them. Throws 413 above 4 MiB together; below, the request moves to another thread if they take long to
+ * decode.
  */
 export function decodeConfiguration(request: AdmissionRequest, entries: Stored, what: string): KubeObject[] {
   const all = [...entries]
@@ -24,8 +26,8 @@ export function decodeConfiguration(request: AdmissionRequest, entries: Stored, 
 }
 
 /**
- * Call it before so many values are added to the object. Throws 413 above the values of a body; below, the request moves to
- * another thread if they make the object a large one.
+ * Call it before so many values are added to the object. Throws 413 above the values of a body; below, the request
+ * moves to another thread if they make the object a large one.
  */
 export function chargeAdded(request: AdmissionRequest, values: number, what: string): void {
   if (values > defaultMaxJsonValues)
