@@ -13,6 +13,7 @@ import {
   type WorkloadResource,
 } from '#crds/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
+import { workloadOwnerOf } from '#syncer/context/owners.ts'
 import { ingressBackends, scaleTargetOf } from '#syncer/context/references.ts'
 import type { CachedObject, ResourceName } from '#syncer/context/resources.ts'
 import { Scope } from '#syncer/context/scope.ts'
@@ -23,7 +24,6 @@ import { rootCaConfigMap } from '#syncer/transform/pod-template.ts'
 import { managedByLabel, serviceNameLabel } from '#syncer/transform/slice-labels.ts'
 import { madeKindOf, madeKinds } from '#syncer/up/made.ts'
 import { objectOf, type ObjectChange } from './change.ts'
-import { workloadOwnerOf } from './workload-owner.ts'
 
 /** What a change of an object in the member triggers in its namespace. */
 type Trigger = (scope: Scope, object: CachedObject, change: ObjectChange) => void

@@ -12,6 +12,7 @@ import {
 import { namedMembers } from '#syncer/context/named-members.ts'
 import type { ContentChange } from '#syncer/context/namespace-view.ts'
 import { isOrphanIn } from '#syncer/context/orphans.ts'
+import { workloadOwnerOf } from '#syncer/context/owners.ts'
 import { asOrdinalClaim, scaleTargetOf } from '#syncer/context/references.ts'
 import type { ResourceName } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'
@@ -20,7 +21,6 @@ import { ordinalsIn } from '#syncer/rules/entitlement.ts'
 import { reportedName } from '#syncer/up/history.ts'
 import { objectOf, type ObjectChange } from './change.ts'
 import { contentChanged } from './content.ts'
-import { workloadOwnerOf } from './workload-owner.ts'
 
 /**
  * Whether a workload has, had or is to have something in this member. Of many members few are concerned, and each of
