@@ -29,7 +29,7 @@ interface KeptSegment {
 }
 
 interface ListSegmentsOptions {
-  /** What is before and after each item. Default: a comma, and nothing. */
+  /** The text before and after each item. Default: a comma, and nothing. */
   readonly around?: readonly [before: string, after: string]
   /** Bytes of all segments that were used since the last time that some were dropped. Default 16 MiB. */
   readonly maxBytes?: number

@@ -13,7 +13,7 @@ export interface Representation {
   readonly version?: 'v1beta1'
 }
 
-/** What negotiation needs of the resource and the request. */
+/** The resource and the request as negotiation sees them. */
 interface Negotiable {
   readonly info: {
     readonly group: string
@@ -21,7 +21,7 @@ interface Negotiable {
     readonly kind: string
     readonly builtIn: boolean
   }
-  /** What is answered; absent: one object. */
+  /** The kind of answer; absent: one object. */
   readonly reads?: 'list' | 'watch' | 'deletecollection'
 }
 

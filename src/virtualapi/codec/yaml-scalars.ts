@@ -27,12 +27,12 @@ function words(scalar: Scalar, texts: string): [string, Scalar][] {
   return texts.split(' ').map((text) => [text, scalar])
 }
 
-/** What a scalar without quotes means. */
+/** The value of a scalar without quotes. */
 export function plainScalar(text: string): Scalar {
   return named.get(text) ?? numberOf(text) ?? { kind: 'string', value: text }
 }
 
-/** What a scalar with an explicit tag means. Throws an Error in Go's words if it cannot have the tag. */
+/** The value of a scalar with an explicit tag. Throws an Error in Go's words if the scalar cannot have the tag. */
 export function taggedScalar(tag: string, text: string): Scalar {
   const name = tag.startsWith(core) ? tag.slice(core.length) : ''
   if (!['null', 'bool', 'int', 'float', 'binary'].includes(name)) return { kind: 'string', value: text }

@@ -29,7 +29,7 @@ export function valueOfDocument(document: Document.Parsed, limits: ValueLimits):
   return reader.value(document.contents)
 }
 
-/** What a scalar means; undefined for a key that is none. */
+/** The value of a scalar; undefined for a key that is no scalar. */
 export function scalarOf(node: ScalarNode): Scalar {
   const text = typeof node.value === 'string' ? node.value : ''
   if (node.tag !== undefined && node.tag !== '!') return taggedScalar(node.tag, text)

@@ -7,7 +7,7 @@ export interface GroupOf<V> {
   readonly versions: readonly V[]
 }
 
-/** What decides the order: higher numbers first. */
+/** Priorities that decide the order: higher numbers first. */
 export interface Priorities {
   /** groupPriorityMinimum: the highest of all versions decides. */
   readonly groupPriority: number

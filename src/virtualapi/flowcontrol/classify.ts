@@ -2,7 +2,7 @@
 // budget of the logical cluster decides the load that it may cause.
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 
-/** Who asks for what. `resource` is absent for other paths. */
+/** A request as FlowSchemas see it. `resource` is absent for other paths. */
 export interface ClassifiedRequest {
   readonly user: { readonly name: string; readonly groups: readonly string[] }
   readonly verb: string

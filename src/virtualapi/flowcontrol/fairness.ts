@@ -57,7 +57,7 @@ interface Bound {
   readonly limit: number
   readonly most: number
   readonly what: string
-  /** What it counts for. Default 1. */
+  /** Units that the request or watch counts for. Default 1. */
   readonly units?: number
 }
 

@@ -15,7 +15,7 @@ export function longSelector(query: Pick<URLSearchParams, 'get'>): string | unde
   return labels.length + fields.length < shortSelector ? undefined : `${labels}&${fields}`
 }
 
-/** What the selectors count for beside the watch itself. */
+/** The units of the selectors beside the watch itself. */
 export function unitsOfSelector(selector: string): number {
   let terms = 1
   for (let at = selector.indexOf(','); at >= 0; at = selector.indexOf(',', at + 1)) terms++

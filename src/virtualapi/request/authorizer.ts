@@ -10,7 +10,7 @@ export interface Decision {
   readonly reason: string
 }
 
-/** What a request wants, without the user. Smaller than RequestInfo, so that review APIs can build it too. */
+/** The intent of a request, without the user. Smaller than RequestInfo, so that review APIs can build it too. */
 export interface Attributes {
   readonly verb: string
   readonly resource?: {

@@ -136,14 +136,14 @@ export interface SentChunks extends ChunkedAnswer {
 const maxAnnotations = 200
 const maxAnnotationCharacters = 256 * 1024
 
-/** What the stages have found out about a request so far. A stage reads only what an earlier one has set. */
+/** The findings of the stages about a request so far. A stage reads only members that an earlier stage has set. */
 export class Exchange {
   readonly request: IncomingRequest
   /** Aborted when the client disconnects or the deadline is over. */
   signal: AbortSignal
   /** Texts for the `Warning` header. */
   readonly warnings: string[] = []
-  /** What this request may still cost. */
+  /** The remaining cost of this request. */
   readonly work = new WorkBudget()
   /** Called when the answer is complete, in reverse order. */
   readonly cleanups: (() => void)[] = []

@@ -15,7 +15,7 @@ export interface AuditSink {
   write(line: string): void
 }
 
-/** What is known when a request arrives. */
+/** A request as it arrives. */
 export interface ReceivedRequest {
   readonly auditId: string
   readonly method: string

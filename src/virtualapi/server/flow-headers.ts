@@ -12,7 +12,7 @@ const levelKey = 'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io'
 
 interface Known {
   readonly changes: readonly [number, number]
-  /** Those whose priority level exists, in their order. Logical clusters with equal FlowSchemas share them. */
+  /** The flows whose priority level exists, in order. Logical clusters with equal FlowSchemas share them. */
   readonly flows: readonly Flow[]
   /** Headers of flows that a request belonged to, by name. */
   readonly headers: Map<string, Headers>

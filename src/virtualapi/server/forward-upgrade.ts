@@ -10,7 +10,7 @@ import { pipeSockets } from './wire/pipe-sockets.ts'
 export interface ForwardedUpgrade {
   readonly incoming: IncomingRequest
   readonly socket: Duplex
-  /** What the client sent after the request. */
+  /** The bytes that the client sent after the request. */
   readonly head: Uint8Array
   readonly to: Peer
   /** Aborted when the client disconnects or the server stops. */

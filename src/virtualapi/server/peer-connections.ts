@@ -21,7 +21,7 @@ export function peerServerName(name: string): string {
 const connectTimeoutMs = 5000
 /** How long a process that is gone may take for its last answers, milliseconds. */
 const lastAnswersMs = 2000
-/** What may be received and not yet read of one answer, bytes: a client that reads slowly costs no more. */
+/** Maximum of received and unread bytes of one answer: a client that reads slowly costs no more. */
 const windowBytes = 256 * 1024
 /** As much as clients may send; nghttp2's default is 64 KiB. */
 const headerBytes = 256 * 1024

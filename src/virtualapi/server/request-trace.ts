@@ -45,7 +45,7 @@ export class RequestTrace {
     return plain.map((stage): Stage => {
       if (stage === authenticate) return (exchange, parts) => this.#authenticate(() => stage(exchange, parts))
       const name = stageSpans.get(stage)
-      // Who may do everything waits for nothing here; the step is shown all the same.
+      // A superuser waits for nothing here; the step is shown all the same.
       if (stage === authorize) return (exchange, parts) => this.#run(name, async () => stage(exchange, parts))
       return (exchange, parts) => this.#run(name, () => stage(exchange, parts))
     })
@@ -116,7 +116,7 @@ export class RequestTrace {
     return ofHop === undefined ? { link: ofClient } : { parent: ofHop, link: ofClient }
   }
 
-  /** What stages after the beginning may have found out. */
+  /** Attributes that stages after the beginning may have found out. */
   #known(): SpanAttributes {
     const { cluster } = this.#exchange
     return cluster === undefined ? {} : { 'kcp.logical_cluster': cluster.id }

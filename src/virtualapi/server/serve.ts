@@ -19,7 +19,7 @@ const clientClosedRequest = 499
 
 const unauthorizedCode = 401
 
-/** What all requests of a listener share. */
+/** State that all requests of a listener share. */
 export interface Serving {
   readonly parts: ServerParts
   /** Aborted when the server stops. */

@@ -29,7 +29,7 @@ interface UpgradeRequest {
   /** The same request as Node has it. */
   readonly request: IncomingMessage
   readonly socket: Duplex
-  /** What the client sent after the request. */
+  /** The bytes that the client sent after the request. */
   readonly head: Buffer
 }
 

@@ -12,7 +12,7 @@ import { acceptWebSocket } from './wire/web-socket.ts'
 interface Connection {
   readonly request: IncomingMessage
   readonly socket: Duplex
-  /** What the client sent after its handshake. */
+  /** The bytes that the client sent after its handshake. */
   readonly head: Buffer
 }
 

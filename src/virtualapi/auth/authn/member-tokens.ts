@@ -2,7 +2,7 @@
 // knows.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 
-/** What a token claims before anything is verified. */
+/** The claims of a token before anything is verified. */
 export interface MemberTokenClaim {
   readonly clusterId: ClusterId
   readonly memberId: string

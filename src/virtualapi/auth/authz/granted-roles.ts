@@ -5,7 +5,7 @@ import type { Grant, Policy } from './policy.ts'
 import { rbacGroup } from './rbac-index.ts'
 import type { CompiledRoles, StoredRole } from './stored-role.ts'
 
-/** What a question about rights needs. */
+/** The context of a question about rights. */
 export interface RbacContext {
   readonly policy: Policy
   readonly compiled: CompiledRoles

@@ -12,7 +12,7 @@ export const rbacResources = {
   roleBindings: `rolebindings.${rbacGroup}`,
 } as const
 
-/** What one binding grants, to each of its subjects. */
+/** The grant of one binding to each of its subjects. */
 export interface Binding {
   /** Empty: a ClusterRoleBinding. */
   readonly namespace: string
@@ -23,7 +23,7 @@ export interface Binding {
 
 /** Key of an RBAC object within its logical cluster. */
 export interface RbacPlace {
-  /** One of `rbacResources`. */
+  /** A member of `rbacResources`. */
   readonly resource: string
   readonly namespace: string
   readonly name: string

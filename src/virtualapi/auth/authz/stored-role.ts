@@ -13,7 +13,7 @@ export interface RbacSource {
 
 /** Compiled rules take some five times the bytes of their JSON. */
 const maxCachedBytes = 32 * 1024 * 1024
-/** What a cached role takes besides its rules. */
+/** Memory of a cached role besides its rules. */
 const overheadBytes = 1024
 
 /** One role. Its rules are compiled when a decision needs them. */

@@ -75,7 +75,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     directory: ClusterDirectory
     /** Listeners hear of the logical clusters that this process owns. Absent: of all. */
     ownership?: ClusterOwnership
-    /** What every logical cluster is created with. Absent: nothing. */
+    /** The objects that every logical cluster is created with. Absent: none. */
     baseLayer?: BaseLayer
   }) {
     this.#baseLayer = baseLayer

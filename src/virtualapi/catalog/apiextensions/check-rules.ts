@@ -16,7 +16,7 @@ const schemaLimit = 100_000_000n
 const maxUint64 = 0xffff_ffff_ffff_ffffn
 const maxNamedExpressions = 4
 
-/** What an update may keep although a new definition may not have it. */
+/** The rules that an update may keep although a new definition may not have them. */
 export interface KeptRules {
   readonly rules: ReadonlySet<string>
   readonly messageExpressions: ReadonlySet<string>
@@ -34,7 +34,7 @@ export interface CheckedSchema {
   readonly kept: KeptRules
 }
 
-/** What is wrong with the expressions of the rules of a schema. */
+/** Errors in the expressions of the rules of a schema. */
 export function checkRuleExpressions(schema: CheckedSchema): StatusCause[] {
   const { source, node, path } = schema
   if (!hasRules(node)) return []

@@ -89,8 +89,7 @@ export function internSchema(schema: JsonObject): SchemaNode {
 }
 
 /**
- * What a definition or schema, as JSON, counts for in the caches. Half of a cache at most: a heavier one must be kept,
- * too.
+ * Weight of a definition or schema, as JSON, in the caches. At most half of a cache: heavier schemas must be kept, too.
  */
 function weightOf(text: string): number {
   let ruleCharacters = 0

@@ -29,7 +29,7 @@ export interface CompiledExpression {
   readonly failure?: string
   /** Why it is no program in a definition that does not have it yet. */
   readonly newFailure?: string
-  /** What a run may cost at most, in cost units. */
+  /** Maximum cost of a run, in cost units. */
   readonly maxCost: bigint
 }
 

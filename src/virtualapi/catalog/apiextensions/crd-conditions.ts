@@ -6,7 +6,7 @@ import { structuralViolations } from '#apimachinery/schema/index.ts'
 import { approvalCondition } from './api-approval.ts'
 import type { CrdCondition, CrdNames, CrdStatus, CustomResourceDefinition } from './crd-types.ts'
 
-/** What a definition takes away from the names that others of its group may have. */
+/** The names that a definition takes from the other definitions of its group. */
 export interface CrdInUse {
   readonly metadata: { readonly name?: string }
   readonly spec: { readonly group: string }

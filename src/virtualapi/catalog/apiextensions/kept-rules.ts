@@ -7,7 +7,7 @@ import { internSchema } from './compile-crd.ts'
 import type { CrdVersion } from './crd-types.ts'
 import { validationRule } from './validation-rule.ts'
 
-/** What a version may keep of the versions before the update; none on create. */
+/** The rules that a version may keep from the versions before the update; none on create. */
 export function keptRules(old: readonly CrdVersion[]): (version: CrdVersion) => KeptRules {
   const rules = new Set<string>()
   const messageExpressions = new Set<string>()

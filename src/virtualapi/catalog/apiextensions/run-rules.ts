@@ -25,7 +25,7 @@ import { itemIndex, Ratchet } from './ratchet.ts'
 import type { RuleTree } from './rule-tree.ts'
 import { ruleName, type ValidationRule } from './validation-rule.ts'
 
-/** What the rules may cost for one object, in cost units. */
+/** Maximum cost of the rules for one object, in cost units. */
 const objectBudget = 10_000_000
 /** Steps beside the cost that they may take, to look at values that hold one another: some 0.2 s. */
 const objectSteps = 10_000_000
@@ -44,7 +44,7 @@ export interface RuleOptions {
   readonly budget?: RuleBudget
 }
 
-/** What is left for the rules of one object; below zero once it is spent. */
+/** The remaining budget for the rules of one object; below zero once the budget is spent. */
 export interface RuleBudget {
   left: number
   steps: number

@@ -37,7 +37,7 @@ export function encodeListItem(object: JsonObject, { apiVersion, kind }: { apiVe
   return writer.bytes()
 }
 
-/** What comes before and after the encoded items of a list. `kind` is that of the list. */
+/** The bytes before and after the encoded items of a list. `kind`: the kind of the list. */
 export function protobufListFrame(
   { apiVersion, kind, metadata }: { apiVersion: string; kind: string; metadata: JsonValue },
   itemBytes: number,

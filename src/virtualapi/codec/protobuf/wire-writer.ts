@@ -9,7 +9,7 @@ export class WireWriter {
   #buffer = Buffer.allocUnsafe(1024)
   #length = 0
 
-  /** What was written so far; later writes do not change it. */
+  /** The bytes that were written so far; later writes do not change them. */
   bytes(): Buffer {
     return Buffer.from(this.#buffer.subarray(0, this.#length))
   }
@@ -68,7 +68,7 @@ export class WireWriter {
     this.#length += bytes.length
   }
 
-  /** What `write` writes, with its length before it. */
+  /** Writes the output of `write` with its length before it. */
   nested(write: () => void): void {
     this.#reserve(reserved)
     const start = this.#length

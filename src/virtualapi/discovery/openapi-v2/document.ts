@@ -13,7 +13,7 @@ import { extendJson } from './swagger.ts'
 const deflate = promisify(gzip)
 const inflate = promisify(gunzip)
 
-/** What a logical cluster serves besides the built-in kinds. */
+/** The kinds that a logical cluster serves besides the built-in ones. */
 export interface SwaggerSources {
   /** Cache key: equal for sets with equal documents. Empty if there are none. */
   readonly content: string

@@ -11,7 +11,7 @@ import { swaggerForCustomResources } from './custom.ts'
 import { encodeOpenApiV2 } from './encode-document.ts'
 import type { SwaggerParts } from './swagger.ts'
 
-/** What is added to the document of the built-in kinds. */
+/** An addition to the document of the built-in kinds. */
 export interface SwaggerSource {
   /** Cache key: equal for sources with equal parts. */
   readonly content: string

@@ -167,7 +167,7 @@ async function referredTo(
 /** Names of the definitions that a value refers to. */
 function referencesIn(root: JsonObject): Set<string> {
   const names = new Set<string>()
-  // What was inlined in many places is looked through once.
+  // A schema that was inlined in many places is looked through once.
   const seen = new Set<JsonValue>()
   const pending: JsonValue[] = [root]
   for (let value = pending.pop(); value !== undefined; value = pending.pop()) {

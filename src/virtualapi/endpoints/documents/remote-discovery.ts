@@ -136,7 +136,7 @@ async function aggregatedList(discovering: Discovering, format: 'json' | 'protob
   return aggregatedAnswer(exchange, discoveryDocument({ ...local, items }), format)
 }
 
-/** What the server says of this version; `Stale` and without resources where it does not answer. */
+/** The server's resources of this version; `Stale` and without resources where the server does not answer. */
 function versionDiscovery(version: string, resources: readonly JsonObject[] | undefined): VersionDiscovery {
   return resources === undefined
     ? { version, freshness: 'Stale' }

@@ -40,7 +40,7 @@ export async function connectPod(call: EndpointCall<EndpointParts>): Promise<Ans
   return { kind: 'stream', status: response.status, headers: { 'content-type': type }, chunks: response.body }
 }
 
-/** What the connector needs. Throws 404 for a pod that does not exist, 400 for a pod that is not placed yet. */
+/** The connection for the connector. Throws 404 for a pod that does not exist, 400 for a pod that is not placed yet. */
 export async function podConnection(call: EndpointCall): Promise<PodConnection> {
   const { request, exchange, cluster, parts, target } = call
   requireSubresource(call)

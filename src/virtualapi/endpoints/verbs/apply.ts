@@ -55,7 +55,7 @@ export async function applyObject(call: EndpointCall): Promise<Answer> {
 
 interface Configuration {
   readonly config: JsonObject
-  /** What is given twice. */
+  /** Messages about duplicate fields. */
   readonly complaints: readonly string[]
 }
 

@@ -21,7 +21,7 @@ import {
 import { protobufList } from './protobuf-list.ts'
 import { selectionOf, type Selection } from './selection.ts'
 
-/** What a person who lists kinds of ours reads where there is none of them yet. */
+/** Hints for a person who lists kinds of ours where no object exists yet. */
 const firstSteps: ReadonlyMap<string, string> = new Map([
   [
     'logicalclusters',
@@ -44,7 +44,7 @@ export async function listObjects(call: EndpointCall<EndpointParts>): Promise<An
   if (representation.format === 'protobuf' && representation.version === undefined)
     return protobufList(call, entries, metadata)
   const answer = listAnswer(view, entries, metadata)
-  // What a webhook has converted is in memory for this answer alone.
+  // An object that a webhook has converted is in memory for this answer alone.
   return isConverted(definition) && answer.kind === 'chunks' ? { ...answer, held: answer.about } : answer
 }
 

@@ -20,7 +20,7 @@ export interface Selection {
   readonly everything: boolean
   /** The only name that can match, from the field selector or the path; undefined: any. */
   readonly name: string | undefined
-  /** What one match compares at most. */
+  /** Maximum of comparisons of one match. */
   readonly terms: number
   matches(entry: Entry): boolean
 }

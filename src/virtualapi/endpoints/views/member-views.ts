@@ -86,13 +86,13 @@ function watchMembers(call: EndpointCall<EndpointParts>): Answer {
   )
 }
 
-/** What the logical cluster shows now: the first maxShown by name. */
+/** The objects that the logical cluster shows now: the first maxShown by name. */
 function membersOf(fleet: Fleet | undefined, cluster: LogicalCluster, now: number): ShownMembers {
   const usable = usableMembers(fleet, cluster).slice(0, maxShown)
   return shownMembers(new Map(usable.map((member) => [member.metadata.name, bytesOf(member, cluster, now)])))
 }
 
-/** Those that admit the logical cluster and that no Placement of the admins forbids in all of its namespaces. */
+/** The members that admit the logical cluster and that no Placement of the admins forbids in all of its namespaces. */
 function usableMembers(
   fleet: Fleet | undefined,
   { labels: clusterLabels }: LogicalCluster,

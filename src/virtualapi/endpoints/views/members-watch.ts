@@ -5,7 +5,7 @@ import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { StoredEntry, type Entry, type HubEvent, type HubWatch, type WatchReader } from '#store/hub/index.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 
-/** What a logical cluster shows at one time: objects as bytes without a revision, by name, in their order. */
+/** The objects that a logical cluster shows at one time: bytes without a revision, by name, in their order. */
 export interface ShownMembers {
   readonly revision: Revision
   readonly byName: ReadonlyMap<string, Uint8Array>

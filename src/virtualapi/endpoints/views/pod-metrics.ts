@@ -49,7 +49,7 @@ const definitions: Readonly<Record<string, ResourceDefinition>> = {
 const infos = Object.values(definitions).map(({ info }) => info)
 
 /**
- * What this logical cluster serves of the group; empty if no member of its has metrics, or its tenant serves the group.
+ * The resources of the group in this logical cluster; empty if no member of its has metrics, or its tenant serves it.
  */
 export function metricsResources(
   { cluster }: Pick<Exchange, 'cluster'>,
@@ -135,8 +135,8 @@ interface Place {
 }
 
 /**
- * What members measured of these pods; a pod that is not measured yet is left out. Members that do not answer are told
- * in warnings; rejects with ServiceUnavailable if none does.
+ * The metrics of these pods, as members measured them, without pods that are not measured yet. Warns of members that do
+ * not answer; rejects with ServiceUnavailable if no member answers.
  */
 async function measure({ exchange, parts, cluster }: Measuring, entries: readonly Entry[]): Promise<Measured[]> {
   const places = await placesOf(exchange, entries)
@@ -200,7 +200,7 @@ function podMetrics({ entry: { key, facts }, usage }: Measured): KubeObject {
   }
 }
 
-/** What these pods use on each node. */
+/** The use of these pods on each node. */
 function nodeMetrics(measured: readonly Measured[]): KubeObject[] {
   const nodes = new Map<string, { sum: Map<string, Quantity>; timestamp: string; window: string }>()
   for (const { entry, usage } of measured) {

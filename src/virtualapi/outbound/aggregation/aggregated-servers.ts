@@ -15,7 +15,7 @@ interface Parts {
   readonly frontProxy: (cluster: ClusterId) => FrontProxyPair
 }
 
-/** Who asks where no client does, as in kube-aggregator. */
+/** The user of requests without a client, as in kube-aggregator. */
 export const aggregator: Pick<UserInfo, 'name' | 'groups' | 'extra'> = {
   name: 'system:kube-aggregator',
   groups: ['system:masters'],

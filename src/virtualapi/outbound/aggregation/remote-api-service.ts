@@ -44,7 +44,7 @@ export function apiServices(objects: ClusterObjects): readonly ApiService[] {
   return read(objects).all
 }
 
-/** Those that lead to another server, by name (`VERSION.GROUP`). */
+/** The APIServices that lead to another server, by name (`VERSION.GROUP`). */
 export function remoteApiServices(objects: ClusterObjects): ReadonlyMap<string, RemoteApiService> {
   return read(objects).remote
 }

@@ -15,12 +15,12 @@ const timeoutMs = 5000
  * AggregatedServers.
  */
 const bounds = { maxBytes: 4 * 1024 * 1024, maxValues: 200_000, maxDepth: 200 }
-/** What is kept, bytes: of all logical clusters, and of one; above that its documents count as not answered. */
+/** Maximum of kept bytes: of all logical clusters, and of one; above it, its documents count as not answered. */
 const [mostBytes, mostBytesOfCluster] = [64 * 1024 * 1024, 12 * 1024 * 1024]
 /** Servers of one logical cluster that are asked at once. */
 const concurrency = 8
 
-/** What is kept of a document. */
+/** The digest of a document, as it is kept. */
 export interface Digest<T> {
   readonly value: T
   /** About what it takes in answers. */
@@ -34,7 +34,7 @@ export interface WantedDocument<T> {
   readonly name: string
   readonly path: string
   readonly accept: string
-  /** What is kept of the document; undefined if it is of no use. Awaits `turn` between pieces of work. */
+  /** The digest of the document; undefined if the document is of no use. Awaits `turn` between pieces of work. */
   readonly digest: (document: JsonObject, turn: Turn) => Promise<Digest<T> | undefined> | Digest<T> | undefined
 }
 

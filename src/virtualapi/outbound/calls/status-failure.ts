@@ -15,7 +15,7 @@ const texts: Readonly<Record<number, string>> = {
   504: 'the server was unable to return a response in the time allotted, but may still be processing the request',
 }
 
-/** What an answer of this HTTP status means; undefined for success. */
+/** The failure that an HTTP status means; undefined for success. */
 export function statusFailure(code: number): string | undefined {
   if (code >= 200 && code <= 206) return undefined
   if (texts[code] !== undefined) return texts[code]

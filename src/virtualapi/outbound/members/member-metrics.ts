@@ -14,7 +14,7 @@ const keptMs = 15_000
 const failureKeptMs = 5000
 const timeoutMs = 10_000
 const [mostNamespaces, mostPods] = [5000, 200_000]
-/** What a member answers is kept: more of it than any namespace, pod or container has is left out. */
+/** Bounds of a member's answer, which is kept: no namespace, pod or container has more. */
 const [mostPodsOfNamespace, mostContainers, mostResources] = [20_000, 100, 16]
 
 /** One pod, as its member measured it. */

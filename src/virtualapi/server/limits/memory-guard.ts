@@ -33,7 +33,7 @@ const youngMs = 2000
 /** Time for a step to have an effect before the next one, milliseconds. */
 const stepMs = 1000
 const retryAfterSeconds = 10
-/** What an object takes besides its bytes. */
+/** Memory of an object besides its bytes. */
 const objectBytes = 450
 /** Smaller ones are never shed: it would not help. */
 const minLoad = 4 * 1024 * 1024
@@ -70,7 +70,7 @@ export interface MemoryGuardOptions {
 export class MemoryGuard implements Disposable {
   readonly #options: Required<MemoryGuardOptions>
   readonly #refused = new Set<ClusterId>()
-  /** Those that were unloaded because they took the most, and the bytes of their objects. */
+  /** Logical clusters that were unloaded because they took the most, and the bytes of their objects. */
   readonly #unloaded = new LRUCache<ClusterId, number>({ max: maxUnloaded })
   readonly #timer: NodeJS.Timeout
   #share = 0

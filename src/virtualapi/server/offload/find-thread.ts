@@ -4,7 +4,7 @@
 const maxComputing = 2
 /** Jobs of one thread, those included that wait for webhooks: each holds its object in the memory of the thread. */
 const maxHeld = 16
-/** Those of one logical cluster that wait for its webhooks, in all threads: others need the rest. */
+/** Maximum of jobs of one logical cluster that wait for its webhooks, in all threads: others need the rest. */
 const maxWaitingOfFlow = 4
 
 interface ThreadWithJobs {

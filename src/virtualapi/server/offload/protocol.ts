@@ -159,7 +159,7 @@ export type FromWorker =
   | { readonly is: 'write'; readonly job: number; readonly write: number; readonly what: Write }
   | { readonly is: 'post'; readonly job: number; readonly post: number; readonly request: OutboundRequest }
 
-/** What the worker is started with. */
+/** The settings of a worker. */
 export interface WorkerSettings {
   /** LogicalClusters live in our own logical cluster `root`. */
   readonly hasRoot: boolean

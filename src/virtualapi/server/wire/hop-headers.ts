@@ -53,7 +53,7 @@ export function hopHeaders({ address, certificate, traceparent }: HopClient): st
   return headers
 }
 
-/** What the headers say. Only for requests of processes of ours. */
+/** The content of the headers. Only for requests of processes of ours. */
 export function hopClient(rawHeaders: readonly string[]): HopClient {
   const text = headerOf(rawHeaders, certificatesHeader)
   const address = headerOf(rawHeaders, addressHeader)

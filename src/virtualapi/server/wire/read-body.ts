@@ -37,7 +37,7 @@ function chunksOf(body: RawRequest['body']): Promise<Uint8Array> {
       reject(tooLarge())
     }
     body.on('end', whole)
-    // One of them may come after the end, and then says nothing: no error is made then, whose stack is costly.
+    // An event after the end means nothing: no error is made then, because its stack is costly.
     body.on('error', (cause) => reject(brokenOff(cause)))
     body.on('close', () => {
       if (!body.readableEnded) reject(brokenOff())

@@ -46,7 +46,7 @@ export interface MutatingRounds {
   run(request: AdmissionRequest, object: KubeObject | undefined, old: KubeObject | undefined): Promise<boolean>
 }
 
-/** What the tenants of a logical cluster have configured to change requests. */
+/** The tenants' configuration that changes requests of a logical cluster. */
 export interface MutatingAdmission {
   /** Undefined where nothing is configured. */
   mutating(request: AdmissionRequest): MutatingRounds | undefined
@@ -74,7 +74,7 @@ export interface Admission {
   admitPart(request: AdmissionRequest, object: KubeObject): Promise<void>
 }
 
-/** What admission is made of, in the order in which it runs. */
+/** The parts of admission, in the order in which they run. */
 export interface AdmissionParts {
   readonly plugins: readonly AdmissionPlugin[]
   readonly policies?: MutatingAdmission

@@ -35,7 +35,7 @@ export function separationWarnings(fleet: () => Fleet | undefined): AdmissionPlu
   }
 }
 
-/** What a target decides about, and what stays elsewhere. */
+/** The workloads that a target moves, and those that stay elsewhere. */
 interface Moved {
   readonly namespace: string
   readonly workloads: readonly KubeObject[]
@@ -98,7 +98,7 @@ interface Other {
   readonly members: readonly string[]
 }
 
-/** Those of which pods in some member cannot reach any pod of the moved workloads, or the reverse. */
+/** The workloads whose pods in some member cannot reach any pod of the moved workloads, or the reverse. */
 function separated(
   others: readonly Other[],
   own: readonly string[],

@@ -93,7 +93,7 @@ function mapError(field: 'labels' | 'annotations', map: JsonObject, before: Json
       return `metadata.${field}[${key}] must be a string, but is ${goType(value)} in converted object`
   const was = isJsonObject(before) ? before : {}
   const keys = Object.keys(map)
-  // What was stored is not checked again.
+  // Stored members are not checked again.
   if (keys.length === Object.keys(was).length && keys.every((key) => was[key] === map[key])) return undefined
   const texts = map as Record<string, string>
   // Upstream calls the field of annotations by another name here.

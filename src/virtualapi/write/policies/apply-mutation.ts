@@ -32,7 +32,7 @@ export const maxJsonBytesOfRequest = 16 * 1024 * 1024
 interface MutationOf {
   readonly shown: Shown
   readonly catalog: Catalog
-  /** What mutations of the request may still make. */
+  /** The remaining size that mutations of the request may make. */
   readonly room: JsonRoom
 }
 

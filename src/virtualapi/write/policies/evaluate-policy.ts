@@ -18,7 +18,7 @@ export interface AuditAnnotation {
   readonly value: string
 }
 
-/** What a policy says of one object. */
+/** The verdict of a policy about one object. */
 export interface Verdict {
   /** Why the object is refused. */
   readonly denials: readonly Denial[]

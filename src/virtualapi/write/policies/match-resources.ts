@@ -5,7 +5,7 @@ import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 
 type Rule = Data<V1NamedRuleWithOperations>
 
-/** What rules look at. */
+/** A request as rules see it. */
 export interface MatchSubject {
   readonly operation: string
   readonly group: string

@@ -9,7 +9,7 @@ import type { Spent } from './expression-costs.ts'
 /** In cost units: of the match conditions. */
 const conditionBudget = 2_500_000
 
-/** What a policy is evaluated with. */
+/** The input of a policy. */
 export interface PolicyValues {
   readonly shared: ReadonlyMap<string, Value>
   readonly params: JsonObject | undefined
@@ -31,7 +31,7 @@ export interface Result {
 export interface Results {
   /** Of each expression; undefined where there is none. */
   readonly results: readonly (Result | undefined)[]
-  /** What is left of the budget. */
+  /** The remaining budget. */
   readonly left: number
 }
 
@@ -141,7 +141,7 @@ class LazyVariables extends CelMap {
     return value
   }
 
-  /** What variables cost since the last call, in cost units. */
+  /** The cost of variables since the last call, in cost units. */
   takeCost(): number {
     const cost = this.#cost
     this.#cost = 0

@@ -6,7 +6,7 @@ import { addAmounts, type Amounts, amountsText, type Quantity, selectAmounts } f
 import { usedOf } from './used.ts'
 import { quotasOf, type Quota } from './quota.ts'
 
-/** What a write adds to the quotas that it is about. Can be sent to another thread. */
+/** The amounts that a write adds to its quotas. Can be sent to another thread. */
 export interface QuotaCharge {
   /** The object that is written; `resource` as in the store. */
   readonly key: { readonly resource: string; readonly namespace: string; readonly name: string }
@@ -31,7 +31,7 @@ export interface QuotaLedger {
 
 interface Held {
   readonly charge: QuotaCharge
-  /** What the object changed since is counted by its own use. */
+  /** Revision from which the object itself is counted, if it has changed since. */
   readonly since: Revision
 }
 
@@ -96,7 +96,7 @@ function refusalOf(objects: ClusterObjects, { quota, quotas, increase, namespace
   return `exceeded quota: ${quota.name}, requested: ${text(requested)}, used: ${text(used)}, limited: ${text(quota.hard)}`
 }
 
-/** What other writes hold that no read sees yet. */
+/** The amounts that other writes hold and no read sees yet. */
 function heldFor(
   objects: ClusterObjects,
   { quota, namespace, now }: Pick<Question, 'quota' | 'namespace' | 'now'>,

@@ -33,7 +33,7 @@ class Tally {
     this.#namespace = namespace
   }
 
-  /** What the objects in these scopes use. `all`: the scopes of all quotas of the namespace. */
+  /** The amounts that the objects in these scopes use. `all`: the scopes of all quotas of the namespace. */
   usedIn(
     objects: ClusterObjects,
     scopes: readonly ScopeRequirement[],
@@ -94,7 +94,7 @@ class Tally {
 /** By namespace and resource; they go with the logical cluster when it is evicted. */
 const tallies = new WeakMap<ClusterObjects, Map<string, Tally>>()
 
-/** What the objects of a resource use, of those in the scopes. Reads what changed since the last call. */
+/** The amounts that objects of a resource use, by scopes. Reads the objects that changed since the last call. */
 export function usedBy(
   objects: ClusterObjects,
   { resource, namespace }: { resource: string; namespace: string },

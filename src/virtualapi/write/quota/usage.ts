@@ -121,7 +121,7 @@ function isExtended(name: string): boolean {
 /** By upstream's mistake, which is kept, a pod must name the cpu and memory that a quota limits; of nothing else. */
 const required = ['cpu', 'memory'].flatMap((name) => [name, `requests.${name}`, `limits.${name}`])
 
-/** What a quota with these names requires of a pod and its containers lack; undefined if nothing. */
+/** The resources that a quota with these names requires and containers of the pod lack; undefined if none. */
 export function missingText(names: Iterable<string>, pod: KubeObject): string | undefined {
   const spec = pod['spec'] as JsonObject
   if (podLevelAmounts(spec, 'requests').length > 0 || podLevelAmounts(spec, 'limits').length > 0) return undefined

@@ -8,7 +8,7 @@ export interface WebhookRule {
   readonly scope: string
 }
 
-/** What rules look at. `namespace` of a Namespace object is its own name. */
+/** A request as rules see it. `namespace` of a Namespace object is its own name. */
 export interface RuleSubject {
   readonly operation: string
   readonly group: string

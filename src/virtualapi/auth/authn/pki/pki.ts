@@ -64,7 +64,7 @@ export interface Pki {
 
 /** Stores serving certificates between starts, and for other processes with the same names. */
 export interface ServingCertificateStore {
-  /** What is kept for a certificate of these names (sorted), usable or not. */
+  /** The stored certificate of these names (sorted), usable or not. */
   load(names: readonly string[]): Promise<KeyPair | undefined>
   /** Resolves with what is kept now: `pair`, or what another process has kept instead in the meantime. */
   save(names: readonly string[], pair: KeyPair): Promise<KeyPair>

@@ -7,7 +7,7 @@ import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import type { RbacAuthorizer } from '#virtualapi/auth/authz/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 
-/** What a review may read. */
+/** The context of a review. */
 export interface ReviewContext {
   /** The requesting user. */
   readonly user: UserInfo
@@ -16,7 +16,7 @@ export interface ReviewContext {
   readonly namespace: string
   readonly authorizer: Pick<RbacAuthorizer, 'authorize' | 'rulesFor'>
   readonly tokenReviewer: TokenReviewer | undefined
-  /** What the request may still cost. */
+  /** The remaining cost of the request. */
   readonly work: WorkBudget
   readonly signal: AbortSignal
   /** Wall clock in milliseconds since the epoch. */

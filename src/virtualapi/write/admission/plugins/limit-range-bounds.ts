@@ -3,7 +3,7 @@ import { quantityOf } from '#apimachinery/quantity/index.ts'
 
 export type Amounts = Readonly<Record<string, string>>
 
-/** One of spec.limits. */
+/** An item of spec.limits. */
 export interface LimitRangeItem {
   readonly type: string
   readonly min?: Amounts

@@ -17,7 +17,7 @@ interface Spec {
   readonly imagePullSecrets?: readonly Named[]
 }
 
-/** What a ServiceAccount says of secrets. */
+/** A ServiceAccount's rules for secrets. */
 export interface AccountSecrets {
   readonly secrets?: readonly Named[]
   readonly imagePullSecrets?: readonly Named[]

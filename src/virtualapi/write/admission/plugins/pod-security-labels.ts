@@ -10,12 +10,12 @@ import type { StatusCause } from '#apimachinery/status/index.ts'
 
 export type LabelPolicy = Required<PodSecurityPolicy>
 
-/** What the labels of a namespace ask for. A level or version that cannot be read is enforced as restricted, latest. */
+/** The policies of a namespace's labels. A level or version that cannot be read is enforced as restricted, latest. */
 export interface LabelPolicies {
   readonly enforce: LabelPolicy
   readonly audit: LabelPolicy
   readonly warn: LabelPolicy
-  /** What is wrong with the labels. */
+  /** Errors in the labels. */
   readonly causes: readonly StatusCause[]
 }
 
