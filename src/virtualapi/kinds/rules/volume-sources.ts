@@ -25,6 +25,7 @@ import {
   nonEmpty,
   optional,
   required,
+  rowsOf,
   type Rule,
 } from '#virtualapi/kinds/validation/vocabulary.ts'
 
@@ -88,17 +89,17 @@ const sources: { readonly [Member in SourceName]: Rule<Source<Member>> } = {
   storageos: all<Source<'storageos'>>(storageOs, fields({ secretRef: secretElsewhere })),
   csi: csiSource,
 }
-const rows = Object.entries(sources) as [SourceName, Rule<unknown>][]
+const rows = rowsOf<Pick<Spec, SourceName>>(sources)
 
 /** The members of a spec that are volume sources. */
 export function volumeSourcesOf(spec: Spec): Partial<Spec> {
-  return Object.fromEntries(rows.flatMap(([member]) => (spec[member] === undefined ? [] : [[member, spec[member]]])))
+  return Object.fromEntries(rows.flatMap(({ member }) => (spec[member] === undefined ? [] : [[member, spec[member]]])))
 }
 
 /** The source of the volume with the name in the context. */
 export const volumeSource: Rule<Spec, { readonly name: string }> = (spec, report, { name }) => {
   let seen = 0
-  for (const [member, rule] of rows) {
+  for (const { member, rule } of rows) {
     const value = spec[member]
     if (value === undefined) continue
     // As upstream, which does not report flexVolume as a second source.

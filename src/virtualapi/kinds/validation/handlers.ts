@@ -11,7 +11,7 @@ import type {
 import { regexText } from '#apimachinery/field/index.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { nonNegative, portNumber, portOrName } from './basic-rules.ts'
-import { all, each, fields, given, matches, must, nonEmpty, oneOf, type Rule } from './vocabulary.ts'
+import { all, each, fields, given, matches, must, nonEmpty, oneOf, rowsOf, type Rule } from './vocabulary.ts'
 
 type Handler = Data<V1LifecycleHandler> & Pick<Data<V1Probe>, 'grpc'>
 /** The pod's termination grace period, if it is valid. */
@@ -41,12 +41,12 @@ const actions = {
   grpc: fields<Data<V1GRPCAction>>({ port: portNumber }),
   sleep,
 }
-const rows = Object.entries(actions) as [keyof Handler, Rule<unknown, GraceSeconds>][]
+const rows = rowsOf<Handler, GraceSeconds>(actions)
 
 /** A handler has exactly one action. */
 export const handler: Rule<Handler, GraceSeconds> = (one, report, graceSeconds) => {
   let seen = 0
-  for (const [member, rule] of rows) {
+  for (const { member, rule } of rows) {
     const action = one[member]
     if (!action) continue
     if (++seen > 1) report.forbidden(member, 'may not specify more than 1 handler type')

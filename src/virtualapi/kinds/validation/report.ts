@@ -76,8 +76,9 @@ export class Report {
     this.listLength = list.length
     this.met = undefined
     const depth = steps.length
-    for (const [index, item] of list.entries()) {
-      steps[depth] = index
+    let index = 0
+    for (const item of list) {
+      steps[depth] = index++
       rule(item, this, context)
     }
     steps.length = depth

@@ -20,7 +20,7 @@ import {
 } from './network-volumes.ts'
 import { claimTemplate } from './persistent-volume-claim-spec.ts'
 import { downwardFile, keysToPaths, projections } from './projected-volumes.ts'
-import { all, each, fields, given, nonEmpty, present, required, type Report, type Rule } from './vocabulary.ts'
+import { all, each, fields, given, nonEmpty, present, required, rowsOf, type Report, type Rule } from './vocabulary.ts'
 
 export type Volume = Data<V1Volume>
 type SourceName = Exclude<keyof Volume, 'name'>
@@ -70,7 +70,7 @@ const sources: { readonly [Member in SourceName]: Rule<Source<Member>> } = {
   // Never reached: dropDisabledMembers drops image volumes before validation.
   image: () => undefined,
 }
-const rows = Object.entries(sources) as [SourceName, Rule<unknown>][]
+const rows = rowsOf<Pick<Volume, SourceName>>(sources)
 /** Upstream's names in field paths (misspelled ones too), where they differ from the member. */
 const shownAs: Partial<Record<SourceName, string>> = { gcePersistentDisk: 'persistentDisk' }
 const forbiddenAs: Partial<Record<SourceName, string>> = { cephfs: 'cephFS', downwardAPI: 'downwarAPI' }
@@ -118,7 +118,7 @@ export function checkVolumes(
 
 function checkSource(volume: Volume, podName: string, report: Report): void {
   let seen = 0
-  for (const [member, rule] of rows) {
+  for (const { member, rule } of rows) {
     const value = volume[member]
     if (value === undefined) continue
     if (++seen > 1) report.forbidden(forbiddenAs[member] ?? member, 'may not specify more than 1 volume type')
