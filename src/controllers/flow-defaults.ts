@@ -54,7 +54,7 @@ async function restore(
     return
   }
   const restored = restoredFrom(current, initial)
-  // Who changed it meanwhile causes another visit.
+  // A change meanwhile causes another reconcile.
   if (restored !== undefined)
     await client.update(gvr, restored, { fieldManager, signal }).catch(tolerate('Conflict', 'NotFound'))
 }

@@ -10,7 +10,7 @@ import { inBatches, releaseIfUnblocked, visitObject, type VisitContext } from '.
 import type { ControllerContext } from './framework.ts'
 import { GoneOwners } from './garbage-owners.ts'
 
-/** What a key of the queue asks for. */
+/** The task in a key of the queue. */
 type Task =
   | { readonly do: 'object'; readonly object: ObjectKey }
   /** An object was deleted: visit its dependents. */

@@ -27,7 +27,7 @@ export async function startPolicyTypes(context: ControllerContext): Promise<void
           { signal },
         )
         if (current === undefined) continue
-        // Who changed it meanwhile had it checked.
+        // A change meanwhile was checked when it was made.
         await client
           .update(validatingAdmissionPolicies, current, { subresource: 'status', fieldManager, signal })
           .catch(tolerate('Conflict', 'NotFound'))

@@ -268,7 +268,7 @@ interface DecodedRole {
 
 /** JSON of the roles that stay decoded, of all logical clusters together. */
 const maxCachedBytes = 16 * 1024 * 1024
-/** What a decoded role takes besides its JSON. */
+/** Memory of a decoded role besides its JSON. */
 const overheadBytes = 1024
 
 /** Decodes roles, and keeps those that were asked for last. */

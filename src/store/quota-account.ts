@@ -3,7 +3,7 @@
 // here, too.
 import { StoreError } from './store.ts'
 
-/** What a logical cluster keeps by now. */
+/** The stored objects of a logical cluster. */
 interface Kept {
   /** Objects there are. */
   readonly size: number
@@ -11,7 +11,7 @@ interface Kept {
   readonly bytes: number
 }
 
-/** What a write adds to it. */
+/** The growth by a write. */
 interface Growth {
   /** Below 0: it gets smaller. */
   readonly bytes: number
@@ -32,7 +32,7 @@ export const objectCharge = 512
  */
 const updateRoom = 1 / 16
 
-/** What is charged for what is kept, in bytes. */
+/** The charge for the stored objects, in bytes. */
 export function storageUsed({ bytes, size }: Kept): number {
   return bytes + size * objectCharge
 }

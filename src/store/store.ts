@@ -97,7 +97,9 @@ export interface Waiting {
 /** Options of an update. */
 export interface Updating extends Waiting {
   readonly ifRevision: Revision
-  /** Nobody waits for it: it may be kept back for some milliseconds, to be made durable together with another write. */
+  /**
+   * A write that nobody waits for: it may be kept back for some milliseconds, to be made durable with another write.
+   */
   readonly deferrable?: boolean
   /**
    * It says only that a lease still holds. A backend may keep it in memory for some seconds: if the process is killed

@@ -9,7 +9,7 @@ export interface Finding {
   readonly ok: boolean
   /** A sentence. */
   readonly what: string
-  /** What to do; only where something is wrong. */
+  /** The remedy; absent where nothing is wrong. */
   readonly todo?: string
 }
 
@@ -106,7 +106,7 @@ export function leaderFinding(found: Answer<Lease | undefined>, nowMs: number): 
 }
 
 /**
- * What is wrong with an object; undefined if nothing is. `conditions` must be True if present; the first must be
+ * The fault of an object; undefined if there is none. `conditions` must be True if present; the first must be
  * present.
  */
 export function objectFinding(

@@ -40,7 +40,7 @@ export function withStorageFlags(command: Command): Command {
     )
 }
 
-/** What a logical cluster keeps is in memory while it is used. */
+/** The content of a logical cluster is in memory while the logical cluster is used. */
 function defaultPerCluster(): number {
   return Math.min(1024, Math.floor(containerMemory() / 2 / 1024 / 1024))
 }

@@ -57,7 +57,7 @@ export async function run(name: string, flags: Flags): Promise<void> {
   console.log(`member cluster "${name}" is registered (id ${id}); watch it with: kubectl get memberclusters ${name}`)
 }
 
-/** What to do where the cluster refuses the credentials, or what they are used for. */
+/** The remedy where the cluster refuses the credentials, or a request with them. */
 function withAdvice(error: unknown, file: string): unknown {
   if (isStatusError(error, 'Unauthorized'))
     return new ExitError(`the cluster refuses the credentials in "${file}" (401): they may have expired`, {

@@ -15,7 +15,7 @@ export type SealKeyStep = 'add' | 'use' | 'reseal' | 'drop'
 
 const restart = 'restart every kcp apiserver: kubectl -n kcp-system rollout restart deployment/kcp-apiserver'
 
-/** What the subcommand does: the step on the host, then one line that says what comes next. */
+/** Action of the subcommand: the step on the host, then a line that names the next step. */
 export function runSealKey(step: SealKeyStep): (flags: Flags) => Promise<void> {
   return async ({ hostKubeconfig }) => {
     const signal = processSignal()

@@ -30,7 +30,7 @@ export interface ApiserverOptions {
   readonly peerPort?: number
   /** Address at which the other replicas reach us. */
   readonly peerAddress: string
-  /** What is applied in the host so that its aggregator finds us. */
+  /** The objects applied in the host so that its aggregator finds us. */
   readonly register: Registration
   /** Where audit lines are written; absent: no audit lines. */
   readonly audit?: AuditLogOptions

@@ -99,7 +99,7 @@ function keptIn(data: Readonly<Record<string, string>>): Kept {
     const value = data[key]
     return value === undefined ? undefined : Buffer.from(value, 'base64').toString()
   }
-  // One that is damaged is made again.
+  // A damaged authority is made again.
   const [current, next] = [tryKeyPair(text('current.pem')), tryKeyPair(text('next.pem'))]
   const previous = text('previous.crt')
   return { ...(current && { current }), ...(next && { next }), ...(previous !== undefined && { previous }) }

@@ -10,7 +10,7 @@ export interface ServingCertificate {
   /** DNS names and addresses beside our own. */
   readonly hosts: readonly string[]
   readonly listener: Pick<Listener, 'setCertificate'>
-  /** What the listener was started with. */
+  /** The key pair with which the listener was started. */
   readonly current: KeyPair
   readonly tellExpiry: TellExpiry
   readonly log: Logger

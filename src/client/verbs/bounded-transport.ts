@@ -18,7 +18,7 @@ export function boundedTransport(
   const account = new AnswerAccount({ maxBytes: maxHeldBytes })
   return {
     request: (request) => bounded(transport, request, { bound: boundOf(request), account }),
-    // What was upgraded is passed on with back pressure; who reads a refusal bounds it.
+    // Upgraded connections have back pressure; the reader of a refusal bounds it.
     upgrade: (request) => transport.upgrade(request),
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   }
@@ -33,7 +33,7 @@ async function bounded(
   const late = (): void =>
     life.abort(serviceUnavailable(`${asked(request)} was not answered as a whole within ${bound.withinMs / 1000} s`))
   const timer = bound.withinMs === Infinity ? undefined : setTimeout(late, bound.withinMs)
-  // What is passed on is not held, whatever its size.
+  // Bytes that are passed on are not held, whatever their number.
   const held = bound.maxBytes === Infinity ? undefined : account.begin()
   const over = (reason?: Error): void => {
     clearTimeout(timer)

@@ -21,7 +21,7 @@ import { SilentConnection, type Transport, type TransportResponse } from './tran
 export interface ClientOptions {
   /** Prefix of every path, such as `/clusters/acme` or `/clusters/*`. */
   readonly basePath?: string
-  /** Who writes, as managedFields will name it; default: what the transport says. */
+  /** The writer, as managedFields will name it; default: the name that the transport sends. */
   readonly userAgent?: string
   /** Objects per page of a list. Default 500. */
   readonly pageSize?: number

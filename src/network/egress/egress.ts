@@ -99,7 +99,7 @@ export interface Egress extends AsyncDisposable {
 }
 
 const defaultMaxAnswerBytes = 8 * 1024 * 1024
-/** What a chunk of an answer takes besides its bytes: a server may send bytes one by one. */
+/** Memory of a chunk of a response besides its bytes: a server may send bytes one by one. */
 const chunkBytes = 128
 /** Less is not worth ending calls for. */
 const minShedBytes = 4 * 1024 * 1024

@@ -8,7 +8,7 @@ export interface PendingBounds {
   readonly maxMs: number
   /** Pending connections of one network: above this, its oldest one is reset. */
   readonly maxPerNetwork: number
-  /** Those of all networks that are not trusted: above this, the oldest one of the network with the most is reset. */
+  /** The same for all networks that are not trusted: above this, the network with the most loses its oldest one. */
   readonly max: number
   /** The same for the trusted networks, which have a room of their own. Default: `max`. */
   readonly maxTrusted?: number

@@ -45,7 +45,7 @@ export interface Autoscaler extends KubeObject {
   status?: AutoscalerStatus
 }
 
-/** What an autoscaler without metrics looks at. */
+/** The metrics of an autoscaler that names none. */
 export const defaultMetrics: readonly MetricSpec[] = [
   { type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 80 } } },
 ]

@@ -35,7 +35,7 @@ export interface AutoscalingDeps {
   readonly periodSeconds?: number
 }
 
-/** What is remembered of an autoscaler between two visits, in memory as upstream. */
+/** State of an autoscaler between two reconciles, in memory as upstream. */
 interface Memory {
   history: ScalingHistory
   /** In Unix milliseconds: metrics are not read again before, unless the autoscaler is another one. */

@@ -80,7 +80,7 @@ function usageOf(
   return asked.length === 0 ? undefined : { nanos, atMs: Date.parse(timestamp) || 0, windowMs: durationMs(window) }
 }
 
-/** What the containers and sidecars ask for, or one container. */
+/** Requests of the containers and sidecars, or of one container. */
 function requestOf(pod: CachedObject, resource: string, container: string | undefined): MeasuredPod['request'] {
   const spec = (pod['spec'] ?? {}) as {
     readonly resources?: { readonly requests?: Readonly<Record<string, string>> }

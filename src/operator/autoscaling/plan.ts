@@ -15,7 +15,7 @@ import { limitReplicas, noHistory, type ScalingHistory } from './scaling-rules.t
 
 export interface AutoscalerInput {
   readonly autoscaler: DeepReadonly<Autoscaler>
-  /** What the workload asks for, and has in all members. */
+  /** Replicas in the spec of the workload, and in all members. */
   readonly workload: { readonly specReplicas: number; readonly statusReplicas: number }
   /** The pods in all members, with what they use of a resource, of all containers or of one. Throws NoMetrics. */
   readonly podsFor: (resource: string, container: string | undefined) => readonly MeasuredPod[]
@@ -57,7 +57,7 @@ const missingMetric = { type: '' } as const
 
 type Conditions = Partial<Record<AutoscalerCondition['type'], Omit<AutoscalerCondition, 'type'>>>
 
-/** What is told and remembered where the scale that was planned could not be written, because of `error`. */
+/** The plan where the planned scale could not be written, because of `error`. */
 export function planRefused(
   plan: AutoscalerPlan,
   { autoscaler, history }: Pick<AutoscalerInput, 'autoscaler' | 'history'>,

@@ -30,7 +30,7 @@ export interface Proposal {
 }
 
 export const tolerance = 0.1
-/** What a pod uses before this, or before it has been ready, says little of what it will use. */
+/** The use of a pod before this time, or before the pod was ready, says little of its later use. */
 const cpuInitializationMs = 300_000
 const initialReadinessMs = 30_000
 
@@ -70,7 +70,7 @@ export function replicasFor(
   if (!countsUnready && missing.length === 0)
     return { ...found, replicas: isWithin(ratio) ? current : Math.ceil(round(ratio * readyCount)) }
 
-  // Those of which nothing is known count for the side that changes less.
+  // Pods without metrics count for the side that changes less.
   const all = new Map(measured)
   const ifDown = (name: string): bigint => {
     if (!('utilization' in target)) return target.averageNanos

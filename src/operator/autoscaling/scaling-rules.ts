@@ -18,7 +18,7 @@ export interface Behavior {
   readonly scaleDown?: ScalingRules
 }
 
-/** What one autoscaler has recommended and done lately. Kept in memory, as upstream: after a restart it begins anew. */
+/** Late recommendations and changes of one autoscaler. Kept in memory, as upstream: empty after a restart. */
 export interface ScalingHistory {
   readonly recommendations: readonly { readonly atMs: number; readonly replicas: number }[]
   /** Changes: positive up, negative down. */
@@ -53,7 +53,7 @@ const defaultDown: Required<ScalingRules> = {
 
 export interface LimitInput {
   readonly current: number
-  /** What the metrics ask for. */
+  /** The number that the metrics ask for. */
   readonly desired: number
   readonly min: number
   readonly max: number

@@ -13,7 +13,7 @@ export interface EventText {
 
 export interface EventContext {
   readonly client: KubeClient
-  /** Who reports it, such as `kcp-logical-cluster`. */
+  /** The reporter, such as `kcp-logical-cluster`. */
   readonly component: string
   /** RFC 3339. */
   readonly now: string

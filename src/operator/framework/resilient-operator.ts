@@ -4,8 +4,8 @@
 // - Replaced here: every call to an API. The library's watch ends the process on a bookmark, a 410 or a reset
 //   connection, and loses deletions while it reconnects; its writes swallow errors. Instead, watchResource() uses shared
 //   informers, and writes go through our KubeClient and reject with StatusError.
-// - Added here: newest(). After a write the cache is old until the watch event arrives; newest() returns the response to
-//   our own last write meanwhile, so that a controller does not plan on an object it has already changed.
+// - Added here: newest(). After a write the cache is old until the watch event arrives; newest() returns the response
+//   to our own last write meanwhile, so that a controller does not plan on an object it has already changed.
 // - Not installed: the API clients of the library, which took 87 MB and 0.4 s of every start. `overrides` in
 //   package.json puts packages/no-api-client in their place.
 import library, { type ResourceEvent, type ResourceMeta } from '@dot-i/k8s-operator'

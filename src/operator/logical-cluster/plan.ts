@@ -14,7 +14,7 @@ export interface Observed {
   readonly served?: { readonly ok: true } | { readonly ok: false; readonly message: string }
   /** The objects that must be gone before it is purged; absent: not asked yet. */
   readonly content?: ContentLeft
-  /** What became of the Secrets of spec.kubeconfigs; absent: not looked at yet. */
+  /** State of the Secrets of spec.kubeconfigs; absent: not observed yet. */
   readonly kubeconfigs?: KubeconfigsOutcome
   /** RFC 3339, for conditions. */
   readonly now: string

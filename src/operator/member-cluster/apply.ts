@@ -232,8 +232,8 @@ function clusterIds({ informers }: OperatorContext): ReadonlySet<string> {
 const problems: ReadonlySet<string> = new Set(['DeletionsSuspended', 'SyncFailing'])
 
 /**
- * What to tell after the conditions of a member have changed: each with another status or reason, its message included.
- * Those that only follow from another one (Ready, while Reachable or Accepted says why) are not repeated.
+ * Events after the conditions of a member have changed: each with another status or reason, its message included.
+ * Conditions that only follow from another (Ready, while Reachable or Accepted has the reason) are not repeated.
  */
 export function transitions(
   before: readonly Readonly<Condition>[] = [],

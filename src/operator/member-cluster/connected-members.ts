@@ -38,7 +38,7 @@ export interface RunningSync extends AsyncDisposable {
 
 interface RunningSyncer {
   readonly connection: MemberConnection
-  /** What the syncer was started with; with another value it must be started again. */
+  /** The identity with which the syncer was started; with another one the syncer must be started again. */
   readonly identity: string
   readonly syncer: RunningSync
 }
@@ -68,7 +68,7 @@ export class ConnectedMembers implements AsyncDisposable {
     return this.#syncers.get(name)?.syncer.suspendedDeletions() ?? []
   }
 
-  /** What the syncer of the member cannot sync now. */
+  /** The objects that the syncer of the member cannot sync now. */
   failuresOf(name: string): SyncFailureReport | undefined {
     return this.#syncers.get(name)?.syncer.failures()
   }

@@ -148,7 +148,7 @@ export function missingFields(
   const compare = (one: Schema, two: Schema, path: string | undefined): readonly string[] => {
     const [left, right] = [resolved(ours, one), resolved(theirs, two)]
     const before = known.get(left)
-    // What is skipped is at the top only, so what was found elsewhere holds for a definition that comes again.
+    // Only fields at the top are skipped, so findings elsewhere hold for a definition that comes again.
     if (before !== undefined) return before
     known.set(left, [])
     const found = Object.entries(left.properties ?? {}).flatMap(([name, field]) => {

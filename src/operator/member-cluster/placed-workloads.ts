@@ -40,7 +40,7 @@ export class PlacedWorkloads implements Disposable {
     )
   }
 
-  /** What the pods of these workloads request, as a ResourceList. Waits for the first lists. */
+  /** Requests of the pods of these workloads, as a ResourceList. Waits for the first lists. */
   async requestedIn(member: string, signal: AbortSignal): Promise<Record<string, string>> {
     await Promise.all(this.#kinds.map(({ informer }) => informer.synced(signal)))
     const sum = new Map<string, Quantity>()

@@ -27,15 +27,15 @@ export interface Observed {
   readonly tokenDue: boolean
   /** `NAMESPACE/NAME` of the workloads with something in the member. */
   readonly placed: readonly string[]
-  /** What the pods of these workloads request, as a ResourceList. */
+  /** Requests of the pods of these workloads, as a ResourceList. */
   readonly requested: Readonly<Record<string, string>>
   /** The classes that are known by now. */
   readonly classes: readonly MemberClasses[]
   /** The fields that it does not know; absent: not found out yet. */
   readonly unsupportedFields?: readonly UnsupportedFields[]
-  /** What its syncer said of the APIs that it exports; absent: nothing yet. */
+  /** The syncer's report on the exported APIs; absent: none yet. */
   readonly exports?: ExportReport
-  /** What its syncer said of its gateway; absent: nothing yet. */
+  /** The syncer's report on the gateway; absent: none yet. */
   readonly gateway?: GatewayReport
   /** The member has gone back to an earlier revision: it was restored from a backup. */
   readonly isRestored: boolean
@@ -92,7 +92,7 @@ function planSync(observed: Observed): Step[] {
   const ref = joinedSecret(object)
   if (ref !== undefined && observed.tokenDue && observed.probe.kind === 'answered' && isOurs)
     steps.push({ do: 'renewToken', ...ref })
-  // What the syncer knows of the member is of a time that has not been: it lists everything again.
+  // The syncer's caches are from a time that the member has lost: it lists everything again.
   if (observed.isRestored) steps.push({ do: 'stopSyncer' }, { do: 'reportRestored' })
   steps.push(...syncStep(observed))
   if (!isOurs) steps.push({ do: 'stopSyncer' })

@@ -59,7 +59,7 @@ export interface StatusInput {
   readonly suspended?: { readonly name: string; readonly where: readonly SuspendedDeletions[] }
   /** The objects of tenants that its syncer cannot sync; absent: there are none. */
   readonly failures?: SyncFailureReport
-  /** What the pods of these workloads request. */
+  /** Requests of the pods of these workloads. */
   readonly requested: ResourceList
   /** The classes that are known by now. */
   readonly classes: readonly MemberClasses[]
@@ -69,7 +69,7 @@ export interface StatusInput {
   readonly gateway?: GatewayReport
   /** spec.exportedAPIs. */
   readonly exported?: readonly Readonly<ExportedApi>[]
-  /** What its syncer said of them; absent: nothing yet. */
+  /** The syncer's report on them; absent: none yet. */
   readonly exports?: ExportReport
   readonly nowMs: number
   /** RFC 3339 of nowMs. */
@@ -266,7 +266,7 @@ function failingCondition({ failures }: StatusInput): ConditionUpdate[] {
   return [{ type: 'SyncFailing', status: 'True', reason: 'ObjectsFail', message: syncFailureText(failures) }]
 }
 
-/** What it exports, and what it exported before and has not withdrawn yet. */
+/** The exported APIs, and earlier ones that are not withdrawn yet. */
 function exportedNow({ previous, exported = [], exports }: StatusInput): ExportedApi[] {
   const names = new Set(exported.map(definitionName))
   const leaving = (previous?.exportedAPIs ?? []).filter((api) => {

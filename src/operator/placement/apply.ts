@@ -43,7 +43,7 @@ interface Changes {
   readonly move?: Move
   /** That members were lost with this write, or came back, or that the workload is divided again. */
   readonly asides?: readonly EventText[]
-  /** What the tenant was last told by an Event, since the start of the process. */
+  /** The last Event for the tenant since the start of the process. */
   readonly told: string | undefined
 }
 

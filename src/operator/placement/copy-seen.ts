@@ -36,7 +36,7 @@ export interface Surroundings {
   readonly isReady: (member: string) => boolean
 }
 
-/** What is known about the copy of the workload in one member. */
+/** Knowledge about the copy of the workload in one member. */
 export function copySeen(workload: CachedObject, member: string, { services, ...others }: Surroundings): CopySeen {
   const kind = workloadKindOfObject(workload)
   const reported = memberStatusesOf<MemberStatus>(workload as KubeObject)[member]
@@ -94,7 +94,7 @@ function countsOf(
 ): number[] {
   const reported = memberStatusesOf<ServiceMemberStatus>(service as KubeObject)
   if (reported[member] === undefined) return []
-  // Nobody elsewhere learns of what no gateway carries.
+  // Services that no gateway carries are unknown elsewhere.
   const mayCross = networkOf(member) !== 'Gateway' || crossesGateways(service)
   return Object.entries(reported)
     .filter(

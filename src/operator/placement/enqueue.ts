@@ -42,7 +42,7 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
           versions.some((claim) => usesClaim(workload, claim)),
         ),
       )
-      // What uses the claim may stay where it is now, and its siblings need not wait for it.
+      // Workloads with the claim may stay where they are now, and their siblings need not wait.
       enqueueAll(inputs.workloadKeysWaitingIn(namespaceKeyOf(key)))
     }),
     inputs.namespaces.onChange(({ key }) => {

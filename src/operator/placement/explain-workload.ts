@@ -22,12 +22,12 @@ type CachedObject = DeepReadonly<KubeObject>
 
 export interface WorkloadExplanation extends Explanation {
   readonly target: Target
-  /** What decides: an annotation, a Placement by name, or nothing. */
+  /** The rule that decides: an annotation, a Placement by name, or none. */
   readonly source: string
   readonly placedOn: PlacedOn
-  /** What each copy waits for, one line per copy that waits. */
+  /** The reason of each copy that waits, one line per copy. */
   readonly waits: readonly string[]
-  /** What members cannot sync of the workload, or of the Services that lead to it: `MEMBER: MESSAGE`. */
+  /** Failures of members to sync the workload, or the Services that lead to it: `MEMBER: MESSAGE`. */
   readonly failures: readonly string[]
   /** Whether it may be moved for balance, and why not; or that it is being moved. */
   readonly balance: string

@@ -68,7 +68,7 @@ export class MemberUsage {
     if (this.#drop(key)) this.observe(key, workload)
   }
 
-  /** What all workloads but one request of a member. */
+  /** Requests of all workloads but one in a member. */
   requestedIn(member: string, { without }: { readonly without: string }): Amounts {
     const sum = this.#sums.get(member) ?? new Map<string, Quantity>()
     const own = this.#shares.get(without)?.get(member)

@@ -55,7 +55,7 @@ export function observe(
     // Guards ask for it again and again.
     seen: oncePerMember((member) => ({
       ...copySeen(workload, member, { services, networkOf, isReady }),
-      // Nobody can ask a fenced member; somebody has made sure that nothing is left there.
+      // A fenced member cannot be asked; an admin has made sure that nothing is left there.
       ...(inputs.isFenced(member) && { gone: true, endpointsGone: true, isFenced: true }),
       ...lostOf(choice, member, nowMs),
     })),

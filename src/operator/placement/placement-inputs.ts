@@ -75,7 +75,7 @@ export class PlacementInputs implements Disposable {
   readonly #loadByNamespace = new Map<string, CopyCount>()
   /** The same for each logical cluster. */
   readonly #loadByCluster = new Map<string, CopyCount>()
-  /** What workloads request of members. */
+  /** Requests of workloads by member. */
   readonly usage = new MemberUsage()
   /** By key of the workload (workloadKey): the move for balance that its next visit begins. */
   readonly rebalancing = new Map<string, Rebalancing>()
@@ -225,7 +225,7 @@ export class PlacementInputs implements Disposable {
     return found !== undefined && isConditionTrue(found, 'Ready')
   }
 
-  /** What an admin wants of the member. */
+  /** An admin's wish for the member. */
   stateOf(member: DeepReadonly<MemberCluster>): 'Active' | 'Cordoned' | 'Draining' {
     return this.#assumedStates.get(member.metadata.name) ?? memberState(member)
   }

@@ -15,7 +15,7 @@ export interface PlanOptions {
 
 export interface Plan {
   readonly decision: Decision
-  /** What to write on the workload; `observed.placedOn` itself if nothing changes. */
+  /** The decision to write on the workload; `observed.placedOn` itself if nothing changes. */
   readonly placedOn: PlacedOn
   /** Whether the reasons why copies are held are written on the workload. They are not where there are no members. */
   readonly isWritten: boolean

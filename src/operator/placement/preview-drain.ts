@@ -19,7 +19,7 @@ export interface DrainPreview {
   readonly blockedBy?: string
 }
 
-/** What would become of each workload of the member. From then on, decisions with these inputs assume the drain. */
+/** The outcome for each workload of the member. From then on, decisions with these inputs assume the drain. */
 export function previewDrain(inputs: PlacementInputs, member: string, nowMs = systemClock.now()): DrainPreview[] {
   inputs.assumeState(member, 'Draining')
   const given = new Given()
@@ -51,7 +51,7 @@ function newCopies(to: readonly string[], shares: Decision['shares'] = {}): Plac
   return Object.fromEntries(copies)
 }
 
-/** What this preview gave to members, which the informers do not show. */
+/** Room that this preview gave away, which the informers do not show. */
 class Given {
   readonly #load = new Map<string, number>()
   readonly #byNamespace = new Map<string, Set<string>>()

@@ -65,7 +65,7 @@ async function rebalance(
   { log, nowMs }: { readonly log: Logger; readonly nowMs: number },
   signal: AbortSignal,
 ): Promise<void> {
-  // What was found the last time has not been visited yet.
+  // Workloads of the last search are not reconciled yet.
   if (inputs.rebalancing.size + inputs.dividedAgain.size > 0) return
   const found = ({ key, rebalancing, message }: Found): void => {
     log.info('balances members', { workload: key, message })
@@ -103,7 +103,7 @@ function sourceOf(inputs: PlacementInputs, nowMs: number): RebalanceSource {
 
 type CachedObject = DeepReadonly<KubeObject>
 
-/** What the search reads; of PlacementInputs, or of a test. */
+/** The input of the search, from PlacementInputs or from a test. */
 interface RebalanceSource {
   readonly adminPlacements: () => Iterable<DeepReadonly<Placement>>
   readonly members: () => Iterable<DeepReadonly<MemberCluster>>

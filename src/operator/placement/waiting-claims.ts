@@ -14,7 +14,7 @@ import { mayTellAgain } from './status.ts'
 type CachedObject = DeepReadonly<KubeObject>
 
 const events = { group: '', version: 'v1', resource: 'events' } as const
-/** What uses a claim is often written right after it. */
+/** A pod with a claim is often written right after the claim. */
 const patienceMs = 5000
 
 /** Visits each claim after it was created. Returns the function that ends it. */

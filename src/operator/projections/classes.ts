@@ -71,7 +71,7 @@ async function apply(step: Step, cluster: string, { virtual }: OperatorContext, 
   }
 }
 
-/** What of a member decides which classes are shown, as text. */
+/** The facts of a member that decide which classes are shown, as text. */
 function factsOf(
   member: { readonly spec?: unknown; readonly status?: { readonly classes?: unknown } } | undefined,
 ): string {

@@ -144,7 +144,7 @@ const clusterProfileGroup = 'multicluster.x-k8s.io'
 /** Newest first: where the host serves several, the first is used. What we write is the same in all. */
 const clusterProfileVersions = ['v1alpha2', 'v1alpha1'] as const
 
-/** Who manages these clusters: `spec.clusterManager.name`, and the label by which profiles of one manager are found. */
+/** The manager of these clusters: `spec.clusterManager.name`, and the label by which its profiles are found. */
 const clusterManager = 'kcp'
 const clusterManagerLabels = { 'x-k8s.io/cluster-manager': clusterManager } as const
 const memberIdLabel = 'multicluster.x-k8s.io/inventory-member-id'

@@ -229,7 +229,7 @@ function planService(name: string, { import: imported, service, derived }: Seen)
   const from = (service['spec'] ?? {}) as ServiceSpec
   const isHeadless = from.clusterIP === 'None'
   const current = (derived?.['spec'] ?? {}) as ServiceSpec
-  // What is headless cannot become something else. The next visit creates it again.
+  // A headless Service cannot become another kind of Service. The next reconcile creates it again.
   if (derived !== undefined && (current.clusterIP === 'None') !== isHeadless) return [deletion('service', derived)]
   const { clusterIP, clusterIPs } = current as { clusterIP?: string; clusterIPs?: string[] }
   const object: KubeObject = {

@@ -78,7 +78,7 @@ async function reconcileExport(
     if (steps.some((step) => step.do === 'delete')) await confirmWithdrawn(client, { namespace, name }, seen, signal)
     for (const step of steps) await apply(step, namespace, client, signal)
   } catch (error) {
-    // Such as a full quota: the tenant is told, and the export is tried again.
+    // A refusal, such as a full quota: the tenant is told, and the export is tried again.
     if (seen.export !== undefined && isRefusal(error))
       for (const step of planRefusal(seen.export, error.message, now)) await apply(step, namespace, client, signal)
     throw error

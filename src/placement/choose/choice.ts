@@ -39,7 +39,7 @@ type CachedObject = DeepReadonly<KubeObject>
 export interface Choice {
   readonly namespace: string
   readonly target: Target
-  /** What decides about the target, for people. */
+  /** The rule that decides about the target, in words. */
   readonly source: string
   /** The key of the Placement that decides, by the caller's own naming; undefined if an annotation does, or nothing. */
   readonly placementKey: string | undefined
@@ -62,7 +62,7 @@ export interface Choice {
   readonly hasEnded: boolean
   /** How long the steps of a move last, where a Placement says so. */
   readonly moveTimes?: PlacementMove
-  /** What admins say of rebalancing; absent: nothing. */
+  /** The admins' rule of rebalancing; absent: none. */
   readonly rebalance?: RebalanceRule
   /** A move for balance that is under way or begins now. */
   readonly rebalancing?: Rebalancing
@@ -192,7 +192,7 @@ function specScaleOf(workload: CachedObject): NonNullable<Choice['scale']> {
 }
 
 /**
- * What the first Placement that speaks of it says: the tenant's, then those for the logical cluster, then those for
+ * The value of the first Placement that has it: the tenant's, then those for the logical cluster, then those for
  * all, by rank.
  */
 export function moveTimes({ ofTenant, ofCluster, global }: ApplicableRules): PlacementMove | undefined {

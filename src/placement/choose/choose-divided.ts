@@ -36,7 +36,7 @@ export function chooseShares({ divide: how, fitting, present }: DividedInput): S
 function boundedPortion(candidate: Candidate, how: DivideDemand, present: number): Portion {
   const { limits, requested } = candidate
   const { min, max = Infinity, weight, name } = portionOf(candidate.name, how.bounds)
-  // What runs there is not taken away because others need the room.
+  // Running replicas are not taken away because others need the room.
   const room = limits === undefined ? Infinity : Math.max(present, roomFor(how, freeOf(limits, requested)))
   const most = Math.min(max, room)
   const share = how.division === 'ByCapacity' && limits !== undefined ? Math.max(1, podsIn(how.perPod, limits)) : 1

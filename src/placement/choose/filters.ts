@@ -147,7 +147,7 @@ export function refuseFull(candidate: Candidate, { requests }: Demand): string |
   return `${named(candidate)} has no room: it needs ${short(requests)}; free: ${short(free)} of ${short(limits)}`
 }
 
-/** What is left of the limits; nothing, not less, where more is requested. */
+/** The rest of the limits; 0, not less, where more is requested. */
 export function freeOf(limits: Amounts, requested: Amounts = new Map()): Amounts {
   return new Map(
     [...limits].map(([name, { nanos, format }]) => {

@@ -18,7 +18,7 @@ export interface TargetRules {
 const maxShown = 10
 
 /**
- * Which rule forbids a member that is named, and which members are allowed; undefined if none is forbidden. A member
+ * The rule that forbids a named member, and the allowed members; undefined if none is forbidden. A member
  * that does not exist may be named, as it may join later, unless a rule lists others by name.
  */
 export function forbiddenTarget(target: Target, rules: TargetRules): string | undefined {

@@ -161,7 +161,7 @@ function serves(name: string, input: MoveInput): boolean {
 }
 
 /**
- * What a lost member reported last says nothing about now: its copy is marked Lost in the step that this guard decides
+ * The last report of a lost member says nothing about now: its copy is marked Lost in the step that this guard decides
  * about.
  */
 function answers({ lost }: CopySeen): boolean {

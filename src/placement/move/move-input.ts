@@ -32,7 +32,7 @@ export interface Decision {
  */
 export type Strategy = 'makeBeforeBreak' | 'breakBeforeMake' | 'ordinalByOrdinal'
 
-/** What is known about one copy. */
+/** Knowledge about one copy. */
 export interface CopySeen {
   /** The member's controller has processed the present spec, with the replicas that this member has of it. */
   readonly observed: boolean
@@ -46,7 +46,7 @@ export interface CopySeen {
   readonly endpointsGone: boolean
   /** The member's syncer has confirmed that nothing of it is left. */
   readonly gone: boolean
-  /** What it began must end before it goes: the Jobs of a CronJob. */
+  /** Objects that the copy began must end before the copy goes: the Jobs of a CronJob. */
   readonly isBusy?: boolean
   /** Clients reach it at addresses of the member: of an Ingress, or of a load balancer. */
   readonly external?: boolean
@@ -76,7 +76,7 @@ export interface MoveInput {
   /** Default makeBeforeBreak. */
   readonly strategy?: Strategy
   /**
-   * What the spec says of the pods: their number, default 1; of a StatefulSet, the first ordinal, default 0, and the
+   * The pods in the spec: their number, default 1; of a StatefulSet, the first ordinal, default 0, and the
    * first one to which a rollout gives the present template, default the first of all.
    */
   readonly scale?: { readonly replicas: number; readonly start: number; readonly updatesFrom?: number }
@@ -99,7 +99,7 @@ export interface Copy {
   readonly seen: CopySeen
 }
 
-/** What the decision says of the member: it should have a copy, it should and cannot, or it should not. */
+/** The role of the member in the decision: it should have a copy, it should and cannot, or it should not. */
 export type Role = 'wanted' | 'refused' | 'leaving'
 
 /** States in which a member runs pods that may serve. */

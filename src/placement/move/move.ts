@@ -43,7 +43,7 @@ export function move(given: MoveInput): MoveStep {
   }
 }
 
-/** What members report is about the replicas that they had before this decision. */
+/** Reports of members are about the replicas that they had before this decision. */
 function seenOf({ placedOn, seen }: MoveInput, current: PlacedOn): (member: string) => CopySeen {
   return (member) => {
     const [before, now] = [placedOn[member], current[member]]

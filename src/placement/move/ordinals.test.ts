@@ -203,7 +203,7 @@ class Model {
     this.reports('east')
   }
 
-  /** What the copy in the member is to be now. */
+  /** The wanted copy in the member. */
   #wanted(who: Name): Spec | undefined {
     const copy = this.#placedOn[who]
     if (copy === undefined || !['Syncing', 'Applied', 'Available', 'Serving', 'Draining'].includes(copy.state))

@@ -70,7 +70,7 @@ function step(
   const firstMissing = [start, ...all.map((range) => range.end)].sort((a, b) => a - b).find(isMissing)
   const extended = isEmpty(taker) ? single(firstMissing) : extend(taker, isMissing)
   if (extended !== undefined) return isHealthyNow ? withNextPod(begun, taker, extended, input) : begun
-  // One that was on its way to a member which is no longer wanted: its neighbour takes it first.
+  // An ordinal on its way to a member that is no longer wanted: its neighbour takes it first.
   for (const other of others) {
     const back = isEmpty(other) || !liveStates.includes(other.copy.state) ? undefined : extend(other, isMissing)
     if (back !== undefined) return withRange(begun, other, back)
@@ -188,7 +188,7 @@ function giveNext(placedOn: PlacedOn, taker: Range, others: readonly Range[], in
   return withRange(placedOn, holder, rest)
 }
 
-/** What the copy says of this ordinal before it gives it away; `ends` when it does. */
+/** The copy's note about this ordinal before the copy gives it away; `ends` when it does. */
 function endingOf(name: string, ordinal: number, input: MoveInput): EndingOrdinal | 'ends' {
   const before = input.placedOn[name]?.ending
   const current = before?.ordinal === ordinal ? before : undefined

@@ -46,7 +46,7 @@ function numbers(replicas: number | undefined, start?: number): Pick<PlacedCopy,
   return { ...(replicas !== undefined && { replicas }), ...(start !== undefined && { start }) }
 }
 
-/** What the copy says of its share before it has fewer replicas; `ends` when it has. */
+/** The copy's note about its share before it has fewer replicas; `ends` when it has. */
 function shrinkingOf(name: string, copy: PlacedCopy, to: number, input: MoveInput): ShrinkingShare | 'ends' {
   const { available, ready = 0 } = input.seen(name)
   const current = copy.shrinking?.to === to ? copy.shrinking : undefined
@@ -68,7 +68,7 @@ function maySpare(name: string, is: number, should: number, input: MoveInput): b
     const copy = input.placedOn[member]
     if (copy === undefined || !liveStates.includes(copy.state)) return 0
     const seen = input.seen(member)
-    // What a lost member reported last says nothing about now; its copy is marked Lost later in the same step.
+    // The last report of a lost member says nothing about now; its copy is marked Lost later in the same step.
     return seen.lost === undefined ? Math.min(seen.ready ?? 0, copy.shrinking?.to ?? shareOf(copy, input)) : 0
   }
   if (Math.min(input.seen(name).ready ?? 0, is) <= should) return true

@@ -22,7 +22,7 @@ export interface Transition {
 export interface Wait {
   readonly seconds: (input: MoveInput) => number
   /**
-   * What happens after that time. Held: the wait goes on, old copies stay, and the workload says what is waited for.
+   * The effect of that time's end. Held: the wait goes on, old copies stay, and the workload has the reason.
    */
   readonly then: 'Held' | 'Removed' | 'StartsElsewhere'
 }

@@ -44,7 +44,7 @@ export function overdue(placedOn: PlacedOn, { now, seen }: Pick<MoveInput, 'now'
   })
 }
 
-/** What a gate waits for, in words, and why it is not so yet if the member says so. */
+/** The wait of a gate, in words, with the member's reason if there is one. */
 export function waitText(gate: string, { problem }: Pick<CopySeen, 'problem'>): string {
   const text = Object.hasOwn(guards, gate) ? guards[gate as keyof typeof guards].waitsFor : gate
   return problem !== undefined && ofMember.includes(gate) ? `${text}: ${problem}` : text

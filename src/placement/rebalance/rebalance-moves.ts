@@ -4,9 +4,9 @@ import { addAmounts, type Amounts, type Quantity } from '#apimachinery/quantity/
 
 export interface RebalanceMember {
   readonly name: string
-  /** What may be requested there. */
+  /** Limits of requests there. */
   readonly limits: Amounts
-  /** What is requested there, after the moves that are under way. */
+  /** Requests there, after the moves that are under way. */
   readonly requested: Amounts
 }
 
@@ -27,7 +27,7 @@ export interface RebalanceProposal<U extends RebalanceUnit> {
   readonly gainPercent: number
 }
 
-/** What becomes of a proposal: the workload moves, may go to another member only, or stays. */
+/** The outcome of a proposal: the workload moves, may go to another member only, or stays. */
 export type RebalanceAnswer = 'move' | 'otherMember' | 'stays'
 
 /** The largest part of any limited resource that is requested, in percent. */

@@ -20,7 +20,7 @@ export interface MergeInput {
   readonly previous: Readonly<Record<string, unknown>>
   /** The fields that the kind has. */
   readonly rule: StatusRule
-  /** What members report, by member. */
+  /** Reports, by member. */
   readonly reported: Readonly<Record<string, MemberStatus>>
   /** The copies, by member: the scheduler's decision. */
   readonly copies: PlacedOn
@@ -68,7 +68,7 @@ function hasLooked({ awaitsConditions }: StatusRule, report: MemberStatus | unde
   return awaitsConditions !== true || (report?.conditions ?? []).length > 0
 }
 
-/** What a lost member reported last counts until another copy serves. */
+/** The last report of a lost member counts until another copy serves. */
 function withoutReplaced(input: MergeInput): MergeInput {
   const { copies } = input
   if (!Object.values(copies).some(({ state }) => state === 'Serving')) return input

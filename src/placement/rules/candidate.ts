@@ -24,7 +24,7 @@ export interface Candidate {
   readonly isFailoverFrozen?: boolean
   /** It does not answer, and somebody has made sure that nothing runs there. */
   readonly isFenced?: boolean
-  /** What may be requested there in all; a resource that is absent is not limited. */
+  /** Limits of all requests there; a resource that is absent is not limited. */
   readonly limits?: Amounts
   /** A field that the workload uses and the member does not know; empty: the kind itself. */
   readonly unknownField?: string
@@ -32,7 +32,7 @@ export interface Candidate {
   readonly classes?: ClassNames
   /** An admin has set the limits: nothing there grows beyond them. */
   readonly isBounded?: boolean
-  /** What others request there, with what was decided a moment ago. */
+  /** Requests of others there, with decisions that are not written yet. */
   readonly requested?: Amounts
 }
 
@@ -59,17 +59,17 @@ export interface Spread {
   readonly minDomains?: number
 }
 
-/** What a workload demands of its member, besides the target. */
+/** Demands of a workload on its member, besides the target. */
 export interface Demand {
   readonly bounds: readonly Bound[]
-  /** What the Placement that decides requires of labels. */
+  /** The labels that the deciding Placement requires. */
   readonly require?: { readonly placement: string; readonly labelSelector: FixedSelector }
   /** A CEL expression of the Placement that decides. */
   readonly requireCel?: { readonly placement: string; readonly expression: string }
   readonly prefer: readonly Preference[]
   readonly tolerations: readonly Toleration[]
   readonly spread: readonly Spread[]
-  /** What its pods request. */
+  /** Requests of its pods. */
   readonly requests: Amounts
   /** Classes that it, or one of its claims, names. */
   readonly classes?: readonly NamedClass[]
@@ -86,7 +86,7 @@ export interface Demand {
 /** The pods of a workload. */
 export interface PodDemand {
   readonly replicas: number
-  /** What one pod requests. */
+  /** Requests of one pod. */
   readonly perPod: Amounts
   /** How many pods more than these replicas a rollout has for a while. */
   readonly surge: (replicas: number) => number

@@ -36,8 +36,8 @@ export function memberFacts(
 const knownLimits = new WeakMap<DeepReadonly<MemberCluster>, { readonly limits: Amounts | undefined }>()
 
 /**
- * What may be requested of a member in all: `spec.capacity.limits`, else what its nodes can allocate, less the reserve.
- * Undefined where neither is known, or where it has no nodes yet. Computed once: `member` must not change.
+ * Limits of all requests in a member: `spec.capacity.limits`, else the allocatable amounts of its nodes, less the
+ * reserve. Undefined where neither is known, or where it has no nodes yet. Computed once: `member` must not change.
  */
 export function limitsOf(member: DeepReadonly<MemberCluster>): Amounts | undefined {
   const before = knownLimits.get(member)

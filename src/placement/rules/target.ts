@@ -98,7 +98,7 @@ function decides({
 }
 
 /**
- * What an object demands of its member besides its target. `bounds`: the Placements of admins that apply, all of them.
+ * Demands of an object on its member besides its target. `bounds`: the Placements of admins that apply, all of them.
  * A choice by annotation replaces what the Placement requires, never what the bounds do.
  */
 export function demandOf(
@@ -126,7 +126,7 @@ export function demandOf(
   }
 }
 
-/** What Placements of admins allow, whoever chooses. */
+/** The bounds by Placements of admins, for tenants' choices, too. */
 export function boundsOf(rules: readonly PlacementRule[]): Bound[] {
   return rules
     .filter(({ clusters, require, cel }) => [clusters, require, cel].some((field) => field !== undefined))

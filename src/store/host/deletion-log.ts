@@ -10,7 +10,7 @@ import type { StoreEvent } from '#store/store.ts'
 
 export type Deletion = Extract<StoreEvent, { type: 'delete' }>
 
-/** What a later process needs to know about deletions up to a revision. */
+/** The deletions up to a revision, for a later process. */
 export interface DeletionSummary {
   /** Deletions up to here are included. */
   readonly revision: number
@@ -185,7 +185,7 @@ export function isSavedDeletions({ metadata }: StorageRecord): boolean {
   return metadata.name === savedName
 }
 
-/** What was saved; undefined if it was edited by hand. */
+/** The saved summary; undefined if it was edited by hand. */
 export function readSavedDeletions({ data }: StorageRecord): DeletionSummary | undefined {
   try {
     const { revision, floor, last } = parseJsonText(data) as Partial<DeletionSummary>

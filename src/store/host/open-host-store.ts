@@ -310,7 +310,7 @@ class HostStore implements SharedStore {
     this.#parts.renewals.forget(of)
   }
 
-  /** What cannot be saved is renewed again soon, or is lost as it may be. */
+  /** A renewal that cannot be saved is repeated soon, or is lost as it may be. */
   async #save(unsaved: Generator<Kept>, signal: AbortSignal): Promise<void> {
     const save = async (): Promise<void> => {
       for (const { key, value, revision: ifRevision } of unsaved) {

@@ -189,7 +189,7 @@ export class Renewals {
     this.#fail(this.#taking, new StoreError('Unavailable', 'the stream of the host was interrupted'))
   }
 
-  /** What the host should have: of these logical clusters all, else what nobody has renewed again for long. */
+  /** Renewals that the host should have: all of these logical clusters, else those without another renewal for long. */
   *unsaved(of?: (cluster: ClusterId) => boolean): Generator<Kept> {
     // A holder that still renews has its next renewal written: it would be told of a conflict if we were faster.
     const late = performance.now() - 1.5 * this.#keepMs

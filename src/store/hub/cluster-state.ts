@@ -238,7 +238,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   async watch(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch> {
     this.#check()
     const { since } = options
-    // Who owned it before may have shown revisions after `since` that are lost: nobody knows what changed.
+    // The earlier owner may have shown revisions after `since` that are lost: the changes since then are unknown.
     if (since < this.#loadedAt && this.#core.store.mayLoseRenewals?.(scope.resource) === true)
       throw new StoreError('Compacted', `renewals after revision ${since} may be lost`)
     let table = this.#table(scope.resource)

@@ -22,7 +22,7 @@ const idleTicks = 8
 /** Entries packed in one pass, some 0.5 ms, and the time between two passes. */
 const [packedPerPass, passMs] = [200, 20]
 
-/** Which entries are whole: bounded, so that a tenant who reads much can not hold more than `maxWholeBytes`. */
+/** Entries that are whole: bounded, so that a tenant with many reads cannot hold more than `maxWholeBytes`. */
 export class EntryMemory implements Disposable {
   readonly #options: EntryMemoryOptions
   readonly #maxWholeBytes: number

@@ -187,7 +187,7 @@ export interface HubObserver {
   loaded(objects: ClusterObjects): void
 }
 
-/** What a logical cluster holds in memory. */
+/** The memory of a logical cluster. */
 export interface ClusterLoad {
   readonly cluster: ClusterId
   readonly objects: number
@@ -243,7 +243,7 @@ export interface Hub extends AsyncDisposable {
   revision(): Revision
   /** Waits until everything up to `revision` is applied; for reads "not older than". Rejects when aborted. */
   reached(revision: Revision, options: Waiting): Promise<void>
-  /** What each loaded logical cluster holds: objects, their bytes, open watches. */
+  /** The load of each logical cluster in memory: objects, their bytes, open watches. */
   loads(): Iterable<ClusterLoad>
   /** For metrics: loaded logical clusters, objects, bytes, watchers. */
   usage(): { clusters: number; objects: number; bytes: number; watchers: number }

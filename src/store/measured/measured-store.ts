@@ -3,7 +3,7 @@ import { inSpan, processTracer, type Histogram, type Metrics } from '#telemetry/
 import { isStoreError, type Store } from '#store/index.ts'
 
 export interface MeasuredStoreOptions {
-  /** Which backend it is; the value of label `store`. */
+  /** The backend; the value of label `store`. */
   readonly name: 'host' | 'sqlite'
   readonly metrics: Pick<Metrics, 'histogram'>
 }

@@ -62,7 +62,7 @@ export class BucketOwnership implements AsyncDisposable {
   readonly #lease: OwnLease
   readonly #seen: SeenReplicas
   readonly #listeners = new Set<BucketListener>()
-  /** What our Lease says, or will say with the next write. Never less than what is held. */
+  /** The claims in our Lease, as it is or will be with the next write. Never less than the held buckets. */
   #claims: ReadonlySet<number> = new Set()
   #isWritten = false
   #writtenAt = -Infinity

@@ -2,7 +2,7 @@
 // a process that restarts after a crash would wait for its own old Lease to expire.
 import { readFileSync, readlinkSync } from 'node:fs'
 
-/** Such as `pod=UID boot=ID ns=pid:[4026531836] pid=17 start=123456`; a part that cannot be read is left out. */
+/** A mark such as `pod=UID boot=ID ns=pid:[4026531836] pid=17 start=123456`; a part that cannot be read is left out. */
 export function processMark({
   podUid = process.env['POD_UID'],
 }: { readonly podUid?: string | undefined } = {}): string {

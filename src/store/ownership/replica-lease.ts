@@ -71,7 +71,7 @@ export function leaseOf(
   }
 }
 
-/** What a Lease says. A claim that cannot be read counts as a claim of everything. */
+/** The content of a Lease. A claim that cannot be read counts as a claim of everything. */
 export function replicaOf({
   metadata,
   spec,

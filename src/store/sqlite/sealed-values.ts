@@ -14,12 +14,12 @@ const batchRows = 500
 /** Secrets: of tenants, and those of the installation, such as kubeconfigs of members. */
 export const sealedResource = 'secrets'
 
-/** What is written for `value`. */
+/** The stored form of `value`. */
 export function sealedValue(seal: Seal, key: ObjectKey, value: Uint8Array): Uint8Array {
   return key.resource === sealedResource ? Buffer.concat([prefix, Buffer.from(seal.close(key, value))]) : value
 }
 
-/** What was written. Throws StoreError Unavailable for what was not sealed with this key for this object. */
+/** The written value. Throws StoreError Unavailable for a value that was not sealed with this key for this object. */
 export function openedValue(seal: Seal, key: ObjectKey, stored: Uint8Array): Uint8Array {
   if (key.resource !== sealedResource) return stored
   const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength)

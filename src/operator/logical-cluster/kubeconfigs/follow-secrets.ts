@@ -36,7 +36,7 @@ export async function followSecrets({ clusters, objects, changed, log, signal }:
   const scope = { gvr: secrets, labelSelector: ourLabel, metadataOnly: true }
   const informer = createInformer<Secret>({ client: clusters, ...scope, log, signal })
   informer.onChange(({ before, after }) => {
-    // One that is new is either ours, just written, or one that we know from before a restart.
+    // A new Secret is either ours, just written, or known from before a restart.
     if (before === undefined || before.metadata.resourceVersion === after?.metadata.resourceVersion) return
     const uid = before.metadata.annotations?.[ownerAnnotation]
     const owner = objects.store.list().find(({ metadata }) => metadata.uid === uid)
