@@ -11,7 +11,7 @@ import { flowSchemas, priorityLevels } from './resources.ts'
 
 const fieldManager = 'api-priority-and-fairness-config-producer-v1'
 const autoUpdate = 'apf.kubernetes.io/autoupdate-spec'
-/** Upstream looks once a minute. Not at once: who replaces an object deletes it and creates another. */
+/** Upstream looks once a minute. Not at once: a client that replaces an object deletes it first. */
 const restoreMs = 2000
 /** Their spec is always restored. */
 const mandatory = new Set(['exempt', 'catch-all'])

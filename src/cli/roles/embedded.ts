@@ -291,7 +291,7 @@ async function openStore(rootDir: string, { mayBeNew }: { mayBeNew: boolean }) {
     return await openSqliteStore({
       file: join(rootDir, 'data', 'kcp.db'),
       mayBeNew,
-      // Not in `data`: whoever copies that directory has no key to its Secrets.
+      // Not in `data`: a copy of that directory has no key to its Secrets.
       sealKeyFile: join(rootDir, 'seal.key'),
     })
   } catch (error) {

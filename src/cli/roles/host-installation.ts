@@ -80,7 +80,7 @@ export async function installationKeys(
 
 /**
  * The content of the Secret. The chart and config/default have it without content, because in the host no process of
- * ours may create Secrets: whoever may create one can make a token of any ServiceAccount of the namespace.
+ * ours may create Secrets: with that right one can make a token of any ServiceAccount of the namespace.
  */
 async function keysData(client: KubeClient, signal: AbortSignal): Promise<Record<string, string>> {
   const ref = { namespace: installationNamespace, name: keysName }

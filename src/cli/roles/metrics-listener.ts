@@ -40,7 +40,7 @@ export async function listenForScrapes({
 }: MetricsListenerOptions): Promise<MetricsListener> {
   let served = await pki.servingCertificate(hosts)
   const tlsOf = ({ certificate: cert, key }: typeof served) => ({ cert, key, minVersion }) as const
-  // Any certificate is taken and looked at below: who has none gets an answer that says so.
+  // Any certificate is taken and looked at below: a client without one gets an answer that says so.
   const tls = { ...tlsOf(served), requestCert: true, rejectUnauthorized: false, handshakeTimeout: bounds.maxMs }
   const mayRead = readerCheck(pki.clientCa)
   const connections = new PendingConnections(bounds)

@@ -127,7 +127,7 @@ const bounds = {
   list: { kind: 'list', maxBytes: 16 * mib, withinMs: 120 * second, isJson: true },
   /** One OpenAPI document. */
   schema: { kind: 'schema', maxBytes: 16 * mib, withinMs: 60 * second, isJson: true },
-  /** Each event is bounded by who reads it. */
+  /** Each event is bounded by its reader. */
   watch: { kind: 'watch', maxBytes: Infinity, withinMs: Infinity, isJson: true },
   /** Logs and what pods say: passed on as they are read. */
   stream: { kind: 'stream', maxBytes: Infinity, withinMs: Infinity, isJson: false },

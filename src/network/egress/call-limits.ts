@@ -179,7 +179,7 @@ export class CallLimits {
     })
   }
 
-  /** Starts those that may; who waits for a full destination does not hold up the others. */
+  /** Starts the calls that may start; a call to a full destination does not hold up the others. */
   #startWaiting(account: Account): void {
     for (const waiting of account.waiting) if (this.#mayStart(account, waiting)) waiting.start()
   }

@@ -167,7 +167,7 @@ function definedOnly<T extends object>(options: T): { [K in keyof T]: Exclude<T[
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never
 }
 
-/** TLS through a tunnel: whoever passes the bytes on cannot read them. */
+/** TLS through a tunnel: the proxy cannot read the bytes that it passes on. */
 async function openTunnel({ tunnel, opening }: Tunneled, options: ConnectionOptions): Promise<TLSSocket> {
   const life = new AbortController()
   const abort = (): void => life.abort(opening.reason)

@@ -49,7 +49,7 @@ export class PendingConnections implements Disposable {
     return this.#all.size
   }
 
-  /** Adds a new connection. The oldest ones give way to it: whoever means well asks soon, and is gone from here. */
+  /** Adds a new connection. The oldest ones give way to it: an honest client asks soon, and is gone from here. */
   add(socket: Socket): void {
     const network = networkOf(socket.remoteAddress ?? '')
     const key = keyOf(socket)

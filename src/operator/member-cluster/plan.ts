@@ -124,7 +124,7 @@ function planDeletion(observed: Observed): Plan {
   return { steps: [...steps, { do: 'removeFinalizer' }, { do: 'disconnect' }] }
 }
 
-/** The Secret that joining created; undefined for any other one, which belongs to whoever made it. */
+/** The Secret that joining created; undefined for any other one, which belongs to its maker. */
 function joinedSecret({ metadata, spec }: Observed['object']): { namespace: string; name: string } | undefined {
   const { namespace, name } = spec?.connection?.kubeconfigSecretRef ?? {}
   if (namespace !== systemNamespace || name !== `member-${metadata.name}`) return undefined

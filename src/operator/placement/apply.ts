@@ -147,7 +147,7 @@ interface DecisionParts {
 
 export interface DecisionPatch {
   readonly metadata: {
-    /** Of the workload that the decision was made about: whoever has written it since, wins. */
+    /** Of the workload that the decision was made about: a later write by others wins. */
     readonly resourceVersion: string | undefined
     readonly annotations: Readonly<Record<string, string | null>>
     readonly finalizers?: readonly string[]

@@ -36,7 +36,7 @@ export interface Candidate {
   readonly requested?: Amounts
 }
 
-/** A Placement of an admin that restricts where a workload may run, whoever chooses. */
+/** A Placement of an admin that restricts where a workload may run, whether an admin or a tenant chooses. */
 export interface Bound {
   readonly placement: string
   readonly clusters?: readonly string[]

@@ -286,7 +286,7 @@ class HostStore implements SharedStore {
     try {
       const write = { do: 'delete', namespace: codec.bucketOf(key.cluster), name, ifRevision } as const
       await this.#write(key.cluster, write, signal).catch(async (error: unknown) => {
-        // Another deletion came first. Who is told that the object is gone must not find it afterwards.
+        // Another deletion came first. A caller that is told that the object is gone must not find it afterwards.
         const isShown = stream.index.get(key.cluster, name)?.revision === ifRevision
         if (isStoreError(error, 'KeyMissing') && isShown) {
           deletion.expect()

@@ -45,7 +45,7 @@ export function bucketsToText(buckets: BucketSet): string {
   return bytes.toString('hex')
 }
 
-/** All buckets if the text is damaged: whoever reads it must then assume that they are taken. */
+/** All buckets if the text is damaged: its readers must then assume that they are taken. */
 export function bucketsFromText(text: string): BucketSet {
   const isWhole = new RegExp(`^[0-9a-f]{${bucketCount / 4}}$`).test(text)
   const bytes = isWhole ? Buffer.from(text, 'hex') : Buffer.alloc(bucketCount / 8, 0xff)
