@@ -1,2 +1,3 @@
 export * from './go-text.ts'
 export * from './go-url.ts'
+export * from './ip-address.ts'

@@ -1,5 +1,15 @@
 // ip(), cidr() and the methods of addresses and networks.
-import { goQuote } from '#apimachinery/text/index.ts'
+import {
+  goQuote,
+  isMappedV4,
+  maskNetwork,
+  parseAddress,
+  parseNetwork,
+  printAddress,
+  sharesPrefix,
+  type Address,
+  type Network,
+} from '#apimachinery/text/index.ts'
 import {
   type FunctionDeclaration,
   type Implementation,
@@ -8,16 +18,6 @@ import {
 } from '#apimachinery/cel/declarations/declarations.ts'
 import { boolType, type CelType, intType, opaqueType, stringType } from '#apimachinery/cel/types/cel-type.ts'
 import { CelError, CelObject, noSuchOverload, type Value } from '#apimachinery/cel/values/value.ts'
-import {
-  type Address,
-  isMappedV4,
-  maskNetwork,
-  type Network,
-  parseAddress,
-  parseNetwork,
-  printAddress,
-  sharesPrefix,
-} from './ip-address.ts'
 
 const ipType = opaqueType('net.IP')
 const cidrType = opaqueType('net.CIDR')

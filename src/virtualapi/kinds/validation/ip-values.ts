@@ -1,6 +1,7 @@
 // Parses, prints and validates IP addresses and CIDRs. As in Go, `::ffff:1.2.3.4` is an IPv4 address. Older API fields
 // also accept leading zeros.
 import { isIPv6 } from 'node:net'
+import { parseAddress, printAddress } from '#apimachinery/text/index.ts'
 import { must, type Rule } from './vocabulary.ts'
 
 /** A parsed address. */
@@ -29,7 +30,7 @@ export function tryIp(text: string): Ip | undefined {
   if (text.length > maxTextLength) return undefined
   if (!text.includes(':')) return tryIpv4(text)
   if (!isIPv6(text) || text.includes('%')) return undefined
-  const value = ipv6Value(text)
+  const { value } = parseAddress(text)
   return value >> 32n === 0xffffn
     ? { family: 4, value: value & 0xffff_ffffn, odd: 'mapped' }
     : { family: 6, value, odd: undefined }
@@ -43,27 +44,9 @@ function tryIpv4(text: string): Ip | undefined {
   return { family: 4, value: BigInt(value), odd: zeros ? 'leading zeros' : undefined }
 }
 
-function ipv6Value(text: string): bigint {
-  const groups = (half: string): number[] =>
-    half === ''
-      ? []
-      : half.split(':').flatMap((part) => {
-          if (!part.includes('.')) return [parseInt(part, 16)]
-          const low = Number(tryIpv4(part)?.value ?? 0n)
-          return [Math.floor(low / 65536), low % 65536]
-        })
-  const [head = '', tail] = text.split('::')
-  const before = groups(head)
-  const after = groups(tail ?? '')
-  const zeros = new Array<number>(tail === undefined ? 0 : 8 - before.length - after.length).fill(0)
-  return [...before, ...zeros, ...after].reduce((sum, group) => (sum << 16n) | BigInt(group), 0n)
-}
-
 /** The canonical text of an address (RFC 5952). */
 export function ipText({ family, value }: Pick<Ip, 'family' | 'value'>): string {
-  if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => String((value >> shift) & 0xffn)).join('.')
-  const groups = Array.from({ length: 8 }, (_, i) => ((value >> BigInt(112 - 16 * i)) & 0xffffn).toString(16))
-  return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1)
+  return printAddress({ bits: family === 4 ? 32 : 128, value, zone: '' })
 }
 
 /** Parses a CIDR; undefined if the text is not one. Bits beyond the prefix may be set. */

@@ -1,5 +1,5 @@
 // IP addresses and networks as net/netip reads and prints them.
-import { goQuote } from '#apimachinery/text/index.ts'
+import { goQuote } from './go-text.ts'
 
 export interface Address {
   readonly bits: 32 | 128
