@@ -17,10 +17,10 @@ const configMaps = { group: '', version: 'v1', resource: 'configmaps', labelSele
 const workers = 16
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
-/** Objects that were visited, and what each of them said then. */
-const visited = new Map<string, string>()
+/** Objects that were reconciled, and what each of them said then. */
+const reconciled = new Map<string, string>()
 let lags = { noisy: [] as number[], others: [] as number[] }
-/** Objects that are to be written once by their next visit. */
+/** Objects that are to be written once by their next reconcile. */
 let toWrite: Set<string> | undefined
 let failed = 0
 let expected = 0
@@ -37,16 +37,16 @@ async function reconcile({ logicalCluster, namespace, name, object, client, sign
     if (--expected === 0) done()
     return
   }
-  const before = visited.get(key)
+  const before = reconciled.get(key)
   if (before === at) return
-  visited.set(key, at)
+  reconciled.set(key, at)
   if (before === undefined) {
-    if (visited.size === expected) done()
+    if (reconciled.size === expected) done()
     return
   }
   const lag = (Number(process.hrtime.bigint() / 1000n) - Number(at.slice(0, atDigits))) / 1000
   lags[logicalCluster === noisyCluster ? 'noisy' : 'others'].push(lag)
-  // A visit that does something asks the server at least once.
+  // A reconcile that does something asks the server at least once.
   await client.get(configMaps, { namespace, name }, { signal })
 }
 
@@ -66,18 +66,18 @@ async function start({ kubeconfig, logicalClusters, objects }: StartAcross): Pro
   await across.synced()
   const syncedSeconds = (performance.now() - began) / 1000
   await all
-  const visitedSeconds = (performance.now() - began) / 1000
+  const reconciledSeconds = (performance.now() - began) / 1000
   const connections = process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
   await delay(1000)
   const after = await memory()
   return {
-    ...{ syncedSeconds, visitedSeconds, connections, objects: visited.size },
+    ...{ syncedSeconds, reconciledSeconds, connections, objects: reconciled.size },
     residentMiB: after.resident - before.resident,
     heapMiB: after.heap - before.heap,
   }
 }
 
-/** Resolves when so many objects were visited. */
+/** Resolves when so many objects were reconciled. */
 function untilAll(objects: number): Promise<void> {
   expected = objects
   return new Promise((resolve) => (done = resolve))
@@ -93,10 +93,10 @@ async function memory(): Promise<{ readonly resident: number; readonly heap: num
   return { resident: rss / 2 ** 20, heap: (heapUsed + external) / 2 ** 20 }
 }
 
-/** A visit of each object, whose reconcile sends one patch. */
+/** A reconcile of each object, whose reconcile sends one patch. */
 async function writeAll(): Promise<number> {
   failed = 0
-  toWrite = new Set(visited.keys())
+  toWrite = new Set(reconciled.keys())
   const all = untilAll(toWrite.size)
   const began = performance.now()
   for (const key of toWrite) {
@@ -118,6 +118,6 @@ async function handle(message: ToAcrossClient): Promise<FromAcrossClient> {
 }
 
 process.on('message', (message: ToAcrossClient) => {
-  const answer = (answered: FromAcrossClient): void => void process.send?.(answered)
-  handle(message).then(answer, (error: unknown) => answer({ failure: String(error) }))
+  const response = (answered: FromAcrossClient): void => void process.send?.(answered)
+  handle(message).then(response, (error: unknown) => response({ failure: String(error) }))
 })

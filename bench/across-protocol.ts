@@ -8,13 +8,13 @@ export interface StartAcross {
   readonly objects: number
 }
 
-/** `lags`: of the visits since the last answer. `write`: visits every object and writes each of them once. */
+/** `lags`: of the reconciles since the last answer. `write`: reconciles every object and writes each of them once. */
 export type ToAcrossClient = { readonly start: StartAcross } | 'lags' | 'write'
 
 export interface Synced {
-  /** From the start of the controller until all objects are known, and until each was visited, seconds. */
+  /** From the start of the controller until all objects are known, and until each was reconciled, seconds. */
   readonly syncedSeconds: number
-  readonly visitedSeconds: number
+  readonly reconciledSeconds: number
   readonly objects: number
   /** More resident memory and heap than before the start, after the garbage collection that follows it. */
   readonly residentMiB: number
@@ -24,13 +24,13 @@ export interface Synced {
 }
 
 export interface Lags {
-  /** Milliseconds from before a write was sent to its visit; of the noisy logical cluster and of the others. */
+  /** Milliseconds from before a write was sent to its reconcile; of the noisy logical cluster and of the others. */
   readonly noisy: readonly number[]
   readonly others: readonly number[]
 }
 
 /** What it answers: each message is answered with one of these fields. */
-export interface AcrossAnswers {
+export interface AcrossResponses {
   readonly synced: Synced
   readonly lags: Lags
   readonly wrote: { readonly seconds: number; readonly failed: number }
@@ -38,7 +38,7 @@ export interface AcrossAnswers {
   readonly failure: string
 }
 
-export type FromAcrossClient = { [Field in keyof AcrossAnswers]: Pick<AcrossAnswers, Field> }[keyof AcrossAnswers]
+export type FromAcrossClient = { [Field in keyof AcrossResponses]: Pick<AcrossResponses, Field> }[keyof AcrossResponses]
 
 /** The logical cluster that writes as much as it can. */
 export const noisyCluster = 'lc-0'

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { setPriority } from 'node:os'
 
 /** Timeout of an answer, milliseconds: longer than opening 10,000 watches takes. */
-const answerMs = 120_000
+const responseMs = 120_000
 
 export interface ClientProcess<To, From> extends AsyncDisposable {
   readonly pid: number
@@ -29,7 +29,7 @@ export function startClientProcess<To, From>(
     async ask(message) {
       const gone = new AbortController()
       const ended = (): void => gone.abort(new Error(`"${script}" ended`))
-      const timer = setTimeout(() => gone.abort(new Error(`"${script}" does not answer`)), answerMs)
+      const timer = setTimeout(() => gone.abort(new Error(`"${script}" does not answer`)), responseMs)
       child.once('exit', ended)
       try {
         child.send(message as object)

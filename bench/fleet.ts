@@ -89,7 +89,7 @@ export const fleet: Measurement = {
   },
 }
 
-interface BenchParts {
+interface BenchDependencies {
   readonly members: MemberFleet
   readonly client: (cluster: string) => KubeClient
   readonly watch: WorkloadWatch
@@ -105,16 +105,16 @@ interface Place {
 }
 
 class Bench {
-  readonly #parts: BenchParts
+  readonly #dependencies: BenchDependencies
   readonly #places: readonly Place[] = placesOf(sizes.clusters, sizes.deployments)
 
-  constructor(parts: BenchParts) {
-    this.#parts = parts
+  constructor(dependencies: BenchDependencies) {
+    this.#dependencies = dependencies
   }
 
   /** All members, each as `kcp member join` does it. */
   async join(): Promise<Numbers> {
-    const { members, client, watch, usage, signal } = this.#parts
+    const { members, client, watch, usage, signal } = this.#dependencies
     const phase = usage.phase()
     await inParallel(members.members, clients, async ({ name, admin }, index) => {
       await joinMember({ name, memberKubeconfig: admin, clusters: client('root'), log: silentLogger, signal })
@@ -128,7 +128,7 @@ class Bench {
 
   /** The logical clusters. Some have a Placement that prefers the member which is drained later. */
   async tenants(): Promise<Numbers> {
-    const { client, signal } = this.#parts
+    const { client, signal } = this.#dependencies
     const preferring = Math.ceil((sizes.drained * sizes.clusters) / sizes.deployments)
     await client('root').create(placements, preferFirst, { signal })
     const names = Array.from({ length: sizes.clusters }, (_, index) => clusterName(index))
@@ -152,7 +152,7 @@ class Bench {
 
   /** Applied at a steady rate: from the request to the decision, and to Available. */
   async steady(): Promise<Numbers> {
-    const { watch, usage, signal } = this.#parts
+    const { watch, usage, signal } = this.#dependencies
     const phase = usage.phase()
     const began = performance.now()
     // Distributed over the namespaces.
@@ -182,7 +182,7 @@ class Bench {
 
   /** All others at once. */
   async mass(): Promise<Numbers> {
-    const { watch, usage, say, members } = this.#parts
+    const { watch, usage, say, members } = this.#dependencies
     const phase = usage.phase()
     const known = watch.placedCount
     const membersCpu = members.cpuSeconds()
@@ -221,7 +221,7 @@ class Bench {
 
   /** Nothing happens. */
   async idle(): Promise<Numbers> {
-    const { usage, signal } = this.#parts
+    const { usage, signal } = this.#dependencies
     await sleep(5000, signal)
     const phase = usage.phase()
     await sleep(idleSeconds * 1000, signal)
@@ -233,7 +233,7 @@ class Bench {
 
   /** As `kcp drain` does it. */
   async drain(): Promise<Numbers> {
-    const { client, watch, usage, signal } = this.#parts
+    const { client, watch, usage, signal } = this.#dependencies
     const name = memberName(0)
     const there = watch.workloadsIn(name)
     const writes = watch.allWrites
@@ -264,7 +264,7 @@ class Bench {
 
   /** The API server of one member does not answer, then goes on. */
   async silence(): Promise<Numbers> {
-    const { client, watch, usage, members, signal } = this.#parts
+    const { client, watch, usage, members, signal } = this.#dependencies
     await this.#until(() => watch.unsettledCount === 0, 'all workloads to serve')
     const others = members.members.filter((_, index) => index > 0)
     const chosen = others.toSorted((a, b) => watch.workloadsIn(b.name) - watch.workloadsIn(a.name))[0]
@@ -309,15 +309,15 @@ class Bench {
   }
 
   async #apply({ cluster, namespace, name }: Place): Promise<void> {
-    const options = { fieldManager: 'bench', signal: this.#parts.signal }
-    await this.#parts
+    const options = { fieldManager: 'bench', signal: this.#dependencies.signal }
+    await this.#dependencies
       .client(cluster)
       .patch(deployments, { namespace, name }, 'apply', webDeployment(namespace, name), options)
   }
 
   /** Copies in all members, without our nameserver in each. */
   async #copies(): Promise<number> {
-    const { members, signal } = this.#parts
+    const { members, signal } = this.#dependencies
     const counts = await Promise.all(
       members.members.map(async ({ client }) => {
         const { items, metadata } = await client.list(deployments, { limit: 1, signal })
@@ -328,7 +328,7 @@ class Bench {
   }
 
   #until(ready: () => boolean | Promise<boolean>, what: string, intervalMs = 50): Promise<unknown> {
-    return waitFor(ready, { what, deadlineMs, intervalMs, signal: this.#parts.signal })
+    return waitFor(ready, { what, deadlineMs, intervalMs, signal: this.#dependencies.signal })
   }
 }
 

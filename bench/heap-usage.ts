@@ -10,8 +10,8 @@ export class HeapUsage implements Disposable {
 
   /** Of a process that was started with `--inspect` for this port of 127.0.0.1. */
   static async connect(port: number, signal: AbortSignal): Promise<HeapUsage> {
-    const answer = await fetch(`http://127.0.0.1:${port}/json/list`, { signal })
-    const [target] = (await answer.json()) as { webSocketDebuggerUrl: string }[]
+    const response = await fetch(`http://127.0.0.1:${port}/json/list`, { signal })
+    const [target] = (await response.json()) as { webSocketDebuggerUrl: string }[]
     if (target === undefined) throw new Error(`the inspector at port ${port} has no target`)
     const socket = new WebSocket(target.webSocketDebuggerUrl)
     await happens(socket, 'open', signal)

@@ -85,8 +85,8 @@ async function fill(host: Cluster): Promise<void> {
   const puts: object[] = []
   const send = async (): Promise<void> => {
     const body = JSON.stringify({ success: puts.splice(0).map((requestPut) => ({ requestPut })) })
-    const answer = await fetch(`${etcd}/v3/kv/txn`, { method: 'POST', body })
-    if (!answer.ok) throw new Error(`etcd answered ${answer.status}: ${await answer.text()}`)
+    const response = await fetch(`${etcd}/v3/kv/txn`, { method: 'POST', body })
+    if (!response.ok) throw new Error(`etcd answered ${response.status}: ${await response.text()}`)
   }
   for (let n = 0; n < clusterCount; n++) {
     const cluster = clusterIdOf(`bench-${n}`)

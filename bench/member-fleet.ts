@@ -182,8 +182,8 @@ async function startEtcd(start: Start, address: string): Promise<string> {
   const client = `http://${address}:${await freePort(address)}`
   const peer = `http://${address}:${await freePort(address)}`
   const isHealthy = async (): Promise<boolean> => {
-    const answer = await fetch(`${client}/health`).catch(() => undefined)
-    return answer?.ok === true
+    const response = await fetch(`${client}/health`).catch(() => undefined)
+    return response?.ok === true
   }
   await start('etcd', 'etcd', etcdArgs({ client, peer, durable: false }), isHealthy)
   return client

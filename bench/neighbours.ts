@@ -83,9 +83,9 @@ async function withNoise(
   await client.ask({ start: noise, kubeconfig, connections: noisyConnections })
   await delay(1000, undefined, { signal })
   const elapsed = await steady(others, secondsEach, signal)
-  const answer = await client.ask('stop')
-  if (!('noised' in answer)) throw new Error('the noisy client did not report')
-  return { elapsed, noised: answer.noised }
+  const response = await client.ask('stop')
+  if (!('noised' in response)) throw new Error('the noisy client did not report')
+  return { elapsed, noised: response.noised }
 }
 
 /**

@@ -56,20 +56,20 @@ async function flood(pool: Pool, base: string, work: () => LoadRequest): Promise
   while (!isStopped()) {
     const [method, path, body, type = 'application/json'] = work()
     try {
-      const answer = await pool.request({
+      const response = await pool.request({
         method,
         path: base + path,
         headers: body === undefined ? {} : { 'content-type': type },
         ...(body === undefined ? {} : { body }),
       })
-      for await (const _ of answer.body) if (isStopped()) break
-      if (answer.statusCode < 300) noised.answered++
-      else if (answer.statusCode === 429) {
+      for await (const _ of response.body) if (isStopped()) break
+      if (response.statusCode < 300) noised.answered++
+      else if (response.statusCode === 429) {
         noised.refused++
-        if (answer.headers['retry-after'] === undefined) noised.withoutRetryAfter++
+        if (response.headers['retry-after'] === undefined) noised.withoutRetryAfter++
       } else {
         noised.failed++
-        noised.failure = `${method} ${path}: ${answer.statusCode}`
+        noised.failure = `${method} ${path}: ${response.statusCode}`
       }
     } catch (error) {
       if (isStopped()) return
@@ -79,14 +79,14 @@ async function flood(pool: Pool, base: string, work: () => LoadRequest): Promise
   }
 }
 
-const answer = (message: FromNoisyClient): void => void process.send?.(message)
+const response = (message: FromNoisyClient): void => void process.send?.(message)
 
 process.on('message', (message: ToNoisyClient) => {
   if (message === 'stop') {
     life.abort()
     // Pending requests are not awaited: the process ends next.
     const enough = new Promise((resolve) => setTimeout(resolve, 2000))
-    void Promise.race([clients, enough]).then(() => answer({ noised }))
+    void Promise.race([clients, enough]).then(() => response({ noised }))
     return
   }
   const { host, port, base, ca, cert, key } = connectionOf(message.kubeconfig)
@@ -96,5 +96,5 @@ process.on('message', (message: ToNoisyClient) => {
     connect: { ca, cert, key },
   })
   clients = Promise.all(Array.from({ length: message.connections }, () => flood(pool, base, works[message.start])))
-  answer({ started: true })
+  response({ started: true })
 })

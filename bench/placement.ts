@@ -182,7 +182,7 @@ interface Settled {
   readonly changed: number
 }
 
-/** The controller's loop: visits what changes concern until nothing changes any more. */
+/** The controller's loop: reconciles what changes concern until nothing changes any more. */
 class World implements Disposable {
   readonly #fleet: Fleet
   readonly #inputs: PlacementInputs
@@ -207,13 +207,13 @@ class World implements Disposable {
     for (const key of this.#queue) {
       this.#queue.delete(key)
       const start = performance.now()
-      if (this.#visit(key)) changed++
+      if (this.#reconcile(key)) changed++
       latencies.push(performance.now() - start)
     }
     return { latencies, seconds: (performance.now() - began) / 1000, changed }
   }
 
-  #visit(key: string): boolean {
+  #reconcile(key: string): boolean {
     const ref = parseWorkloadKey(key)
     const workload = ref && this.#inputs.workload(ref)
     if (ref === undefined || workload === undefined) return false

@@ -12,9 +12,9 @@ export async function openExec(way: Way, command: readonly string[], signal: Abo
     ...['Sec-WebSocket-Key', randomBytes(16).toString('base64'), 'Sec-WebSocket-Protocol', 'v5.channel.k8s.io'],
   ]
   const path = `${podPath(way)}/exec?${query.toString()}`
-  const answer = await way.transport.upgrade({ method: 'GET', path, rawHeaders, signal })
-  if ('refused' in answer) throw new Error(`exec was refused with ${answer.refused.status}`)
-  const { socket, head } = answer.upgraded
+  const response = await way.transport.upgrade({ method: 'GET', path, rawHeaders, signal })
+  if ('refused' in response) throw new Error(`exec was refused with ${response.refused.status}`)
+  const { socket, head } = response.upgraded
   // When the signal aborts, the socket fails, also while nobody reads it.
   socket.on('error', () => undefined)
   if (head.length > 0) socket.unshift(head)

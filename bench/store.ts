@@ -1,9 +1,9 @@
-// Measures the embedded store and the hub: `node --expose-gc bench/store.ts [SECONDS]`. Prints JSON.
+// Measures the embedded store and the watch cache: `node --expose-gc bench/store.ts [SECONDS]`. Prints JSON.
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { clusterIdOf, type ClusterId, type Revision } from '#apimachinery/meta/index.ts'
-import { createHub, type BaseLayer } from '#store/hub/index.ts'
+import { createWatchCache, type BaseLayer } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 
@@ -53,9 +53,9 @@ async function creates(file: string): Promise<void> {
 
 async function reads(file: string): Promise<void> {
   await using store = await openSqliteStore({ file })
-  await using hub = await createHub(store, { stamp: stampRevision, readFacts, baseLayer, signal })
+  await using watchCache = await createWatchCache(store, { stamp: stampRevision, readFacts, baseLayer, signal })
   const id = clusterIdOf('reads')
-  const objects = await hub.cluster(id, { signal })
+  const objects = await watchCache.cluster(id, { signal })
   const began = performance.now()
   for (let n = 0; n < 10_000; n += 100) {
     await Promise.all(
@@ -76,15 +76,15 @@ async function reads(file: string): Promise<void> {
   timed('hub: GET of the base layer, ns', 200_000, (n) => objects.get('clusterroles', '', roles[n % 131] ?? ''))
   timed('hub: LIST 10,000, ns', 500, () => objects.list({ resource: 'configmaps' }))
   timed('hub: LIST 131 of the base layer, ns', 2000, () => objects.list({ resource: 'clusterroles' }))
-  hub.unload(id)
+  watchCache.unload(id)
   const from = performance.now()
-  await hub.cluster(id, { signal })
+  await watchCache.cluster(id, { signal })
   results['hub: load a logical cluster of 10,000 objects, ms'] = Math.round(performance.now() - from)
 }
 
 async function idle(file: string): Promise<void> {
   await using store = await openSqliteStore({ file })
-  await using hub = await createHub(store, { stamp: stampRevision, readFacts, baseLayer, signal })
+  await using watchCache = await createWatchCache(store, { stamp: stampRevision, readFacts, baseLayer, signal })
   const empty = memoryMiB()
   const ids: ClusterId[] = []
   for (const count of [1000, 10_000]) {
@@ -94,7 +94,7 @@ async function idle(file: string): Promise<void> {
       ids.push(...batch)
       await Promise.all(
         batch.map(async (id) => {
-          const objects = await hub.cluster(id, { signal })
+          const objects = await watchCache.cluster(id, { signal })
           // The objects that a newly used logical cluster has typically written: one namespace, one ServiceAccount.
           await objects.create({ resource: 'namespaces', namespace: '', name: 'shop' }, objectOf('shop', 100), {
             signal,
@@ -113,18 +113,18 @@ async function idle(file: string): Promise<void> {
     results[`hub: until ${count}, ms`] = Math.round(performance.now() - began)
   }
   const began = performance.now()
-  const { entries } = await hub.listAll({ resource: 'namespaces' }, ids, { signal })
+  const { entries } = await watchCache.listAll({ resource: 'namespaces' }, ids, { signal })
   results[`hub: one resource over ${ids.length} logical clusters (${entries.length} objects), ms`] = Math.round(
     performance.now() - began,
   )
-  for (const id of ids) hub.unload(id)
+  for (const id of ids) watchCache.unload(id)
   const cold = performance.now()
   await store.list({ resource: 'namespaces' }, { signal })
   results[`store: one resource over ${ids.length} logical clusters, ms`] = Math.round(performance.now() - cold)
   const first = performance.now()
-  for (const id of ids.slice(0, 1000)) await hub.cluster(id, { signal })
+  for (const id of ids.slice(0, 1000)) await watchCache.cluster(id, { signal })
   results['hub: load an idle logical cluster, microseconds'] = Math.round(performance.now() - first)
-  results['store: newest revision'] = hub.revision() satisfies Revision
+  results['store: newest revision'] = watchCache.revision() satisfies Revision
 }
 
 try {

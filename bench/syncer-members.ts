@@ -88,7 +88,7 @@ interface Idle {
   readonly cpuMsPerSecond: number
 }
 
-interface BenchParts {
+interface BenchDependencies {
   readonly root: KubeClient
   readonly tenant: KubeClient
   readonly heap: HeapUsage
@@ -99,11 +99,11 @@ interface BenchParts {
 }
 
 class Bench {
-  readonly #parts: BenchParts
+  readonly #dependencies: BenchDependencies
   readonly #numbers: Record<string, number> = {}
 
-  constructor(parts: BenchParts) {
-    this.#parts = parts
+  constructor(dependencies: BenchDependencies) {
+    this.#dependencies = dependencies
   }
 
   /** Of all times when nothing happened. */
@@ -113,7 +113,7 @@ class Bench {
 
   /** As `kcp member join` does it. */
   async join(members: readonly FleetMember[]): Promise<void> {
-    const { root, signal, say } = this.#parts
+    const { root, signal, say } = this.#dependencies
     const began = performance.now()
     await inParallel(members, atOnce, async ({ name, admin }) => {
       await joinMember({ name, memberKubeconfig: admin, clusters: root, log: silentLogger, signal })
@@ -126,7 +126,7 @@ class Bench {
 
   /** A namespace for each of them whose Deployments run there, until all are Available. */
   async deploy(members: readonly FleetMember[]): Promise<void> {
-    const { tenant, signal, say } = this.#parts
+    const { tenant, signal, say } = this.#dependencies
     const began = performance.now()
     await inParallel(members, atOnce, async ({ name: member }) => {
       const metadata = { name: member, annotations: { 'kcp.dev/clusters': member } }
@@ -144,7 +144,7 @@ class Bench {
 
   /** While nothing happens. */
   async idle(title: string): Promise<Idle> {
-    const { heap, pid, signal, say } = this.#parts
+    const { heap, pid, signal, say } = this.#dependencies
     await sleep(settleSeconds * 1000, signal)
     const pids = withChildren(pid)
     const [began, cpu] = [performance.now(), cpuSeconds(pids)]
@@ -162,7 +162,7 @@ class Bench {
   }
 
   connections(members: readonly FleetMember[]): number {
-    const { pid } = this.#parts
+    const { pid } = this.#dependencies
     return members.reduce((sum, { kubeconfig }) => {
       const { host, port } = connectionOf(kubeconfig)
       return sum + connectionsTo(pid, host, port)
@@ -173,7 +173,7 @@ class Bench {
   async watches(members: readonly FleetMember[]): Promise<number> {
     let sum = 0
     await inParallel(members, atOnce, async (member) => {
-      const lines = (await member.metrics(this.#parts.signal)).split('\n')
+      const lines = (await member.metrics(this.#dependencies.signal)).split('\n')
       const open = lines.filter(
         (line) => line.startsWith('apiserver_longrunning_requests{') && line.includes('verb="WATCH"'),
       )

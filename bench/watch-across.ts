@@ -5,7 +5,7 @@ import {
   noisyCluster,
   noisyObjects,
   objectName,
-  type AcrossAnswers,
+  type AcrossResponses,
   type FromAcrossClient,
   type Lags,
   type ToAcrossClient,
@@ -98,7 +98,7 @@ async function controllerOver(
   if (wrote.failed > 0) throw new Error(`${wrote.failed} patches of the controller failed`)
   return under(title, {
     's until synced': synced.syncedSeconds,
-    's until each object was visited': synced.visitedSeconds,
+    's until each object was visited': synced.reconciledSeconds,
     'MiB more resident memory': synced.residentMiB,
     'MiB more heap': synced.heapMiB,
     'KiB of heap per logical cluster': (synced.heapMiB * 1024) / clusterCount,
@@ -119,14 +119,14 @@ async function withNoise(client: Client, quiet: Elapsed, { all, noisy, signal }:
   await using noise = startClientProcess<ToNoisyClient, FromNoisyClient>('./noisy-client.ts', { lowPriority: true })
   await noise.ask({ start: 'updates', kubeconfig: noisy, connections: noisyConnections })
   const lags = await lagsOf(client, all, signal)
-  const answer = await noise.ask('stop')
-  if (!('noised' in answer) || answer.noised.failed > 0)
-    throw new Error(`the noisy client failed: ${JSON.stringify(answer)}`)
+  const response = await noise.ask('stop')
+  if (!('noised' in response) || response.noised.failed > 0)
+    throw new Error(`the noisy client failed: ${JSON.stringify(response)}`)
   // What it left.
   await delay(settleMs, undefined, { signal })
   await client.ask('lags')
   return {
-    'with a noisy logical cluster: its writes/s': answer.noised.answered / writeSeconds,
+    'with a noisy logical cluster: its writes/s': response.noised.answered / writeSeconds,
     'with a noisy logical cluster: its visits/s': lags.noisy.length / writeSeconds,
     'with a noisy logical cluster: a write of others p99 ms': quantile(lags.writes, 0.99),
     'with a noisy logical cluster: write to visit of others p50 ms': median(lags.others),
@@ -135,7 +135,7 @@ async function withNoise(client: Client, quiet: Elapsed, { all, noisy, signal }:
   }
 }
 
-/** From before a write is sent to its answer and to its visit, milliseconds. */
+/** From before a write is sent to its answer and to its reconcile, milliseconds. */
 interface Elapsed extends Lags {
   readonly writes: readonly number[]
 }
@@ -183,14 +183,14 @@ async function counted(root: Endpoint): Promise<{ readonly lists: number; readon
 }
 
 /** The answer, which has this field. */
-async function ask<Field extends keyof AcrossAnswers>(
+async function ask<Field extends keyof AcrossResponses>(
   client: Client,
   message: ToAcrossClient,
   field: Field,
-): Promise<Pick<AcrossAnswers, Field>> {
-  const answer = await client.ask(message)
-  if (!(field in answer)) throw new Error(`the controller answered ${JSON.stringify(answer).slice(0, 500)}`)
-  return answer as Pick<AcrossAnswers, Field>
+): Promise<Pick<AcrossResponses, Field>> {
+  const response = await client.ask(message)
+  if (!(field in response)) throw new Error(`the controller answered ${JSON.stringify(response).slice(0, 500)}`)
+  return response as Pick<AcrossResponses, Field>
 }
 
 function under(title: string, numbers: Numbers): Numbers {

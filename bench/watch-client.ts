@@ -86,15 +86,15 @@ function report(): Received {
   }
 }
 
-const answer = (message: FromWatchClient): void => void process.send?.(message)
+const response = (message: FromWatchClient): void => void process.send?.(message)
 
 process.on('message', (message: ToWatchClient) => {
   if (message === 'report') {
-    answer({ heard: report() })
+    response({ heard: report() })
     return
   }
   openAll(message.open).then(
-    (opened) => answer({ opened }),
-    (error: unknown) => answer({ failed: String(error) }),
+    (opened) => response({ opened }),
+    (error: unknown) => response({ failed: String(error) }),
   )
 })

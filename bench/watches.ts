@@ -76,10 +76,10 @@ function objectOf(index: number, number: number): string {
 
 async function watching(open: OpenWatches): Promise<ClientProcess<ToWatchClient, FromWatchClient>> {
   const client = startClientProcess<ToWatchClient, FromWatchClient>('./watch-client.ts')
-  const answer = await client.ask({ open })
-  if ('opened' in answer) return client
+  const response = await client.ask({ open })
+  if ('opened' in response) return client
   await client[Symbol.asyncDispose]()
-  throw new Error('failed' in answer ? answer.failed : 'the client of the watches did not open them')
+  throw new Error('failed' in response ? response.failed : 'the client of the watches did not open them')
 }
 
 /** Writes on schedule, whether or not earlier writes were answered: a slow server does not reduce its load. */
@@ -98,9 +98,9 @@ async function writeSteadily(endpoint: Endpoint, total: number): Promise<void> {
 
 async function untilHeard(client: ClientProcess<ToWatchClient, FromWatchClient>, events: number): Promise<Received> {
   for (let attempt = 0; ; attempt++) {
-    const answer = await client.ask('report')
-    if (!('heard' in answer)) throw new Error('the client of the watches did not report')
-    if (answer.heard.fewest >= events || attempt === 100) return answer.heard
+    const response = await client.ask('report')
+    if (!('heard' in response)) throw new Error('the client of the watches did not report')
+    if (response.heard.fewest >= events || attempt === 100) return response.heard
     await delay(100)
   }
 }
@@ -139,7 +139,7 @@ async function idleOf(
   })
   const seconds = (performance.now() - began) / 1000
   await delay(5000, undefined, { signal })
-  const answer = await client.ask('report')
+  const response = await client.ask('report')
   const watches = kubeconfigs.length * idle.connections * idle.watchesEach
   const after = residentMiB(pids)
   return {
@@ -147,6 +147,6 @@ async function idleOf(
     [`${name}: MiB with ${watches} watches`]: rounded(after),
     [`${name}: KiB per watch`]: rounded(((after - before) * 1024) / watches),
     [`${name}: seconds to open them`]: rounded(seconds),
-    [`${name}: watches that ended`]: 'heard' in answer ? answer.heard.ended.length : watches,
+    [`${name}: watches that ended`]: 'heard' in response ? response.heard.ended.length : watches,
   }
 }

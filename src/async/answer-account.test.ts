@@ -1,10 +1,10 @@
 import { setImmediate as nextPass } from 'node:timers/promises'
 import { expect } from 'chai'
-import { AnswerAccount } from './answer-account.ts'
+import { ResponseAccount } from './answer-account.ts'
 
 describe('the account of unfinished answers', () => {
   it('lets only the oldest be read further above its limit, and the others after its end', async () => {
-    const account = new AnswerAccount({ maxBytes: 100 })
+    const account = new ResponseAccount({ maxBytes: 100 })
     const [first, second, third] = [account.begin(), account.begin(), account.begin()]
     expect(second.hold(60)).to.equal(undefined)
     const going: string[] = []
@@ -25,14 +25,14 @@ describe('the account of unfinished answers', () => {
   })
 
   it('never holds more than its limit, and one answer more', async () => {
-    const account = new AnswerAccount({ maxBytes: 1000 })
+    const account = new ResponseAccount({ maxBytes: 1000 })
     let [held, most, done] = [0, 0, 0]
     const read = async (chunks: number): Promise<void> => {
-      using answer = account.begin()
+      using response = account.begin()
       for (let i = 0; i < chunks; i++) {
         held += 10
         most = Math.max(most, held)
-        await answer.hold(10)
+        await response.hold(10)
         await nextPass()
       }
       held -= chunks * 10

@@ -2,7 +2,7 @@
 // answer is read further: the others wait in their sockets, where they cost the server that sends them.
 
 /** One answer that is being read. Disposing of it ends it. */
-export interface HeldAnswer extends Disposable {
+export interface HeldResponse extends Disposable {
   /** Those that are charged. */
   readonly bytes: number
   /** Charges bytes. Resolves when more may be read, undefined: at once. The answer may be disposed of meanwhile. */
@@ -15,7 +15,7 @@ interface Reading {
   resume: (() => void) | undefined
 }
 
-export class AnswerAccount {
+export class ResponseAccount {
   readonly #maxBytes: number
   /** In the order in which they began. */
   readonly #readings = new Set<Reading>()
@@ -30,7 +30,7 @@ export class AnswerAccount {
     return this.#held
   }
 
-  begin(): HeldAnswer {
+  begin(): HeldResponse {
     const reading: Reading = { bytes: 0, resume: undefined }
     this.#readings.add(reading)
     return {

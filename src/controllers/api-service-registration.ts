@@ -3,7 +3,7 @@
 import { groupResourceText, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import { type ControllerContext, visitChanged } from './framework.ts'
+import { type ControllerContext, reconcileChanged } from './framework.ts'
 import { apiServices, customResourceDefinitions } from './resources.ts'
 
 /** Upstream does this within its API server. */
@@ -16,7 +16,7 @@ const managed = 'kube-aggregator.kubernetes.io/automanaged'
  */
 export async function startBuiltInRegistration(context: ControllerContext): Promise<void> {
   const resource = groupResourceText(apiServices)
-  await visitChanged(context, {
+  await reconcileChanged(context, {
     name: 'built-in-registration',
     follow: {
       [resource]: ({ key: { cluster, name }, exists, isNew }, enqueue) => {
@@ -24,7 +24,7 @@ export async function startBuiltInRegistration(context: ControllerContext): Prom
         if (!exists && isNew) enqueue({ cluster, name })
       },
     },
-    visit: async ({ cluster, name }, { client, signal }) => {
+    reconcile: async ({ cluster, name }, { client, signal }) => {
       const initial = context.graph.initial({ cluster, resource, namespace: '', name })
       if (initial?.metadata.labels?.[managed] !== 'onstart') return
       const { apiVersion, kind, metadata } = initial
@@ -34,14 +34,14 @@ export async function startBuiltInRegistration(context: ControllerContext): Prom
   })
 }
 
-/** Definitions are written several times when they are created; one visit suffices. */
+/** Definitions are written several times when they are created; one reconcile suffices. */
 const collectMs = 100
 /** As in crdregistration_controller.go. */
 const priorities = { groupPriorityMinimum: 1000, versionPriority: 100 }
 
 /** Reconciles the group of every CustomResourceDefinition that changes, until the signal aborts. */
 export async function startCrdRegistration(context: ControllerContext): Promise<void> {
-  await visitChanged(context, {
+  await reconcileChanged(context, {
     name: 'crd-registration',
     follow: {
       // Its name is PLURAL.GROUP.
@@ -51,7 +51,7 @@ export async function startCrdRegistration(context: ControllerContext): Promise<
         if (!exists && labels?.[managed] === 'true') enqueue({ cluster, name: afterDot(name) }, collectMs)
       },
     },
-    visit: async ({ cluster, name: group }, { client, signal }) => {
+    reconcile: async ({ cluster, name: group }, { client, signal }) => {
       const registered = await context.graph.select(
         cluster,
         groupResourceText(apiServices),

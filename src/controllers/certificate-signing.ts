@@ -4,7 +4,7 @@ import { base64, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { timestamp, systemClock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import { type ControllerContext, type SignClientRequest, visitChanged } from './framework.ts'
+import { type ControllerContext, type SignClientRequest, reconcileChanged } from './framework.ts'
 import { certificateSigningRequests } from './resources.ts'
 
 const signer = 'kubernetes.io/kube-apiserver-client'
@@ -30,14 +30,14 @@ interface SigningRequestObject extends KubeObject {
 /** Watches CertificateSigningRequests until the signal aborts. */
 export async function startCertificateSigning(context: ControllerContext): Promise<void> {
   const { signClientRequest } = context
-  await visitChanged(context, {
+  await reconcileChanged(context, {
     name: 'certificate-signing',
     follow: {
       'certificatesigningrequests.certificates.k8s.io': ({ key: { cluster, name }, exists, contains }, enqueue) => {
         if (exists && contains(signer)) enqueue({ cluster, name })
       },
     },
-    visit: ({ cluster, name }, { client, signal }) => sign(client, { cluster, name, signClientRequest }, signal),
+    reconcile: ({ cluster, name }, { client, signal }) => sign(client, { cluster, name, signClientRequest }, signal),
   })
 }
 

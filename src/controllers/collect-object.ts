@@ -13,31 +13,31 @@ import type { ReconcileResult } from '#reconcile/index.ts'
 import type { GraphObject, ObjectGraph, ObjectKey } from '#reconcile/object-graph/index.ts'
 import { type GoneOwners, isDeletingInForeground, type Owner, ownersOf } from './garbage-owners.ts'
 
-export interface VisitContext {
+export interface CollectContext {
   readonly graph: ObjectGraph
   readonly client: KubeClient
   readonly gone: GoneOwners
-  /** Asks for a visit to another object. */
+  /** Asks for a reconcile to another object. */
   readonly enqueue: (key: ObjectKey) => void
 }
 
 /** An owner's kind that is not served now may be served later. */
 const unresolvableRetrySeconds = 300
-/** Dependents that one visit orphans, so that other keys are not kept waiting. */
+/** Dependents that one reconcile orphans, so that other keys are not kept waiting. */
 const maxOrphaned = 50
 
 /**
- * Takes one step; the change it makes causes the next visit. Every write has the uid of the object as a precondition.
+ * Takes one step; the change it makes causes the next reconcile. Every write has the uid of the object as a precondition.
  */
-export async function visitObject(
+export async function reconcileObject(
   object: GraphObject,
-  context: VisitContext,
+  context: CollectContext,
   signal: AbortSignal,
 ): Promise<ReconcileResult | undefined> {
   const { metadata } = object
   if (metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes('orphan') === true)
     return orphanDependents(object, context, signal)
-  if (isDeletingInForeground(metadata)) return visitDependentsFirst(object, context, signal)
+  if (isDeletingInForeground(metadata)) return reconcileDependentsFirst(object, context, signal)
   if (metadata.deletionTimestamp !== undefined || metadata.ownerReferences === undefined) return undefined
   const owners = await ownersOf(object, context, signal)
   for (const owner of owners) await reportWrongOwner(object, owner, context, signal)
@@ -47,7 +47,7 @@ export async function visitObject(
 async function applyDecision(
   object: GraphObject,
   owners: readonly Owner[],
-  context: VisitContext,
+  context: CollectContext,
   signal: AbortSignal,
 ): Promise<ReconcileResult | undefined> {
   const decision = decide(owners, object.metadata.finalizers ?? [])
@@ -64,7 +64,7 @@ async function applyDecision(
         ? await context.graph.dependents(object.key.cluster, object.metadata.uid ?? '', signal)
         : []
       if (dependents.length === 0) return remove(object, decision.policy, context, signal)
-      // The change causes the next visit, which knows the new resourceVersion.
+      // The change causes the next reconcile, which knows the new resourceVersion.
       if ((await isInOwnerCycle(dependents, context, signal)) && (await stopBlocking(object, context, signal))) return
       return remove(object, 'Foreground', context, signal)
     }
@@ -72,9 +72,9 @@ async function applyDecision(
 }
 
 /** Enqueues all dependents once. Each one that is deleted later causes a check whether this owner is still blocked. */
-async function visitDependentsFirst(
+async function reconcileDependentsFirst(
   object: GraphObject,
-  context: VisitContext,
+  context: CollectContext,
   signal: AbortSignal,
 ): Promise<undefined> {
   const dependents = await context.graph.dependents(object.key.cluster, object.metadata.uid ?? '', signal)
@@ -92,7 +92,7 @@ async function visitDependentsFirst(
  */
 export async function releaseIfUnblocked(
   object: GraphObject,
-  context: VisitContext,
+  context: CollectContext,
   signal: AbortSignal,
 ): Promise<undefined> {
   const { metadata, key } = object
@@ -102,11 +102,11 @@ export async function releaseIfUnblocked(
 }
 
 /**
- * Removes this owner from a limited number of dependents per visit, then removes the finalizer `orphan`. Dependents of
+ * Removes this owner from a limited number of dependents per reconcile, then removes the finalizer `orphan`. Dependents of
  * another object that has the same uid keep their owner. The finalizer stays as long as syncers have theirs: it tells
  * them to leave the dependents in members.
  */
-async function orphanDependents(object: GraphObject, context: VisitContext, signal: AbortSignal): Promise<undefined> {
+async function orphanDependents(object: GraphObject, context: CollectContext, signal: AbortSignal): Promise<undefined> {
   const { uid = '' } = object.metadata
   let orphaned = 0
   for await (const key of inBatches(await context.graph.dependents(object.key.cluster, uid, signal), signal)) {
@@ -132,7 +132,7 @@ async function orphanDependents(object: GraphObject, context: VisitContext, sign
 async function meansAnother(
   reference: OwnerReference,
   { owner, dependent }: { readonly owner: GraphObject; readonly dependent: GraphObject },
-  context: VisitContext,
+  context: CollectContext,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { cluster, namespace, name } = owner.key
@@ -147,7 +147,7 @@ async function meansAnother(
 /** Whether a dependent already waits for its own dependents: then both could wait for each other forever. */
 async function isInOwnerCycle(
   dependents: readonly ObjectKey[],
-  { graph }: VisitContext,
+  { graph }: CollectContext,
   signal: AbortSignal,
 ): Promise<boolean> {
   for (const key of dependents) {
@@ -158,7 +158,7 @@ async function isInOwnerCycle(
 }
 
 /** False if the object does not block its owners already. */
-async function stopBlocking(object: GraphObject, context: VisitContext, signal: AbortSignal): Promise<boolean> {
+async function stopBlocking(object: GraphObject, context: CollectContext, signal: AbortSignal): Promise<boolean> {
   const { ownerReferences = [] } = object.metadata
   if (!ownerReferences.some(({ blockOwnerDeletion }) => blockOwnerDeletion === true)) return false
   const unblocked = ownerReferences.map((owner) => ({ ...owner, blockOwnerDeletion: false }))
@@ -169,7 +169,7 @@ async function stopBlocking(object: GraphObject, context: VisitContext, signal: 
 async function dropOwners(
   object: GraphObject,
   dropped: readonly Owner[],
-  context: VisitContext,
+  context: CollectContext,
   signal: AbortSignal,
 ): Promise<void> {
   const uids = new Set(dropped.map(({ reference }) => reference.uid))
@@ -180,18 +180,18 @@ async function dropOwners(
 async function removeFinalizer(
   object: GraphObject,
   finalizer: string,
-  context: VisitContext,
+  context: CollectContext,
   signal: AbortSignal,
 ): Promise<void> {
   const finalizers = object.metadata.finalizers?.filter((other) => other !== finalizer) ?? []
   await patchMetadata(object, { finalizers: finalizers.length === 0 ? null : finalizers }, context, signal)
 }
 
-/** Rejects with Conflict if the object has changed since it was read: the next visit sees the change. */
+/** Rejects with Conflict if the object has changed since it was read: the next reconcile sees the change. */
 async function patchMetadata(
   { gvr, key, metadata }: GraphObject,
   change: Partial<Record<keyof ObjectMeta, unknown>>,
-  { client }: VisitContext,
+  { client }: CollectContext,
   signal: AbortSignal,
 ): Promise<void> {
   const { uid, resourceVersion } = metadata
@@ -202,7 +202,7 @@ async function patchMetadata(
 async function remove(
   object: GraphObject,
   propagationPolicy: 'Background' | 'Foreground' | 'Orphan',
-  { client }: VisitContext,
+  { client }: CollectContext,
   signal: AbortSignal,
 ): Promise<undefined> {
   const { gvr, key, metadata } = object

@@ -17,12 +17,12 @@ interface CustomResourceDefinition extends KubeObject {
   status?: { conditions?: { type: string; status: string; reason?: string; message?: string }[] }
 }
 
-/** Visits every CustomResourceDefinition with a deletionTimestamp, until the signal aborts. */
+/** Reconciles every CustomResourceDefinition with a deletionTimestamp, until the signal aborts. */
 export function startCrdDeletion(context: ControllerContext): Promise<void> {
   return followDeletedOf(customResourceDefinitions, { name: 'crd-deletion', finish: finishDefinition }, context)
 }
 
-/** One visit to a definition that is being deleted. Asks for another visit while objects are left. */
+/** One reconcile to a definition that is being deleted. Asks for another reconcile while objects are left. */
 async function finishDefinition(
   client: KubeClient,
   { name }: ObjectRef,
@@ -81,7 +81,7 @@ async function releaseNames(
 }
 
 /**
- * Deletes the objects of the kind. Resolves with the number that is left, or `unfinished` if one visit was not enough.
+ * Deletes the objects of the kind. Resolves with the number that is left, or `unfinished` if one reconcile was not enough.
  */
 async function deleteInstances(
   client: KubeClient,

@@ -1,13 +1,13 @@
-// Deletes many objects of one resource. One visit deletes a limited number, so that other keys are not kept waiting.
+// Deletes many objects of one resource. One reconcile deletes a limited number, so that other keys are not kept waiting.
 import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
 
-/** Deletions per visit: they take some tenths of a second. */
+/** Deletions per reconcile: they take some tenths of a second. */
 const maxDeletions = 100
 const pageSize = 500
 
-/** The number of deletions that are left for one visit. */
+/** The number of deletions that are left for one reconcile. */
 export class DeletionBudget {
   #left: number
 
@@ -50,7 +50,7 @@ export async function deleteBatch(
       ...(namespace !== undefined && { namespace }),
     }
     const list = await client.list(gvr, { ...page, metadataOnly: true, signal }).catch((error: unknown) => {
-      // The continue token has expired: the next visit starts with the first page.
+      // The continue token has expired: the next reconcile starts with the first page.
       if (next !== undefined && isStatusError(error, 'Expired')) return undefined
       throw error
     })
@@ -61,7 +61,7 @@ export async function deleteBatch(
       if (!budget.take()) return { finished: false }
       const { name = '', uid } = metadata
       const ref = { name, ...(metadata.namespace !== undefined && { namespace: metadata.namespace }) }
-      // With the uid: an object that was created again under this name is left to the next visit.
+      // With the uid: an object that was created again under this name is left to the next reconcile.
       const options = { ...(propagationPolicy && { propagationPolicy }), ...(uid !== undefined && { uid }), signal }
       await client.delete(gvr, ref, options).catch(tolerate('NotFound', 'Conflict'))
     }

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import { type ChangedOptions, type ControllerContext, visitChanged } from './framework.ts'
+import { type ChangedOptions, type ControllerContext, reconcileChanged } from './framework.ts'
 import { flowSchemas, priorityLevels } from './resources.ts'
 
 const fieldManager = 'api-priority-and-fairness-config-producer-v1'
@@ -17,7 +17,7 @@ const restoreMs = 2000
 const mandatory = new Set(['exempt', 'catch-all'])
 const kinds = new Map([flowSchemas, priorityLevels].map((gvr) => [groupResourceText(gvr), gvr]))
 
-/** Visits those that change or are deleted, until the signal aborts. */
+/** Reconciles those that change or are deleted, until the signal aborts. */
 export async function startFlowDefaults(context: ControllerContext): Promise<void> {
   const { graph } = context
   const follow: ChangedOptions['follow'][string] = ({ key }, enqueue) => {
@@ -25,10 +25,10 @@ export async function startFlowDefaults(context: ControllerContext): Promise<voi
     if (graph.initial(key) !== undefined)
       enqueue({ cluster: key.cluster, namespace: key.resource, name: key.name }, restoreMs)
   }
-  await visitChanged(context, {
+  await reconcileChanged(context, {
     name: 'flow-defaults',
     follow: Object.fromEntries([...kinds.keys()].map((resource) => [resource, follow])),
-    visit: async ({ cluster, namespace: resource = '', name }, { client, signal }) => {
+    reconcile: async ({ cluster, namespace: resource = '', name }, { client, signal }) => {
       const gvr = kinds.get(resource)
       const initial = graph.initial({ cluster, resource, namespace: '', name })
       if (gvr !== undefined && initial !== undefined) await restore(client, { gvr, name, initial }, signal)

@@ -3,7 +3,7 @@
 import { groupResourceText, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import { type ControllerContext, visitChanged } from './framework.ts'
+import { type ControllerContext, reconcileChanged } from './framework.ts'
 import { flowSchemas, priorityLevels } from './resources.ts'
 
 /** Upstream does this within its API server. */
@@ -13,10 +13,10 @@ const collectMs = 50
 /** Takes the place of the namespace in keys of priority levels. */
 const level = 'level'
 
-/** Visits FlowSchemas that change, and those of priority levels that come and go, until the signal aborts. */
+/** Reconciles FlowSchemas that change, and those of priority levels that come and go, until the signal aborts. */
 export async function startFlowSchemaStatus(context: ControllerContext): Promise<void> {
   const { graph } = context
-  await visitChanged(context, {
+  await reconcileChanged(context, {
     name: 'flow-schema-status',
     follow: {
       [groupResourceText(flowSchemas)]: ({ key: { cluster, name }, exists }, enqueue) => {
@@ -26,7 +26,7 @@ export async function startFlowSchemaStatus(context: ControllerContext): Promise
         if (isNew || !exists) enqueue({ cluster, namespace: level, name })
       },
     },
-    visit: async ({ cluster, namespace, name }, { client, enqueue, signal }) => {
+    reconcile: async ({ cluster, namespace, name }, { client, enqueue, signal }) => {
       if (namespace !== level) return writeStatus(graph, client, { cluster, name }, signal)
       const quoted = JSON.stringify(name)
       const resource = groupResourceText(flowSchemas)
@@ -53,7 +53,7 @@ async function writeStatus(
     apiVersion: 'flowcontrol.apiserver.k8s.io/v1',
     kind: 'FlowSchema',
     metadata: { name },
-    // A FlowSchema that was deleted meanwhile and made again is visited again.
+    // A FlowSchema that was deleted meanwhile and made again is reconciled again.
     status: { conditions: [{ ...condition, lastTransitionTime: new Date().toISOString().replace(/\.\d+/, '') }] },
   }
   await client

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { retryAfterSeconds } from './framework.ts'
 
-describe('the next visit to an object that finalizers still hold', () => {
+describe('the next reconcile to an object that finalizers still hold', () => {
   const deletionTimestamp = '2026-01-01T00:00:00Z'
   for (const { afterSeconds, retry } of [
     { afterSeconds: -5, retry: 0.2 },

@@ -45,17 +45,17 @@ export interface ChangedOptions {
   readonly name: string
   /** By resource (`jobs.batch`): what a change of an object causes. */
   readonly follow: Readonly<Record<string, (change: ObjectChange, enqueue: Enqueue) => void>>
-  /** Visits a place whose logical cluster exists. It is visited again, later, if this rejects. */
-  readonly visit: (
+  /** Reconciles a place whose logical cluster exists. It is reconciled again, later, if this rejects. */
+  readonly reconcile: (
     place: Place,
     tools: { readonly client: KubeClient; readonly enqueue: Enqueue; readonly signal: AbortSignal },
   ) => Promise<ReconcileResult | undefined> | Promise<void>
 }
 
-/** Visits what changes in all logical clusters, until the signal of the context aborts. */
-export async function visitChanged(
+/** Reconciles what changes in all logical clusters, until the signal of the context aborts. */
+export async function reconcileChanged(
   { graph, clientOf, log, signal }: ControllerContext,
-  { name, follow, visit }: ChangedOptions,
+  { name, follow, reconcile }: ChangedOptions,
 ): Promise<void> {
   using queue = createKeyQueue({ fairnessKey: clusterInKey })
   const enqueue: Enqueue = (place, delayMs) => {
@@ -70,12 +70,12 @@ export async function visitChanged(
     queue,
     log,
     signal,
-    reconcile: async (key, visitSignal): Promise<ReconcileResult | undefined> => {
+    reconcile: async (key, reconcileSignal): Promise<ReconcileResult | undefined> => {
       const { cluster = '', ...place } = parseKey(key)
       const client = clientOf(cluster)
       return client === undefined
         ? undefined
-        : ((await visit({ cluster, ...place }, { client, enqueue, signal: visitSignal })) ?? undefined)
+        : ((await reconcile({ cluster, ...place }, { client, enqueue, signal: reconcileSignal })) ?? undefined)
     },
   })
   for (const stop of stops) stop()
@@ -84,7 +84,7 @@ export async function visitChanged(
 interface DeletionController {
   /** Name of the controller in logs and metrics. */
   readonly name: string
-  /** Visits one object; the result asks for another visit if something is left to do. */
+  /** Reconciles one object; the result asks for another reconcile if something is left to do. */
   readonly finish: (client: KubeClient, ref: ObjectRef, signal: AbortSignal) => Promise<ReconcileResult | undefined>
 }
 
@@ -97,14 +97,14 @@ export async function followDeletedOf(
   { name, finish }: DeletionController,
   context: ControllerContext,
 ): Promise<void> {
-  await visitChanged(context, {
+  await reconcileChanged(context, {
     name,
     follow: {
       [groupResourceText(gvr)]: ({ key, exists, deleting }, enqueue) => {
         if (exists && deleting) enqueue(key)
       },
     },
-    visit: ({ cluster: _, ...ref }, { client, signal }) => finish(client, ref, signal),
+    reconcile: ({ cluster: _, ...ref }, { client, signal }) => finish(client, ref, signal),
   })
 }
 

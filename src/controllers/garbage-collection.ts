@@ -6,20 +6,20 @@ import type { OwnerReference } from '#apimachinery/meta/index.ts'
 import { clusterInKey } from '#client/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
 import type { DeletedObject, ObjectKey } from '#reconcile/object-graph/index.ts'
-import { inBatches, releaseIfUnblocked, visitObject, type VisitContext } from './collect-object.ts'
+import { inBatches, releaseIfUnblocked, reconcileObject, type CollectContext } from './collect-object.ts'
 import type { ControllerContext } from './framework.ts'
 import { GoneOwners } from './garbage-owners.ts'
 
 /** The task in a key of the queue. */
 type Task =
   | { readonly do: 'object'; readonly object: ObjectKey }
-  /** An object was deleted: visit its dependents. */
+  /** An object was deleted: reconcile its dependents. */
   | ({ readonly do: 'gone' } & DeletedObject)
   /** A dependent was deleted: this owner may have waited for it. */
   | { readonly do: 'owner'; readonly cluster: string; readonly namespace: string; readonly owner: OwnerReference }
 
 /**
- * Visits every object with owners, and every object whose deletion waits for its dependents, until the signal aborts.
+ * Reconciles every object with owners, and every object whose deletion waits for its dependents, until the signal aborts.
  */
 export async function startGarbageCollection(context: ControllerContext): Promise<void> {
   const { graph, cluster: clientOf, log, signal } = context
@@ -35,10 +35,10 @@ export async function startGarbageCollection(context: ControllerContext): Promis
         add({ do: 'owner', cluster, namespace, owner: { apiVersion, kind, name, uid } })
     },
   })
-  const reconcile = async (key: string, visit: AbortSignal): Promise<ReconcileResult | undefined> => {
+  const reconcile = async (key: string, signal: AbortSignal): Promise<ReconcileResult | undefined> => {
     const task = taskOf(key)
     const name = graph.nameOf(clusterOf(task))
-    return name === undefined ? undefined : runTask(task, { graph, client: clientOf(name), gone, enqueue }, visit)
+    return name === undefined ? undefined : runTask(task, { graph, client: clientOf(name), gone, enqueue }, signal)
   }
   try {
     await runController({ name: 'garbage-collection', queue, workers: 8, log, signal, reconcile })
@@ -47,7 +47,7 @@ export async function startGarbageCollection(context: ControllerContext): Promis
   }
 }
 
-async function runTask(task: Task, context: VisitContext, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+async function runTask(task: Task, context: CollectContext, signal: AbortSignal): Promise<ReconcileResult | undefined> {
   const { graph, enqueue } = context
   switch (task.do) {
     case 'gone': {
@@ -67,7 +67,7 @@ async function runTask(task: Task, context: VisitContext, signal: AbortSignal): 
     }
     case 'object': {
       const object = await graph.get(task.object, signal)
-      return object && visitObject(object, context, signal)
+      return object && reconcileObject(object, context, signal)
     }
   }
 }

@@ -4,7 +4,7 @@ import { type GroupVersionResource, isJsonObject, type KubeObject } from '#apima
 import { tolerate } from '#apimachinery/status/index.ts'
 import { systemClock } from '#async/index.ts'
 import type { ReconcileResult } from '#reconcile/index.ts'
-import { type ControllerContext, visitChanged } from './framework.ts'
+import { type ControllerContext, reconcileChanged } from './framework.ts'
 
 const jobs: GroupVersionResource = { group: 'batch', version: 'v1', resource: 'jobs' }
 /** A Job that lives longer is looked at again then: timers of Node end at 24 days. */
@@ -12,7 +12,7 @@ const maxWaitSeconds = 86_400
 
 /** Deletes expired Jobs of all logical clusters, until the signal aborts. */
 export async function startJobExpiry(context: ControllerContext): Promise<void> {
-  await visitChanged(context, {
+  await reconcileChanged(context, {
     name: 'job-expiry',
     follow: {
       'jobs.batch': ({ key: { cluster, namespace, name }, exists, deleting, contains }, enqueue) => {
@@ -20,7 +20,7 @@ export async function startJobExpiry(context: ControllerContext): Promise<void> 
           enqueue({ cluster, namespace, name })
       },
     },
-    visit: async ({ namespace = '', name }, { client, signal }): Promise<ReconcileResult | undefined> => {
+    reconcile: async ({ namespace = '', name }, { client, signal }): Promise<ReconcileResult | undefined> => {
       // Not found: the Job, or its logical cluster, was deleted.
       const job = await client.tryGet<KubeObject>(jobs, { namespace, name }, { signal })
       if (job === undefined) return undefined

@@ -38,7 +38,7 @@ export async function startNamespaceDefaults(context: ControllerContext): Promis
     queue,
     log,
     signal,
-    reconcile: (key, visit) => completeNamespace(key, context, visit),
+    reconcile: (key, signal) => completeNamespace(key, context, signal),
   })
   for (const stop of stops) stop()
 }

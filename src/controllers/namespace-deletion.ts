@@ -23,12 +23,12 @@ interface Namespace extends KubeObject {
   status?: { phase?: string; conditions?: NamespaceCondition[] }
 }
 
-/** Visits every namespace with a deletionTimestamp, until the signal aborts. */
+/** Reconciles every namespace with a deletionTimestamp, until the signal aborts. */
 export function startNamespaceDeletion(context: ControllerContext): Promise<void> {
   return followDeletedOf(namespaces, { name: 'namespace-deletion', finish: finishNamespace }, context)
 }
 
-/** One visit to a namespace that is being deleted. Asks for another visit while something is left. */
+/** One reconcile to a namespace that is being deleted. Asks for another reconcile while something is left. */
 async function finishNamespace(
   client: KubeClient,
   { name }: ObjectRef,
@@ -84,7 +84,7 @@ export interface Remaining {
   readonly deletionFailures: readonly string[]
 }
 
-/** `unfinished`: one visit was not enough for all objects, so it is not known what will be left. */
+/** `unfinished`: one reconcile was not enough for all objects, so it is not known what will be left. */
 type Pass = Remaining | 'unfinished'
 
 /**
@@ -98,8 +98,8 @@ async function deleteContent(client: KubeClient, namespace: string, signal: Abor
   const deletionFailures: string[] = []
   const budget = new DeletionBudget()
   const { resources, failures } = await deletableResources(client, signal)
-  /** False when the budget of this visit is used up. */
-  const visit = async (gvr: GroupVersionResource): Promise<boolean> => {
+  /** False when the budget of this reconcile is used up. */
+  const reconcile = async (gvr: GroupVersionResource): Promise<boolean> => {
     try {
       const left = await deleteAll(client, { gvr, namespace }, budget, signal)
       if (left === undefined) return false
@@ -115,9 +115,9 @@ async function deleteContent(client: KubeClient, namespace: string, signal: Abor
     return true
   }
   const isPods = ({ group, resource }: GroupVersionResource): boolean => group === '' && resource === 'pods'
-  if (resources.some(isPods) && !(await visit(pods))) return 'unfinished'
+  if (resources.some(isPods) && !(await reconcile(pods))) return 'unfinished'
   if (byResource.size === 0 && deletionFailures.length === 0) {
-    for (const gvr of resources) if (!isPods(gvr) && !(await visit(gvr))) return 'unfinished'
+    for (const gvr of resources) if (!isPods(gvr) && !(await reconcile(gvr))) return 'unfinished'
   }
   return { byResource, byFinalizer, byMember, discoveryFailures: failures, deletionFailures }
 }
@@ -201,7 +201,7 @@ interface NamespaceCondition {
   readonly lastTransitionTime: string
 }
 
-/** The conditions after a visit. An unchanged status keeps its lastTransitionTime. Pure. */
+/** The conditions after a reconcile. An unchanged status keeps its lastTransitionTime. Pure. */
 export function namespaceConditions(
   remaining: Remaining,
   before: readonly NamespaceCondition[],

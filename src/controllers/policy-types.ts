@@ -2,22 +2,22 @@
 // The server checks when a policy is written, and when its status is written by us.
 import { groupResourceText, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
-import { type ControllerContext, visitChanged } from './framework.ts'
+import { type ControllerContext, reconcileChanged } from './framework.ts'
 import { customResourceDefinitions, validatingAdmissionPolicies } from './resources.ts'
 
 const fieldManager = 'validatingadmissionpolicy-status'
-/** Definitions are written several times when they are created; one visit suffices. */
+/** Definitions are written several times when they are created; one reconcile suffices. */
 const collectMs = 200
 
-/** Visits every CustomResourceDefinition that changes, until the signal aborts. */
+/** Reconciles every CustomResourceDefinition that changes, until the signal aborts. */
 export async function startPolicyTypes(context: ControllerContext): Promise<void> {
-  await visitChanged(context, {
+  await reconcileChanged(context, {
     name: 'policy-types',
     follow: {
       [groupResourceText(customResourceDefinitions)]: ({ key: { cluster, name } }, enqueue) =>
         enqueue({ cluster, name }, collectMs),
     },
-    visit: async ({ cluster, name }, { client, signal }) => {
+    reconcile: async ({ cluster, name }, { client, signal }) => {
       const resource = groupResourceText(validatingAdmissionPolicies)
       const isNamed = ({ contains }: { contains: (text: string) => boolean }): boolean => mayName(contains, name)
       for (const policy of await context.graph.select(cluster, resource, isNamed, signal)) {

@@ -20,7 +20,7 @@ export async function startQuotaStatus(context: ControllerContext): Promise<void
     queue,
     log,
     signal,
-    reconcile: (key, visit) => writeStatus(key, context, visit),
+    reconcile: (key, reconcile) => writeStatus(key, context, reconcile),
   })
   stop()
 }
@@ -30,7 +30,7 @@ async function writeStatus(key: string, { graph, clientOf }: ControllerContext, 
   const client = clientOf(cluster)
   if (client === undefined) return
   for (const quota of await graph.outdatedQuotas(cluster, namespace, signal)) {
-    // A quota that was changed or deleted meanwhile is visited again.
+    // A quota that was changed or deleted meanwhile is reconciled again.
     await client
       .update(resourceQuotas, quota, { subresource: 'status', signal })
       .catch(tolerate('Conflict', 'NotFound'))

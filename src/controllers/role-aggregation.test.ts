@@ -5,35 +5,35 @@ import { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import type { Candidate, ObjectGraph, SelectedObject } from '#reconcile/object-graph/index.ts'
 import { silentLogger } from '#telemetry/index.ts'
-import { aggregatedRules, aggregatesFrom, AggregationVisits, decodeRole, sameRules } from './role-aggregation.ts'
+import { aggregatedRules, aggregatesFrom, RoleAggregator, decodeRole, sameRules } from './role-aggregation.ts'
 
 const { signal } = new AbortController()
 
-describe('a visit of the ClusterRoles of a logical cluster', () => {
+describe('a reconcile of the ClusterRoles of a logical cluster', () => {
   it('decodes each role once, whatever the number of aggregated roles and of their equal selectors', async () => {
     const cluster = new Cluster()
     for (let i = 0; i < 20; i++) cluster.put(role(`source${i}`, { team: 'a' }, rules(3000, i % 3)))
     for (let i = 0; i < 20; i++) cluster.put(aggregated(`sum${i}`, 150))
-    const visits = new AggregationVisits({ graph: cluster, log: silentLogger })
-    await visits.visit('id', cluster, signal)
+    const reconciles = new RoleAggregator({ graph: cluster, log: silentLogger })
+    await reconciles.reconcile('id', cluster, signal)
     expect(cluster.rulesIn('sum7')).to.have.length(9000)
     expect(cluster.writes).to.equal(20)
     // 40 roles; the 20 that were written are decoded once more.
-    expect(visits.decoded.decodings).to.equal(60)
+    expect(reconciles.decoded.decodings).to.equal(60)
   })
 
-  it('does nothing in a repeated visit, until a role changes', async () => {
+  it('does nothing in a repeated reconcile, until a role changes', async () => {
     const cluster = new Cluster()
     cluster.put(role('source', { team: 'a' }, rules(10)))
     cluster.put(aggregated('sum', 2))
-    const visits = new AggregationVisits({ graph: cluster, log: silentLogger })
-    await visits.visit('id', cluster, signal)
-    const { decodings } = visits.decoded
-    await visits.visit('id', cluster, signal)
-    expect(visits.decoded.decodings).to.equal(decodings)
+    const reconciles = new RoleAggregator({ graph: cluster, log: silentLogger })
+    await reconciles.reconcile('id', cluster, signal)
+    const { decodings } = reconciles.decoded
+    await reconciles.reconcile('id', cluster, signal)
+    expect(reconciles.decoded.decodings).to.equal(decodings)
     expect(cluster.writes).to.equal(1)
     cluster.put(role('source', { team: 'a' }, rules(11)))
-    await visits.visit('id', cluster, signal)
+    await reconciles.reconcile('id', cluster, signal)
     expect(cluster.rulesIn('sum')).to.have.length(11)
   })
 
@@ -46,11 +46,11 @@ describe('a visit of the ClusterRoles of a logical cluster', () => {
       cluster.refuses = true
       cluster.put(role('source', { team: 'a' }, rules(count)))
       cluster.put(aggregated('sum', 1))
-      const visits = new AggregationVisits({ graph: cluster, log: silentLogger })
-      for (let i = 0; i < 5; i++) await visits.visit('id', cluster, signal)
+      const reconciles = new RoleAggregator({ graph: cluster, log: silentLogger })
+      for (let i = 0; i < 5; i++) await reconciles.reconcile('id', cluster, signal)
       expect(cluster.rulesIn('sum')).to.deep.equal([])
       expect(cluster.writes).to.equal(tries)
-      expect(visits.decoded.decodings).to.equal(2)
+      expect(reconciles.decoded.decodings).to.equal(2)
     }
   })
 
@@ -60,7 +60,7 @@ describe('a visit of the ClusterRoles of a logical cluster', () => {
     for (let i = 0; i < 20; i++) cluster.put(aggregated(`sum${i}`, 20))
     let others = 0
     const timer = setInterval(() => others++, 0)
-    await new AggregationVisits({ graph: cluster, log: silentLogger }).visit('id', cluster, signal)
+    await new RoleAggregator({ graph: cluster, log: silentLogger }).reconcile('id', cluster, signal)
     clearInterval(timer)
     expect(others).to.be.greaterThan(3)
   })

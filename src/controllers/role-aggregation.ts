@@ -22,22 +22,22 @@ export async function startRoleAggregation({ graph, clientOf, log, signal }: Con
   const stop = graph.follow(groupResourceText(clusterRoles), ({ key, labels }) => {
     if (labels?.[bootstrapping] !== 'rbac-defaults') queue.add(key.cluster)
   })
-  const visits = new AggregationVisits({ graph, log })
+  const aggregator = new RoleAggregator({ graph, log })
   await runController({
     name: 'role-aggregation',
     queue,
     log,
     signal,
     workers: 1,
-    reconcile: async (id, visit) => {
+    reconcile: async (id, signal) => {
       const client = clientOf(id)
-      if (client !== undefined) await visits.visit(id, client, visit)
+      if (client !== undefined) await aggregator.reconcile(id, client, signal)
     },
   })
   stop()
 }
 
-/** How long a visit holds up others. */
+/** How long a reconcile holds up others. */
 const sliceMs = 5
 /** Three rounds are enough for the default chain view, edit, admin. The bound ends roles that aggregate each other. */
 const maxRounds = 10
@@ -61,9 +61,9 @@ interface Roles {
 
 /**
  * Brings the aggregated ClusterRoles of one logical cluster up to date. Remembers decoded roles, and the state of
- * logical clusters in which nothing is left to do, so that a repeated visit costs little.
+ * logical clusters in which nothing is left to do, so that a repeated reconcile costs little.
  */
-export class AggregationVisits {
+export class RoleAggregator {
   readonly decoded = new DecodedRoles()
   readonly #graph: Pick<ObjectGraph, 'select'>
   readonly #log: Logger
@@ -79,7 +79,7 @@ export class AggregationVisits {
    * Updates every aggregated ClusterRole of a logical cluster. A role that aggregates another one follows a round
    * later.
    */
-  async visit(id: string, client: Pick<KubeClient, 'patch'>, signal: AbortSignal): Promise<void> {
+  async reconcile(id: string, client: Pick<KubeClient, 'patch'>, signal: AbortSignal): Promise<void> {
     for (let round = 0; round < maxRounds; round++) {
       const roles = await this.#rolesOf(id, signal)
       if (roles === undefined) return

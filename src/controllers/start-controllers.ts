@@ -21,7 +21,7 @@ import { startVolumeProtection } from './volume-protection.ts'
 
 /**
  * Starts all controllers and resolves at once. They end with the signal or when disposed; disposal waits for running
- * visits. Objects that a logical cluster is created with cause no writes.
+ * reconciles. Objects that a logical cluster is created with cause no writes.
  */
 export async function startControllers(options: ControllersOptions): Promise<AsyncDisposable> {
   options.signal.throwIfAborted()

@@ -3,7 +3,7 @@
 import { base64, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import { type ControllerContext, visitChanged } from './framework.ts'
+import { type ControllerContext, reconcileChanged } from './framework.ts'
 import { secrets, serviceAccounts } from './resources.ts'
 
 const type = 'kubernetes.io/service-account-token'
@@ -21,7 +21,7 @@ interface TokenRequest extends KubeObject {
 
 /** Watches Secrets of the type, and deletions of ServiceAccounts. A Secret is decoded only to fill it. */
 export async function startTokenSecrets(context: ControllerContext): Promise<void> {
-  await visitChanged(context, {
+  await reconcileChanged(context, {
     name: 'token-secrets',
     follow: {
       secrets: ({ key: { cluster, namespace, name }, exists, deleting, contains }, enqueue) => {
@@ -32,7 +32,7 @@ export async function startTokenSecrets(context: ControllerContext): Promise<voi
         if (!exists) enqueue({ cluster, name: namespace })
       },
     },
-    visit: async ({ cluster, namespace, name }, { client, enqueue, signal }) => {
+    reconcile: async ({ cluster, namespace, name }, { client, enqueue, signal }) => {
       if (namespace !== undefined) await fillSecret(client, { namespace, name }, context.rootCa, signal)
       else for (const secret of await secretsIn(client, name, signal)) enqueue({ cluster, ...secret })
     },

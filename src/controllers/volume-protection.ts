@@ -21,7 +21,7 @@ interface Protection {
   readonly isUsed: (client: KubeClient, object: KubeObject, signal: AbortSignal) => Promise<boolean>
 }
 
-/** Between visits to a claim that a pod still uses. */
+/** Between reconciles to a claim that a pod still uses. */
 const usedRequeueSeconds = 5
 
 const claims: Protection = {
@@ -48,7 +48,7 @@ const volumes: Protection = {
   isUsed: (_client, object) => Promise.resolve((object as Volume).status?.phase === 'Bound'),
 }
 
-/** Visits claims and volumes that are being deleted, until the signal aborts. */
+/** Reconciles claims and volumes that are being deleted, until the signal aborts. */
 export async function startVolumeProtection(context: ControllerContext): Promise<void> {
   const follow = (protection: Protection): Promise<void> => {
     const { gvr } = protection

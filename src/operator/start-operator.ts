@@ -20,7 +20,7 @@ export const allControllers: readonly OperatorController[] = [logicalClusterCont
 
 /**
  * Starts the controllers one after the other; resolves when the last one works. They run until the signal aborts or the
- * operator is disposed of, which waits for running visits. A controller that fails ends all of them.
+ * operator is disposed of, which waits for running reconciles. A controller that fails ends all of them.
  */
 export async function startOperator({
   controllers = allControllers,

@@ -11,33 +11,33 @@ function start(reconcile: Reconcile, options: { workers?: number; graceMs?: numb
 }
 
 describe('runController', () => {
-  it('repeats a visit that failed until it succeeds', async () => {
+  it('repeats a reconcile that failed until it succeeds', async () => {
     const succeeded = Promise.withResolvers<number>()
-    let visits = 0
+    let reconciles = 0
     const { queue, stop } = start(async () => {
-      if (++visits < 4) throw new Error('not yet')
-      succeeded.resolve(visits)
+      if (++reconciles < 4) throw new Error('not yet')
+      succeeded.resolve(reconciles)
     })
     queue.add('a')
     expect(await succeeded.promise).to.equal(4)
     await stop()
     expect(queue.failures('a')).to.equal(0)
   })
-  it('visits again after requeueAfterSeconds', async () => {
+  it('reconciles again after requeueAfterSeconds', async () => {
     const twice = Promise.withResolvers<undefined>()
-    let visits = 0
+    let reconciles = 0
     const { queue, stop } = start(async () => {
-      if (++visits === 2) twice.resolve(undefined)
-      return visits === 1 ? { requeueAfterSeconds: 0.001 } : {}
+      if (++reconciles === 2) twice.resolve(undefined)
+      return reconciles === 1 ? { requeueAfterSeconds: 0.001 } : {}
     })
     queue.add('a')
     await twice.promise
     await stop()
   })
-  it('never visits one key twice at a time, and no more keys at a time than it has workers', async () => {
+  it('never reconciles one key twice at a time, and no more keys at a time than it has workers', async () => {
     const done = Promise.withResolvers<undefined>()
     const running = new Map<string, number>()
-    let visits = 0
+    let reconciles = 0
     let most = 0
     const { queue, stop } = start(
       async (key) => {
@@ -47,7 +47,7 @@ describe('runController', () => {
         expect(running.get(key)).to.equal(1)
         await new Promise((resolve) => setImmediate(resolve))
         running.set(key, 0)
-        if (++visits === 40) done.resolve(undefined)
+        if (++reconciles === 40) done.resolve(undefined)
         else queue.add(key)
       },
       { workers: 3 },
@@ -57,7 +57,7 @@ describe('runController', () => {
     await stop()
     expect(most).to.equal(3)
   })
-  it('lets a visit finish when it is stopped, and takes no other key', async () => {
+  it('lets a reconcile finish when it is stopped, and takes no other key', async () => {
     const began = Promise.withResolvers<undefined>()
     const finish = Promise.withResolvers<undefined>()
     const seen: string[] = []
@@ -77,7 +77,7 @@ describe('runController', () => {
     await ended
     expect(seen).to.deep.equal(['a'])
   })
-  it('aborts a visit that continues after the grace period', async () => {
+  it('aborts a reconcile that continues after the grace period', async () => {
     const { queue, stop } = start(
       (_, signal) =>
         new Promise<undefined>((_resolve, reject) =>
@@ -88,12 +88,12 @@ describe('runController', () => {
     queue.add('a')
     await stop()
   })
-  it('aborts a visit that takes too long and repeats it', async () => {
+  it('aborts a reconcile that takes too long and repeats it', async () => {
     const second = Promise.withResolvers<undefined>()
-    let visits = 0
+    let reconciles = 0
     const { queue, stop } = start(
       async (_, signal) => {
-        if (++visits === 2) {
+        if (++reconciles === 2) {
           second.resolve(undefined)
           return
         }
@@ -107,15 +107,15 @@ describe('runController', () => {
     await second.promise
     await stop()
   })
-  it('logs repeated failures of a visit less and less often', async () => {
+  it('logs repeated failures of a reconcile less and less often', async () => {
     const told: unknown[] = []
     const log = { ...silentLogger, warn: (_: string, keys?: { failures?: unknown }) => void told.push(keys?.failures) }
     const stop = new AbortController()
     const queue = createKeyQueue({ firstMs: 0.01, maxMs: 0.01 })
     const enough = Promise.withResolvers<undefined>()
-    let visits = 0
+    let reconciles = 0
     const reconcile = async (): Promise<void> => {
-      if (++visits > 20) enough.resolve(undefined)
+      if (++reconciles > 20) enough.resolve(undefined)
       throw new Error('the member is away')
     }
     const ended = runController({ name: 'test', queue, reconcile, log, signal: stop.signal })

@@ -4,7 +4,7 @@ import { isStatusError } from '#apimachinery/status/index.ts'
 import { inNewTrace, processTracer, type Logger, type Tracer } from '#telemetry/index.ts'
 import type { KeyQueue } from './key-queue.ts'
 
-/** The result of a visit: nothing more to do, or another visit later. */
+/** The result of a reconcile: nothing more to do, or another reconcile later. */
 export interface ReconcileResult {
   readonly requeueAfterSeconds?: number
 }
@@ -24,32 +24,32 @@ export interface ControllerOptions {
   readonly log: Logger
   /** When it aborts, no new key is taken. */
   readonly signal: AbortSignal
-  /** After `signal` aborts, running visits may continue for this time. Default 5 s. */
+  /** After `signal` aborts, running reconciles may continue for this time. Default 5 s. */
   readonly graceMs?: number
-  /** A visit that takes longer is aborted and counts as failed. Default 120 s. */
+  /** A reconcile that takes longer is aborted and counts as failed. Default 120 s. */
   readonly timeoutMs?: number
 }
 
-/** Runs a controller until its signal aborts and its last visit has ended. Never rejects. */
+/** Runs a controller until its signal aborts and its last reconcile has ended. Never rejects. */
 export async function runController(options: ControllerOptions): Promise<void> {
   const { workers = 4, signal, graceMs = 5000 } = options
-  // Visits have a signal of their own, so that they can finish after the controller's signal aborts.
-  const visits = new AbortController()
+  // Reconciles have a signal of their own, so that they can finish after the controller's signal aborts.
+  const reconciles = new AbortController()
   let timer: NodeJS.Timeout | undefined
   const stop = (): void => {
-    timer = setTimeout(() => visits.abort(signal.reason), graceMs)
+    timer = setTimeout(() => reconciles.abort(signal.reason), graceMs)
   }
   if (signal.aborted) return
   signal.addEventListener('abort', stop, { once: true })
   try {
-    await Promise.all(Array.from({ length: workers }, () => work(options, visits.signal)))
+    await Promise.all(Array.from({ length: workers }, () => work(options, reconciles.signal)))
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', stop)
   }
 }
 
-async function work(options: ControllerOptions, visits: AbortSignal): Promise<void> {
+async function work(options: ControllerOptions, reconciles: AbortSignal): Promise<void> {
   for (;;) {
     let key: string
     try {
@@ -57,13 +57,13 @@ async function work(options: ControllerOptions, visits: AbortSignal): Promise<vo
     } catch {
       return
     }
-    await visit(key, options, visits)
+    await reconcile(key, options, reconciles)
   }
 }
 
-async function visit(key: string, options: ControllerOptions, visits: AbortSignal): Promise<void> {
+async function reconcile(key: string, options: ControllerOptions, reconciles: AbortSignal): Promise<void> {
   const { queue, reconcile, timeoutMs = 120_000 } = options
-  using life = childSignal(visits)
+  using life = childSignal(reconciles)
   const timer = setTimeout(() => life.abort(new Error(`took longer than ${timeoutMs / 1000} s`)), timeoutMs)
   try {
     const tracer = processTracer()
@@ -74,13 +74,13 @@ async function visit(key: string, options: ControllerOptions, visits: AbortSigna
     if (outcome?.requeueAfterSeconds !== undefined) queue.addAfter(key, outcome.requeueAfterSeconds * 1000)
   } catch (error) {
     queue.done(key, 'failed')
-    if (!visits.aborted) logFailure(key, error, options)
+    if (!reconciles.aborted) logFailure(key, error, options)
   } finally {
     clearTimeout(timer)
   }
 }
 
-/** A visit is a trace of its own, which its requests belong to. */
+/** A reconcile is a trace of its own, which its requests belong to. */
 function traced(
   key: string,
   { name, reconcile, queue }: ControllerOptions,
@@ -94,12 +94,12 @@ function traced(
 function logFailure(key: string, error: unknown, { name, queue, log }: ControllerOptions): void {
   const failures = queue.failures(key)
   const keys = { controller: name, key, error, failures }
-  // Another writer was faster: the next visit sees what it wrote.
+  // Another writer was faster: the next reconcile sees what it wrote.
   const isUsual = isStatusError(error, 'Conflict') && failures < 5
-  if (isUsual) log.debug('a visit had a conflict and is repeated', keys)
+  if (isUsual) log.debug('a reconcile had a conflict and is repeated', keys)
   // If a member is down, thousands of keys fail repeatedly: each one is logged at failure 1, 2, 4, 8 and so on.
-  else if (!isPowerOfTwo(failures)) log.debug('a visit failed again and is repeated', keys)
-  else log.warn('a visit failed and is repeated', keys)
+  else if (!isPowerOfTwo(failures)) log.debug('a reconcile failed again and is repeated', keys)
+  else log.warn('a reconcile failed and is repeated', keys)
 }
 
 function isPowerOfTwo(count: number): boolean {

@@ -118,7 +118,7 @@ describe('a key queue', () => {
     timers.pass(50)
     expect(queue.length).to.equal(1)
   })
-  it('visits a failed key at once when it changes, and drops the retry when that visit succeeds', async () => {
+  it('reconciles a failed key at once when it changes, and drops the retry when that reconcile succeeds', async () => {
     const timers = fakeTimers()
     using queue = createKeyQueue({ firstMs: 100, timers })
     queue.add('a')

@@ -1,4 +1,4 @@
-// The queue between watches and workers. It holds keys, not events, so ten changes cause one visit. Only one worker has
+// The queue between watches and workers. It holds keys, not events, so ten changes cause one reconcile. Only one worker has
 // a key at a time; a change meanwhile adds the key again when that worker is done. Bounded by the number of objects.
 import { FairQueue } from './fair-queue.ts'
 
@@ -18,9 +18,9 @@ export const systemTimers: Timers = {
 }
 
 export interface KeyQueue extends Disposable {
-  /** Asks for a visit now, also for a key that waits for its backoff. */
+  /** Asks for a reconcile now, also for a key that waits for its backoff. */
   add(key: string): void
-  /** Asks for a visit in `ms` milliseconds; of several such calls the earliest time counts. */
+  /** Asks for a reconcile in `ms` milliseconds; of several such calls the earliest time counts. */
   addAfter(key: string, ms: number): void
   /** Takes the next key; the caller must give it back by done(). Rejects with signal.reason. */
   take(signal: AbortSignal): Promise<string>
@@ -55,7 +55,7 @@ interface Waiter {
 interface Delay {
   readonly at: number
   readonly cancel: () => void
-  /** The delay is a backoff after a failure: it is cancelled when a visit succeeds. */
+  /** The delay is a backoff after a failure: it is cancelled when a reconcile succeeds. */
   readonly retry: boolean
 }
 

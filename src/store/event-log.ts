@@ -10,7 +10,7 @@ const keptEvents = 1024
 const keptBytes = 16 * 1024 * 1024
 /** Size charged for a progress event, bytes. */
 const progressBytes = 100
-/** Bytes that may wait for one slow watcher. There are few watchers: the hub is one. */
+/** Bytes that may wait for one slow watcher. There are few watchers: the watch cache is one. */
 const watcherBytes = 64 * 1024 * 1024
 
 interface LiveEvents extends AsyncIterable<readonly StoreEvent[]> {

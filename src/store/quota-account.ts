@@ -1,5 +1,5 @@
 // The account to which writes of a logical cluster are charged, and its limit. There is one account for each logical
-// cluster, on the main thread: writes of the offload thread go through the hub like every other write, and are charged
+// cluster, on the main thread: writes of the offload thread go through the watch cache like every other write, and are charged
 // here, too.
 import { StoreError } from './store.ts'
 

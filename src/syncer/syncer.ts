@@ -15,7 +15,7 @@ import { SyncFailures } from './context/sync-failures.ts'
 import type { SyncedMember } from './context/synced-member.ts'
 import { inMember, type Upstream } from './context/upstream.ts'
 import { Views } from './context/views.ts'
-import { clusterOfVisit, isUrgentVisit, visitKey } from './context/visit.ts'
+import { clusterOfRequest, isUrgentRequest, requestKey } from './context/visit.ts'
 import { startExportedApis, type ExportedApis } from './exports/exported-apis.ts'
 import {
   gatewayPorts,
@@ -45,12 +45,12 @@ export interface SyncerOptions {
   readonly clock?: Clock
   /** Called when failures() may differ. */
   readonly failuresChanged?: () => void
-  /** Number of visits that run at the same time. Default 8. */
+  /** Number of reconciles that run at the same time. Default 8. */
   readonly workers?: number
 }
 
 export interface Syncer extends AsyncDisposable {
-  /** Resolves when the caches of both sides are complete and the first visits are queued. */
+  /** Resolves when the caches of both sides are complete and the first reconciles are queued. */
   synced(signal: AbortSignal): Promise<void>
   /** Where it deletes nothing, because too much is not known upstream any more. */
   suspendedDeletions(): readonly SuspendedDeletions[]
@@ -66,7 +66,7 @@ export function startSyncer(options: SyncerOptions): Syncer {
   const life = childSignal(options.signal)
   const log = options.log.with({ member: options.member.name })
   const caches = memberCaches({ downstream: options.downstream, log, signal: life.signal })
-  const queue = createKeyQueue({ maxMs: 10_000, fairnessKey: clusterOfVisit, isUrgent: isUrgentVisit })
+  const queue = createKeyQueue({ maxMs: 10_000, fairnessKey: clusterOfRequest, isUrgent: isUrgentRequest })
   const guard = new DeletionGuard(options.clock ?? systemClock)
   const failures = new SyncFailures(options.clock ?? systemClock, options.failuresChanged)
   const ready = Promise.withResolvers<undefined>()
@@ -125,7 +125,7 @@ async function run(options: RunOptions, caches: MemberCaches, queue: KeyQueue, s
     podContext: (_cluster, id, namespace) => podContextOf(options, id, namespace),
     hasExported: (cluster, namespace) => exported?.isIn(cluster, namespace) ?? false,
   }
-  // Before the first visit: a namespace must not be deleted because its custom resources are not known yet.
+  // Before the first reconcile: a namespace must not be deleted because its custom resources are not known yet.
   if (options.exports) exported = stack.use(await startExportedApis(context, options.exports, signal))
   stack.defer(listen(context))
   started()
@@ -196,9 +196,9 @@ function lookups({ upstream }: SyncerOptions, { byNamespace, byController, byPod
 /** What the steps of a reconcile ask of the queue. */
 function questionsTo(queue: KeyQueue, deleted: Map<string, CachedObject>) {
   return {
-    enqueue: (visit) => queue.add(visitKey(visit)),
-    enqueueAfter: (visit, ms) => queue.addAfter(visitKey(visit), ms),
-    copyDeleted: (visit, copy) => void deleted.set(visitKey(visit), copy),
+    enqueue: (request) => queue.add(requestKey(request)),
+    enqueueAfter: (request, ms) => queue.addAfter(requestKey(request), ms),
+    copyDeleted: (request, copy) => void deleted.set(requestKey(request), copy),
   } satisfies Partial<SyncContext>
 }
 

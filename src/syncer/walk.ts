@@ -6,24 +6,24 @@ import { locatorOf } from './context/locator.ts'
 import type { CachedObject } from './context/resources.ts'
 import { Reconcile } from './context/scope.ts'
 import type { SyncContext } from './context/sync-context.ts'
-import { parseVisit, type Visit } from './context/visit.ts'
-import { visitLeftover, visitNamespace } from './down/namespace.ts'
-import { visitObject } from './down/object.ts'
-import { visitRemoteSlice } from './down/remote-slice.ts'
+import { parseRequest, type ReconcileRequest } from './context/visit.ts'
+import { reconcileLeftover, reconcileNamespace } from './down/namespace.ts'
+import { reconcileObject } from './down/object.ts'
+import { reconcileRemoteSlice } from './down/remote-slice.ts'
 import { reportEndpoints } from './report/endpoints.ts'
-import { visitStatus } from './report/member-status.ts'
+import { reconcileStatus } from './report/member-status.ts'
 import { reportMissingClass } from './report/missing-class.ts'
-import { aboutStatus, aboutVisit, tellingFailures } from './report/tell-failure.ts'
+import { aboutStatus, aboutRequest, tellingFailures } from './report/tell-failure.ts'
 import { syncedKindOf } from './rules/synced-kinds.ts'
 import { SyncedObject } from './rules/synced-object.ts'
-import { visitClaimOwner } from './up/claim-owner.ts'
-import { visitEvent } from './up/events.ts'
-import { passOnDeletionOfHistory, visitHistory } from './up/history.ts'
-import { madeKindOf, passOnDeletionOfMade, visitMade, type MadeKind } from './up/made.ts'
-import { visitNode } from './up/nodes.ts'
-import { passOnDeletionOfPod, visitPod } from './up/pods.ts'
-import { visitSlice } from './up/slice.ts'
-import { visitSpec } from './up/spec.ts'
+import { reconcileClaimOwner } from './up/claim-owner.ts'
+import { reconcileEvent } from './up/events.ts'
+import { passOnDeletionOfHistory, reconcileHistory } from './up/history.ts'
+import { madeKindOf, passOnDeletionOfMade, reconcileMade, type MadeKind } from './up/made.ts'
+import { reconcileNode } from './up/nodes.ts'
+import { passOnDeletionOfPod, reconcilePod } from './up/pods.ts'
+import { reconcileSlice } from './up/slice.ts'
+import { reconcileSpec } from './up/spec.ts'
 
 /** Reconciles one key of the queue. `deleted`: upstream copies that were deleted since, by key. */
 export async function reconcileKey(
@@ -32,8 +32,8 @@ export async function reconcileKey(
   deleted: Map<string, CachedObject>,
   signal: AbortSignal,
 ): Promise<ReconcileResult | undefined> {
-  const reconcile = new Reconcile(context, parseVisit(key), signal)
-  if (reconcile.kind === 'event') return await visitEvent(reconcile)
+  const reconcile = new Reconcile(context, parseRequest(key), signal)
+  if (reconcile.kind === 'event') return await reconcileEvent(reconcile)
   const copy = deleted.get(key)
   if (copy !== undefined) {
     await passOnDeletionOf(reconcile, copy)
@@ -43,20 +43,20 @@ export async function reconcileKey(
   if (synced !== undefined) await walkCopied(synced)
   else {
     if (reconcile.kind === 'pod') await copyTenantsPod(reconcile)
-    await tellingFailures(reconcile, aboutVisit(reconcile), () => walkOther(reconcile))
+    await tellingFailures(reconcile, aboutRequest(reconcile), () => walkOther(reconcile))
   }
   return undefined
 }
 
 async function passOnDeletionOf(reconcile: Reconcile, copy: CachedObject): Promise<void> {
   if (reconcile.kind === 'made:replicasets') return passOnDeletionOfHistory(reconcile, copy)
-  const made = madeKindOfVisit(reconcile)
+  const made = madeKindOfRequest(reconcile)
   return made === undefined ? passOnDeletionOfPod(reconcile, copy) : passOnDeletionOfMade(reconcile, made, copy)
 }
 
 /** Down: the copy. Up: what the member makes of it. */
 async function walkCopied(synced: SyncedObject): Promise<void> {
-  const copying = visitObject(synced)
+  const copying = reconcileObject(synced)
   // While the member refuses a change, what it makes of the copy that it has is still reported.
   const copied = synced.row.status === undefined ? await copying : await copying.catch(() => undefined)
   const now = synced.again()
@@ -67,10 +67,10 @@ async function walkCopied(synced: SyncedObject): Promise<void> {
 async function reportCopied(synced: SyncedObject, copied: CachedObject | undefined): Promise<void> {
   const { resource, row } = synced
   if (resource === 'services') return reportEndpoints(synced, copied !== undefined)
-  if (copied !== undefined) await visitSpec(synced)
-  if (copied !== undefined && resource === 'persistentvolumeclaims') await visitClaimOwner(synced)
+  if (copied !== undefined) await reconcileSpec(synced)
+  if (copied !== undefined && resource === 'persistentvolumeclaims') await reconcileClaimOwner(synced)
   if (copied !== undefined && resource === 'ingresses') await reportMissingClass(synced, copied)
-  if (row.status) await visitStatus(synced.again(), row.status)
+  if (row.status) await reconcileStatus(synced.again(), row.status)
 }
 
 /** A pod that its tenant made is copied down like any workload, besides what is done for every pod. */
@@ -79,29 +79,29 @@ async function copyTenantsPod(reconcile: Reconcile): Promise<void> {
   const synced = row && new SyncedObject(reconcile.context, row, reconcile, reconcile.signal)
   if (synced === undefined) return
   const { object, copy } = synced
-  if (object === undefined ? locatorOf(copy) !== undefined : isPlaceable(object)) await visitObject(synced)
+  if (object === undefined ? locatorOf(copy) !== undefined : isPlaceable(object)) await reconcileObject(synced)
 }
 
 /** Reconciles what is neither a copy of a tenant's object nor an Event. */
 async function walkOther(reconcile: Reconcile): Promise<void> {
   switch (reconcile.kind) {
     case 'namespace':
-      return visitNamespace(reconcile)
+      return reconcileNamespace(reconcile)
     case 'leftover':
-      return visitLeftover(reconcile)
+      return reconcileLeftover(reconcile)
     case 'remoteSlice':
-      return visitRemoteSlice(reconcile)
+      return reconcileRemoteSlice(reconcile)
     case 'history':
-      return visitHistory(reconcile)
+      return reconcileHistory(reconcile)
     case 'pod':
-      return visitPod(reconcile)
+      return reconcilePod(reconcile)
     case 'node':
-      return visitNode(reconcile)
+      return reconcileNode(reconcile)
     case 'slice':
-      return visitSlice(reconcile)
+      return reconcileSlice(reconcile)
     default: {
-      const made = madeKindOfVisit(reconcile)
-      if (made !== undefined) await visitMade(reconcile, made)
+      const made = madeKindOfRequest(reconcile)
+      if (made !== undefined) await reconcileMade(reconcile, made)
     }
   }
 }
@@ -113,6 +113,6 @@ function syncedObjectOf({ context, kind, cluster, namespace, name, signal }: Rec
 
 const madePrefix = 'made:'
 
-function madeKindOfVisit({ kind }: Visit): MadeKind | undefined {
+function madeKindOfRequest({ kind }: ReconcileRequest): MadeKind | undefined {
   return kind.startsWith(madePrefix) ? madeKindOf(kind.slice(madePrefix.length)) : undefined
 }

@@ -4,7 +4,7 @@ import { createClient, tracedTransport, type KubeClient, type Transport } from '
 import { createEgress, tracedEgress, type Egress, type EgressOptions } from '#network/egress/index.ts'
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import { StorageBudget, type Store } from '#store/index.ts'
-import { createHub, type BaseLayer, type Hub } from '#store/hub/index.ts'
+import { createWatchCache, type BaseLayer, type WatchCache } from '#store/hub/index.ts'
 import { containerMemory, processTracer, type Logger, type Metrics } from '#telemetry/index.ts'
 import type { AuditSink } from './request/request-audit.ts'
 import {
@@ -44,7 +44,7 @@ import { Deliveries } from './flowcontrol/deliveries.ts'
 import { EventLoopShare } from './flowcontrol/event-loop-share.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
-import type { ServerParts } from './server/parts.ts'
+import type { ServerDependencies } from './server/parts.ts'
 import type { PeerConnections } from './server/peer-connections.ts'
 import { Readiness } from './server/readiness.ts'
 import { MemoryGuard } from './server/limits/memory-guard.ts'
@@ -87,7 +87,7 @@ export interface VirtualApi extends AsyncDisposable {
   /** Sends requests from within the process, as the installation itself. */
   readonly loopback: Transport
   readonly directory: InformedDirectory
-  readonly hub: Hub
+  readonly watchCache: WatchCache
   /** Changes and owner references of all objects, for controllers. */
   readonly graph: ObjectGraph
   /** Serves the LogicalClusters of `client`. Resolves once all existing ones are known: the server is ready then. */
@@ -111,17 +111,17 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   const readiness = new Readiness(log)
   const directory = createDirectory(root === undefined ? {} : { root })
   const baseLayer = createServerBaseLayer(settings, directory)
-  const hub = stack.use(await openHub(settings, { baseLayer, readiness }))
+  const watchCache = stack.use(await openWatchCache(settings, { baseLayer, readiness }))
   const members = stack.use(new LateMembers())
   const life = childSignal(signal)
   const client: VirtualApi['client'] = (cluster, clientOptions) =>
     createClient(loopback, { basePath: `/clusters/${cluster}`, ...clientOptions })
-  const parts = createParts(settings, { hub, directory, members, readiness, client, stack, life: life.signal })
-  const loopback = createLoopback(parts)
+  const dependencies = createParts(settings, { watchCache, directory, members, readiness, client, stack, life: life.signal })
+  const loopback = createLoopback(dependencies)
   if (settings.members !== undefined) members.set(settings.members(loopback))
   const ownership = settings.sharing?.ownership
-  const graph = new ObjectGraph({ hub, catalog: parts.catalog, directory, baseLayer, ...(ownership && { ownership }) })
-  stack.defer(unloadMovedClusters(settings, { hub, directory }))
+  const graph = new ObjectGraph({ watchCache, catalog: dependencies.catalog, directory, baseLayer, ...(ownership && { ownership }) })
+  stack.defer(unloadMovedClusters(settings, { watchCache, directory }))
   stack.defer(expireOldEvents(settings, life.signal))
   stack.defer(() => {
     life.abort(new DOMException('the server is shutting down', 'AbortError'))
@@ -132,7 +132,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     broken: readiness.broken,
     loopback,
     directory,
-    hub,
+    watchCache,
     graph,
     async follow(source) {
       const followed = directory.follow({ client: source, log, signal })
@@ -141,7 +141,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     },
     client,
     retire: () => readiness.retire(),
-    listen: (listenOptions) => listen(parts, { ...listenOptions, signal }),
+    listen: (listenOptions) => listen(dependencies, { ...listenOptions, signal }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
@@ -153,11 +153,11 @@ function createServerBaseLayer({ pki, address }: Settings, directory: ClusterDir
   return createBaseLayer({ directory, rootCa: pki.servingCa, frontProxyCa, ...(address && { address }) })
 }
 
-function openHub(
+function openWatchCache(
   { store, root, storageBytes = Infinity, signal }: Settings,
   { baseLayer, readiness }: { readonly baseLayer: BaseLayer; readonly readiness: Readiness },
-): Promise<Hub> {
-  return createHub(store, {
+): Promise<WatchCache> {
+  return createWatchCache(store, {
     stamp: stampRevision,
     packing: packedManagers,
     readFacts,
@@ -170,7 +170,7 @@ function openHub(
 
 /** The foundations of the server's parts. */
 interface Foundations {
-  readonly hub: Hub
+  readonly watchCache: WatchCache
   readonly directory: InformedDirectory
   readonly members: LateMembers
   readonly readiness: Readiness
@@ -181,22 +181,22 @@ interface Foundations {
   readonly life: AbortSignal
 }
 
-function createParts(settings: Settings, foundations: Foundations): ServerParts {
+function createParts(settings: Settings, foundations: Foundations): ServerDependencies {
   const { root, log, metrics, clock, limits, storageBytes = Infinity, requestTimeoutMs = 60_000 } = settings
-  const { hub, directory, members, readiness, stack } = foundations
+  const { watchCache, directory, members, readiness, stack } = foundations
   const unfinishedLists = stack.use(new UnfinishedLists())
   const watchClock = stack.use(new WatchClock())
   const egress = stack.use(openEgress(settings))
   const fairness = new Fairness({ memoryBytes: containerMemory(), ...limits })
   const endCalls = () => egress.shed()
   const watchUnits = (cluster: ClusterId): number => fairness.watchesOf(cluster)
-  const memoryGuard = stack.use(new MemoryGuard({ hub, exempt: root?.id, log, metrics, endCalls, watchUnits }))
+  const memoryGuard = stack.use(new MemoryGuard({ watchCache, exempt: root?.id, log, metrics, endCalls, watchUnits }))
   const loopShare = new EventLoopShare()
   const turnOf = (cluster: ClusterId): Promise<void> | undefined => loopShare.turn(cluster)
   const connectToPod = members.connectToPod(directory)
-  const resolveService = createServiceResolver({ hub, connectToPod })
+  const resolveService = createServiceResolver({ watchCache, connectToPod })
   const outbound = createOutbound({ egress, resolveService, turnOf })
-  const authorizer = createAuthorizer({ hub })
+  const authorizer = createAuthorizer({ watchCache })
   const { authenticator, accountTokens } = createAuthentication(settings, foundations)
   const catalog = new ClusterCatalog({ hasMembers: () => !members.isEmpty })
   const conversions = new Conversions({ outbound, turnOf })
@@ -208,7 +208,7 @@ function createParts(settings: Settings, foundations: Foundations): ServerParts 
   }
   const offload = stack.use(new OffloadThread(admitted))
   return {
-    hub,
+    watchCache,
     directory,
     registry: createRegistry({ ...admitted, authorizer, catalog, conversions }),
     conversions,
@@ -241,7 +241,7 @@ function createParts(settings: Settings, foundations: Foundations): ServerParts 
     unfinishedLists,
     clock,
     log,
-    metrics: serverMetrics(metrics, { hub, watchClock, storageBytes }),
+    metrics: serverMetrics(metrics, { watchCache, watchClock, storageBytes }),
     auditSink: settings.audit,
     requestTimeoutMs,
     notReady: () => readiness.why,
@@ -261,10 +261,10 @@ function openEgress({ metrics, egress }: Settings): Egress {
   return tracer === undefined ? plain : tracedEgress(plain, tracer)
 }
 
-function createAuthentication({ pki, clock, frontProxy }: Settings, { hub, directory, members }: Foundations) {
-  const find = findBoundObject(hub)
+function createAuthentication({ pki, clock, frontProxy }: Settings, { watchCache, directory, members }: Foundations) {
+  const find = findBoundObject(watchCache)
   const accountTokens = createServiceAccountTokens({ privateKey: pki.serviceAccountKey, directory, find, clock })
-  const memberTokens = members.tokens(findPlacedAccount(hub), clock)
+  const memberTokens = members.tokens(findPlacedAccount(watchCache), clock)
   const authenticator = createAuthenticator({
     pki,
     directory,
@@ -285,14 +285,14 @@ interface AggregationDependencies extends Foundations {
 /** The API servers behind APIServices. */
 function createAggregation(
   { pki, log, clock }: Settings,
-  { hub, directory, client, egress, resolveService, turnOf, stack, life }: AggregationDependencies,
-): ServerParts['aggregation'] {
+  { watchCache, directory, client, egress, resolveService, turnOf, stack, life }: AggregationDependencies,
+): ServerDependencies['aggregation'] {
   const servers = new AggregatedServers({ egress, resolveService, frontProxy: (id) => pki.frontProxy(id) })
   const availability = stack.use(
     new Availability({
-      hub,
+      watchCache,
       servers,
-      write: writeAvailable({ hub, directory, clock, client }),
+      write: writeAvailable({ watchCache, directory, clock, client }),
       onError: (error) => log.warn('the condition of an APIService was not kept', { error }),
       signal: life,
     }),
@@ -301,8 +301,8 @@ function createAggregation(
 }
 
 /** The loopback; requests of our own controllers are steps of their reconciles in a trace. */
-function createLoopback(parts: ServerParts): Transport {
-  const plain = loopbackTransport(parts)
+function createLoopback(dependencies: ServerDependencies): Transport {
+  const plain = loopbackTransport(dependencies)
   const tracer = processTracer()
   return tracer === undefined ? plain : tracedTransport(plain, { tracer, server: () => 'loopback' })
 }
@@ -321,10 +321,10 @@ function expireOldEvents(settings: Settings, signal: AbortSignal): () => Promise
  */
 function unloadMovedClusters(
   { sharing }: Settings,
-  { hub, directory }: Pick<Foundations, 'hub' | 'directory'>,
+  { watchCache, directory }: Pick<Foundations, 'watchCache' | 'directory'>,
 ): () => void {
   const unload = (isMoved: ClusterFilter): void => {
-    for (const { id } of directory.all()) if (isMoved(id)) hub.unload(id)
+    for (const { id } of directory.all()) if (isMoved(id)) watchCache.unload(id)
   }
   const unfollow = sharing?.ownership.follow({ gained: unload, lost: unload })
   return () => unfollow?.()

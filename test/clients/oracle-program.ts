@@ -9,7 +9,7 @@ export interface Question {
 }
 
 /** Answers many questions at once, in their order. Builds the program if it is not cached. */
-export async function askGo<Answer>(questions: readonly Question[]): Promise<Answer[]> {
+export async function askGo<ApiResponse>(questions: readonly Question[]): Promise<ApiResponse[]> {
   const dir = await ensureClientProgram({
     name: 'oracle',
     folder: 'oracle',
@@ -21,7 +21,7 @@ export async function askGo<Answer>(questions: readonly Question[]): Promise<Ans
   })
   const input = questions.map((question) => `${JSON.stringify(question)}\n`).join('')
   const { stdout } = await runCommand(join(dir, 'oracle'), [], { input, timeoutMs: 60_000 })
-  const answers = stdout.trimEnd().split('\n')
-  if (answers.length !== questions.length) throw new Error(`${answers.length} answers to ${questions.length} questions`)
-  return answers.map((answer) => JSON.parse(answer) as Answer)
+  const responses = stdout.trimEnd().split('\n')
+  if (responses.length !== questions.length) throw new Error(`${responses.length} answers to ${questions.length} questions`)
+  return responses.map((response) => JSON.parse(response) as ApiResponse)
 }

@@ -1,4 +1,4 @@
-// The hub over a real embedded store: its watches must add up to its lists after any sequence of operations.
+// The watch cache over a real embedded store: its watches must add up to its lists after any sequence of operations.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,14 +8,14 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import {
-  createHub,
+  createWatchCache,
   type BaseLayer,
   type ClusterObjects,
   type Entry,
-  type Hub,
-  type HubEvent,
-  type HubWatch,
-  type HubOptions,
+  type WatchCache,
+  type CacheEvent,
+  type CacheWatch,
+  type WatchCacheOptions,
 } from '#store/hub/index.ts'
 import type { ObjectKey, Store } from '#store/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
@@ -58,7 +58,7 @@ const entryText = (entry: Entry): string =>
 /** A watch read in the background, and the state that its events lead to. */
 class Follower {
   readonly state = new Map<string, string>()
-  readonly events: HubEvent[] = []
+  readonly events: CacheEvent[] = []
   ended: 'cleanly' | Error | undefined
   readonly #life = new AbortController()
 
@@ -71,7 +71,7 @@ class Follower {
   }
 
   /** Reads the watch until it ends, or until the follower stops. */
-  async read(watch: HubWatch): Promise<void> {
+  async read(watch: CacheWatch): Promise<void> {
     const stop = (): void => watch[Symbol.dispose]()
     if (this.signal.aborted) stop()
     else this.signal.addEventListener('abort', stop, { once: true })
@@ -98,17 +98,17 @@ class Follower {
   }
 }
 
-describe('the hub', function () {
+describe('the watch cache', function () {
   this.timeout(60_000)
   let directory: string
   let store: Store
-  let hub: Hub
-  const start = async (options: Partial<HubOptions> = {}): Promise<void> => {
+  let watchCache: WatchCache
+  const start = async (options: Partial<WatchCacheOptions> = {}): Promise<void> => {
     store = await openSqliteStore({ file: join(directory, 'kcp.db') })
-    hub = await createHub(store, { stamp: stampRevision, readFacts, baseLayer, signal, ...options })
+    watchCache = await createWatchCache(store, { stamp: stampRevision, readFacts, baseLayer, signal, ...options })
   }
   const stop = async (): Promise<void> => {
-    await hub[Symbol.asyncDispose]()
+    await watchCache[Symbol.asyncDispose]()
     await store[Symbol.asyncDispose]()
   }
   beforeEach(async () => {
@@ -124,7 +124,7 @@ describe('the hub', function () {
   const role = (name: string) => local(name, 'clusterroles', '')
 
   it('reads its own write at once', async () => {
-    const objects = await hub.cluster(freshCluster(), { signal })
+    const objects = await watchCache.cluster(freshCluster(), { signal })
     for (let n = 0; n < 50; n++) {
       const made = await objects.create(local(`n${n}`), bytesOf(`n${n}`, n), { signal })
       expect(objects.get('configmaps', 'shop', `n${n}`)).to.equal(made)
@@ -137,7 +137,7 @@ describe('the hub', function () {
 
   it('lets objects of the base layer be changed, deleted and created again', async () => {
     const cluster = freshCluster()
-    const objects = await hub.cluster(cluster, { signal })
+    const objects = await watchCache.cluster(cluster, { signal })
     const follower = new Follower(objects.list({ resource: 'clusterroles' }))
     const watch = await objects.watch(
       { resource: 'clusterroles' },
@@ -168,13 +168,13 @@ describe('the hub', function () {
     ])
     const listed = objects.list({ resource: 'clusterroles' })
     expect(listed.map(({ key, base }) => `${key.name} ${base}`)).to.deep.equal(['admin true', 'edit false'])
-    hub.unload(cluster)
+    watchCache.unload(cluster)
     await reading
     expect(follower.ended).to.equal('cleanly')
-    const again = await hub.cluster(cluster, { signal })
+    const again = await watchCache.cluster(cluster, { signal })
     expect(again.list({ resource: 'clusterroles' }).map(entryText)).to.deep.equal(listed.map(entryText))
     const past = async (): Promise<string[]> => {
-      const objects = await hub.cluster(cluster, { signal })
+      const objects = await watchCache.cluster(cluster, { signal })
       const watch = await objects.watch({ resource: 'clusterroles' }, { since: 1 as Revision, signal })
       const seen = new Follower([])
       seen.stop()
@@ -189,28 +189,28 @@ describe('the hub', function () {
 
   it('knows where a resource has just the objects of the base layer', async () => {
     const unwritten = async (cluster: ClusterId, resource = 'clusterroles'): Promise<boolean> => {
-      const found = (await hub.cluster(cluster, { signal })).unwritten(resource)
+      const found = (await watchCache.cluster(cluster, { signal })).unwritten(resource)
       if (found !== undefined) expect(found).to.equal(baseLayer)
       return found !== undefined
     }
     const [changed, deleted, created] = [freshCluster(), freshCluster(), freshCluster()]
     for (const cluster of [changed, deleted, created]) expect(await unwritten(cluster)).to.equal(true)
     const ifRevision = 1 as Revision
-    await (await hub.cluster(changed, { signal })).update(role('edit'), bytesOf('edit', 1), { signal, ifRevision })
-    await (await hub.cluster(deleted, { signal })).delete(role('edit'), { signal, ifRevision })
-    const made = await (await hub.cluster(created, { signal })).create(role('own'), bytesOf('own', 1), { signal })
+    await (await watchCache.cluster(changed, { signal })).update(role('edit'), bytesOf('edit', 1), { signal, ifRevision })
+    await (await watchCache.cluster(deleted, { signal })).delete(role('edit'), { signal, ifRevision })
+    const made = await (await watchCache.cluster(created, { signal })).create(role('own'), bytesOf('own', 1), { signal })
     for (const cluster of [changed, deleted, created]) {
       expect(await unwritten(cluster)).to.equal(false)
       expect(await unwritten(cluster, 'configmaps')).to.equal(true)
-      hub.unload(cluster)
+      watchCache.unload(cluster)
       expect(await unwritten(cluster)).to.equal(false)
     }
-    await (await hub.cluster(created, { signal })).delete(role('own'), { signal, ifRevision: made.revision })
+    await (await watchCache.cluster(created, { signal })).delete(role('own'), { signal, ifRevision: made.revision })
     expect(await unwritten(created)).to.equal(true)
   })
 
   it('reports the names of changed objects since the last call, per resource', async () => {
-    await using few = await createHub(store, { stamp: stampRevision, readFacts, baseLayer, windowEvents: 4, signal })
+    await using few = await createWatchCache(store, { stamp: stampRevision, readFacts, baseLayer, windowEvents: 4, signal })
     const objects = await few.cluster(freshCluster(), { signal })
     const names = (since: number): string[] | undefined =>
       objects.changedNames('clusterroles', since)?.map(({ name }) => name)
@@ -233,7 +233,7 @@ describe('the hub', function () {
   })
 
   it('finds dependents by the uid of their owner', async () => {
-    const objects = await hub.cluster(freshCluster(), { signal })
+    const objects = await watchCache.cluster(freshCluster(), { signal })
     await objects.create(local('a'), bytesOf('a', 1, 'owner-1'), { signal })
     expect(objects.dependents('owner-1').map(nameText)).to.deep.equal(['shop/a'])
     const b = await objects.create(local('b', 'secrets'), bytesOf('b', 1, 'owner-1'), { signal })
@@ -244,7 +244,7 @@ describe('the hub', function () {
   })
 
   it('finds the dependents that block the deletion of an owner', async () => {
-    const objects = await hub.cluster(freshCluster(), { signal })
+    const objects = await watchCache.cluster(freshCluster(), { signal })
     const owned = (name: string, ...owners: { uid: string; blockOwnerDeletion?: boolean }[]): Buffer =>
       Buffer.from(
         JSON.stringify({ ...{ kind: 'ConfigMap', apiVersion: 'v1' }, metadata: { name, ownerReferences: owners } }),
@@ -269,7 +269,7 @@ describe('the hub', function () {
   it('ends a slow watcher instead of buffering for it, and no other watcher', async () => {
     await stop()
     await start({ watcherBufferBytes: 10_000 })
-    const objects = await hub.cluster(freshCluster(), { signal })
+    const objects = await watchCache.cluster(freshCluster(), { signal })
     const since = objects.revision()
     const slow = await objects.watch({ resource: 'configmaps' }, { since, signal })
     const quick = new Follower([])
@@ -282,36 +282,36 @@ describe('the hub', function () {
     quick.stop()
     await reading
     expect(quick.events).to.have.length(200)
-    expect(hub.usage().watchers).to.equal(0)
+    expect(watchCache.usage().watchers).to.equal(0)
   })
 
   it('lists all logical clusters at one revision without loading them', async () => {
     const ids = Array.from({ length: 4 }, freshCluster)
     for (const id of ids) {
-      const objects = await hub.cluster(id, { signal })
+      const objects = await watchCache.cluster(id, { signal })
       await objects.create(local('x'), bytesOf('x', 1), { signal })
       await objects.delete(role('view'), { signal, ifRevision: 1 as Revision })
     }
-    const inMemory = await hub.listAll({ resource: 'clusterroles' }, ids, { signal })
-    for (const id of ids.slice(1)) hub.unload(id)
-    const fromStore = await hub.listAll({ resource: 'clusterroles' }, ids, { signal })
+    const inMemory = await watchCache.listAll({ resource: 'clusterroles' }, ids, { signal })
+    for (const id of ids.slice(1)) watchCache.unload(id)
+    const fromStore = await watchCache.listAll({ resource: 'clusterroles' }, ids, { signal })
     expect(fromStore.entries.map(entryText)).to.deep.equal(inMemory.entries.map(entryText))
     expect(fromStore.entries).to.have.length(8)
-    expect(hub.usage().clusters).to.equal(1)
-    const some = await hub.listAll({ resource: 'configmaps' }, ids.slice(2), { signal })
+    expect(watchCache.usage().clusters).to.equal(1)
+    const some = await watchCache.listAll({ resource: 'configmaps' }, ids.slice(2), { signal })
     expect(some.entries.map(({ key }) => key.cluster)).to.deep.equal(ids.slice(2).sort())
-    const stored = await hub.listStored({ resource: 'configmaps' }, { signal })
+    const stored = await watchCache.listStored({ resource: 'configmaps' }, { signal })
     const ours = stored.entries.filter(({ key }) => ids.includes(key.cluster))
     expect(ours.map(({ key }) => key.cluster)).to.deep.equal(ids.toSorted())
     // Nobody wrote a role; one was deleted.
-    const roles = await hub.listStored({ resource: 'clusterroles' }, { signal })
+    const roles = await watchCache.listStored({ resource: 'clusterroles' }, { signal })
     expect(roles.entries.filter(({ key }) => ids.includes(key.cluster))).to.deep.equal([])
     const follower = new Follower([])
     const reading = follower.read(
-      await hub.watchAll({ resource: 'configmaps' }, { since: some.revision, signal: follower.signal }),
+      await watchCache.watchAll({ resource: 'configmaps' }, { since: some.revision, signal: follower.signal }),
     )
     await store.create({ cluster: ids[3]!, ...local('y') } satisfies ObjectKey, bytesOf('y', 1), { signal })
-    await hub.deleteCluster(ids[3]!, { signal })
+    await watchCache.deleteCluster(ids[3]!, { signal })
     follower.stop()
     await reading
     expect(follower.events.map(({ type, entry }) => `${type} ${entry.key.name}`)).to.deep.equal([
@@ -324,18 +324,18 @@ describe('the hub', function () {
   it('resumes a watch after a restart with final states, and first deletes an object whose name another one has now', async () => {
     const ids = [freshCluster(), freshCluster()]
     const write = async (id: ClusterId, name: string): Promise<void> => {
-      const objects = await hub.cluster(id, { signal })
+      const objects = await watchCache.cluster(id, { signal })
       const found = objects.get('configmaps', 'shop', name)
       if (found) await objects.update(local(name), bytesOf(name, 2), { signal, ifRevision: found.revision })
       else await objects.create(local(name), bytesOf(name, 1), { signal })
     }
     const remove = async (id: ClusterId, name: string): Promise<void> => {
-      const objects = await hub.cluster(id, { signal })
+      const objects = await watchCache.cluster(id, { signal })
       const ifRevision = objects.get('configmaps', 'shop', name)?.revision ?? (0 as Revision)
       await objects.delete(local(name), { signal, ifRevision })
     }
     for (const id of ids) for (const name of ['again', 'changed', 'gone', 'quiet']) await write(id, name)
-    const since = hub.revision()
+    const since = watchCache.revision()
     for (const id of ids) {
       for (const name of ['again', 'brief', 'gone']) {
         if (name === 'brief') await write(id, name)
@@ -349,10 +349,10 @@ describe('the hub', function () {
     const expected = ['DELETED again', 'DELETED brief', 'DELETED gone', 'ADDED again', 'MODIFIED changed', 'ADDED new']
     const said = ({ events }: Follower): string[] => events.map(({ type, entry }) => `${type} ${entry.key.name}`)
     const all = new Follower([])
-    const reading = [all.read(await hub.watchAll({ resource: 'configmaps' }, { since, signal: all.signal }))]
+    const reading = [all.read(await watchCache.watchAll({ resource: 'configmaps' }, { since, signal: all.signal }))]
     for (const id of ids) {
       const one = new Follower([])
-      const objects = await hub.cluster(id, { signal })
+      const objects = await watchCache.cluster(id, { signal })
       const watch = await objects.watch({ resource: 'configmaps' }, { since, signal: one.signal })
       one.stop()
       await one.read(watch)
@@ -365,8 +365,8 @@ describe('the hub', function () {
 
   it('resumes a watch from before a restart with every step since the restart', async () => {
     const id = freshCluster()
-    const before = await hub.cluster(id, { signal })
-    const since = hub.revision()
+    const before = await watchCache.cluster(id, { signal })
+    const since = watchCache.revision()
     const created = await before.create(local('made-before'), bytesOf('made-before', 1), { signal })
     // The watch of another kind is all that this revision tells; the new hub begins there.
     await before.create(local('s', 'secrets'), bytesOf('s', 1), { signal })
@@ -377,12 +377,12 @@ describe('the hub', function () {
     await store.update(key, bytesOf('made-before', 2), { signal, ifRevision: created.revision })
     const second = await store.update({ cluster: id, ...local('a') }, bytesOf('a', 2), { signal, ifRevision: revision })
     await store.delete({ cluster: id, ...local('a') }, { signal, ifRevision: second.revision })
-    await hub.reached(await store.revision({ signal }), { signal })
+    await watchCache.reached(await store.revision({ signal }), { signal })
     const follower = new Follower([])
     const all = new Follower([])
-    const objects = await hub.cluster(id, { signal })
+    const objects = await watchCache.cluster(id, { signal })
     const watch = await objects.watch({ resource: 'configmaps' }, { since, signal: follower.signal })
-    const every = await hub.watchAll({ resource: 'configmaps' }, { since, signal: all.signal })
+    const every = await watchCache.watchAll({ resource: 'configmaps' }, { since, signal: all.signal })
     follower.stop()
     all.stop()
     await Promise.all([follower.read(watch), all.read(every)])
@@ -392,7 +392,7 @@ describe('the hub', function () {
   })
 
   it("reports a watch's progress, never beyond the taken events", async () => {
-    const objects = await hub.cluster(freshCluster(), { signal })
+    const objects = await watchCache.cluster(freshCluster(), { signal })
     const since = objects.revision()
     const watch = await objects.watch({ resource: 'configmaps' }, { since, signal })
     const other = await objects.create(local('s', 'secrets'), bytesOf('s', 1), { signal })
@@ -412,18 +412,18 @@ describe('the hub', function () {
     expect(watch.take()).to.equal(undefined)
   })
 
-  it('serves every step from before a logical cluster was loaded, while the hub itself remembers it', async () => {
+  it('serves every step from before a logical cluster was loaded, while the watch cache itself remembers it', async () => {
     const id = freshCluster()
-    const first = await hub.cluster(id, { signal })
-    const since = hub.revision()
+    const first = await watchCache.cluster(id, { signal })
+    const since = watchCache.revision()
     const { revision } = await first.create(local('a'), bytesOf('a', 1), { signal })
     const second = await first.update(local('a'), bytesOf('a', 2), { signal, ifRevision: revision })
     await first.update(local('a'), bytesOf('a', 3), { signal, ifRevision: second.revision })
     const { revision: brief } = await first.create(local('brief'), bytesOf('brief', 1), { signal })
     await first.delete(local('brief'), { signal, ifRevision: brief })
-    hub.unload(id)
+    watchCache.unload(id)
     const follower = new Follower([])
-    const objects = await hub.cluster(id, { signal })
+    const objects = await watchCache.cluster(id, { signal })
     const watch = await objects.watch({ resource: 'configmaps' }, { since, signal: follower.signal })
     follower.stop()
     await follower.read(watch)
@@ -434,54 +434,54 @@ describe('the hub', function () {
 
   it('keeps an evicted cluster up to date for its holder, and stops counting it', async () => {
     const id = freshCluster()
-    const objects = await hub.cluster(id, { signal })
+    const objects = await watchCache.cluster(id, { signal })
     await objects.create(local('a'), bytesOf('a', 1), { signal })
-    expect(hub.usage()).to.include({ clusters: 1, objects: 1 })
-    expect(hub.release(id)).to.equal(true)
-    expect(hub.usage()).to.include({ clusters: 0, objects: 0, bytes: 0 })
+    expect(watchCache.usage()).to.include({ clusters: 1, objects: 1 })
+    expect(watchCache.release(id)).to.equal(true)
+    expect(watchCache.usage()).to.include({ clusters: 0, objects: 0, bytes: 0 })
     const made = await objects.create(local('b'), bytesOf('b', 1), { signal })
     await objects.update(local('b'), bytesOf('b', 2), { signal, ifRevision: made.revision })
     expect(objects.list({ resource: 'configmaps' }).map(nameText)).to.deep.equal(['shop/a', 'shop/b'])
-    expect(hub.usage()).to.include({ clusters: 0, objects: 0, bytes: 0 })
-    expect(await hub.cluster(id, { signal })).to.equal(objects)
-    expect(hub.usage()).to.include({ clusters: 1, objects: 2 })
+    expect(watchCache.usage()).to.include({ clusters: 0, objects: 0, bytes: 0 })
+    expect(await watchCache.cluster(id, { signal })).to.equal(objects)
+    expect(watchCache.usage()).to.include({ clusters: 1, objects: 2 })
   })
 
   it('frees the memory of an evicted cluster, and loads it again on use', async () => {
     const id = freshCluster()
     const last = await (async () => {
-      const objects = await hub.cluster(id, { signal })
+      const objects = await watchCache.cluster(id, { signal })
       await objects.create(local('a'), bytesOf('a', 1), { signal })
       return objects.list({ resource: 'configmaps' }).map(entryText)
     })()
-    hub.release(id)
+    watchCache.release(id)
     await waitFor(
       async () => {
         await collectGarbage()
-        return hub.loaded(id) === undefined
+        return watchCache.loaded(id) === undefined
       },
       { what: 'its memory', deadlineMs: 10_000, intervalMs: 5 },
     )
-    const again = await hub.cluster(id, { signal })
+    const again = await watchCache.cluster(id, { signal })
     expect(again.list({ resource: 'configmaps' }).map(entryText)).to.deep.equal(last)
   })
 
   it('never evicts a watched cluster', async () => {
     const id = freshCluster()
-    const objects = await hub.cluster(id, { signal })
+    const objects = await watchCache.cluster(id, { signal })
     const follower = new Follower([])
     const since = objects.revision()
     const reading = follower.read(await objects.watch({ resource: 'configmaps' }, { since, signal: follower.signal }))
-    expect(hub.release(id)).to.equal(false)
+    expect(watchCache.release(id)).to.equal(false)
     await objects.create(local('a'), bytesOf('a', 1), { signal })
     follower.stop()
     await reading
     expect(follower.events).to.have.length(1)
-    expect(hub.release(id)).to.equal(true)
+    expect(watchCache.release(id)).to.equal(true)
     // A watch that begins on an evicted cluster puts it back: it must be counted.
     using _watch = await objects.watch({ resource: 'configmaps' }, { since, signal })
-    expect(hub.usage()).to.include({ clusters: 1, objects: 1 })
-    expect(hub.release(id)).to.equal(false)
+    expect(watchCache.usage()).to.include({ clusters: 1, objects: 1 })
+    expect(watchCache.release(id)).to.equal(false)
   })
 
   it('evicts the least recently used beyond the memory limit, and never the last one', async () => {
@@ -490,35 +490,35 @@ describe('the hub', function () {
     const ids = Array.from({ length: 20 }, freshCluster)
     const text = 'x'.repeat(10_000)
     for (const id of ids) {
-      const objects = await hub.cluster(id, { signal })
+      const objects = await watchCache.cluster(id, { signal })
       await objects.create(local('a'), bytesOf('a', text), { signal })
-      await hub.cluster(ids[0]!, { signal })
-      expect(hub.usage().bytes).to.be.lessThan(100_000)
-      expect(hub.release(ids[0]!)).to.equal(true)
-      await hub.cluster(ids[0]!, { signal })
+      await watchCache.cluster(ids[0]!, { signal })
+      expect(watchCache.usage().bytes).to.be.lessThan(100_000)
+      expect(watchCache.release(ids[0]!)).to.equal(true)
+      await watchCache.cluster(ids[0]!, { signal })
     }
-    expect(hub.usage().clusters).to.be.within(2, 9)
-    const large = await hub.cluster(freshCluster(), { signal })
+    expect(watchCache.usage().clusters).to.be.within(2, 9)
+    const large = await watchCache.cluster(freshCluster(), { signal })
     for (let n = 0; n < 15; n++) await large.create(local(`n${n}`), bytesOf('a', text), { signal })
-    expect(hub.usage()).to.include({ clusters: 1, objects: 15 })
+    expect(watchCache.usage()).to.include({ clusters: 1, objects: 15 })
   })
 
   it('evicts idle clusters without a timer for each', async () => {
     await stop()
     await start({ idleMs: 40 })
     for (let n = 0; n < 10; n++) {
-      const objects = await hub.cluster(freshCluster(), { signal })
+      const objects = await watchCache.cluster(freshCluster(), { signal })
       await objects.create(local('a'), bytesOf('a', 1), { signal })
     }
-    expect(hub.usage().clusters).to.be.at.least(1)
-    await waitFor(() => hub.usage().clusters === 0, { what: 'all to go', deadlineMs: 5000, intervalMs: 5 })
-    expect(hub.usage()).to.deep.equal({ clusters: 0, objects: 0, bytes: 0, watchers: 0 })
+    expect(watchCache.usage().clusters).to.be.at.least(1)
+    await waitFor(() => watchCache.usage().clusters === 0, { what: 'all to go', deadlineMs: 5000, intervalMs: 5 })
+    expect(watchCache.usage()).to.deep.equal({ clusters: 0, objects: 0, bytes: 0, watchers: 0 })
   })
 
   it('drops old events, and serves a watch from before them with the same events from the store', async () => {
     await stop()
     await start({ idleMs: 40 })
-    const objects = await hub.cluster(freshCluster(), { signal })
+    const objects = await watchCache.cluster(freshCluster(), { signal })
     const since = objects.revision()
     const a = await objects.create(local('a'), bytesOf('a', 1), { signal })
     await objects.create(local('b'), bytesOf('b', 1), { signal })
@@ -595,7 +595,7 @@ describe('the hub', function () {
   /** The store's own stream decides which events every watch must deliver. */
   async function loadAndEvict(steps: readonly LoadAndEvict[]): Promise<void> {
     const ids = Array.from({ length: 3 }, freshCluster)
-    const truth = record(store, undefined, hub.revision())
+    const truth = record(store, undefined, watchCache.revision())
     const watches: Watched[] = []
     const scope = { resource: 'configmaps' }
     const end = async ({ cluster, since, begun, follower, reading }: Watched): Promise<void> => {
@@ -629,15 +629,15 @@ describe('the hub', function () {
         if (found) await store.update(key, bytesOf(name, n), { signal, ifRevision: found.revision })
         else await store.create(key, bytesOf(name, n), { signal })
       } else if (what === 'write' || what === 'delete') {
-        await hub.reached(await store.revision({ signal }), { signal })
-        const objects = await hub.cluster(id, { signal })
+        await watchCache.reached(await store.revision({ signal }), { signal })
+        const objects = await watchCache.cluster(id, { signal })
         const found = objects.get('configmaps', 'shop', name)
         if (what === 'delete') {
           if (found) await objects.delete(local(name), { signal, ifRevision: found.revision })
         } else if (found) await objects.update(local(name), bytesOf(name, n), { signal, ifRevision: found.revision })
         else await objects.create(local(name), bytesOf(name, n), { signal })
       } else if (what === 'watch') {
-        const objects = await hub.cluster(id, { signal })
+        const objects = await watchCache.cluster(id, { signal })
         const begun = objects.revision()
         const since = Math.max(1, begun - back)
         const follower = new Follower([])
@@ -646,7 +646,7 @@ describe('the hub', function () {
       } else if (what === 'stop') {
         const [watch] = watches.splice(back % (watches.length || 1), 1)
         if (watch) await end(watch)
-      } else if (what === 'release') hub.release(id)
+      } else if (what === 'release') watchCache.release(id)
       else await collectGarbage()
     }
     for (const watch of watches) await end(watch)
@@ -701,7 +701,7 @@ describe('the hub', function () {
 
   /** Runs the steps, remembers each list by its revision, and checks watches from the remembered ones. */
   async function play(cluster: ClusterId, steps: readonly Step[], windowEvents: number): Promise<void> {
-    let objects: ClusterObjects = await hub.cluster(cluster, { signal })
+    let objects: ClusterObjects = await watchCache.cluster(cluster, { signal })
     const kinds = ['configmaps', 'clusterroles']
     const history: { revision: Revision; lists: Map<string, readonly Entry[]> }[] = []
     const followers: { kind: string; follower: Follower; reading: Promise<void> }[] = []
@@ -746,12 +746,12 @@ describe('the hub', function () {
           ).to.equal(true)
       } else {
         await check()
-        if (step.do === 'unload') hub.unload(cluster)
+        if (step.do === 'unload') watchCache.unload(cluster)
         else {
           await stop()
           await start({ windowEvents })
         }
-        objects = await hub.cluster(cluster, { signal })
+        objects = await watchCache.cluster(cluster, { signal })
       }
       remember()
     }

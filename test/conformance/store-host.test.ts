@@ -15,7 +15,7 @@ import { records, storageCrds, type StorageRecord } from '#crds/index.ts'
 import { serviceUnavailable } from '#apimachinery/status/index.ts'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { isStoreError, type ObjectKey, type Store, type StoredObject } from '#store/index.ts'
-import { createHub, type BaseLayer, type HubWatch } from '#store/hub/index.ts'
+import { createWatchCache, type BaseLayer, type CacheWatch } from '#store/hub/index.ts'
 import { abortable } from '#async/index.ts'
 import { openHostStore, resealRecords, type SharedStore } from '#store/host/index.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -196,8 +196,8 @@ describe('objects as Records in a host', function () {
       const again = await renew(next, lost!, 2)
       expect(again.revision).to.be.greaterThan(shown.revision)
 
-      await using hub = await createHub(next, { stamp: stampRevision, readFacts, signal })
-      const objects = await hub.cluster(of, { signal })
+      await using watchCache = await createWatchCache(next, { stamp: stampRevision, readFacts, signal })
+      const objects = await watchCache.cluster(of, { signal })
       const scope = { resource: lost!.key.resource }
       expect(objects.get(scope.resource, 'shop', 'lost')?.revision).to.equal(again.revision)
       // What the first store showed after this revision is not known here.
@@ -407,9 +407,9 @@ describe('objects as Records in a host', function () {
       const onProblem = (message: string): unknown => problems.push(message)
       await using cutOff = await openHostStore({ client: createClient(gated), sealKey, signal, onProblem })
       const baseLayer: BaseLayer = { resources: [], get: () => undefined, keys: () => [] }
-      await using hub = await createHub(cutOff, { stamp: stampRevision, readFacts, baseLayer, signal })
+      await using watchCache = await createWatchCache(cutOff, { stamp: stampRevision, readFacts, baseLayer, signal })
       const of = freshCluster()
-      const objects = await hub.cluster(of, { signal })
+      const objects = await watchCache.cluster(of, { signal })
       const bytesOf = (name: string): Uint8Array =>
         Buffer.from(JSON.stringify({ kind: 'X', apiVersion: 'v1', metadata: { name, uid: `uid-${name}` }, data: {} }))
       const create = (resource: string, name: string): Promise<unknown> =>
@@ -418,11 +418,11 @@ describe('objects as Records in a host', function () {
       await create('configmaps', 'stays')
       await create('leases', 'other')
       const since = objects.revision()
-      const watchFrom = (resource: string, from: Revision): Promise<HubWatch> =>
+      const watchFrom = (resource: string, from: Revision): Promise<CacheWatch> =>
         objects.watch({ resource }, { since: from, signal: life.signal })
       const watches = [
         await watchFrom('configmaps', since),
-        await hub.watchAll({ resource: 'configmaps' }, { since, signal: life.signal }),
+        await watchCache.watchAll({ resource: 'configmaps' }, { since, signal: life.signal }),
       ]
       const undisturbed = await watchFrom('leases', since)
 
@@ -449,7 +449,7 @@ describe('objects as Records in a host', function () {
         expect(() => watch.take()).to.throw('objects were deleted while the stream of the store was interrupted')
       expect(undisturbed.take()).to.deep.equal([])
       await refused(watchFrom('configmaps', since), 'Compacted')
-      await refused(hub.watchAll({ resource: 'configmaps' }, { since, signal }), 'Compacted')
+      await refused(watchCache.watchAll({ resource: 'configmaps' }, { since, signal }), 'Compacted')
       const again = await watchFrom('configmaps', objects.revision())
       expect(again.take()).to.deep.equal([])
       life.abort(new Error('the end'))
@@ -476,9 +476,9 @@ describe('objects as Records in a host', function () {
       }
       await using slow = await openHostStore({ client: createClient(lagging), sealKey, signal })
       const baseLayer: BaseLayer = { resources: [], get: () => undefined, keys: () => [] }
-      await using hub = await createHub(slow, { stamp: stampRevision, readFacts, baseLayer, signal })
+      await using watchCache = await createWatchCache(slow, { stamp: stampRevision, readFacts, baseLayer, signal })
       const of = freshCluster()
-      const objects = await hub.cluster(of, { signal })
+      const objects = await watchCache.cluster(of, { signal })
       const key = { resource: 'configmaps', namespace: 'shop', name: 'web' }
       const bytes = Buffer.from('{"kind":"X","apiVersion":"v1","metadata":{"name":"web","uid":"u"},"data":{}}')
       const { revision: ifRevision } = await objects.create(key, bytes, { signal })

@@ -125,9 +125,9 @@ function definePodSuite(title: string, install: (clusters: Lab) => Promise<Insta
         }
         const command = ['/kubectl', 'label', '--local', '-f', '-', 'read=whole', '-o', 'json']
         const { stdout } = await execute(webSocket, 'tool', command, { input: JSON.stringify(configMap) })
-        const answer = JSON.parse(stdout) as { metadata: { labels: object }; data: { a: string } }
-        expect(answer.metadata.labels).to.deep.equal({ read: 'whole' })
-        expect(answer.data.a).to.have.length(500_000)
+        const response = JSON.parse(stdout) as { metadata: { labels: object }; data: { a: string } }
+        expect(response.metadata.labels).to.deep.equal({ read: 'whole' })
+        expect(response.data.a).to.have.length(500_000)
       })
       it(`exits with the code of a failed command, over ${title}`, async () => {
         const failed = await execute(webSocket, 'web', ['/agnhost', 'no-such-command'], { expectCode: 'any' })
@@ -139,10 +139,10 @@ function definePodSuite(title: string, install: (clusters: Lab) => Promise<Insta
       })
       it(`forwards many connections through one port, over ${title}`, async () => {
         await using process = await forward(webSocket)
-        const answers = await Promise.all(
+        const responses = await Promise.all(
           Array.from({ length: 40 }, async (_, i) => await (await fetch(`${process.url}/echo?msg=${i}`)).text()),
         )
-        expect(answers).to.deep.equal(Array.from({ length: 40 }, (_, i) => String(i)))
+        expect(responses).to.deep.equal(Array.from({ length: 40 }, (_, i) => String(i)))
       })
       it(`copies a file into a container and back, over ${title}`, async () => {
         const folder = await mkdtemp(join(tmpdir(), 'kcp-cp-'))

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { Agent, request as httpsRequest } from 'node:https'
 import { parse } from 'yaml'
 
-export interface Answer {
+export interface ApiResponse {
   readonly status: number
   readonly body: Json
 }
@@ -31,7 +31,7 @@ export interface Json {
 
 export interface Client extends Disposable {
   /** Resolves with any answer. Rejects if none came; the request may have taken effect. */
-  request(method: string, path: string, options?: { body?: object; contentType?: string }): Promise<Answer>
+  request(method: string, path: string, options?: { body?: object; contentType?: string }): Promise<ApiResponse>
   /**
    * The lines of a watch; the iteration ends when the server ends the stream and rejects when the connection breaks.
    */
@@ -44,7 +44,7 @@ interface Kubeconfig {
 }
 
 /** Timeout of an answer, milliseconds: a server that is being killed may never give it. */
-const answerMs = 20_000
+const responseMs = 20_000
 
 /** Paths are relative to the kubeconfig's `server:`, or to `base` on the same server. */
 export function openClient(kubeconfig: string, base?: string): Client {
@@ -80,7 +80,7 @@ export function openClient(kubeconfig: string, base?: string): Client {
     })
   return {
     async request(method, path, options = {}) {
-      const response = await open(method, path, { ...options, signal: AbortSignal.timeout(answerMs) })
+      const response = await open(method, path, { ...options, signal: AbortSignal.timeout(responseMs) })
       const chunks: Buffer[] = []
       for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk)
       const text = Buffer.concat(chunks).toString()

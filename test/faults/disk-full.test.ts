@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort, startKcp, waitFor, type ManagedProcess } from '#test/support/index.ts'
-import { openClient, type Answer, type Client } from './client.ts'
+import { openClient, type ApiResponse, type Client } from './client.ts'
 
 const collection = '/api/v1/namespaces/default/configmaps'
 const sizeMb = 24
@@ -47,11 +47,11 @@ describe('kcp start on a full disk', function () {
     rmSync(dir, { recursive: true, force: true })
   })
 
-  const write = async (name: string): Promise<Answer> => {
+  const write = async (name: string): Promise<ApiResponse> => {
     const value = `${name}.${'x'.repeat(200_000)}`
-    const answer = await client.request('POST', collection, { body: { metadata: { name }, data: { value } } })
-    if (answer.status === 201) acknowledged.set(name, value)
-    return answer
+    const response = await client.request('POST', collection, { body: { metadata: { name }, data: { value } } })
+    if (response.status === 201) acknowledged.set(name, value)
+    return response
   }
   const expectAll = async (): Promise<void> => {
     const { status, body } = await client.request('GET', collection)
@@ -61,10 +61,10 @@ describe('kcp start on a full disk', function () {
   }
 
   it('refuses writes with a Status that says why, continues to read and delete, and accepts writes again when there is space', async () => {
-    let refused: Answer | undefined
+    let refused: ApiResponse | undefined
     for (let i = 0; i < 400 && refused === undefined; i++) {
-      const answer = await write(`fill-${i}`)
-      if (answer.status !== 201) refused = answer
+      const response = await write(`fill-${i}`)
+      if (response.status !== 201) refused = response
     }
     expect(refused?.status).to.equal(507)
     expect(refused?.body).to.deep.include({ kind: 'Status', code: 507 })
@@ -96,8 +96,8 @@ describe('kcp start on a full disk', function () {
     } catch (error) {
       expect(error).to.have.property('code', 'ENOSPC')
     }
-    const answers = await Promise.all(Array.from({ length: 30 }, (_, i) => write(`late-${i}`)))
-    for (const { status } of answers) expect(status).to.be.oneOf([201, 507])
+    const responses = await Promise.all(Array.from({ length: 30 }, (_, i) => write(`late-${i}`)))
+    for (const { status } of responses) expect(status).to.be.oneOf([201, 507])
     await expectAll()
     await kcp.kill()
     rmSync(filler)

@@ -123,7 +123,7 @@ describe("kcp on a host, when its processes and the host's are killed with -9 un
   async function answering(): Promise<void> {
     for (const { cluster, client } of places) {
       const namespace = { metadata: { name: 'canary' } }
-      const answers = async (): Promise<boolean> => {
+      const responses = async (): Promise<boolean> => {
         const { status } = await client.request('POST', '/api/v1/namespaces', { body: namespace })
         return status === 201 || status === 409
       }
@@ -132,7 +132,7 @@ describe("kcp on a host, when its processes and the host's are killed with -9 un
         const contentType = 'application/merge-patch+json'
         return (await client.request('PATCH', '/api/v1/namespaces/canary', { body, contentType })).status === 200
       }
-      await waitFor(async () => (await answers().catch(() => false)) && (await patched().catch(() => false)), {
+      await waitFor(async () => (await responses().catch(() => false)) && (await patched().catch(() => false)), {
         what: `"${cluster}" to take writes`,
         deadlineMs: recoveryMs,
       })

@@ -146,17 +146,17 @@ export class Recorder {
     let token = ''
     do {
       const page = `${path}${limit > 0 ? `&limit=${limit}` : ''}${token === '' ? '' : `&continue=${token}`}`
-      const answer = await client.request('GET', page).catch(() => undefined)
-      if (answer === undefined || answer.status >= 500) return undefined
-      if (token !== '' && answer.status === 410) return undefined
-      const at = Number(answer.body.metadata?.resourceVersion)
-      if (answer.status !== 200 || !(at > 0) || (token !== '' && at !== revision)) {
-        this.unexpected.push(`${page}: ${answer.status} at ${at} after ${revision}: ${answer.body.message ?? ''}`)
+      const response = await client.request('GET', page).catch(() => undefined)
+      if (response === undefined || response.status >= 500) return undefined
+      if (token !== '' && response.status === 410) return undefined
+      const at = Number(response.body.metadata?.resourceVersion)
+      if (response.status !== 200 || !(at > 0) || (token !== '' && at !== revision)) {
+        this.unexpected.push(`${page}: ${response.status} at ${at} after ${revision}: ${response.body.message ?? ''}`)
         return undefined
       }
       revision = at
-      for (const item of answer.body.items ?? []) items.push(seenOf(cluster, item))
-      token = encodeURIComponent(answer.body.metadata?.continue ?? '')
+      for (const item of response.body.items ?? []) items.push(seenOf(cluster, item))
+      token = encodeURIComponent(response.body.metadata?.continue ?? '')
     } while (token !== '')
     const list = { cluster, revision, items, begun, ended: performance.now(), latest: true }
     this.lists.push(list)
@@ -171,13 +171,13 @@ export class Recorder {
     if (wanted === 0) return true
     const begun = performance.now()
     const path = `${collection}?${selector}&resourceVersion=${wanted}&resourceVersionMatch=Exact`
-    const answer = await client.request('GET', path).catch(() => undefined)
-    if (answer === undefined || answer.status >= 500) return undefined
+    const response = await client.request('GET', path).catch(() => undefined)
+    if (response === undefined || response.status >= 500) return undefined
     // Too old: 410 is the correct answer.
-    if (answer.status === 410) return true
-    const revision = Number(answer.body.metadata?.resourceVersion)
-    if (answer.status !== 200 || revision !== wanted) this.unexpected.push(`${path}: ${answer.status} at ${revision}`)
-    const items = (answer.body.items ?? []).map((item) => seenOf(cluster, item))
+    if (response.status === 410) return true
+    const revision = Number(response.body.metadata?.resourceVersion)
+    if (response.status !== 200 || revision !== wanted) this.unexpected.push(`${path}: ${response.status} at ${revision}`)
+    const items = (response.body.items ?? []).map((item) => seenOf(cluster, item))
     this.lists.push({ cluster, revision, items, begun, ended: performance.now(), latest: false })
     return true
   }
@@ -275,9 +275,9 @@ export class Recorder {
 
   async #update(place: Place, name: string): Promise<boolean> {
     const begun = performance.now()
-    const answer = await place.client.request('GET', `${collection}/${name}`).catch(() => undefined)
-    if (answer === undefined || answer.status >= 500) return false
-    const seen = answer.status === 200 ? seenOf(place.cluster, answer.body) : undefined
+    const response = await place.client.request('GET', `${collection}/${name}`).catch(() => undefined)
+    if (response === undefined || response.status >= 500) return false
+    const seen = response.status === 200 ? seenOf(place.cluster, response.body) : undefined
     this.gets.push({ cluster: place.cluster, name, seen, begun, ended: performance.now() })
     if (seen === undefined) return true
     const token = this.#token(place, 0)
@@ -315,21 +315,21 @@ export class Recorder {
     const begun = performance.now()
     const write: Mutable<Write> = { ...what, cluster, begun, ended: Infinity, outcome: { is: 'unknown' } }
     this.writes.push(write)
-    const answer = await client.request(method, path, options).catch((error: unknown) => {
+    const response = await client.request(method, path, options).catch((error: unknown) => {
       this.failures.push(`${method} ${path}: ${String(error)}`)
       return undefined
     })
-    if (answer === undefined) return false
-    if (answer.status >= 500) {
-      this.failures.push(`${method} ${path}: ${answer.status} ${answer.body.message ?? ''}`)
+    if (response === undefined) return false
+    if (response.status >= 500) {
+      this.failures.push(`${method} ${path}: ${response.status} ${response.body.message ?? ''}`)
       return false
     }
     write.ended = performance.now()
-    write.outcome = outcomeOf(cluster, what.kind, answer)
+    write.outcome = outcomeOf(cluster, what.kind, response)
     const { is } = write.outcome
     if (is === 'done') this.acknowledged++
-    if (is === 'refused' && ![404, 409, 429].includes(answer.status))
-      this.unexpected.push(`${method} ${path}: ${answer.status} ${answer.body.message ?? ''}`)
+    if (is === 'refused' && ![404, 409, 429].includes(response.status))
+      this.unexpected.push(`${method} ${path}: ${response.status} ${response.body.message ?? ''}`)
     return true
   }
 

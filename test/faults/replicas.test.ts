@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startReplicas, type ReplicaSet, type RunningReplica } from '#test/integration/replicas.ts'
 import { isLongRun, rounds, waitFor } from '#test/support/index.ts'
-import { openClient, type Answer, type Client } from './client.ts'
+import { openClient, type ApiResponse, type Client } from './client.ts'
 import {
   emptied,
   isWritable,
@@ -151,13 +151,13 @@ function balanced(
     return client
   }
   return {
-    async request(method, path, options): Promise<Answer> {
+    async request(method, path, options): Promise<ApiResponse> {
       const began = performance.now()
       counts.requests++
       for (let attempt = 0; ; attempt++) {
-        const answer = await next().request(method, path, options)
+        const response = await next().request(method, path, options)
         counts.longestMs = Math.max(counts.longestMs, performance.now() - began)
-        if ((answer.status !== 503 && answer.status !== 429) || attempt === 10) return answer
+        if ((response.status !== 503 && response.status !== 429) || attempt === 10) return response
         counts.retries++
         await delay(1000)
       }

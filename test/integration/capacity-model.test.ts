@@ -82,7 +82,7 @@ class World {
   }
 
   /** A worker decides, and begins to write. */
-  visit(name: Name): void {
+  reconcile(name: Name): void {
     if (this.writing.has(name)) return
     const { version, object } = this.cache.get(name)!
     const observed = this.#observed(name, object)
@@ -189,7 +189,7 @@ type Step = (typeof steps extends fc.Arbitrary<infer T> ? T : never)[number]
 const targets = [undefined, 'a', 'b', 'c', 'a,b', 'none', undefined, 'a', undefined, 'b', 'a,c', 'a,b,c']
 
 function act(world: World, { what, name, n }: Step): void {
-  if (what === 'visit') world.visit(name)
+  if (what === 'visit') world.reconcile(name)
   else if (what === 'land') world.land(name, true)
   else if (what === 'lose') world.land(name, false)
   else if (what === 'hear') world.hear(name)

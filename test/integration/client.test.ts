@@ -187,7 +187,7 @@ describe('the client on a real kube-apiserver', function () {
   it('gives up the Lease although the answer to the last renewal never came', async () => {
     const renewed = Promise.withResolvers<undefined>()
     let isLeading = false
-    const answersLost: Transport = {
+    const responsesLost: Transport = {
       request: async (request) => {
         const response = await transport.request(request)
         if (!isLeading || request.method !== 'PUT') return response
@@ -200,7 +200,7 @@ describe('the client on a real kube-apiserver', function () {
     }
     const stop = new AbortController()
     const ended = runAsLeader({
-      client: createClient(answersLost),
+      client: createClient(responsesLost),
       namespace,
       name: 'unanswered',
       identity: 'a',

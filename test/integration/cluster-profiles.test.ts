@@ -105,7 +105,7 @@ describe('ClusterProfiles in a host', function () {
     const apiVersion = 'multicluster.x-k8s.io/v1alpha1'
     const theirs = { apiVersion, kind: 'ClusterProfile', metadata: { name: 'west', namespace: 'kcp-system' }, spec }
     await host.kubectl(['create', '-f', '-'], { input: theirs })
-    // Both are visited in this order.
+    // Both are reconciled in this order.
     for (const name of ['west', 'north']) await host.kubectl(['create', '-f', '-'], { input: member(name) })
     await waitFor(() => profile('north'), { what: 'the profile of the next member', ...within })
     expect((await profile('west'))?.spec).to.deep.equal(spec)

@@ -36,7 +36,7 @@ describe('the controllers of logical clusters', function () {
   let writes: string[]
   /** Lists of the controllers, such as `acme namespaces`. */
   let reads: string[]
-  /** Names of the objects they decoded, per visit. */
+  /** Names of the objects they decoded, per reconcile. */
   let decoded: string[][]
 
   beforeEach(async () => {

@@ -33,11 +33,11 @@ describe('kill -9 of kcp start under load', function () {
     const merge = ['Content-Type', 'application/merge-patch+json']
     const body = method === 'DELETE' ? undefined : { metadata: { name, labels: { load: 'yes' } }, data: { value } }
     const options = { ...(body === undefined ? {} : { body }), headers: method === 'PATCH' ? merge : [] }
-    const answer = await acme.http.request(method, path, options).catch(() => undefined)
-    if (answer === undefined) return undefined
-    expect(answer.status, answer.text).to.be.oneOf([200, 201])
+    const response = await acme.http.request(method, path, options).catch(() => undefined)
+    if (response === undefined) return undefined
+    expect(response.status, response.text).to.be.oneOf([200, 201])
     if (method === 'DELETE') return { name, revision: 0, value: undefined }
-    return { name, revision: Number(at(answer.json(), 'metadata.resourceVersion')), value }
+    return { name, revision: Number(at(response.json(), 'metadata.resourceVersion')), value }
   }
 
   it(`${crashes} times loses no acknowledged write, takes no revision back, and a watch goes on without a gap`, async () => {

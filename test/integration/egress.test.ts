@@ -127,7 +127,7 @@ describe('an outbound call', () => {
       response.on('drain', fill)
       fill()
     }
-    expect(await failure(call({ maxAnswerBytes: 1024 * 1024 }))).to.equal('the answer is longer than 1048576 bytes')
+    expect(await failure(call({ maxResponseBytes: 1024 * 1024 }))).to.equal('the answer is longer than 1048576 bytes')
   })
   it('refuses an upgrade and a broken answer', async () => {
     handle = (request) =>
@@ -177,7 +177,7 @@ describe('an outbound call', () => {
   it('reads only the oldest answer further if all of a logical cluster hold too much, and all of them in the end', async () => {
     const mib = 1024 * 1024
     handle = (_, response) => response.end(Buffer.alloc(3 * mib))
-    const bounds = { perDestination: 20, perCluster: 20, answerBytesPerCluster: 4 * mib }
+    const bounds = { perDestination: 20, perCluster: 20, responseBytesPerCluster: 4 * mib }
     await using one = createEgress({ allow: ['127.0.0.0/8'], bounds })
     let [reading, most, read] = [0, 0, 0]
     const counted = (): Promise<string> =>

@@ -39,8 +39,8 @@ describe('expressions whose values hold one another many times over', function (
   })
 
   async function create(path: string, name: string, more: object): Promise<void> {
-    const answer = await acme.request('POST', path, { body: { metadata: { name }, ...more } })
-    expect(answer.status, answer.text.slice(0, 500)).to.equal(201)
+    const response = await acme.request('POST', path, { body: { metadata: { name }, ...more } })
+    expect(response.status, response.text.slice(0, 500)).to.equal(201)
     undo.push(async () => {
       await acme.request('DELETE', `${path}/${name}`)
     })

@@ -23,7 +23,7 @@ describe('failover while members are lost', function () {
   const stack = new AsyncDisposableStack()
   const life = new AbortController()
   const { signal } = life
-  const visited = new Set<string>()
+  const reconciled = new Set<string>()
   let client: KubeClient
   let inputs: PlacementInputs
 
@@ -41,7 +41,7 @@ describe('failover while members are lost', function () {
     )
     for (const name of names) {
       await client.create(memberClusters, { apiVersion: kcp, kind: 'MemberCluster', metadata: { name } }, { signal })
-      await answer(name, true)
+      await response(name, true)
       await client.create(deployments, deployment(name), { signal })
     }
     const options = { log: silentLogger, signal }
@@ -52,7 +52,7 @@ describe('failover while members are lost', function () {
       }),
     )
     await inputs.synced(signal)
-    stack.defer(enqueueChanges(inputs, (one) => visited.add(one)))
+    stack.defer(enqueueChanges(inputs, (one) => reconciled.add(one)))
   })
   after(async function () {
     this.timeout(60_000)
@@ -60,7 +60,7 @@ describe('failover while members are lost', function () {
   })
 
   /** Writes the status of a member as the operator does: it answers, or has not answered for ten minutes. */
-  const answer = async (name: Name, isUp: boolean): Promise<void> => {
+  const response = async (name: Name, isUp: boolean): Promise<void> => {
     const lastTransitionTime = new Date(Date.now() - 600_000).toISOString()
     const condition = (type: string, status: string): object => ({
       ...{ type, status, lastTransitionTime },
@@ -90,13 +90,13 @@ describe('failover while members are lost', function () {
     })
 
   it('stops when three of five are lost, and goes on when one of them answers', async () => {
-    for (const name of ['a', 'b', 'c'] as const) await answer(name, false)
+    for (const name of ['a', 'b', 'c'] as const) await response(name, false)
     await known((name) => name > 'c')
     for (const name of ['a', 'b', 'c'] as const) expect(membersOf(name), 'frozen').to.deep.equal([name])
-    visited.clear()
-    await answer('c', true)
+    reconciled.clear()
+    await response('c', true)
     await known((name) => name > 'b')
-    expect([...visited], 'those of the members that are still lost').to.include.members([key('a'), key('b')])
+    expect([...reconciled], 'those of the members that are still lost').to.include.members([key('a'), key('b')])
     for (const name of ['a', 'b'] as const) {
       const started = membersOf(name).filter((member) => member !== name)
       expect(started, `where ${name} is replaced`).to.have.length(1)

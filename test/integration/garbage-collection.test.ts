@@ -51,9 +51,9 @@ describe('garbage collection', () => {
     apiVersion: string,
     metadata: object,
   ): Promise<Meta> {
-    const answer = await http.request('POST', `${base}/${path}`, { body: { kind, apiVersion, metadata } })
-    expect(answer.status, answer.text).to.equal(201)
-    return answer.json()['metadata'] as Meta
+    const response = await http.request('POST', `${base}/${path}`, { body: { kind, apiVersion, metadata } })
+    expect(response.status, response.text).to.equal(201)
+    return response.json()['metadata'] as Meta
   }
   const pathOf = (kind: 'ConfigMap' | 'Widget', space = namespace): string =>
     kind === 'ConfigMap' ? `api/v1/namespaces/${space}/configmaps` : `apis/example.dev/v1/namespaces/${space}/widgets`
@@ -74,11 +74,11 @@ describe('garbage collection', () => {
     blockOwnerDeletion: block,
   })
   const read = async ({ http, base }: Tenant, name: string, options: OwnerOptions = {}): Promise<Meta | undefined> => {
-    const answer = await http.request(
+    const response = await http.request(
       'GET',
       `${base}/${pathOf(options.kind ?? 'ConfigMap', options.namespace)}/${name}`,
     )
-    return answer.status === 404 ? undefined : (answer.json()['metadata'] as Meta)
+    return response.status === 404 ? undefined : (response.json()['metadata'] as Meta)
   }
   const until = (what: string, condition: () => Promise<boolean>): Promise<unknown> =>
     waitFor(condition, { what, deadlineMs: 10_000 })
@@ -159,8 +159,8 @@ describe('garbage collection', () => {
     await create(acme, 'child', { owners: [ownedBy(parent)] })
     const setFinalizers = async (finalizers: readonly string[]): Promise<void> => {
       const patch = { body: { metadata: { finalizers } }, headers: ['Content-Type', 'application/merge-patch+json'] }
-      const answer = await kcp.admin.http.request('PATCH', `${acme.base}/${pathOf('ConfigMap')}/parent`, patch)
-      expect(answer.status, answer.text).to.equal(200)
+      const response = await kcp.admin.http.request('PATCH', `${acme.base}/${pathOf('ConfigMap')}/parent`, patch)
+      expect(response.status, response.text).to.equal(200)
     }
     await setFinalizers([syncerFinalizer('east')])
     await remove(acme, 'parent', 'orphan')

@@ -239,17 +239,17 @@ describe('requests that no correct client sends', () => {
   for (const { title, method = 'POST', path = collection, options = {}, codes } of cases)
     it(`${title}: ${codes.join(' or ')}`, async () => {
       const began = performance.now()
-      const answer = await acme.http.request(method, path, options)
-      expect(answer.status, answer.text.slice(0, 500)).to.be.oneOf([...codes])
+      const response = await acme.http.request(method, path, options)
+      expect(response.status, response.text.slice(0, 500)).to.be.oneOf([...codes])
       expect(performance.now() - began, 'milliseconds').to.be.below(5000)
-      if (answer.status >= 400 && answer.headers['content-type'] !== undefined)
-        expect(answer.json()).to.deep.include({
+      if (response.status >= 400 && response.headers['content-type'] !== undefined)
+        expect(response.json()).to.deep.include({
           kind: 'Status',
           apiVersion: 'v1',
           status: 'Failure',
-          code: answer.status,
+          code: response.status,
         })
-      expect(answer.text).not.to.match(/node_modules|\.ts:\d|\.js:\d/)
+      expect(response.text).not.to.match(/node_modules|\.ts:\d|\.js:\d/)
     })
 
   it('a small pod that a LimitRange makes large is refused, or made where nobody waits for it', async () => {
@@ -292,7 +292,7 @@ describe('requests that no correct client sends', () => {
   })
 
   it('500 at once are answered, and so is the next request', async () => {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 500 }, (_, index) =>
         acme.http.request(
           'POST',
@@ -301,6 +301,6 @@ describe('requests that no correct client sends', () => {
         ),
       ),
     )
-    for (const { status } of answers) expect(status).to.be.oneOf([400, 422, 429])
+    for (const { status } of responses) expect(status).to.be.oneOf([400, 422, 429])
   })
 })

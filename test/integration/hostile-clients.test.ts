@@ -20,7 +20,7 @@ describe('hostile and broken clients', function () {
   before(async () => {
     served = await startServedApi({
       firstRequestMs: 1000,
-      limits: { requests: 40, watches: 60, answerBytes: 30_000_000 },
+      limits: { requests: 40, watches: 60, responseBytes: 30_000_000 },
       requestTimeoutMs: 1000,
     })
     acme = await served.tenant('acme')
@@ -212,7 +212,7 @@ describe('hostile and broken clients', function () {
   })
 
   it('that open watches and leave at once, however early, leave no slot taken and no watch open', async () => {
-    const before = served.api.hub.usage().watchers
+    const before = served.api.watchCache.usage().watchers
     for (let round = 0; round < 6; round++) {
       const session = acme.http2()
       await Promise.all(
@@ -234,7 +234,7 @@ describe('hostile and broken clients', function () {
       )
       session.destroy()
     }
-    await untilTrue(() => served.api.hub.usage().watchers === before, 'all watches are closed')
+    await untilTrue(() => served.api.watchCache.usage().watchers === before, 'all watches are closed')
     const gone = new AbortController()
     const open = await Promise.all(
       Array.from({ length: 60 }, () => acme.open('GET', `${configMaps}?watch=1`, { signal: gone.signal })),
@@ -243,7 +243,7 @@ describe('hostile and broken clients', function () {
     expect(new Set(open.map(({ statusCode }) => statusCode))).to.deep.equal(new Set([200]))
     expect((await acme.request('GET', `${configMaps}?watch=1`)).status).to.equal(429)
     gone.abort()
-    await untilTrue(() => served.api.hub.usage().watchers === before, 'all watches are closed')
+    await untilTrue(() => served.api.watchCache.usage().watchers === before, 'all watches are closed')
   })
 
   it('that send an unknown method, path or media type get a Status', async () => {

@@ -33,7 +33,7 @@ interface Case extends Sent {
   /** In the answer. */
   readonly says?: RegExp
 }
-interface Answer {
+interface ApiResponse {
   readonly status: number
   readonly text: string
 }
@@ -391,12 +391,12 @@ describe('the matrix of hostile input', function () {
     return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024
   }
 
-  async function overHttp1({ method = 'POST', path = maps, type = json, headers = {}, body }: Sent): Promise<Answer> {
+  async function overHttp1({ method = 'POST', path = maps, type = json, headers = {}, body }: Sent): Promise<ApiResponse> {
     const all = [...(body === undefined ? [] : ['Content-Type', type]), ...Object.entries(headers).flat()]
     return acme.http.request(method, path, { headers: all, ...(body === undefined ? {} : { body }) })
   }
 
-  function overHttp2({ method = 'POST', path = maps, type = json, headers = {}, body }: Sent): Promise<Answer> {
+  function overHttp2({ method = 'POST', path = maps, type = json, headers = {}, body }: Sent): Promise<ApiResponse> {
     if (session.closed || session.destroyed) session = openSession()
     const typed = body === undefined ? {} : { 'content-type': type }
     const stream = session.request({ ':method': method, ':path': path, ...typed, ...headers })

@@ -29,32 +29,32 @@ describe('boundaries between logical clusters', function () {
 
   async function tokenOf({ http, base }: Tenant): Promise<string> {
     const path = `${inDefault(base, 'serviceaccounts')}/default/token`
-    const answer = await waitFor(
+    const response = await waitFor(
       async () => {
         const made = await http.request('POST', path, { body: { spec: {} } })
         return made.status === 201 && made
       },
       { what: 'a token', deadlineMs: 10_000 },
     )
-    return textAt(answer.json(), 'status.token')
+    return textAt(response.json(), 'status.token')
   }
 
   it("a revision of one, used in a list or a watch of another, returns only the other's own past", async () => {
     const create = async ({ http, base }: Tenant, name: string): Promise<string> => {
-      const answer = await http.request('POST', inDefault(base, 'configmaps'), {
+      const response = await http.request('POST', inDefault(base, 'configmaps'), {
         body: { metadata: { name, labels: { past: 'yes' } } },
       })
-      expect(answer.status, answer.text).to.equal(201)
-      return textAt(answer.json(), 'metadata.resourceVersion')
+      expect(response.status, response.text).to.equal(201)
+      return textAt(response.json(), 'metadata.resourceVersion')
     }
     await create(bob, 'bobs-first')
     const foreign = await create(acme, 'acmes')
     await create(bob, 'bobs-second')
     const list = `${inDefault(bob.base, 'configmaps')}?labelSelector=past&resourceVersion=${foreign}`
     for (const query of [`${list}&resourceVersionMatch=Exact`, `${list}&resourceVersionMatch=NotOlderThan`]) {
-      const answer = await bob.http.request('GET', query)
-      expect(answer.text).not.to.include('acmes')
-      expect(answer.text).to.include('bobs-first')
+      const response = await bob.http.request('GET', query)
+      expect(response.text).not.to.include('acmes')
+      expect(response.text).to.include('bobs-first')
     }
     await using watch = await bob.http.watch(`${list}&watch=1&timeoutSeconds=1`)
     expect((await watch.rest()).map(({ object }) => object.metadata.name)).to.deep.equal(['bobs-second'])
@@ -129,8 +129,8 @@ describe('boundaries between logical clusters', function () {
     const document = '/openapi/v3/apis/secret.example/v1'
     const ofAcme = await waitFor(
       async () => {
-        const answer = await acme.http.request('GET', acme.base + document)
-        return answer.status === 200 && answer
+        const response = await acme.http.request('GET', acme.base + document)
+        return response.status === 200 && response
       },
       { what: 'the document', deadlineMs: 10_000 },
     )
@@ -144,16 +144,16 @@ describe('boundaries between logical clusters', function () {
       ['/openapi/v2', []],
       [document, []],
     ] as const) {
-      const answer = await bob.http.request('GET', bob.base + path, { headers })
-      expect(answer.text, path).not.to.match(/secret\.example|ofacme/)
+      const response = await bob.http.request('GET', bob.base + path, { headers })
+      expect(response.text, path).not.to.match(/secret\.example|ofacme/)
     }
     expect((await bob.http.request('GET', `${bob.base}/apis/secret.example/v1/plans`)).status).to.equal(404)
     await bob.kubectl(['create', '-f', '-'], { input: crd(field('ofbob')) })
     const tag = String(ofAcme.headers['etag'])
     const ofBob = await waitFor(
       async () => {
-        const answer = await bob.http.request('GET', bob.base + document, { headers: ['If-None-Match', tag] })
-        return answer.status !== 404 && answer
+        const response = await bob.http.request('GET', bob.base + document, { headers: ['If-None-Match', tag] })
+        return response.status !== 404 && response
       },
       { what: "bob's document", deadlineMs: 10_000 },
     )

@@ -33,11 +33,11 @@ describe('between logical clusters', () => {
     options: object = {},
     codes = [401, 403],
   ) {
-    const answer = await client.request(method, path, options)
-    expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.oneOf(codes)
-    expect(answer.text).not.to.match(/treasure|items/)
-    expect(answer.json()).to.deep.include({ kind: 'Status', status: 'Failure', code: answer.status })
-    return answer
+    const response = await client.request(method, path, options)
+    expect(response.status, `${method} ${path}: ${response.text}`).to.be.oneOf(codes)
+    expect(response.text).not.to.match(/treasure|items/)
+    expect(response.json()).to.deep.include({ kind: 'Status', status: 'Failure', code: response.status })
+    return response
   }
 
   it('objects of the same name are distinct, with different uids', async () => {
@@ -186,10 +186,10 @@ describe('between logical clusters', () => {
       '/apis/virtual.kcp.dev/v1alpha1/logicalclusters/acme/proxy/%2e%2e/%2e%2e/bob/proxy/api/v1/secrets',
     ])
       it(path, async () => {
-        const answer = await acme.http.request('GET', path)
-        expect(answer.status, answer.text).to.be.oneOf([400, 401, 403, 404])
-        expect(answer.text).not.to.match(/treasure|items|"uid"/)
-        expect(answer.headers.location).to.equal(undefined)
+        const response = await acme.http.request('GET', path)
+        expect(response.status, response.text).to.be.oneOf([400, 401, 403, 404])
+        expect(response.text).not.to.match(/treasure|items|"uid"/)
+        expect(response.headers.location).to.equal(undefined)
         // The installation's admin may read everything, so for this user the path must be invalid, not lead to an
         // object.
         const admin = await kcp.admin.http.request('GET', path)
@@ -256,8 +256,8 @@ describe('between logical clusters', () => {
         ['DELETE', '/clusters/*/api/v1/namespaces/default/secrets/mine'],
         ['DELETE', '/clusters/*/api/v1/namespaces/default/secrets'],
       ] as const) {
-        const answer = await kcp.admin.http.request(method, path, { body: { metadata: { name: 'mine' } } })
-        expect(answer.status, `${method} ${path}`).to.be.oneOf([403, 405])
+        const response = await kcp.admin.http.request(method, path, { body: { metadata: { name: 'mine' } } })
+        expect(response.status, `${method} ${path}`).to.be.oneOf([403, 405])
       }
       for (const { http, name } of [acme, bob])
         expect((await http.request('GET', `${secrets(name)}/mine`)).status).to.equal(200)
@@ -282,11 +282,11 @@ describe('between logical clusters', () => {
       const first = await acme.http.request('GET', `${secrets('acme')}?limit=1`)
       const token = at(first.json(), 'metadata.continue')
       expect(token).to.be.a('string')
-      const answer = await bob.http.request(
+      const response = await bob.http.request(
         'GET',
         `${secrets('bob')}?limit=500&continue=${encodeURIComponent(String(token))}`,
       )
-      expect(answer.text).not.to.match(/of-acme|acme-treasure/)
+      expect(response.text).not.to.match(/of-acme|acme-treasure/)
     })
   })
 

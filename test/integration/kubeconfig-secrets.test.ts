@@ -189,12 +189,12 @@ describe('Secrets with kubeconfigs in a host', function () {
 
   it('are renewed after two thirds of their validity, and not before', async () => {
     const before = await secret('flux', 'acme')
-    const visit = (value: string) => host.kubectl(['annotate', 'lc', 'acme', `visit=${value}`, '--overwrite'])
+    const reconcile = (value: string) => host.kubectl(['annotate', 'lc', 'acme', `visit=${value}`, '--overwrite'])
     now += 19 * day
-    await visit('early')
+    await reconcile('early')
     await host.kubectl(['label', 'secret', '-n', 'argocd', 'cluster-acme', 'argocd.argoproj.io/secret-type-'])
-    await visit('and now')
-    // The label is back: this visit has looked at all Secrets.
+    await reconcile('and now')
+    // The label is back: this reconcile has looked at all Secrets.
     const label = 'argocd.argoproj.io/secret-type'
     await waitFor(async () => (await secret('argocd', 'cluster-acme'))?.metadata.labels?.[label] !== undefined, {
       what: 'the label to be put back',
@@ -202,7 +202,7 @@ describe('Secrets with kubeconfigs in a host', function () {
     })
     expect((await secret('flux', 'acme'))?.metadata.resourceVersion).to.equal(before?.metadata.resourceVersion)
     now = Date.now()
-    await visit('late')
+    await reconcile('late')
     await waitFor(async () => (await secret('flux', 'acme'))?.data['value'] !== before?.data['value'], {
       what: 'the Secret to be renewed',
       deadlineMs: 20_000,

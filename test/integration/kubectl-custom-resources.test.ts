@@ -144,12 +144,12 @@ describe('custom resources in a logical cluster', () => {
       '[{"op":"replace","path":"/spec/size","value":5}]',
     ])
     expect(await get('spec.size')).to.equal(5)
-    const answer = await acme.http.request('PATCH', `${acme.base}/apis/shop.test/v1/namespaces/default/widgets/w`, {
+    const response = await acme.http.request('PATCH', `${acme.base}/apis/shop.test/v1/namespaces/default/widgets/w`, {
       body: '{"spec":{"size":6}}',
       headers: ['Content-Type', 'application/strategic-merge-patch+json'],
     })
-    expect(answer.status).to.equal(415)
-    expect(answer.json()).to.deep.include({ kind: 'Status', reason: 'UnsupportedMediaType' })
+    expect(response.status).to.equal(415)
+    expect(response.json()).to.deep.include({ kind: 'Status', reason: 'UnsupportedMediaType' })
   })
 
   it('of the same name in another logical cluster have their own schema', async () => {

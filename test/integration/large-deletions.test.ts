@@ -72,9 +72,9 @@ describe('mass deletion', function () {
         return (...args: unknown[]): unknown => {
           const count = (name: string, by: number): void => void asked.set(name, (asked.get(name) ?? 0) + by)
           count(String(property), 1)
-          const answer: unknown = Reflect.apply(value, target, args)
-          if (property !== 'dependents') return answer
-          return (answer as ReturnType<ObjectGraph['dependents']>).then((places) => {
+          const response: unknown = Reflect.apply(value, target, args)
+          if (property !== 'dependents') return response
+          return (response as ReturnType<ObjectGraph['dependents']>).then((places) => {
             count('listed', places.length)
             return places
           })
@@ -109,7 +109,7 @@ describe('mass deletion', function () {
   const remove = (tenant: ServedTenant, name: string, propagationPolicy: 'Background' | 'Foreground' | 'Orphan') =>
     clientOf(tenant).delete(configMaps, { namespace, name }, { propagationPolicy, signal: served.signal })
   const left = (tenant: ServedTenant): KubeObject[] =>
-    (served.api.hub.loaded(tenant.id)?.list({ resource: 'configmaps', namespace }) ?? [])
+    (served.api.watchCache.loaded(tenant.id)?.list({ resource: 'configmaps', namespace }) ?? [])
       .map(({ bytes }) => decodeObject(bytes))
       .filter(({ metadata }) => metadata.name !== 'kube-root-ca.crt')
 
@@ -145,7 +145,7 @@ describe('mass deletion', function () {
     expect(asked.get('namespaceOf')).to.be.within(1, 8)
   })
 
-  it('orphans more dependents than one visit handles', async () => {
+  it('orphans more dependents than one reconcile handles', async () => {
     const tenant = await served.tenant('orphans')
     await tree(tenant, 'top', 120)
     await remove(tenant, 'top', 'Orphan')
@@ -197,14 +197,14 @@ describe('mass deletion', function () {
     let waiting = 0
     letThrough = (tenant) => (tenant === 'crowded' ? (waiting++, gate.promise) : Promise.resolve())
     const isGone = (tenant: ServedTenant, name: string): boolean =>
-      served.api.hub.loaded(tenant.id)?.get('namespaces', '', name) === undefined
+      served.api.watchCache.loaded(tenant.id)?.get('namespaces', '', name) === undefined
     try {
       for (const name of spaces) await clientOf(large).delete(namespaces, { name }, { signal })
       await untilTrue(() => waiting === spaces.length, 'all who end namespaces are at work')
       await clientOf(small).delete(namespaces, { name: 's' }, { signal })
       gate.resolve(undefined)
       await untilTrue(() => isGone(small, 's'), 'the small one is gone', patience)
-      // One visit of each worker, and part of the next: far fewer than the thousand.
+      // One reconcile of each worker, and part of the next: far fewer than the thousand.
       expect(deleted.indexOf('tidy/only')).to.be.within(0, 750)
       await untilTrue(() => spaces.every((name) => isGone(large, name)), 'the large ones are gone', patience)
     } finally {
@@ -213,7 +213,7 @@ describe('mass deletion', function () {
     }
   })
 
-  it('removes a definition with more objects than one visit deletes', async () => {
+  it('removes a definition with more objects than one reconcile deletes', async () => {
     const tenant = await served.tenant('defined')
     const { signal } = served
     const names = { plural: 'things', singular: 'thing', kind: 'Thing', listKind: 'ThingList' }

@@ -71,11 +71,11 @@ describe('defaults that a CRD got after objects were stored', function () {
   ])
     it(`${title} shows some of them to all, in slices`, async () => {
       await blocked()
-      const answer = await acme.http.request('GET', acme.base + things, { headers: ['Accept', accept] })
+      const response = await acme.http.request('GET', acme.base + things, { headers: ['Accept', accept] })
       // As YAML, a list has a limit.
-      expect([200, 406]).to.include(answer.status)
-      if (answer.status === 200) expect(answer.text).to.include(shows)
-      expect(answer.text.length).to.be.below(objects * 60_000)
+      expect([200, 406]).to.include(response.status)
+      if (response.status === 200) expect(response.text).to.include(shows)
+      expect(response.text.length).to.be.below(objects * 60_000)
       // In one piece it took seconds. The measure counts what other programs take of the processor.
       expect(await blocked()).to.be.below(1000)
     })

@@ -32,7 +32,7 @@ describe('watches with long selectors', function () {
     ['fields', 'fieldSelector', (i: number, n: number) => `metadata.name!=k${i}-${n}`],
   ] as const)
     it(`are bounded by the memory of their selectors, and equal ones are shared: ${title}`, async () => {
-      const before = served.api.hub.usage().watchers
+      const before = served.api.watchCache.usage().watchers
       const session = acme.http2()
       const long = (n: number) => ({ [parameter]: Array.from({ length: 2000 }, (_, i) => term(i, n)).join(',') })
       // Equal selectors count once.
@@ -41,10 +41,10 @@ describe('watches with long selectors', function () {
       for (let n = 1; n < 40; n++) statuses.push(await watch(session, long(n)))
       expect(statuses.indexOf(429)).to.be.within(8, 30)
       session.destroy()
-      await untilTrue(() => served.api.hub.usage().watchers === before, 'all watches are closed')
+      await untilTrue(() => served.api.watchCache.usage().watchers === before, 'all watches are closed')
       const again = acme.http2()
       expect(await watch(again, long(99))).to.equal(200)
       again.destroy()
-      await untilTrue(() => served.api.hub.usage().watchers === before, 'all watches are closed')
+      await untilTrue(() => served.api.watchCache.usage().watchers === before, 'all watches are closed')
     })
 })

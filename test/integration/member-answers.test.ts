@@ -1,7 +1,7 @@
 // Answers of members, each kind of request against every way to harm whoever asks: too large, without an end, slow, elsewhere, no JSON.
 import { expect } from 'chai'
 import { isStatusError } from '#apimachinery/status/index.ts'
-import { answerBoundOf, maxErrorBytes, type AnswerBound } from '#client/verbs/bounded-transport.ts'
+import { responseBoundOf, maxErrorBytes, type ResponseBound } from '#client/verbs/bounded-transport.ts'
 import {
   boundedTransport,
   createClient,
@@ -21,7 +21,7 @@ const object = (kind: string) => ({ apiVersion: 'v1', kind, metadata: { name: 'a
 const ref = { namespace: 'b', name: 'a' }
 
 /** What is asked of members, and how. */
-const requests: readonly { title: string; kind: AnswerBound['kind']; ask: (client: KubeClient) => Promise<unknown> }[] =
+const requests: readonly { title: string; kind: ResponseBound['kind']; ask: (client: KubeClient) => Promise<unknown> }[] =
   [
     { title: 'the version', kind: 'small', ask: (client) => client.raw('/version', { signal }) },
     { title: 'its keys', kind: 'small', ask: (client) => client.raw('/openid/v1/jwks', { signal }) },
@@ -88,8 +88,8 @@ describe('the answer of a member', function () {
 
   before(async () => {
     server = await startHostileServer()
-    const boundOf: typeof answerBoundOf = (request) => {
-      const bound = answerBoundOf(request)
+    const boundOf: typeof responseBoundOf = (request) => {
+      const bound = responseBoundOf(request)
       // The real times are what a distant member may take. Others than a slow one end sooner.
       return harm === 'slow' ? { ...bound, withinMs: 1500 } : bound
     }
@@ -124,11 +124,11 @@ describe('the answer of a member', function () {
         expect(isStatusError(error, reasons[one]), String(error)).to.equal(true)
         expect(server.asked.slice(before)).to.have.lengthOf(1).and.not.include(redirected)
         // What sockets and pipes hold on top of what is read.
-        const { maxBytes } = answerBoundOf(pathOf(server.asked.at(-1) ?? '', kind))
+        const { maxBytes } = responseBoundOf(pathOf(server.asked.at(-1) ?? '', kind))
         expect(server.sent()).to.be.lessThan(maxBytes + 8 * 1024 * 1024)
       })
 
-  const pathOf = (path: string, kind: AnswerBound['kind']) => ({
+  const pathOf = (path: string, kind: ResponseBound['kind']) => ({
     method: kind === 'list' || kind === 'discovery' || kind === 'schema' ? 'GET' : 'POST',
     path,
   })

@@ -84,7 +84,7 @@ class World {
   readonly members: Record<Name, Truth>
   /** Versions that two operators know. */
   readonly operators = [0, 0]
-  readonly visited = new Set<string>()
+  readonly reconciled = new Set<string>()
   now = Date.parse('2026-01-01T00:00:00Z')
   target: readonly Name[] | 'best' | 'none' = 'best'
 
@@ -185,13 +185,13 @@ class World {
     }
   }
 
-  /** One visit of an operator, which may know an old version, and may crash before it writes. */
+  /** One reconcile of an operator, which may know an old version, and may crash before it writes. */
   operate(operator: 0 | 1, lag: number, crashes: boolean, broken: Broken): void {
     const known = Math.max(this.operators[operator] ?? 0, this.versions.length - 1 - lag)
     this.operators[operator] = known
     const observed = this.observed(this.versions[known]!)
     const next = plan(observed, { nowMs: this.now, drainSeconds: 10, soakSeconds: 2, forwardSeconds: 60 })
-    this.visited.add(stateText(observed.placedOn, this))
+    this.reconciled.add(stateText(observed.placedOn, this))
     if (crashes || next.placedOn === observed.placedOn) return
     const patch = guardedPatch(workloadKindOfObject(this.latest)!, this.versions[known]!, {
       ...{ after: next.placedOn, held: next.decision.held, move: undefined },
@@ -320,7 +320,7 @@ class World {
     return Array.from({ length: replicas }, (_, i) => start + i).filter((ordinal) => ordinal < this.replicas)
   }
 
-  /** One visit of the syncer of a member. `lag`: versions that it does not know yet. */
+  /** One reconcile of the syncer of a member. `lag`: versions that it does not know yet. */
   sync(name: Name, lag: number, broken: Broken): void {
     const member = this.members[name]
     if (!member.isUp) return
@@ -551,7 +551,7 @@ const runs = process.env['KCP_TEST_LONG'] === '1' ? 4000 : 250
 
 /** Plays random stories. Returns the number of distinct states; throws with the name of an invariant that was broken. */
 function play(of: Rules, numRuns: number, only = /./): number {
-  const visited = new Set<string>()
+  const reconciled = new Set<string>()
   const broken: Broken = (invariant, why) => {
     if (only.test(invariant)) throw new Error(`${invariant}: ${why}`)
   }
@@ -559,19 +559,19 @@ function play(of: Rules, numRuns: number, only = /./): number {
     const world = new World(of)
     for (const step of story) act(world, step, broken)
     settle(world, broken)
-    for (const state of world.visited) visited.add(state)
+    for (const state of world.reconciled) reconciled.add(state)
   })
   fc.assert(property, { numRuns, endOnFailure: true, includeErrorInReport: true })
-  return visited.size
+  return reconciled.size
 }
 
 describe('moves in a model with crashes, stale caches and members that go and return', function () {
   this.timeout(process.env['KCP_TEST_LONG'] === '1' ? 1_800_000 : 120_000)
   for (const [title, of] of Object.entries(rules))
     it(`keep the invariants for ${title}, and it arrives`, () => {
-      const visited = play(of, runs)
-      console.log(`      ${visited} states visited in ${runs} stories`)
-      expect(visited).to.be.greaterThan(500)
+      const reconciled = play(of, runs)
+      console.log(`      ${reconciled} states visited in ${runs} stories`)
+      expect(reconciled).to.be.greaterThan(500)
     })
 
   it('notice by I3 that a decision is written over what somebody else has written', () => {

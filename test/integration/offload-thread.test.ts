@@ -24,7 +24,7 @@ describe('large requests in progress', function () {
     expect((await create(bob, 'before')).status).to.equal(201)
     const requests = Array.from({ length: 20 }, (_, i) => create(acme, `m-${i}`))
     expect((await Promise.race(requests)).status).to.equal(201)
-    await served.api.hub.deleteCluster(acme.id, { signal: served.signal })
+    await served.api.watchCache.deleteCluster(acme.id, { signal: served.signal })
     for (const { status, text } of await Promise.all(requests)) expect([201, 401, 404, 503], text).to.include(status)
     expect((await create(bob, 'after')).status).to.equal(201)
   })

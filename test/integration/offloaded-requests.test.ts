@@ -228,12 +228,12 @@ describe('requests with large objects', () => {
       spec: { type: 'NodePort', ports: [{ port: 80 }] },
     })
     const path = `${acme.base}/api/v1/namespaces/default/services`
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 40 }, (_, i) =>
         acme.http.request('POST', path, { body: body(`s-${i}`, i % 2 === 0 ? {} : padding) }),
       ),
     )
-    const made = answers.map(({ status, text }) => {
+    const made = responses.map(({ status, text }) => {
       expect(status, text.slice(0, 300)).to.equal(201)
       return JSON.parse(text) as unknown
     })
@@ -245,12 +245,12 @@ describe('requests with large objects', () => {
     const path = `${acme.base}/api/v1/namespaces/default/configmaps`
     const body = { metadata: { name: 'shared', annotations: padding }, data: {} }
     expect((await acme.http.request('POST', path, { body })).status).to.equal(201)
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 30 }, (_, i) =>
         acme.http.request('PATCH', `${path}/shared`, { body: { data: { [`k${i}`]: '' } }, headers: merge }),
       ),
     )
-    for (const { status, text } of answers) expect(status, text.slice(0, 300)).to.equal(200)
+    for (const { status, text } of responses) expect(status, text.slice(0, 300)).to.equal(200)
     const { data } = (await acme.http.request('GET', `${path}/shared`)).json()
     expect(Object.keys(isRecord(data) ? data : {})).to.have.length(30)
   })
@@ -263,9 +263,9 @@ describe('requests with large objects', () => {
       rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }],
     }
     const path = `${acme.base}/apis/rbac.authorization.k8s.io/v1/clusterroles`
-    const answer = await acme.http.request('POST', path, { body: role, headers: ['Impersonate-User', 'eve'] })
-    expect(answer.status).to.equal(403)
-    expect(answer.text).to.contain('is attempting to grant RBAC permissions not currently held')
+    const response = await acme.http.request('POST', path, { body: role, headers: ['Impersonate-User', 'eve'] })
+    expect(response.status).to.equal(403)
+    expect(response.text).to.contain('is attempting to grant RBAC permissions not currently held')
     expect((await acme.http.request('POST', path, { body: role })).status).to.equal(201)
     // CRDs compiled on that thread are updated as well, each for the very next request.
     const make = async (name: string): Promise<number> => {
@@ -304,12 +304,12 @@ describe('requests with large objects', () => {
   it('beyond the limit are answered 429 with Retry-After, and the others are answered', async () => {
     const path = `${acme.base}/api/v1/namespaces/default/configmaps`
     const data = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`k${i}`, '']))
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 150 }, (_, i) =>
         acme.http.request('POST', path, { body: { metadata: { name: `many-${i}` }, data } }),
       ),
     )
-    const of = (code: number): readonly RawResponse[] => answers.filter(({ status }) => status === code)
+    const of = (code: number): readonly RawResponse[] => responses.filter(({ status }) => status === code)
     expect(of(201).length).to.be.at.least(32)
     expect(of(429).length).to.be.at.least(1)
     expect(of(201).length + of(429).length).to.equal(150)

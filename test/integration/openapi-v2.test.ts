@@ -47,9 +47,9 @@ describe('OpenAPI v2', () => {
     { accept: 'text/html', status: 406, type: 'application/json' },
   ])
     it(`answers Accept: ${accept || '(none)'} with ${status} ${type}`, async () => {
-      const answer = await ask(acme, ...(accept === '' ? [] : ['Accept', accept]))
-      expect(answer.status).to.equal(status)
-      expect(answer.headers['content-type']).to.equal(type)
+      const response = await ask(acme, ...(accept === '' ? [] : ['Accept', accept]))
+      expect(response.status).to.equal(status)
+      expect(response.headers['content-type']).to.equal(type)
     })
 
   it('is compressed for clients that accept it, and not sent again with a matching ETag', async () => {

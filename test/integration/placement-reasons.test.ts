@@ -1,4 +1,4 @@
-// The workloads that the scheduler visits after a change, counted on a real server beside its own operator.
+// The workloads that the scheduler reconciles after a change, counted on a real server beside its own operator.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -23,7 +23,7 @@ describe('the scheduler', function () {
   const stack = new AsyncDisposableStack()
   const life = new AbortController()
   const { signal } = life
-  const visited = new Set<string>()
+  const reconciled = new Set<string>()
   let kcp: KcpInstance
   let client: (basePath: string) => KubeClient
   let inputs: PlacementInputs
@@ -47,20 +47,20 @@ describe('the scheduler', function () {
       return opened
     }
     inputs = await open()
-    stack.defer(enqueueChanges(inputs, (key) => visited.add(objectKeyOf(key))))
-    expect([...visited].sort(), 'all there is, at the start').to.deep.equal(names.flatMap(workloads))
+    stack.defer(enqueueChanges(inputs, (key) => reconciled.add(objectKeyOf(key))))
+    expect([...reconciled].sort(), 'all there is, at the start').to.deep.equal(names.flatMap(workloads))
   })
   after(async function () {
     this.timeout(60_000)
     await stack.disposeAsync()
   })
 
-  /** The logical clusters whose workloads were visited until `isSeen` reports that the change was processed. */
-  const visitsOf = async (change: () => Promise<unknown>, isSeen: () => boolean): Promise<string[]> => {
-    visited.clear()
+  /** The logical clusters whose workloads were reconciled until `isSeen` reports that the change was processed. */
+  const reconcilesOf = async (change: () => Promise<unknown>, isSeen: () => boolean): Promise<string[]> => {
+    reconciled.clear()
     await change()
     await waitFor(isSeen, { what: 'the change to be heard of', deadlineMs: 20_000, intervalMs: 10 })
-    return clustersOf(visited)
+    return clustersOf(reconciled)
   }
   const has =
     (informer: Informer<KubeObject>, key: string, is: (object: KubeObject) => boolean = () => true) =>
@@ -83,59 +83,59 @@ describe('the scheduler', function () {
   const rejections = (key: string): (string | undefined)[] =>
     (decisionFor(key)?.rejected ?? []).map(({ cluster }) => cluster)
 
-  it("visits the workloads of one tenant after a change of that tenant's Placement", async () => {
+  it("reconciles the workloads of one tenant after a change of that tenant's Placement", async () => {
     const own = client('/clusters/a')
     const informer = inputs.tenantPlacements
     const create = () => own.create(placements, placement('home', { clusters: ['east'] }), { signal })
-    expect(await visitsOf(create, has(informer, 'a|home'))).to.deep.equal(['a'])
+    expect(await reconcilesOf(create, has(informer, 'a|home'))).to.deep.equal(['a'])
     expect(rejections('a|shop/web')).to.deep.equal(['east'])
     expect(rejections('b|shop/web')).to.deep.equal([])
     const patch = () => own.patch(placements, { name: 'home' }, 'merge', { spec: { clusters: ['west'] } }, { signal })
     const isWest = has(informer, 'a|home', ({ spec }) => JSON.stringify(spec).includes('west'))
-    expect(await visitsOf(patch, isWest)).to.deep.equal(['a'])
+    expect(await reconcilesOf(patch, isWest)).to.deep.equal(['a'])
     expect(rejections('a|shop/web')).to.deep.equal(['west'])
     const remove = () => own.delete(placements, { name: 'home' }, { signal })
-    expect(await visitsOf(remove, () => informer.store.get('a|home') === undefined)).to.deep.equal(['a'])
+    expect(await reconcilesOf(remove, () => informer.store.get('a|home') === undefined)).to.deep.equal(['a'])
     expect(rejections('a|shop/web')).to.deep.equal([])
   })
 
-  it("visits the selected and formerly selected workloads after a change of an admin's Placement", async () => {
+  it("reconciles the selected and formerly selected workloads after a change of an admin's Placement", async () => {
     const clusters = client('/clusters/root')
     const label = (name: Name) => () =>
       clusters.patch(logicalClusters, { name }, 'merge', { metadata: { labels: { tier: name } } }, { signal })
     for (const name of ['a', 'c'] as const) {
       const isLabelled = has(inputs.clusters, name, ({ metadata }) => metadata.labels?.['tier'] === name)
-      expect(await visitsOf(label(name), isLabelled), 'a label of a logical cluster').to.deep.equal([name])
+      expect(await reconcilesOf(label(name), isLabelled), 'a label of a logical cluster').to.deep.equal([name])
     }
     const spec = (tier: Name) => ({ clusters: ['east'], logicalClusterSelector: { matchLabels: { tier } } })
     const informer = inputs.adminPlacements
     const create = () => clusters.create(placements, placement('tier', spec('a')), { signal })
-    expect(await visitsOf(create, has(informer, 'tier'))).to.deep.equal(['a'])
+    expect(await reconcilesOf(create, has(informer, 'tier'))).to.deep.equal(['a'])
     expect(names.map((name) => rejections(`${name}|shop/web`))).to.deep.equal([['east'], [], []])
     const change = () => clusters.patch(placements, { name: 'tier' }, 'merge', { spec: spec('c') }, { signal })
     const isOfC = has(informer, 'tier', (object) => JSON.stringify(object['spec']).includes('"c"'))
-    expect(await visitsOf(change, isOfC)).to.deep.equal(['a', 'c'])
+    expect(await reconcilesOf(change, isOfC)).to.deep.equal(['a', 'c'])
     expect(names.map((name) => rejections(`${name}|shop/web`))).to.deep.equal([[], [], ['east']])
   })
 
-  it('visits no other workloads after the deletion of a logical cluster', async () => {
+  it('reconciles no other workloads after the deletion of a logical cluster', async () => {
     const remove = () => client('/clusters/root').delete(logicalClusters, { name: 'c' }, { signal })
     const isGone = () =>
       [...inputs.workloadKeysInCluster('c')].length === 0 && inputs.clusters.store.get('c') === undefined
-    visited.clear()
+    reconciled.clear()
     await remove()
     await waitFor(isGone, { what: 'the end', deadlineMs: 30_000, intervalMs: 10 })
-    expect([...visited].filter((key) => key.startsWith('b|'))).to.deep.equal([])
+    expect([...reconciled].filter((key) => key.startsWith('b|'))).to.deep.equal([])
     expect([...inputs.workloadKeysInCluster('b')].map(objectKeyOf).sort()).to.deep.equal(workloads('b'))
   })
 
-  it('visits all workloads after a change of a member or of a Placement that selects all', async () => {
+  it('reconciles all workloads after a change of a member or of a Placement that selects all', async () => {
     const clusters = client('/clusters/root')
     const create = () => clusters.create(placements, placement('all', { clusters: ['east'], priority: 5 }), { signal })
-    expect(await visitsOf(create, has(inputs.adminPlacements, 'all'))).to.deep.equal(['a', 'b'])
+    expect(await reconcilesOf(create, has(inputs.adminPlacements, 'all'))).to.deep.equal(['a', 'b'])
     const member = { apiVersion: 'kcp.dev/v1alpha1', kind: 'MemberCluster', metadata: { name: 'east' }, spec: {} }
     const join = () => clusters.create(memberClusters, member, { signal })
-    expect(await visitsOf(join, has(inputs.members, 'east'))).to.deep.equal(['a', 'b'])
+    expect(await reconcilesOf(join, has(inputs.members, 'east'))).to.deep.equal(['a', 'b'])
   })
 
   it('is explained, and asked what a drain would do, by commands that write nothing', async () => {
@@ -164,7 +164,7 @@ describe('the scheduler', function () {
     expect(await state()).to.equal('Active')
   })
 
-  it('visits all workloads once after a restart', async () => {
+  it('reconciles all workloads once after a restart', async () => {
     const again = await open()
     const seen = new Set<string>()
     enqueueChanges(again, (key) => seen.add(objectKeyOf(key)))()
@@ -184,10 +184,10 @@ function deploymentRef(objectKey: string): WorkloadRef {
   return ref
 }
 
-/** The logical clusters of the visited workloads; expects that all workloads of each one were visited. */
-function clustersOf(visited: ReadonlySet<string>): string[] {
-  const clusters = [...new Set([...visited].map((key) => parseKey(key).cluster ?? ''))].sort()
-  expect([...visited].sort()).to.deep.equal(clusters.flatMap(workloads))
+/** The logical clusters of the reconciled workloads; expects that all workloads of each one were reconciled. */
+function clustersOf(reconciled: ReadonlySet<string>): string[] {
+  const clusters = [...new Set([...reconciled].map((key) => parseKey(key).cluster ?? ''))].sort()
+  expect([...reconciled].sort()).to.deep.equal(clusters.flatMap(workloads))
   return clusters
 }
 

@@ -73,8 +73,8 @@ describe('a logical cluster without members', () => {
     const robot = withCertificate(certificate, key)
     const who = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
     const review = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
-    const answer = await robot.request('POST', acme.base + review, { body: who })
-    expect(at(answer.json(), 'status.userInfo')).to.deep.include({
+    const response = await robot.request('POST', acme.base + review, { body: who })
+    expect(at(response.json(), 'status.userInfo')).to.deep.include({
       username: 'robot',
       groups: ['writers', 'system:authenticated'],
     })

@@ -69,9 +69,9 @@ describe('the default pod security without members', function () {
   for (const [index, [, , kind]] of kinds.entries())
     for (const row of beyond)
       it(`takes a ${kind} with ${row.title}, with a warning`, async () => {
-        const answer = await create(index, row, `bare-${row.title}`)
-        expect(answer.status, answer.text).to.equal(201)
-        expect(String(answer.headers['warning']).replaceAll('\\"', '"')).to.contain(row.says)
+        const response = await create(index, row, `bare-${row.title}`)
+        expect(response.status, response.text).to.equal(201)
+        expect(String(response.headers['warning']).replaceAll('\\"', '"')).to.contain(row.says)
       })
 
   it('takes a large Pod beyond the level, which a second thread answers', async () => {
@@ -84,9 +84,9 @@ describe('the default pod security without members', function () {
       image: 'i',
     }))
     const body = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers } }
-    const answer = await acme.http.request('POST', `${acme.base}/api/v1/namespaces/default/pods`, { body })
-    expect(answer.status, answer.text.slice(0, 500)).to.equal(201)
-    expect(String(answer.headers['warning'])).to.contain('privileged')
+    const response = await acme.http.request('POST', `${acme.base}/api/v1/namespaces/default/pods`, { body })
+    expect(response.status, response.text.slice(0, 500)).to.equal(201)
+    expect(String(response.headers['warning'])).to.contain('privileged')
   })
 
   it('refuses what a member that is registered later could run, and leaves what is stored', async () => {

@@ -36,10 +36,10 @@ describe('clients that send protobuf', () => {
     const entry = Buffer.concat([field(1, 'colour'), field(2, 'green')])
     const body = envelope('v1', 'ConfigMap', Buffer.concat([field(1, field(1, 'pb')), field(2, entry)]))
     const path = `${acme.base}/api/v1/namespaces/default/configmaps`
-    const answer = await acme.http.request('POST', path, { body, headers })
-    expect(answer.status, answer.text).to.equal(201)
-    expect(answer.headers['content-type']).to.equal('application/json')
-    expect(answer.json()).to.deep.include({ kind: 'ConfigMap', apiVersion: 'v1', data: { colour: 'green' } })
+    const response = await acme.http.request('POST', path, { body, headers })
+    expect(response.status, response.text).to.equal(201)
+    expect(response.headers['content-type']).to.equal('application/json')
+    expect(response.json()).to.deep.include({ kind: 'ConfigMap', apiVersion: 'v1', data: { colour: 'green' } })
     expect((await acme.kubectl(['get', 'cm', 'pb', '-o', 'jsonpath={.data.colour}'])).stdout).to.equal('green')
   })
 
@@ -90,18 +90,18 @@ describe('clients that send protobuf', () => {
   it('get 415 with the alternative JSON for a kind without protobuf', async () => {
     const body = envelope('shop.test/v1', 'Widget', Buffer.alloc(0))
     const path = `${acme.base}/api/v1/namespaces/default/configmaps`
-    const answer = await acme.http.request('POST', path, { body, headers })
-    expect(answer.status).to.be.oneOf([400, 415])
-    expect(answer.json()).to.have.property('kind', 'Status')
+    const response = await acme.http.request('POST', path, { body, headers })
+    expect(response.status).to.be.oneOf([400, 415])
+    expect(response.json()).to.have.property('kind', 'Status')
   })
 
   it('get 406 if they accept nothing that is written', async () => {
     const only = ['Accept', 'application/cbor']
-    const answer = await acme.http.request('GET', `${acme.base}/api/v1/namespaces/default/configmaps`, {
+    const response = await acme.http.request('GET', `${acme.base}/api/v1/namespaces/default/configmaps`, {
       headers: only,
     })
-    expect(answer.status).to.equal(406)
-    expect(answer.json()).to.deep.include({ kind: 'Status', reason: 'NotAcceptable' })
+    expect(response.status).to.equal(406)
+    expect(response.json()).to.deep.include({ kind: 'Status', reason: 'NotAcceptable' })
   })
 
   it('include kubectl with its typed calls: auth can-i and whoami', async () => {

@@ -107,7 +107,7 @@ describe('concurrently', function () {
         expect(answer.status, answer.text).to.be.oneOf([401, 403, 404])
       }
       expect((await purge('carl')).status).to.equal(200)
-      expect(served.api.hub.loaded(carl.id)).to.equal(undefined)
+      expect(served.api.watchCache.loaded(carl.id)).to.equal(undefined)
       const list = await served.api.loopback.request({
         method: 'GET',
         path: '/clusters/*/api/v1/configmaps',

@@ -11,7 +11,7 @@ const roles = `/clusters/acme/apis/${group}/v1/clusterroles`
 const bindings = `/clusters/acme/apis/${group}/v1/clusterrolebindings`
 const reviews = '/clusters/acme/apis/authorization.k8s.io/v1'
 // Generous in `make test`, where other suites share the machine; `make test-long` runs alone.
-const maxAnswerMs = isLongRun ? 1000 : 10_000
+const maxResponseMs = isLongRun ? 1000 : 10_000
 const maxNeighbourMs = isLongRun ? 100 : 5000
 
 const many = <T>(count: number, item: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => item(i))
@@ -63,8 +63,8 @@ describe('large RBAC objects of a tenant', function () {
   after(() => kcp[Symbol.asyncDispose]())
 
   async function create(path: string, object: object): Promise<void> {
-    const answer = await acme.http.request('POST', path, { body: object })
-    expect(answer.status, answer.text.slice(0, 500)).to.equal(201)
+    const response = await acme.http.request('POST', path, { body: object })
+    expect(response.status, response.text.slice(0, 500)).to.equal(201)
   }
 
   async function review(resource: string, spec: object, user?: string) {
@@ -97,22 +97,22 @@ describe('large RBAC objects of a tenant', function () {
   }
 
   async function askAll(): Promise<void> {
-    const questions: [string, string, object, string | undefined, (answer: Record<string, unknown>) => void][] = [
+    const questions: [string, string, object, string | undefined, (response: Record<string, unknown>) => void][] = [
       [
         'rules of a user with like grants',
         'selfsubjectrulesreviews',
         { namespace: 'default' },
         'like',
-        (answer) => expect(JSON.stringify(answer).split('"things"')).to.have.length(2),
+        (response) => expect(JSON.stringify(response).split('"things"')).to.have.length(2),
       ],
       [
         'rules of a user with many bindings',
         'selfsubjectrulesreviews',
         { namespace: 'default' },
         'different',
-        (answer) => {
-          expect(JSON.stringify(answer).split('"a.b"')).to.have.length(3001)
-          expect(at(answer, 'status.incomplete')).to.equal(false)
+        (response) => {
+          expect(JSON.stringify(response).split('"a.b"')).to.have.length(3001)
+          expect(at(response, 'status.incomplete')).to.equal(false)
         },
       ],
       [
@@ -120,7 +120,7 @@ describe('large RBAC objects of a tenant', function () {
         'subjectaccessreviews',
         { groups: many(1000, () => 'devs'), resourceAttributes: { verb: 'get', resource: 'pods' } },
         undefined,
-        (answer) => expect(at(answer, 'status.reason')).to.equal(`RBAC: clusterrole.${group} "none" not found`),
+        (response) => expect(at(response, 'status.reason')).to.equal(`RBAC: clusterrole.${group} "none" not found`),
       ],
     ]
     for (const [title, resource, spec, user, check] of questions) {
@@ -130,7 +130,7 @@ describe('large RBAC objects of a tenant', function () {
       expect(answer.status, `${title}: ${answer.text.slice(0, 500)}`).to.equal(201)
       check(answer.json())
       if (isLongRun) console.log(`      ${title}: ${ms.toFixed(0)} ms, neighbour at worst ${worst.toFixed(0)} ms`)
-      expect(ms, title).to.be.below(maxAnswerMs)
+      expect(ms, title).to.be.below(maxResponseMs)
       expect(worst, `neighbour during ${title}`).to.be.below(maxNeighbourMs)
     }
   }
@@ -159,8 +159,8 @@ describe('large RBAC objects of a tenant', function () {
 
   it('are refused where a list is too long', async () => {
     const body = { metadata: { name: 'long' }, rules: many(10_001, () => rule('x')) }
-    const answer = await acme.http.request('POST', roles, { body })
-    expect(answer.status).to.equal(422)
-    expect(answer.text).to.contain('rules: Too many: 10001: must have at most 10000 items')
+    const response = await acme.http.request('POST', roles, { body })
+    expect(response.status).to.equal(422)
+    expect(response.text).to.contain('rules: Too many: 10001: must have at most 10000 items')
   })
 })

@@ -1,5 +1,5 @@
 // A model of rebalancing around the real decisions (findRebalances, choiceOf, plan, moveBegun and MemberUsage): members are compared
-// once a minute, moves take some visits, tenants scale, and new copies may never serve.
+// once a minute, moves take some reconciles, tenants scale, and new copies may never serve.
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
@@ -178,7 +178,7 @@ class World {
 
   division: { readonly mode: 'Divide'; readonly division: 'ByCapacity' } | undefined
 
-  visit(key: string): void {
+  reconcile(key: string): void {
     const workload = this.objects.get(key)!
     const observed = this.observe(key)
     const { placedOn: after } = plan(observed, { nowMs: this.now, drainSeconds: 10, soakSeconds: 2 })
@@ -227,13 +227,13 @@ class World {
     return found
   }
 
-  /** A minute: one comparison, and visits every few seconds. */
+  /** A minute: one comparison, and reconciles every few seconds. */
   async minute(): Promise<void> {
     const found = await this.compare()
     const end = this.now + minuteMs
-    for (const key of found) this.visit(key)
+    for (const key of found) this.reconcile(key)
     for (; this.now < end; this.now += 5000)
-      for (const [key, object] of this.objects) if (Object.keys(placedOn(object)).length > 1) this.visit(key)
+      for (const [key, object] of this.objects) if (Object.keys(placedOn(object)).length > 1) this.reconcile(key)
   }
 
   moving(): string[] {
@@ -408,7 +408,7 @@ describe('rebalancing, in a model of members that are compared every minute', fu
     })
     world.write('w0', divided, parts(9, 1))
     expect(await world.compare()).to.deep.equal(['w0'])
-    world.visit('w0')
+    world.reconcile('w0')
     for (let i = 0; i < 5; i++) await world.minute()
     expect(Object.values(world.placed('w0')).map(({ replicas }) => replicas)).to.deep.equal([5, 5])
     expect(await world.compare()).to.deep.equal([])

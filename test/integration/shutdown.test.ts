@@ -12,7 +12,7 @@ interface Kubeconfig {
   readonly users: readonly { user: { 'client-certificate-data': string; 'client-key-data': string } }[]
 }
 
-interface Answer {
+interface ApiResponse {
   readonly status: number
   readonly text: string
   /** Ended by a reset or a closed connection instead of a regular end of stream. */
@@ -70,7 +70,7 @@ describe('SIGTERM', function () {
     over: ClientHttp2Session,
     path: string,
     body?: object,
-  ): { begun: Promise<void>; answer: Promise<Answer> } {
+  ): { begun: Promise<void>; answer: Promise<ApiResponse> } {
     const method = body === undefined ? 'GET' : 'POST'
     const stream = over.request({ ':method': method, ':path': path, 'content-type': 'application/json' })
     let [status, text, broken] = [0, '', true]
@@ -84,7 +84,7 @@ describe('SIGTERM', function () {
     stream.on('data', (chunk: string) => (text += chunk))
     stream.on('end', () => (broken = stream.rstCode !== 0))
     stream.on('error', () => (broken = true))
-    const answer = new Promise<Answer>((resolve) => stream.once('close', () => resolve({ status, text, broken })))
+    const answer = new Promise<ApiResponse>((resolve) => stream.once('close', () => resolve({ status, text, broken })))
     if (body === undefined) stream.end()
     else stream.end(JSON.stringify(body))
     return { begun, answer }

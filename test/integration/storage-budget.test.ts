@@ -35,10 +35,10 @@ describe('a logical cluster at its storage limit', function () {
   const fill = async (tenant: Tenant): Promise<{ made: string[]; refusal: Status }> => {
     const made: string[] = []
     for (let n = 0; n < 50; n++) {
-      const answer = await tenant.http.request('POST', path(tenant), { body: map(`map-${n}`) })
-      if (answer.status !== 201) {
-        expect(answer.status).to.equal(403)
-        return { made, refusal: JSON.parse(answer.text) as Status }
+      const response = await tenant.http.request('POST', path(tenant), { body: map(`map-${n}`) })
+      if (response.status !== 201) {
+        expect(response.status).to.equal(403)
+        return { made, refusal: JSON.parse(response.text) as Status }
       }
       made.push(`map-${n}`)
     }
@@ -74,15 +74,15 @@ describe('a logical cluster at its storage limit', function () {
   })
 
   it('cannot be grown by updates either', async () => {
-    const answers: number[] = []
+    const responses: number[] = []
     for (let n = 2; n < 10; n++) {
       const options = {
         body: { data: { text: 'y'.repeat(1_000_000) } },
         headers: ['Content-Type', 'application/merge-patch+json'],
       }
-      answers.push((await full.http.request('PATCH', `${path(full)}/map-${n}`, options)).status)
+      responses.push((await full.http.request('PATCH', `${path(full)}/map-${n}`, options)).status)
     }
-    expect(new Set(answers)).to.deep.equal(new Set([403]))
+    expect(new Set(responses)).to.deep.equal(new Set([403]))
   })
 
   it('affects neither another tenant nor the installation', async () => {

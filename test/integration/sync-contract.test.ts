@@ -134,9 +134,9 @@ describe('what the installation writes on the objects of tenants', function () {
       { ports: [{ port: 22 }] },
       { metadata: { labels: { 'kubernetes.io/service-name': 'other' } } },
     ]) {
-      const answer = await acme.request('PATCH', path, { headers, body: JSON.stringify(change) })
-      expect(answer.status, JSON.stringify(change)).to.equal(403)
-      expect(answer.text).to.contain('set by kcp from what runs in a member cluster')
+      const response = await acme.request('PATCH', path, { headers, body: JSON.stringify(change) })
+      expect(response.status, JSON.stringify(change)).to.equal(403)
+      expect(response.text).to.contain('set by kcp from what runs in a member cluster')
     }
     const labelled = await acme.request('PATCH', path, {
       headers,
@@ -168,9 +168,9 @@ describe('what the installation writes on the objects of tenants', function () {
     ] as const)
       for (const [method, path, body] of writes(name)) {
         const init = body === undefined ? {} : { headers, body: JSON.stringify(body) }
-        const answer = await acme.request(method, `/clusters/acme/api/v1/nodes/${path}`, init)
-        expect(answer.status, `${method} ${path}`).to.equal(refused ? 403 : 200)
-        if (refused) expect(answer.text).to.contain('it is a node of member cluster')
+        const response = await acme.request(method, `/clusters/acme/api/v1/nodes/${path}`, init)
+        expect(response.status, `${method} ${path}`).to.equal(refused ? 403 : 200)
+        if (refused) expect(response.text).to.contain('it is a node of member cluster')
       }
     const collection = await acme.request('DELETE', '/clusters/acme/api/v1/nodes')
     expect(collection.status).to.equal(403)

@@ -182,16 +182,16 @@ describe('traces of kcp start', function () {
     expect([tenant.parentSpanId, tenant.links]).to.deep.equal(['', [theirs]])
   })
 
-  it('have visits of controllers, whose requests are their steps', async () => {
-    const visit = collector.spans.find(
+  it('have reconciles of controllers, whose requests are their steps', async () => {
+    const reconcile = collector.spans.find(
       ({ name, attributes }) => name === 'Reconcile logical-cluster' && attributes['key'] === 'acme',
     )!
-    expect(visit).to.include({ parentSpanId: '', service: 'kcp' })
-    const visits = collector.spans
+    expect(reconcile).to.include({ parentSpanId: '', service: 'kcp' })
+    const reconciles = collector.spans
       .filter(({ name }) => name === 'Reconcile logical-cluster')
       .flatMap((span) => tree(collector, span))
-    expect(visits).to.include('  HTTP PATCH')
-    expect(visits).to.include('    PATCH /apis/kcp.dev/v1alpha1/logicalclusters/{:name}/status')
+    expect(reconciles).to.include('  HTTP PATCH')
+    expect(reconciles).to.include('    PATCH /apis/kcp.dev/v1alpha1/logicalclusters/{:name}/status')
   })
 
   it('end with the answer of a watch, however long the watch lasts', async () => {
@@ -245,7 +245,7 @@ describe('traces of requests to a member', function () {
   this.timeout(180_000)
   sendSoon()
 
-  it('are steps of the visits that send them, and name the member', async () => {
+  it('are steps of the reconciles that send them, and name the member', async () => {
     await using collector = await startTraceCollector()
     await using member = await startCluster({ name: 'east' })
     await using kcp = await startInstance(['--tracing-endpoint', collector.endpoint, ...all])
@@ -254,10 +254,10 @@ describe('traces of requests to a member', function () {
     const asked = (): CollectedSpan | undefined =>
       collector.spans.find(({ attributes, kind }) => attributes['server.address'] === host && kind === 3)
     await waitFor(async () => asked() !== undefined, { what: 'a request to the member', deadlineMs: 40_000 })
-    const visits = (): CollectedSpan[] =>
+    const reconciles = (): CollectedSpan[] =>
       collector.spans.filter(({ traceId, parentSpanId }) => traceId === asked()!.traceId && parentSpanId === '')
-    await waitFor(async () => visits().length === 1, { what: 'the visit that has sent it', deadlineMs })
-    expect(visits()[0]!.name).to.match(/^Reconcile /)
+    await waitFor(async () => reconciles().length === 1, { what: 'the visit that has sent it', deadlineMs })
+    expect(reconciles()[0]!.name).to.match(/^Reconcile /)
   })
 })
 
@@ -392,7 +392,7 @@ describe('traces of two replicas', function () {
     })
   })
 
-  it('go through the host: its API server passes the request on, and the operator has visits', async () => {
+  it('go through the host: its API server passes the request on, and the operator has reconciles', async () => {
     await kubectl(set.host.kubeconfig, [
       ...['get', '--raw', `/apis/virtual.kcp.dev/v1alpha1/logicalclusters/acme/proxy${maps}`],
     ])
@@ -400,12 +400,12 @@ describe('traces of two replicas', function () {
       collector.spans.find(({ attributes }) => String(attributes['url.path']).endsWith(`/acme/proxy${maps}`))
     await waitFor(async () => aggregated() !== undefined, { what: 'the span of the aggregated request', deadlineMs })
     expect(aggregated()!.name).to.equal('GET /api/v1/namespaces/{:namespace}/configmaps')
-    const visits = collector.spans.filter(
+    const reconciles = collector.spans.filter(
       ({ service, name }) => service === 'kcp-operator' && name.startsWith('Reconcile '),
     )
-    expect(visits.map(({ name }) => name)).to.include('Reconcile logical-cluster')
-    // A step of a visit is a request to kcp apiserver, which is an administrator's: one trace of two processes.
-    const ids = new Set(visits.map(({ traceId }) => traceId))
+    expect(reconciles.map(({ name }) => name)).to.include('Reconcile logical-cluster')
+    // A step of a reconcile is a request to kcp apiserver, which is an administrator's: one trace of two processes.
+    const ids = new Set(reconciles.map(({ traceId }) => traceId))
     const inServer = collector.spans.filter(
       ({ service, kind, traceId }) => service === 'kcp-apiserver' && kind === 2 && ids.has(traceId),
     )

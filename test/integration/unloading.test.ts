@@ -111,7 +111,7 @@ describe('a logical cluster that is not in memory', function () {
   /** Names of stored objects; does not load the cluster. */
   async function stored(name: string, resource: string): Promise<string[]> {
     const { api, signal } = server
-    const keys = await api.hub.find({ cluster: server.idOf(name), resource }, { signal })
+    const keys = await api.watchCache.find({ cluster: server.idOf(name), resource }, { signal })
     return keys.map((key) => key.name)
   }
 
@@ -142,7 +142,7 @@ describe('a logical cluster that is not in memory', function () {
     await until(async () => (await stored('busy', 'configmaps')).length === 0, 'the end of the orphan')
     expect(await stored('quiet', 'configmaps')).to.deep.equal(['child', 'parent'])
     expect(await stored('plain', 'configmaps')).to.have.length(10)
-    expect(server.api.hub.loaded(server.idOf('plain')), 'what is finished').to.equal(undefined)
+    expect(server.api.watchCache.loaded(server.idOf('plain')), 'what is finished').to.equal(undefined)
   })
 
   it('gets the required objects of its namespaces when it is loaded', async () => {
@@ -186,7 +186,7 @@ describe('a logical cluster that is not in memory', function () {
     }
     const wanted = ['ADDED b', 'DELETED a']
     expect(await told()).to.deep.equal(wanted)
-    server.api.hub.unload(server.idOf('acme'))
+    server.api.watchCache.unload(server.idOf('acme'))
     expect(await told()).to.deep.equal(wanted)
   })
 })

@@ -28,9 +28,9 @@ describe('a watch', () => {
   async function send(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
     const patch = method === 'PATCH' ? ['Content-Type', 'application/merge-patch+json'] : []
     const options = { ...(body === undefined ? {} : { body }), headers: patch }
-    const answer = await acme.http.request(method, path, options)
-    expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.below(300)
-    return answer.json()
+    const response = await acme.http.request(method, path, options)
+    expect(response.status, `${method} ${path}: ${response.text}`).to.be.below(300)
+    return response.json()
   }
   const create = async (name: string, more: object = {}): Promise<string> =>
     String(at(await send('POST', collection, { metadata: { name }, ...more }), 'metadata.resourceVersion'))

@@ -152,8 +152,8 @@ describe('admission webhooks of a logical cluster', () => {
   it('leave their annotations in the audit line', async () => {
     const one = await tenant()
     const long = 'x'.repeat(5000)
-    const answer = { allowed: true, auditAnnotations: { why: 'because', long } }
-    await configure(one, 'Mutating', [{ path: `/answer/${encoded(answer)}` }])
+    const response = { allowed: true, auditAnnotations: { why: 'because', long } }
+    await configure(one, 'Mutating', [{ path: `/answer/${encoded(response)}` }])
     lines.length = 0
     await create(one, 'a')
     const { annotations } = JSON.parse(lines.at(-1) ?? '{}') as { annotations: Record<string, string> }

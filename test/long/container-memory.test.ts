@@ -78,7 +78,7 @@ for (const mebibytes of containers)
             const status = await hostile.http
               .request(method, hostile.base + path, { signal, ...(body && { body }) })
               .then(
-                (answer) => answer.status,
+                (response) => response.status,
                 () => 0,
               )
             statuses.set(status, (statuses.get(status) ?? 0) + 1)
@@ -93,19 +93,19 @@ for (const mebibytes of containers)
         await hostile.http.request('POST', hostile.base + crds, { body: definition })
         const life = new AbortController()
         const flooding = flood(life.signal)
-        const answers: number[] = []
+        const responses: number[] = []
         for (const end = performance.now() + floodMs; performance.now() < end && kcp.process.running;) {
-          const name = `q-${answers.length}`
+          const name = `q-${responses.length}`
           const body = { metadata: { name }, data: { a: 'b' } }
-          answers.push((await quiet.http.request('POST', quiet.base + configMaps, { body })).status)
-          answers.push((await quiet.http.request('GET', `${quiet.base}${configMaps}/${name}`)).status)
+          responses.push((await quiet.http.request('POST', quiet.base + configMaps, { body })).status)
+          responses.push((await quiet.http.request('GET', `${quiet.base}${configMaps}/${name}`)).status)
           await delay(50)
         }
         life.abort()
         await flooding
         const told = `the tenant was answered ${JSON.stringify([...statuses])}`
         expect(kcp.process.running, `the process lives; ${told}`).to.equal(true)
-        expect(new Set(answers), told).to.deep.equal(new Set([201, 200]))
+        expect(new Set(responses), told).to.deep.equal(new Set([201, 200]))
         expect(statuses.get(429), told).to.be.greaterThan(0)
       })
     })

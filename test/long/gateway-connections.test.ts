@@ -77,9 +77,9 @@ describe('a gateway under connections that ask for nothing', function () {
       let [mostMemory, mostFiles] = [0, 0]
       while (!attackEnds.signal.aborted) {
         const began = performance.now()
-        const answer = await ask(port, pod)
+        const response = await ask(port, pod)
         waits.push(performance.now() - began)
-        if (answer !== 'hello') failures.push(answer)
+        if (response !== 'hello') failures.push(response)
         const ready = await readyz(west)
         // It takes connections, and says so.
         if (ready !== 200) failures.push(`readyz ${ready}`)

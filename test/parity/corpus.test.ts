@@ -8,7 +8,7 @@ import { expect } from 'chai'
 import type { ClusterId, ClusterName, JsonValue, KubeObject } from '#apimachinery/meta/index.ts'
 import { parseApiVersion } from '#apimachinery/meta/index.ts'
 import { StatusError, type Status } from '#apimachinery/status/index.ts'
-import { createHub, type ClusterObjects, type Hub } from '#store/hub/index.ts'
+import { createWatchCache, type ClusterObjects, type WatchCache } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import type { Store } from '#store/index.ts'
 import { createAdmission } from '#virtualapi/write/admission/admission.ts'
@@ -34,19 +34,19 @@ describe('the write path compared with kube-apiserver 1.34.3', () => {
   const { signal } = new AbortController()
   let directory: string
   let store: Store
-  let hub: Hub
+  let watchCache: WatchCache
   let objects: ClusterObjects
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'kcp-parity-'))
     store = await openSqliteStore({ file: join(directory, 'objects.db') })
-    hub = await createHub(store, { stamp: stampRevision, readFacts, signal })
-    objects = await hub.cluster('parity0001' as ClusterId, { signal })
+    watchCache = await createWatchCache(store, { stamp: stampRevision, readFacts, signal })
+    objects = await watchCache.cluster('parity0001' as ClusterId, { signal })
     await write({ title: '', object: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default' } } })
   })
 
   after(async () => {
-    await hub[Symbol.asyncDispose]()
+    await watchCache[Symbol.asyncDispose]()
     await store[Symbol.asyncDispose]()
     await rm(directory, { recursive: true })
   })

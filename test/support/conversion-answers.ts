@@ -10,15 +10,15 @@ interface Review {
 }
 
 /** The answer to a review at this path: what its objects become, and how the response differs from a correct one. */
-export function conversionAnswer(review: Review, [behaviour = '', argument = '']: readonly string[]): Json {
+export function conversionResponse(review: Review, [behaviour = '', argument = '']: readonly string[]): Json {
   const { uid, desiredAPIVersion, objects } = review.request
   const convertedObjects = objects.map((object) => changed(behaviour, converted(object, desiredAPIVersion)))
   const response = { uid, convertedObjects, result: { status: 'Success' } }
   const { apiVersion, kind } = review
-  return { apiVersion, kind, response, ...oddAnswer(behaviour, argument, review, response) }
+  return { apiVersion, kind, response, ...oddResponse(behaviour, argument, review, response) }
 }
 
-function oddAnswer(behaviour: string, argument: string, review: Review, response: Json): Json {
+function oddResponse(behaviour: string, argument: string, review: Review, response: Json): Json {
   switch (behaviour) {
     case 'refuse':
       return { response: { ...response, result: { status: 'Failure', message: argument } } }

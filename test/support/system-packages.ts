@@ -24,15 +24,15 @@ export interface SystemPackagesOptions {
 
 const toStandardError = (line: string): void => void process.stderr.write(`${line}\n`)
 
-let answer: Promise<string | undefined> | undefined
+let response: Promise<string | undefined> | undefined
 
 /**
  * Installs missing packages (as root, on Debian-like systems). Resolves with undefined when real nodes can run here,
  * else with the reason why not. Runs once per process.
  */
 export function ensureSystemPackages(options: SystemPackagesOptions = {}): Promise<string | undefined> {
-  answer ??= nodesImpossible(options)
-  return answer
+  response ??= nodesImpossible(options)
+  return response
 }
 
 /** Full path of a system program, found even if the user's PATH lacks the sbin folders. */

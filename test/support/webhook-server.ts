@@ -5,7 +5,7 @@ import { createServer } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { CertificateAuthority } from './certificates.ts'
-import { conversionAnswer } from './conversion-answers.ts'
+import { conversionResponse } from './conversion-answers.ts'
 import { closeWithConnections } from './close-with-connections.ts'
 
 type Json = Record<string, unknown>
@@ -67,7 +67,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, asked:
   switch (behaviour) {
     case 'convert':
       response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify(conversionAnswer(review as never, path.split('/').slice(2))))
+      response.end(JSON.stringify(conversionResponse(review as never, path.split('/').slice(2))))
       return
     case 'allow':
       tell({ allowed: true })

@@ -9,7 +9,7 @@ import { processSignal } from '#cli/process/process-signal.ts'
 import { installationNamespace, openHost, tryPublishedAddress } from '#cli/roles/host-installation.ts'
 import {
   addressFinding,
-  type Answer,
+  type ApiResponse,
   type ApiService,
   apiServiceFinding,
   type Finding,
@@ -33,7 +33,7 @@ interface Flags {
 const apiServices = { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' } as const
 /** For each question. */
 const timeoutMs = 15_000
-const timeouts = { connectTimeoutMs: 5000, answerTimeoutMs: 10_000 }
+const timeouts = { connectTimeoutMs: 5000, responseTimeoutMs: 10_000 }
 const pageSize = 500
 
 /** Runs the command. */
@@ -158,7 +158,7 @@ async function askObjects(
 }
 
 /** The status of /readyz at this address, whose certificate must be signed by `ca`. */
-async function askReady(server: string, ca: string | Buffer | undefined, signal: AbortSignal): Promise<Answer<number>> {
+async function askReady(server: string, ca: string | Buffer | undefined, signal: AbortSignal): Promise<ApiResponse<number>> {
   await using transport = httpTransport({ server, ...(ca !== undefined && { ca }) }, timeouts)
   return await ask(signal, async (limit) => {
     const { status, body } = await transport.request({ method: 'GET', path: '/readyz', signal: limit })
@@ -167,7 +167,7 @@ async function askReady(server: string, ca: string | Buffer | undefined, signal:
   })
 }
 
-async function ask<T>(signal: AbortSignal, question: (limit: AbortSignal) => Promise<T>): Promise<Answer<T>> {
+async function ask<T>(signal: AbortSignal, question: (limit: AbortSignal) => Promise<T>): Promise<ApiResponse<T>> {
   try {
     return { value: await question(AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])) }
   } catch (error) {

@@ -3,7 +3,7 @@ import type { Condition, KubeList, KubeObject } from '#apimachinery/meta/index.t
 import { bucketCount, replicaOf, type ReplicaLease } from '#store/ownership/index.ts'
 
 /** The answer to one question, or why there was none. */
-export type Answer<T> = { readonly value: T } | { readonly error: string }
+export type ApiResponse<T> = { readonly value: T } | { readonly error: string }
 
 export interface Finding {
   readonly ok: boolean
@@ -31,7 +31,7 @@ const minMinor = 30
 export const maxNamed = 50
 
 /** Whether the host answers, in a version that we support. */
-export function hostFinding(version: Answer<{ readonly gitVersion?: string }>): Finding {
+export function hostFinding(version: ApiResponse<{ readonly gitVersion?: string }>): Finding {
   if ('error' in version)
     return wrong(`the host does not answer: ${version.error}`, 'check --kubeconfig, and that its API server runs')
   const { gitVersion = 'unknown' } = version.value
@@ -41,7 +41,7 @@ export function hostFinding(version: Answer<{ readonly gitVersion?: string }>): 
 }
 
 /** Whether our kinds are served; `missing` are those that are not. */
-export function kindsFinding(missing: Answer<readonly string[]>, { starts }: { readonly starts: string }): Finding {
+export function kindsFinding(missing: ApiResponse<readonly string[]>, { starts }: { readonly starts: string }): Finding {
   if ('error' in missing)
     return wrong(
       `the CustomResourceDefinitions of kcp cannot be checked: ${missing.error}`,
@@ -55,7 +55,7 @@ export function kindsFinding(missing: Answer<readonly string[]>, { starts }: { r
 }
 
 /** Whether the host's aggregator finds us. */
-export function apiServiceFinding(found: Answer<ApiService | undefined>): Finding {
+export function apiServiceFinding(found: ApiResponse<ApiService | undefined>): Finding {
   const what = 'APIService v1alpha1.virtual.kcp.dev'
   if ('error' in found) return wrong(`${what} cannot be read: ${found.error}`, 'use an identity that may get it')
   if (found.value === undefined)
@@ -73,7 +73,7 @@ export function apiServiceFinding(found: Answer<ApiService | undefined>): Findin
 }
 
 /** Whether the published address of the direct listener answers with our certificate. */
-export function addressFinding(url: Answer<string | undefined>, ready: Answer<number> | undefined): Finding {
+export function addressFinding(url: ApiResponse<string | undefined>, ready: ApiResponse<number> | undefined): Finding {
   if ('error' in url) return wrong(`the address of kcp apiserver cannot be read: ${url.error}`, readAddress)
   if (url.value === undefined) return wrong('kcp apiserver has published no address', 'start kcp apiserver')
   const what = `the direct listener ${url.value}`
@@ -94,7 +94,7 @@ export function addressFinding(url: Answer<string | undefined>, ready: Answer<nu
 const readAddress = 'use an identity that may get ConfigMap kcp-system/kcp-apiserver'
 
 /** Whether a kcp operator is the leader, which renews the Lease every two seconds. */
-export function leaderFinding(found: Answer<Lease | undefined>, nowMs: number): Finding {
+export function leaderFinding(found: ApiResponse<Lease | undefined>, nowMs: number): Finding {
   const start = 'start kcp operator; if it runs, see its log'
   if ('error' in found)
     return wrong(`Lease kcp-system/kcp-operator cannot be read: ${found.error}`, 'use an identity that may get it')
@@ -152,7 +152,7 @@ export function objectFinding(
 /** One finding if all objects of a kind are well, else the findings of the first ones that are not. */
 export function objectsFindings(
   plural: string,
-  seen: Answer<{ readonly total: number; readonly bad: number; readonly findings: readonly Finding[] }>,
+  seen: ApiResponse<{ readonly total: number; readonly bad: number; readonly findings: readonly Finding[] }>,
 ): Finding[] {
   if ('error' in seen) return [wrong(`${plural} cannot be listed: ${seen.error}`, 'use an identity that may list them')]
   const { total, bad, findings } = seen.value
@@ -224,7 +224,7 @@ function wrong(what: string, todo: string): Finding {
 const start = 'start kcp apiserver; if it runs, see its log'
 
 /** One finding for each replica, and one for buckets of logical clusters that none or several claim. */
-export function replicasFindings(found: Answer<KubeList<ReplicaLease>>, nowMs: number): Finding[] {
+export function replicasFindings(found: ApiResponse<KubeList<ReplicaLease>>, nowMs: number): Finding[] {
   if ('error' in found)
     return [wrong(`Leases of kcp apiserver cannot be listed: ${found.error}`, 'use an identity that may list them')]
   const leases = found.value.items

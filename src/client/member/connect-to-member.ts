@@ -21,9 +21,9 @@ export const memberTimeouts = {
   /** For the health check of a MemberCluster, all its requests together. */
   probeMs: 10_000,
   /** For the first byte of an answer to the operator or a syncer. The first byte of a watch comes at once. */
-  answerMs: 30_000,
+  responseMs: 30_000,
   /** For the first byte of an answer to a tenant: logs of a container that is silent begin with its first line. */
-  streamAnswerMs: 90_000,
+  streamResponseMs: 90_000,
 } as const
 
 export interface MemberConnection extends AsyncDisposable {
@@ -40,9 +40,9 @@ export interface MemberConnection extends AsyncDisposable {
  */
 export async function connectToMember(
   kubeconfig: string,
-  { answerTimeoutMs }: { readonly answerTimeoutMs: number },
+  { responseTimeoutMs }: { readonly responseTimeoutMs: number },
 ): Promise<MemberConnection> {
-  const transport = boundedTransport(httpTransport(await loadKubeconfig({ text: kubeconfig }), { answerTimeoutMs }))
+  const transport = boundedTransport(httpTransport(await loadKubeconfig({ text: kubeconfig }), { responseTimeoutMs }))
   return {
     transport,
     client: createClient(transport, untrustedServer),
@@ -91,8 +91,8 @@ export async function requestMemberToken(member: Pick<KubeClient, 'create'>, sig
     metadata: { name: memberParts.syncerAccount, namespace: systemNamespace },
     spec: { expirationSeconds },
   }
-  const answer = await member.create<KubeObject>(serviceAccounts, request, { subresource: 'token', signal })
-  const { token } = (answer['status'] ?? {}) as { token?: string }
+  const response = await member.create<KubeObject>(serviceAccounts, request, { subresource: 'token', signal })
+  const { token } = (response['status'] ?? {}) as { token?: string }
   if (token === undefined) throw new Error('the member answered a TokenRequest without a token')
   return token
 }

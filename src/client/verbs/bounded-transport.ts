@@ -1,7 +1,7 @@
 // A Transport to a server that is not trusted: every answer has a bound of size and time, which counts while it
 // arrives, is JSON where JSON is expected, and no redirect.
 import { requestEntityTooLarge, serviceUnavailable } from '#apimachinery/status/index.ts'
-import { abortable, AnswerAccount, childSignal, endWhenGivenUp, type HeldAnswer } from '#async/index.ts'
+import { abortable, ResponseAccount, childSignal, endWhenGivenUp, type HeldResponse } from '#async/index.ts'
 import type { Transport, TransportRequest, TransportResponse } from './transport.ts'
 
 /** Of all unfinished answers of one server. */
@@ -13,9 +13,9 @@ const maxHeldBytes = 48 * 1024 * 1024
  */
 export function boundedTransport(
   transport: Transport,
-  { boundOf = answerBoundOf }: { readonly boundOf?: typeof answerBoundOf } = {},
+  { boundOf = responseBoundOf }: { readonly boundOf?: typeof responseBoundOf } = {},
 ): Transport {
-  const account = new AnswerAccount({ maxBytes: maxHeldBytes })
+  const account = new ResponseAccount({ maxBytes: maxHeldBytes })
   return {
     request: (request) => bounded(transport, request, { bound: boundOf(request), account }),
     // Upgraded connections have back pressure; the reader of a refusal bounds it.
@@ -27,7 +27,7 @@ export function boundedTransport(
 async function bounded(
   transport: Transport,
   request: TransportRequest,
-  { bound, account }: { readonly bound: AnswerBound; readonly account: AnswerAccount },
+  { bound, account }: { readonly bound: ResponseBound; readonly account: ResponseAccount },
 ): Promise<TransportResponse> {
   const life = childSignal(request.signal)
   const late = (): void =>
@@ -58,7 +58,7 @@ async function bounded(
 /** Why an answer is not read at all; undefined if it is. */
 function refusalOf(
   { status, headers }: TransportResponse,
-  { request, bound, maxBytes }: { request: TransportRequest; bound: AnswerBound; maxBytes: number },
+  { request, bound, maxBytes }: { request: TransportRequest; bound: ResponseBound; maxBytes: number },
 ): Error | undefined {
   if (status >= 300 && status < 400)
     return serviceUnavailable(`${asked(request)} was answered with a redirect (${status}), which is not followed`)
@@ -73,7 +73,7 @@ function refusalOf(
 interface Counting {
   /** Ends the request if there is a reason; called once it is over. */
   readonly over: (reason?: Error) => void
-  readonly held: HeldAnswer | undefined
+  readonly held: HeldResponse | undefined
   readonly signal: AbortSignal
   readonly maxBytes: number
   readonly request: TransportRequest
@@ -105,7 +105,7 @@ function asked({ method, path }: Pick<TransportRequest, 'method' | 'path'>): str
   return `${method} ${JSON.stringify(path.split('?', 1)[0])}`
 }
 
-export interface AnswerBound {
+export interface ResponseBound {
   readonly kind: 'small' | 'discovery' | 'object' | 'list' | 'schema' | 'watch' | 'stream'
   /** Bytes of a successful answer. */
   readonly maxBytes: number
@@ -131,7 +131,7 @@ const bounds = {
   watch: { kind: 'watch', maxBytes: Infinity, withinMs: Infinity, isJson: true },
   /** Logs and what pods say: passed on as they are read. */
   stream: { kind: 'stream', maxBytes: Infinity, withinMs: Infinity, isJson: false },
-} as const satisfies Record<AnswerBound['kind'], AnswerBound>
+} as const satisfies Record<ResponseBound['kind'], ResponseBound>
 
 /** Bytes of an answer that is no success: a Status. */
 export const maxErrorBytes = 256 * kib
@@ -140,7 +140,7 @@ const streamed: ReadonlySet<string> = new Set(['log', 'exec', 'attach', 'portfor
 const reviews: ReadonlySet<string> = new Set(['authentication.k8s.io', 'authorization.k8s.io'])
 
 /** The bound of the answer to a request. `path`: with its query. */
-export function answerBoundOf({ method, path }: { readonly method: string; readonly path: string }): AnswerBound {
+export function responseBoundOf({ method, path }: { readonly method: string; readonly path: string }): ResponseBound {
   const [bare = '', query = ''] = path.split('?')
   const [root, ...rest] = bare.split('/').filter((part) => part !== '')
   if (root === 'openapi') return bounds.schema

@@ -85,7 +85,7 @@ describe('the HTTP transport', () => {
   it('rejects with ServiceUnavailable if no answer comes in time', async () => {
     handle = () => undefined
     const { port } = server.address() as AddressInfo
-    await using hasty = httpTransport({ server: `http://127.0.0.1:${port}` }, { answerTimeoutMs: 20 })
+    await using hasty = httpTransport({ server: `http://127.0.0.1:${port}` }, { responseTimeoutMs: 20 })
     const error = await hasty.request({ method: 'GET', path: '/x', signal: never }).catch((error: unknown) => error)
     expect(error).to.include({ code: 503 })
   })

@@ -27,7 +27,7 @@ export interface HttpTransportOptions {
    */
   readonly idleTimeoutMs?: number
   /** No first byte of an answer within this: ServiceUnavailable. Default 90 s (a server ends its requests after 60). */
-  readonly answerTimeoutMs?: number
+  readonly responseTimeoutMs?: number
   /** No connection, TLS included, within this: ServiceUnavailable. Default 30 s. */
   readonly connectTimeoutMs?: number
 }
@@ -75,12 +75,12 @@ class HttpTransport implements Transport {
     {
       maxIdleConnections = 64,
       idleTimeoutMs = 30_000,
-      answerTimeoutMs = 90_000,
+      responseTimeoutMs = 90_000,
       connectTimeoutMs = 30_000,
     }: HttpTransportOptions,
   ) {
     this.#source = source
-    this.#options = { maxIdleConnections, idleTimeoutMs, answerTimeoutMs, connectTimeoutMs }
+    this.#options = { maxIdleConnections, idleTimeoutMs, responseTimeoutMs, connectTimeoutMs }
   }
 
   /** Host and port of the server; undefined before the first connection. */
@@ -131,7 +131,7 @@ class HttpTransport implements Transport {
         sent.setTimeout(0)
         request.signal.removeEventListener('abort', abort)
       }
-      sent.setTimeout(this.#options.answerTimeoutMs, () => sent.destroy(new Error('no answer in time')))
+      sent.setTimeout(this.#options.responseTimeoutMs, () => sent.destroy(new Error('no answer in time')))
       endAfterInterim(sent, tooManyInterim)
       sent.on('upgrade', (response, socket, head) => {
         settled()
@@ -261,7 +261,7 @@ class HttpTransport implements Transport {
     const timer = setTimeout(() => {
       closeIdle(link.agent)
       sent.destroy(new Error('no answer in time'))
-    }, this.#options.answerTimeoutMs)
+    }, this.#options.responseTimeoutMs)
     endAfterInterim(sent, tooManyInterim)
     sent.on('socket', (socket) => endUnconnected(socket, sent, this.#options.connectTimeoutMs))
     let answered = false

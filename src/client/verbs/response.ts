@@ -49,14 +49,14 @@ export async function readJson(response: TransportResponse, { maxBytes, turn, co
 /** Parsed at once without `turn`. */
 export async function parseAnswer(bytes: Uint8Array, turn: JsonBounds['turn']): Promise<unknown> {
   if (turn !== undefined && bytes.length > atOnceBytes)
-    return await parseJsonInTurns(bytes, { maxBytes: Infinity, maxValues: maxAnswerValues, turn })
+    return await parseJsonInTurns(bytes, { maxBytes: Infinity, maxValues: maxResponseValues, turn })
   return parseJsonText(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
 }
 
 /** Smaller answers are parsed at once. */
 const atOnceBytes = 64 * 1024
 /** A page of 500 large pods has some 400,000 values. */
-const maxAnswerValues = 1_000_000
+const maxResponseValues = 1_000_000
 
 /** True for a Status object that reports a failure. */
 export function isStatus(value: unknown): value is Status {

@@ -1,6 +1,6 @@
 // Bounds on the open calls of one logical cluster and on the bytes of their answers. A hanging call waits in the queue
 // of its own destination: neither other logical clusters nor other destinations of the same one wait for it.
-import { abortable, AnswerAccount, type HeldAnswer } from '#async/index.ts'
+import { abortable, ResponseAccount, type HeldResponse } from '#async/index.ts'
 import { EgressError } from './egress-error.ts'
 
 export interface CallBounds {
@@ -16,9 +16,9 @@ export interface CallBounds {
    * Bytes of unfinished answers of one logical cluster. Above it only its oldest answer is read further. Default 16
    * MiB.
    */
-  readonly answerBytesPerCluster?: number
+  readonly responseBytesPerCluster?: number
   /** The same of all logical clusters. Above it the calls of the one that holds the most are ended. Default 128 MiB. */
-  readonly answerBytes?: number
+  readonly responseBytes?: number
 }
 
 /** A call that has started. Disposing of it ends it. */
@@ -44,13 +44,13 @@ interface Waiting extends Caller {
 
 interface OpenCall {
   readonly life: AbortController
-  readonly answer: HeldAnswer
+  readonly answer: HeldResponse
 }
 
 interface Account {
   running: number
   bytes: number
-  readonly answers: AnswerAccount
+  readonly answers: ResponseAccount
   readonly open: Set<OpenCall>
   readonly destinations: Map<string, number>
   readonly waiting: Set<Waiting>
@@ -70,11 +70,11 @@ export class CallLimits {
     perCluster = 256,
     bytesPerCluster = 64 * 1024 * 1024,
     waiting = 1024,
-    answerBytesPerCluster = 16 * 1024 * 1024,
-    answerBytes = 128 * 1024 * 1024,
+    responseBytesPerCluster = 16 * 1024 * 1024,
+    responseBytes = 128 * 1024 * 1024,
   }: CallBounds = {}) {
-    const answers = { answerBytesPerCluster, answerBytes }
-    this.#bounds = { perDestination, perCluster, bytesPerCluster, waiting, ...answers }
+    const responses = { responseBytesPerCluster, responseBytes }
+    this.#bounds = { perDestination, perCluster, bytesPerCluster, waiting, ...responses }
   }
 
   /**
@@ -122,7 +122,7 @@ export class CallLimits {
   #hold({ life, answer }: OpenCall, bytes: number, signal: AbortSignal): Promise<void> | undefined {
     this.#held += bytes
     const waiting = answer.hold(bytes)
-    if (this.#held > this.#bounds.answerBytes) this.shed(1)
+    if (this.#held > this.#bounds.responseBytes) this.shed(1)
     life.signal.throwIfAborted()
     return waiting && abortable(waiting, AbortSignal.any([signal, life.signal]))
   }
@@ -133,7 +133,7 @@ export class CallLimits {
     const account: Account = {
       running: 0,
       bytes: 0,
-      answers: new AnswerAccount({ maxBytes: this.#bounds.answerBytesPerCluster }),
+      answers: new ResponseAccount({ maxBytes: this.#bounds.responseBytesPerCluster }),
       open: new Set(),
       destinations: new Map(),
       waiting: new Set(),

@@ -62,12 +62,12 @@ export interface EgressCall {
   /** Time for everything, waiting for other calls included. Milliseconds. */
   readonly timeoutMs: number
   /** A longer answer is cut off. Default 8 MiB. */
-  readonly maxAnswerBytes?: number
+  readonly maxResponseBytes?: number
   /**
    * Reads the answer while its bytes are still charged to the logical cluster, one of its answers after the other.
    * Rejects as the call. Afterwards the caller should hold less than the answer.
    */
-  readonly reading?: (answer: EgressAnswer) => Promise<void>
+  readonly reading?: (answer: EgressResponse) => Promise<void>
   readonly signal: AbortSignal
 }
 
@@ -77,7 +77,7 @@ export type EgressConnection = Pick<
   'cluster' | 'url' | 'caBundle' | 'insecure' | 'client' | 'dial' | 'tunnel' | 'timeoutMs' | 'signal'
 >
 
-export interface EgressAnswer {
+export interface EgressResponse {
   readonly status: number
   readonly headers: IncomingMessage['headers']
   readonly body: Buffer
@@ -85,7 +85,7 @@ export interface EgressAnswer {
 
 export interface Egress extends AsyncDisposable {
   /** Rejects with EgressError if there was no whole answer, with signal.reason when aborted. Any status resolves. */
-  call(call: EgressCall): Promise<EgressAnswer>
+  call(call: EgressCall): Promise<EgressResponse>
   /**
    * Opens a connection of its own, which ends with the signal. Rejects as `call`. The caller bounds how many there are:
    * calls are counted, connections are not.
@@ -98,7 +98,7 @@ export interface Egress extends AsyncDisposable {
   shed(): { readonly cluster: string; readonly bytes: number } | undefined
 }
 
-const defaultMaxAnswerBytes = 8 * 1024 * 1024
+const defaultMaxResponseBytes = 8 * 1024 * 1024
 /** Memory of a chunk of a response besides its bytes: a server may send bytes one by one. */
 const chunkBytes = 128
 /** Less is not worth ending calls for. */
@@ -123,7 +123,7 @@ export function createEgress({
   })
 }
 
-interface Parts {
+interface Dependencies {
   readonly policy: AddressPolicy
   readonly resolve: ResolveHost
   readonly limits: CallLimits
@@ -224,17 +224,17 @@ async function secured(socket: TLSSocket, until: { opening: AbortSignal; life: A
 type ChargedCall = EgressCall & Pick<EnteredCall, 'hold'>
 
 class NodeEgress implements Egress {
-  readonly #parts: Parts
+  readonly #dependencies: Dependencies
   readonly #agent = new BoundedAgent({ keepAlive: true, maxFreeSockets: 4, timeout: idleMs, maxCachedSessions: 64 })
 
-  constructor(parts: Parts) {
-    this.#parts = parts
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
   }
 
-  async call(call: EgressCall): Promise<EgressAnswer> {
+  async call(call: EgressCall): Promise<EgressResponse> {
     const started = performance.now()
-    const ended = (outcome: Parameters<Parts['observe']>[0]): void =>
-      this.#parts.observe(outcome, (performance.now() - started) / 1000)
+    const ended = (outcome: Parameters<Dependencies['observe']>[0]): void =>
+      this.#dependencies.observe(outcome, (performance.now() - started) / 1000)
     try {
       const answer = await this.#bounded(call)
       ended('answered')
@@ -271,17 +271,17 @@ class NodeEgress implements Egress {
   }
 
   shed(): { readonly cluster: string; readonly bytes: number } | undefined {
-    return this.#parts.limits.shed(minShedBytes)
+    return this.#dependencies.limits.shed(minShedBytes)
   }
 
-  async #bounded(call: EgressCall): Promise<EgressAnswer> {
+  async #bounded(call: EgressCall): Promise<EgressResponse> {
     using life = childSignal(call.signal)
     const timer = setTimeout(() => life.abort(new EgressError('context deadline exceeded')), call.timeoutMs)
     try {
       // With the path: several webhooks may share a server.
       const destination = `${call.url.host}${call.url.pathname}`
       const caller = { cluster: call.cluster, destination, bytes: call.body?.length ?? 0 }
-      using entered = await this.#parts.limits.enter(caller, life.signal)
+      using entered = await this.#dependencies.limits.enter(caller, life.signal)
       const end = (): void => life.abort(entered.ended.reason)
       entered.ended.addEventListener('abort', end, { once: true })
       const answer = await this.#send({ ...call, hold: (bytes) => entered.hold(bytes) }, life.signal)
@@ -295,10 +295,10 @@ class NodeEgress implements Egress {
 
   async #read(
     { cluster, signal }: EgressCall,
-    answer: EgressAnswer,
+    answer: EgressResponse,
     reading: NonNullable<EgressCall['reading']>,
   ): Promise<void> {
-    const release = await this.#parts.reading.take(cluster, signal)
+    const release = await this.#dependencies.reading.take(cluster, signal)
     try {
       await reading(answer)
     } finally {
@@ -306,7 +306,7 @@ class NodeEgress implements Egress {
     }
   }
 
-  async #send(call: ChargedCall, signal: AbortSignal): Promise<EgressAnswer> {
+  async #send(call: ChargedCall, signal: AbortSignal): Promise<EgressResponse> {
     if (call.url.protocol !== 'https:') throw new EgressError(`the URL must be https, not ${call.url.protocol}`)
     const { tunnel } = call
     if (tunnel !== undefined) {
@@ -331,8 +331,8 @@ class NodeEgress implements Egress {
     { url, dial }: Pick<EgressCall, 'url' | 'dial'>,
     signal: AbortSignal,
   ): Promise<readonly string[]> {
-    const addresses = dial === undefined ? await this.#parts.resolve(url.hostname, signal) : [dial.address]
-    const judged = addresses.map((address) => ({ address, why: this.#parts.policy.refusal(address) }))
+    const addresses = dial === undefined ? await this.#dependencies.resolve(url.hostname, signal) : [dial.address]
+    const judged = addresses.map((address) => ({ address, why: this.#dependencies.policy.refusal(address) }))
     const permitted = judged.filter(({ why }) => why === undefined).map(({ address }) => address)
     if (permitted.length > 0) return permitted
     const [first] = judged
@@ -387,8 +387,8 @@ async function exchange(
   options: https.RequestOptions & Partial<Tunneled>,
   signal: AbortSignal,
   retried = false,
-): Promise<EgressAnswer> {
-  const { url, method, body, headers, maxAnswerBytes = defaultMaxAnswerBytes } = call
+): Promise<EgressResponse> {
+  const { url, method, body, headers, maxResponseBytes = defaultMaxResponseBytes } = call
   const length = body === undefined ? {} : { 'content-length': String(body.length) }
   const all = { host: url.host, 'accept-encoding': 'identity', ...headers, ...length }
   const sent = https.request({ ...options, method, path: `${url.pathname}${url.search}`, headers: all })
@@ -403,7 +403,7 @@ async function exchange(
     let size = 0
     for await (const chunk of response as AsyncIterable<Buffer>) {
       size += chunk.length
-      if (size > maxAnswerBytes) throw new EgressError(`the answer is longer than ${maxAnswerBytes} bytes`)
+      if (size > maxResponseBytes) throw new EgressError(`the answer is longer than ${maxResponseBytes} bytes`)
       chunks.push(chunk)
       await call.hold(chunk.length + chunkBytes)
     }

@@ -3,7 +3,7 @@ export { EgressError } from './egress-error.ts'
 export {
   createEgress,
   type Egress,
-  type EgressAnswer,
+  type EgressResponse,
   type EgressCall,
   type EgressConnection,
   type EgressOptions,

@@ -93,7 +93,7 @@ export function planRefused(
   }
 }
 
-/** The visit of one autoscaler. */
+/** The reconcile of one autoscaler. */
 export function planScale(input: AutoscalerInput): AutoscalerPlan {
   const { autoscaler, workload, history, nowMs } = input
   const { minReplicas = 1, maxReplicas = 1, metrics, behavior } = autoscaler.spec ?? {}

@@ -50,7 +50,7 @@ async function purge(
 const parallelDeletions = 16
 
 /**
- * Removes the finalizers of members that do not exist. Conflict, NotFound: the next visit looks at the object again.
+ * Removes the finalizers of members that do not exist. Conflict, NotFound: the next reconcile looks at the object again.
  */
 async function releaseOrphaned(
   virtual: KubeClient,
@@ -70,7 +70,7 @@ async function deleteObjects(virtual: KubeClient, held: readonly HeldObject[], s
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
       const { gvr, namespace, name, uid, isHeldByOthers } = next
       const ref = namespace === undefined ? { name } : { name, namespace }
-      // NotFound, Conflict: gone, or created again. The next visit looks at it.
+      // NotFound, Conflict: gone, or created again. The next reconcile looks at it.
       await virtual
         .delete(gvr, ref, { uid, propagationPolicy: isHeldByOthers ? 'Foreground' : 'Background', signal })
         .catch(tolerate('NotFound', 'Conflict'))

@@ -18,7 +18,7 @@ import { contentRetrySeconds, plan, type Observed } from './plan.ts'
  */
 const unreportedProbeFailures = 4
 
-/** Rounds of observe, plan and apply in one visit. The longest plan needs four; more would be an endless loop. */
+/** Rounds of observe, plan and apply in one reconcile. The longest plan needs four; more would be an endless loop. */
 const maxRounds = 5
 
 /** Takes LogicalClusters from creation to Ready, and through their deletion. */
@@ -35,7 +35,7 @@ async function run(
 ): Promise<void> {
   const members = context.informers.of(memberClusters)
   const objects = context.informers.of<LogicalCluster>(logicalClusters)
-  // The first visit must know whether there are members: without members, no content can be in one.
+  // The first reconcile must know whether there are members: without members, no content can be in one.
   await Promise.all([members.synced(signal), objects.synced(signal)])
   using queue = createKeyQueue({ firstMs: 5 })
   const operator = new LogicalClusterOperator(context, { queue, objects, memberCount: () => members.store.size, clock })
@@ -43,13 +43,13 @@ async function run(
   started()
   const { clusters, log } = context
   const following = followSecrets({ clusters, objects, changed: (name) => queue.add(name), log, signal })
-  const reconcile = (key: string, visit: AbortSignal): Promise<ReconcileResult> => operator.reconcile(key, visit)
+  const reconcile = (key: string, signal: AbortSignal): Promise<ReconcileResult> => operator.reconcile(key, signal)
   await runController({ name: 'logical-cluster', queue, workers: 8, reconcile, log, signal })
   operator.stop()
   await following
 }
 
-interface Parts {
+interface Dependencies {
   readonly queue: KeyQueue
   readonly objects: Informer<LogicalCluster>
   readonly memberCount: () => number
@@ -58,17 +58,17 @@ interface Parts {
 
 class LogicalClusterOperator extends ResilientOperator {
   readonly #context: OperatorContext
-  readonly #parts: Parts
+  readonly #dependencies: Dependencies
 
-  constructor(context: OperatorContext, parts: Parts) {
+  constructor(context: OperatorContext, dependencies: Dependencies) {
     super({ client: context.clusters, informers: context.informers, log: context.log })
     this.#context = context
-    this.#parts = parts
+    this.#dependencies = dependencies
   }
 
   protected override async init(): Promise<void> {
     const { group, version, resource } = logicalClusters
-    await this.watchResource(group, version, resource, async ({ meta }) => this.#parts.queue.add(meta.name))
+    await this.watchResource(group, version, resource, async ({ meta }) => this.#dependencies.queue.add(meta.name))
   }
 
   async reconcile(name: string, signal: AbortSignal): Promise<ReconcileResult> {
@@ -78,16 +78,16 @@ class LogicalClusterOperator extends ResilientOperator {
     for (let round = 0; round < maxRounds; round++) {
       const object = this.#object(name)
       if (object === undefined) return {}
-      const now = timestamp(this.#parts.clock.now())
+      const now = timestamp(this.#dependencies.clock.now())
       const steps = plan({ object, urls: this.#context.urls(name), now, ...observed })
       let planAgain = false
       for (const step of steps) {
         if (step.do === 'probe') {
-          const mayThrow = this.#parts.queue.failures(name) < unreportedProbeFailures
+          const mayThrow = this.#dependencies.queue.failures(name) < unreportedProbeFailures
           observed = { ...observed, served: await probe(virtual, { mayThrow, signal }) }
           planAgain = true
         } else if (step.do === 'inspectContent') {
-          const hasMembers = this.#parts.memberCount() > 0
+          const hasMembers = this.#dependencies.memberCount() > 0
           observed = {
             ...observed,
             content: await inspectContent(virtual, this.#context.clusters, { hasMembers, signal }),
@@ -102,7 +102,7 @@ class LogicalClusterOperator extends ResilientOperator {
           result = { requeueAfterSeconds: kubeconfigs.requeueAfterSeconds }
           planAgain = true
         } else if (step.do === 'waitForContent') {
-          result = { requeueAfterSeconds: contentRetrySeconds(object, this.#parts.clock.now()) }
+          result = { requeueAfterSeconds: contentRetrySeconds(object, this.#dependencies.clock.now()) }
         } else {
           const { held = [], orphaned = [] } = observed.content ?? {}
           await apply(
@@ -120,7 +120,7 @@ class LogicalClusterOperator extends ResilientOperator {
       }
       if (!planAgain) break
     }
-    // The status says it; the error causes another visit after the backoff.
+    // The status says it; the error causes another reconcile after the backoff.
     if (observed.served?.ok === false) throw new Error(observed.served.message)
     return result
   }
@@ -133,7 +133,7 @@ class LogicalClusterOperator extends ResilientOperator {
       virtual,
       issuer,
       server: directURL,
-      nowMs: this.#parts.clock.now(),
+      nowMs: this.#dependencies.clock.now(),
       changed: (reason, message) => this.#event(object, { type: 'Normal', reason, message }, signal),
     }
   }
@@ -151,7 +151,7 @@ class LogicalClusterOperator extends ResilientOperator {
 
   async #event(object: DeepReadonly<LogicalCluster>, text: EventText, signal: AbortSignal): Promise<void> {
     const { clusters: client, log } = this.#context
-    const now = timestamp(this.#parts.clock.now())
+    const now = timestamp(this.#dependencies.clock.now())
     await recordEvent(object, text, { client, component: 'kcp-logical-cluster', now, log }, signal)
   }
 
@@ -172,7 +172,7 @@ class LogicalClusterOperator extends ResilientOperator {
 
   /** The cached object, or our own last write of it if that is newer. */
   #object(name: string): DeepReadonly<LogicalCluster> | undefined {
-    const cached = this.#parts.objects.store.get(name)
+    const cached = this.#dependencies.objects.store.get(name)
     return cached === undefined ? undefined : this.newest<LogicalCluster>(logicalClusters, cached)
   }
 }

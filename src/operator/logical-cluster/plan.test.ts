@@ -111,7 +111,7 @@ describe('the plan for a LogicalCluster', () => {
       steps: ['setStatus', 'keepKubeconfigs'],
     },
     {
-      title: 'looks at the Secrets again at each visit',
+      title: 'looks at the Secrets again at each reconcile',
       given: observed({ metadata: held, spec: { kubeconfigs }, status: { ...readyStatus, kubeconfigs: secrets } }),
       steps: ['keepKubeconfigs'],
     },

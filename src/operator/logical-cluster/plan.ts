@@ -37,7 +37,7 @@ type Step =
   | { readonly do: 'inspectContent' }
   /** Write and delete Secrets as spec.kubeconfigs says, then plan again. */
   | { readonly do: 'keepKubeconfigs' }
-  /** Ask for another visit. */
+  /** Ask for another reconcile. */
   | { readonly do: 'waitForContent' }
 
 /** The steps, in order. A step that observes something is the last one: planning continues with its result. */
@@ -95,7 +95,7 @@ function planDeletion(observed: Observed): Step[] {
   return [{ do: 'deleteObjects' }, ...status, { do: 'waitForContent' }]
 }
 
-/** No step if the status is already right: one write per change, none per visit. */
+/** No step if the status is already right: one write per change, none per reconcile. */
 function statusStep(
   { object, urls, now }: Observed,
   conditions: readonly ConditionUpdate[],
@@ -148,7 +148,7 @@ export interface ContentLeft {
   readonly counts: readonly { readonly resource: string; readonly finalizer: string; readonly count: number }[]
 }
 
-/** Objects that one visit deletes. The next visit deletes more. */
+/** Objects that one reconcile deletes. The next reconcile deletes more. */
 export const maxHeld = 500
 
 const maxLines = 20

@@ -62,7 +62,7 @@ interface ApplyContext {
   readonly operator: OperatorContext
   readonly connected: ConnectedMembers
   readonly startSyncer: StartSyncer
-  /** The life of syncers: that of the controller, longer than the visit. */
+  /** The life of syncers: that of the controller, longer than the reconcile. */
   readonly controllerSignal: AbortSignal
   readonly logRemaining: () => void
   /** Takes what its syncer says of the APIs that it exports. */
@@ -148,7 +148,7 @@ async function writeFinalizers(
   await clusters.patch(memberClusters, { name }, 'merge', { metadata: { resourceVersion, finalizers } }, { signal })
 }
 
-/** The next visit connects with the new token. A failure is logged and tried again: the present one still holds. */
+/** The next reconcile connects with the new token. A failure is logged and tried again: the present one still holds. */
 async function renewToken(
   secret: { readonly namespace: string; readonly name: string },
   member: string,

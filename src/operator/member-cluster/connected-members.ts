@@ -91,7 +91,7 @@ export class ConnectedMembers implements AsyncDisposable {
     if (found.kind === 'noSecret') throw new Error(`Secret "${found.secret}" with key "${found.key}" does not exist`)
     const known = this.#connections.get(name)
     if (known?.kubeconfig === found.text) return known.client
-    const connection = await connectToMember(found.text, { answerTimeoutMs: memberTimeouts.answerMs })
+    const connection = await connectToMember(found.text, { responseTimeoutMs: memberTimeouts.responseMs })
     this.#connections.set(name, connection)
     await this.#watchClasses(name, connection.client)
     // A syncer on the old connection is replaced by sync(), which then closes that connection.

@@ -33,7 +33,7 @@ export interface MemberClusterDeps {
   readonly probeSeconds?: number
 }
 
-/** A visit to a member that is down takes the whole probe timeout: dozens of them must not delay the others. */
+/** A reconcile to a member that is down takes the whole probe timeout: dozens of them must not delay the others. */
 const workers = 64
 /** Many objects of a member fail together. */
 const collectMs = 1000
@@ -64,14 +64,14 @@ export function memberClusterController(deps: MemberClusterDeps): OperatorContro
         connected,
         schemas,
         deps,
-        visit: (name) => queue.add(name),
-        visitSoon: (name) => queue.addAfter(name, collectMs),
+        reconcile: (name) => queue.add(name),
+        reconcileSoon: (name) => queue.addAfter(name, collectMs),
         signal,
       })
       using count = new MemberCount(context.metrics?.members)
       const unsubscribe = informer.onChange(({ key, before, after }) => {
         count.change(before, after)
-        // Status writes of this controller must not cause a visit.
+        // Status writes of this controller must not cause a reconcile.
         const isSame =
           before?.metadata.generation === after?.metadata.generation &&
           before?.metadata.deletionTimestamp === after?.metadata.deletionTimestamp
@@ -80,7 +80,7 @@ export function memberClusterController(deps: MemberClusterDeps): OperatorContro
       try {
         await informer.synced(signal)
         started()
-        const reconcile = (name: string, visit: AbortSignal): Promise<ReconcileResult> => members.reconcile(name, visit)
+        const reconcile = (name: string, signal: AbortSignal): Promise<ReconcileResult> => members.reconcile(name, signal)
         await runController({ name: 'member-cluster', queue, workers, reconcile, log: context.log, signal })
       } finally {
         unsubscribe()
@@ -98,22 +98,22 @@ function ourApi({ informers, virtual }: OperatorContext): KubeClient | undefined
   return ready && virtual(`/clusters/${ready.metadata.name}`)
 }
 
-interface MembersParts {
+interface MembersDependencies {
   readonly context: OperatorContext
   readonly informer: Informer<MemberCluster>
   readonly placed: PlacedWorkloads
   readonly connected: ConnectedMembers
   readonly schemas: MemberSchemas
   readonly deps: MemberClusterDeps
-  /** Asks for another visit. */
-  readonly visit: (name: string) => void
-  /** Asks for another visit, one for all that changes within collectMs. */
-  readonly visitSoon: (name: string) => void
+  /** Asks for another reconcile. */
+  readonly reconcile: (name: string) => void
+  /** Asks for another reconcile, one for all that changes within collectMs. */
+  readonly reconcileSoon: (name: string) => void
   readonly signal: AbortSignal
 }
 
 class Members {
-  readonly #parts: MembersParts
+  readonly #dependencies: MembersDependencies
   readonly #clock: Clock
   /** By member that is being deleted: the number of workloads that was logged last. */
   readonly #loggedRemaining = new Map<string, number>()
@@ -123,13 +123,13 @@ class Members {
   /** By member: what its syncer said of its gateway. */
   readonly #gateways = new Map<string, GatewayReport>()
 
-  constructor(parts: MembersParts) {
-    this.#parts = parts
-    this.#clock = parts.deps.clock ?? systemClock
+  constructor(dependencies: MembersDependencies) {
+    this.#dependencies = dependencies
+    this.#clock = dependencies.deps.clock ?? systemClock
   }
 
   async reconcile(name: string, signal: AbortSignal): Promise<ReconcileResult> {
-    const { informer, connected, context, deps, schemas } = this.#parts
+    const { informer, connected, context, deps, schemas } = this.#dependencies
     const object = informer.store.get(name)
     if (object === undefined) {
       this.#loggedRemaining.delete(name)
@@ -146,16 +146,16 @@ class Members {
       operator: context,
       connected,
       startSyncer: deps.startSyncer,
-      controllerSignal: this.#parts.signal,
+      controllerSignal: this.#dependencies.signal,
       exportsReported: (report: ExportReport) => {
         this.#exports.set(name, report)
-        this.#parts.visit(name)
+        this.#dependencies.reconcile(name)
       },
       gatewayReported: (report: GatewayReport) => {
         this.#gateways.set(name, report)
-        this.#parts.visit(name)
+        this.#dependencies.reconcile(name)
       },
-      failuresChanged: () => this.#parts.visitSoon(name),
+      failuresChanged: () => this.#dependencies.reconcileSoon(name),
       logRemaining: () => this.#logRemaining(name, observed.placed),
       record: (text: EventText) =>
         recordEvent(
@@ -170,7 +170,7 @@ class Members {
   }
 
   async #observe(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<Observed> {
-    const { informer, context, placed, connected, schemas } = this.#parts
+    const { informer, context, placed, connected, schemas } = this.#dependencies
     const { name, deletionTimestamp } = object.metadata
     const found = await this.#probe(object, signal)
     const twin = found.kind === 'answered' ? olderTwinOf(object, found.uid, informer.store.list()) : undefined
@@ -212,7 +212,7 @@ class Members {
 
   async #probe(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<Probe> {
     try {
-      return await probe(await this.#parts.connected.connect(object, signal), signal)
+      return await probe(await this.#dependencies.connected.connect(object, signal), signal)
     } catch (error) {
       if (signal.aborted) throw error
       return { kind: 'unusable', message: error instanceof Error ? error.message : String(error) }
@@ -223,7 +223,7 @@ class Members {
     const remaining = workloads.length
     if (this.#loggedRemaining.get(member) === remaining) return
     const keys = { member, remaining, first: workloads[0] }
-    this.#parts.context.log.info('a member that is being deleted still has workloads', keys)
+    this.#dependencies.context.log.info('a member that is being deleted still has workloads', keys)
     this.#loggedRemaining.set(member, remaining)
   }
 }

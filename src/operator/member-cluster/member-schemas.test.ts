@@ -10,11 +10,11 @@ const path = 'apis/apps/v1'
 function api(hash: string, fields: readonly string[]): KubeClient {
   const properties = { spec: { properties: Object.fromEntries(fields.map((field) => [field, {}])) } }
   const schemas = { Deployment: { 'x-kubernetes-group-version-kind': [group], properties } }
-  const answers: Record<string, unknown> = {
+  const responses: Record<string, unknown> = {
     '/openapi/v3': { paths: { [path]: { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` } } },
     [`/openapi/v3/${path}?hash=${hash}`]: { components: { schemas } },
   }
-  return { raw: async (asked: string) => Promise.resolve(answers[asked]) } as unknown as KubeClient
+  return { raw: async (asked: string) => Promise.resolve(responses[asked]) } as unknown as KubeClient
 }
 
 describe('the fields that a member does not know', () => {

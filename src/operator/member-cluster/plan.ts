@@ -74,10 +74,10 @@ export interface Plan {
   readonly requeueAfterSeconds?: number
 }
 
-/** Seconds between visits to a member that is being deleted and still has workloads. */
+/** Seconds between reconciles to a member that is being deleted and still has workloads. */
 const remainingRetrySeconds = 2
 
-/** The steps, in order, and when to visit the member again. */
+/** The steps, in order, and when to reconcile the member again. */
 export function plan(observed: Observed, { probeSeconds }: { readonly probeSeconds: number }): Plan {
   return observed.object.metadata.deletionTimestamp === undefined
     ? { steps: planSync(observed), requeueAfterSeconds: probeSeconds }

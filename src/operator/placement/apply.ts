@@ -50,7 +50,7 @@ interface Changes {
 /**
  * True if neither this decision nor one before it can be written without our cache showing it. After a lost answer this
  * one may be; after a conflict our own last one may be what the cache does not show yet. Then its room stays taken
- * until the next visit.
+ * until the next reconcile.
  */
 export function isRefusedWrite(error: unknown): boolean {
   return isStatusError(error) && error.code < 500 && error.code !== 408 && error.code !== 409

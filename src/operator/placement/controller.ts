@@ -1,4 +1,4 @@
-// The controller of placement: one visit decides about one workload and writes the decision on it.
+// The controller of placement: one reconcile decides about one workload and writes the decision on it.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { systemClock, timestamp, type Clock } from '#async/index.ts'
 import { clusterInKey, type DeepReadonly } from '#client/index.ts'
@@ -14,7 +14,7 @@ import { plan } from './plan.ts'
 import { runRebalancing } from './rebalancing.ts'
 import { releaseGone, unknownMembers } from './release-gone.ts'
 import { heldMessage } from './status.ts'
-import { followClaims, visitClaim } from './waiting-claims.ts'
+import { followClaims, reconcileClaim } from './waiting-claims.ts'
 import { clusterOfWorkloadKey, parseWorkloadKey, type WorkloadRef } from './workload-key.ts'
 
 export interface PlacementDeps {
@@ -50,9 +50,9 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
         const { log } = context
         const reconcile = reconcilerOf(context, inputs, reports, deps)
         const parts = { context, inputs, reports, clock: deps.clock ?? systemClock }
-        const writeStatus = (key: string, visit: AbortSignal): Promise<ReconcileResult> =>
-          writePlacementStatus(key, parts, visit)
-        const tellOfClaim = (key: string, visit: AbortSignal): Promise<ReconcileResult> => visitClaim(key, parts, visit)
+        const writeStatus = (key: string, signal: AbortSignal): Promise<ReconcileResult> =>
+          writePlacementStatus(key, parts, signal)
+        const tellOfClaim = (key: string, signal: AbortSignal): Promise<ReconcileResult> => reconcileClaim(key, parts, signal)
         const balancing = { log, everyMs: (deps.rebalanceSeconds ?? 60) * 1000, clock: parts.clock }
         await Promise.all([
           runRebalancing(inputs, (key) => queue.add(key), balancing, signal),
@@ -88,7 +88,7 @@ function reconcilerOf(
     else told.set(key, reason)
     context.metrics?.heldWorkloads.set(told.size)
   }
-  const visit = async (key: string, signal: AbortSignal): Promise<ReconcileResult> => {
+  const reconcile = async (key: string, signal: AbortSignal): Promise<ReconcileResult> => {
     const ref = parseWorkloadKey(key)
     const workload = ref === undefined ? undefined : inputs.workload(ref)
     if (workload === undefined) {
@@ -126,7 +126,7 @@ function reconcilerOf(
   }
   return async (key, signal) => {
     const [begins, again] = [inputs.rebalancing.get(key), inputs.dividedAgain.get(key)]
-    const result = await visit(key, signal)
+    const result = await reconcile(key, signal)
     // Carried out, or not possible any more: it is not tried again before members are compared the next time.
     if (begins !== undefined && inputs.rebalancing.get(key) === begins) inputs.rebalancing.delete(key)
     if (inputs.dividedAgain.get(key) === again) inputs.dividedAgain.delete(key)
@@ -134,7 +134,7 @@ function reconcilerOf(
   }
 }
 
-/** True if something was released: that change causes the next visit. */
+/** True if something was released: that change causes the next reconcile. */
 async function releaseRemovedMembers(
   { cluster, namespace, name }: WorkloadRef,
   workload: DeepReadonly<KubeObject>,

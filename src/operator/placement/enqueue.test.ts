@@ -44,12 +44,12 @@ describe('a claim that gets a member', () => {
         key === namespaceKey ? there.filter(wanted).map(({ metadata }) => metadata.name) : [],
       workloadKeysWaitingIn: (key: string) => (key === namespaceKey ? ['queue'] : []),
     } as unknown as PlacementInputs
-    const visited: string[] = []
-    const end = enqueueChanges(inputs, (key) => visited.push(key))
+    const reconciled: string[] = []
+    const end = enqueueChanges(inputs, (key) => reconciled.push(key))
     changed({ key: `${namespaceKey}/data`, before: claim(), after: claim('east') })
-    expect(visited).to.deep.equal(['db', 'queue'])
+    expect(reconciled).to.deep.equal(['db', 'queue'])
     changed({ key: `${namespaceKey}/data`, before: claim('east'), after: claim('east') })
-    expect(visited, 'nothing has changed').to.have.length(2)
+    expect(reconciled, 'nothing has changed').to.have.length(2)
     end()
   })
 })
@@ -75,8 +75,8 @@ describe('a member that stops to answer', () => {
       workloadKeysConcernedBy: (member: string) => [`on ${member}`],
       workloadKeysIn: (member: string) => [`on ${member}`],
     } as unknown as PlacementInputs
-    const visited: string[] = []
-    const end = enqueueChanges(inputs, (key) => visited.push(key))
+    const reconciled: string[] = []
+    const end = enqueueChanges(inputs, (key) => reconciled.push(key))
     const member = (status: string): KubeObject => ({
       apiVersion: 'kcp.dev/v1alpha1',
       kind: 'MemberCluster',
@@ -86,7 +86,7 @@ describe('a member that stops to answer', () => {
     const stops = (key: string): string[] => {
       unreachable.push(key)
       changed({ key, before: member('True'), after: member('False') })
-      return visited.splice(0)
+      return reconciled.splice(0)
     }
     expect(stops('a')).to.deep.equal(['on a'])
     expect(stops('b')).to.deep.equal(['on b'])
@@ -94,7 +94,7 @@ describe('a member that stops to answer', () => {
     expect(stops('d')).to.deep.equal(['on d'])
     unreachable.splice(0, 2)
     changed({ key: 'a', before: member('False'), after: member('True') })
-    expect(visited.splice(0), 'no longer frozen').to.deep.equal(['on a', 'on c', 'on d'])
+    expect(reconciled.splice(0), 'no longer frozen').to.deep.equal(['on a', 'on c', 'on d'])
     end()
   })
 })

@@ -95,7 +95,7 @@ export function workloadEvent(
   now: string,
 ): KubeObject {
   return newEvent({
-    // One name for one version of the object: a repeated visit writes no second Event.
+    // One name for one version of the object: a repeated reconcile writes no second Event.
     metadata: { namespace, name: `${name.slice(0, 200)}.${contentHash([uid, resourceVersion, reason, message])}` },
     about: { apiVersion: kind.apiVersion, kind: kind.kind, namespace, name, uid, resourceVersion },
     component: 'kcp-placement',

@@ -77,9 +77,9 @@ export class PlacementInputs implements Disposable {
   readonly #loadByCluster = new Map<string, CopyCount>()
   /** Requests of workloads by member. */
   readonly usage = new MemberUsage()
-  /** By key of the workload (workloadKey): the move for balance that its next visit begins. */
+  /** By key of the workload (workloadKey): the move for balance that its next reconcile begins. */
   readonly rebalancing = new Map<string, Rebalancing>()
-  /** By key of the workload: why its next visit divides it again, for people. */
+  /** By key of the workload: why its next reconcile divides it again, for people. */
   readonly dividedAgain = new Map<string, string>()
   readonly #unreachable = new Set<string>()
   #memberCount = 0

@@ -14,7 +14,7 @@ import { heldMessage } from './status.ts'
 /** Many workloads change together: their Placement is written once for all that change within this time. */
 const collectMs = 1000
 
-/** Visits a Placement after each of its changes. Returns the function that ends it. */
+/** Reconciles a Placement after each of its changes. Returns the function that ends it. */
 export function followPlacements(inputs: PlacementInputs, queue: KeyQueue): () => void {
   const ends = [inputs.tenantPlacements, inputs.adminPlacements].map((informer) =>
     informer.onChange(({ key, before, after }) => {

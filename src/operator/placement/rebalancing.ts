@@ -119,7 +119,7 @@ interface RebalanceSource {
   readonly nowMs: number
 }
 
-/** A workload to visit for balance. */
+/** A workload to reconcile for balance. */
 interface Found {
   readonly key: string
   /** Absent: it is divided again. */
@@ -156,9 +156,9 @@ export async function findRebalances(
   const minGain = Math.min(...active.map(({ thresholdPercent }) => thresholdPercent))
   const moves = rebalanceMoves(membersOf(source, leaving), units, minGain)
   for (let next = moves.next('stays'); next.done !== true && active.some((rule) => search.hasTurn(rule));) {
-    const answer = search.answer(next.value)
+    const response = search.answer(next.value)
     await pause()
-    next = moves.next(answer)
+    next = moves.next(response)
   }
 }
 

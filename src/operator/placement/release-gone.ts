@@ -70,7 +70,7 @@ export async function releaseGone({ clusters, client, workload, members, signal 
       await client.patch(gvr, ref, 'merge', patch, { signal }).catch(tolerate('NotFound'))
     }
   }
-  // Last: without the finalizer there would be no visit to finish the rest.
+  // Last: without the finalizer there would be no reconcile to finish the rest.
   const released = new Set(gone.map((member) => syncerFinalizer(member)))
   const kept = finalizers.filter((finalizer) => !released.has(finalizer))
   const metadata = { resourceVersion, finalizers: kept, annotations }

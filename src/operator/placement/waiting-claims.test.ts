@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { volumeAnnotation } from '#crds/index.ts'
-import { visitClaim, type ClaimVisit } from './waiting-claims.ts'
+import { reconcileClaim, type ClaimContext } from './waiting-claims.ts'
 
 const { signal } = new AbortController()
 const created = Date.parse('2026-01-01T00:00:00Z')
@@ -37,7 +37,7 @@ async function told({ stored = claim(), workloads = [], members = 1, ageMs = 600
     },
     clock: { now: () => created + ageMs },
   }
-  const result = await visitClaim(key, parts as unknown as ClaimVisit, signal)
+  const result = await reconcileClaim(key, parts as unknown as ClaimContext, signal)
   return { result, events: events.map((event) => `${event['reason'] as string}: ${event['message'] as string}`) }
 }
 

@@ -17,23 +17,23 @@ const events = { group: '', version: 'v1', resource: 'events' } as const
 /** A pod with a claim is often written right after the claim. */
 const patienceMs = 5000
 
-/** Visits each claim after it was created. Returns the function that ends it. */
+/** Reconciles each claim after it was created. Returns the function that ends it. */
 export function followClaims({ claims }: PlacementInputs, queue: Pick<KeyQueue, 'add'>): () => void {
   return claims.onChange(({ key, before, after }) => {
     if (before === undefined && after !== undefined && isWaiting(after)) queue.add(key)
   })
 }
 
-export interface ClaimVisit {
+export interface ClaimContext {
   readonly context: OperatorContext
   readonly inputs: PlacementInputs
   readonly clock: Clock
 }
 
 /** Tells once that the claim is not used. */
-export async function visitClaim(
+export async function reconcileClaim(
   key: string,
-  { context, inputs, clock }: ClaimVisit,
+  { context, inputs, clock }: ClaimContext,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
   const claim = inputs.claims.store.get(key)

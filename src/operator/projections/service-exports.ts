@@ -115,7 +115,7 @@ async function apply(step: Step, namespace: string, client: KubeClient, signal: 
   const gvr = gvrOf[step.part]
   switch (step.do) {
     case 'create':
-      // AlreadyExists: our list lags behind, and what it lacks causes the next visit.
+      // AlreadyExists: our list lags behind, and what it lacks causes the next reconcile.
       await client.create(gvr, step.object, { signal }).catch(tolerate('AlreadyExists'))
       return
     case 'update':

@@ -79,7 +79,7 @@ type CachedObject = DeepReadonly<KubeObject>
 type Step =
   | { readonly do: 'apply'; readonly volume: KubeObject }
   | { readonly do: 'setPhase'; readonly phase: 'Bound' | 'Released' }
-  /** With the uid it was seen with. One that must be another is created again by the next visit. */
+  /** With the uid it was seen with. One that must be another is created again by the next reconcile. */
   | { readonly do: 'delete'; readonly uid: string }
 
 export interface Seen {

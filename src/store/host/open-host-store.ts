@@ -160,7 +160,7 @@ export async function openHostStore(options: HostStoreOptions & Waiting): Promis
   }
 }
 
-interface Parts {
+interface Dependencies {
   readonly client: KubeClient
   readonly codec: RecordCodec
   readonly log: EventLog
@@ -179,27 +179,27 @@ class HostStore implements SharedStore {
   /** Before encoding. The size of the encoded Record decides; `create` and `update` check it. */
   readonly maxValueBytes = 1_400_000
   readonly instanceId: string
-  readonly #parts: Parts
+  readonly #dependencies: Dependencies
   readonly #running: Promise<void>
   #saving: NodeJS.Timeout | undefined
   readonly #sweeping: NodeJS.Timeout
   readonly #waiting = new WaitingWrites()
 
-  constructor(parts: Parts) {
-    this.#parts = parts
-    this.instanceId = parts.instanceId
-    this.#running = parts.stream.run(parts.life.signal)
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
+    this.instanceId = dependencies.instanceId
+    this.#running = dependencies.stream.run(dependencies.life.signal)
     this.#saveSoon(firstSaveEveryMs)
-    const sweep = (): void => void this.#save(parts.renewals.unsaved(), parts.life.signal)
+    const sweep = (): void => void this.#save(dependencies.renewals.unsaved(), dependencies.life.signal)
     this.#sweeping = setInterval(sweep, sweepMs).unref()
   }
 
   mayLoseRenewals(resource: string): boolean {
-    return this.#parts.mayLoseRenewals(resource)
+    return this.#dependencies.mayLoseRenewals(resource)
   }
 
   async get(key: ObjectKey, { signal }: Waiting): Promise<StoredObject | undefined> {
-    const { client, codec, writer, renewals } = this.#parts
+    const { client, codec, writer, renewals } = this.#dependencies
     const name = codec.nameOf(key)
     await abortable(writer.settled(name), signal)
     const place = { namespace: codec.bucketOf(key.cluster), name }
@@ -209,7 +209,7 @@ class HostStore implements SharedStore {
 
   async list(scope: ListScope, options: Waiting & { limit?: number; after?: ObjectKey }): Promise<ListResult> {
     const { signal, limit, after } = options
-    const { client, codec, writer, stream, renewals } = this.#parts
+    const { client, codec, writer, stream, renewals } = this.#dependencies
     await abortable(writer.settled(), signal)
     const selectors: string[] = []
     if (scope.cluster !== undefined) selectors.push(codec.clusterSelector(scope.cluster))
@@ -240,7 +240,7 @@ class HostStore implements SharedStore {
 
   async create(key: ObjectKey, value: Uint8Array, { signal }: Waiting): Promise<StoredObject> {
     signal.throwIfAborted()
-    const { codec, stream, budget } = this.#parts
+    const { codec, stream, budget } = this.#dependencies
     const write = { do: 'create', record: codec.encode(key, value) } as const
     const growth = { bytes: value.length, creates: value.length > noValueBytes }
     const revision = await budget.admit(stream.index, growth, () => this.#put(write, { key, value, signal }))
@@ -250,7 +250,7 @@ class HostStore implements SharedStore {
   async update(key: ObjectKey, value: Uint8Array, options: Updating): Promise<StoredObject> {
     const { signal, ifRevision, renewal = false } = options
     signal.throwIfAborted()
-    const { codec, renewals } = this.#parts
+    const { codec, renewals } = this.#dependencies
     if (!this.mayLoseRenewals(key.resource)) return this.#replace(key, value, options)
     const record = codec.nameOf(key)
     const asked = { key, record, value, ifRevision }
@@ -259,7 +259,7 @@ class HostStore implements SharedStore {
   }
 
   async #replace(key: ObjectKey, value: Uint8Array, { signal, ifRevision }: Updating): Promise<StoredObject> {
-    const { codec, stream, budget } = this.#parts
+    const { codec, stream, budget } = this.#dependencies
     // Not in the index yet: it was created a moment ago, and is still at the revision that the writer saw.
     const known = stream.index.get(key.cluster, codec.nameOf(key))
     const createRevision = known?.createRevision ?? ifRevision
@@ -273,14 +273,14 @@ class HostStore implements SharedStore {
     const { signal, ifRevision } = options
     signal.throwIfAborted()
     if (!this.mayLoseRenewals(key.resource)) return this.#delete(key, options)
-    const { codec, renewals } = this.#parts
+    const { codec, renewals } = this.#dependencies
     return await renewals.around(codec.nameOf(key), ifRevision, (base) =>
       this.#delete(key, { signal, ifRevision: base }),
     )
   }
 
   async #delete(key: ObjectKey, { signal, ifRevision }: Waiting & { ifRevision: Revision }): Promise<Revision> {
-    const { codec, stream, life } = this.#parts
+    const { codec, stream, life } = this.#dependencies
     const name = codec.nameOf(key)
     const deletion = stream.nextDeletion(name, ifRevision)
     try {
@@ -303,11 +303,11 @@ class HostStore implements SharedStore {
   }
 
   async saveRenewals(of: (cluster: ClusterId) => boolean, { signal }: Waiting): Promise<void> {
-    await this.#save(this.#parts.renewals.unsaved(of), signal)
+    await this.#save(this.#dependencies.renewals.unsaved(of), signal)
   }
 
   forgetRenewals(of: (cluster: ClusterId) => boolean): void {
-    this.#parts.renewals.forget(of)
+    this.#dependencies.renewals.forget(of)
   }
 
   /** A renewal that cannot be saved is repeated soon, or is lost as it may be. */
@@ -322,7 +322,7 @@ class HostStore implements SharedStore {
   }
 
   async deleteCluster(cluster: ClusterId, { signal }: Waiting): Promise<void> {
-    const { client, codec, writer, stream, timeoutOf } = this.#parts
+    const { client, codec, writer, stream, timeoutOf } = this.#dependencies
     await abortable(writer.settled(), signal)
     const namespace = codec.bucketOf(cluster)
     const labelSelector = codec.clusterSelector(cluster)
@@ -341,7 +341,7 @@ class HostStore implements SharedStore {
   }
 
   async *watch({ since, signal }: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]> {
-    const { log } = this.#parts
+    const { log } = this.#dependencies
     if (signal.aborted) return
     if (!log.knows(since)) throw new StoreError('Compacted', `changes after revision ${since} are no longer known`)
     const live = log.watch(since, signal)
@@ -359,7 +359,7 @@ class HostStore implements SharedStore {
     // This would list all Records; a reader of all logical clusters lists what it needs itself.
     if (cluster === undefined) throw new StoreError('Compacted', `changes after revision ${since} are no longer known`)
     const scope = { cluster, resource }
-    const { stream } = this.#parts
+    const { stream } = this.#dependencies
     await stream.remembered(signal)
     const list = await this.list(scope, { signal })
     // The watch may lag a little behind the list; the reader's own watch will deliver what it has not seen yet.
@@ -374,22 +374,22 @@ class HostStore implements SharedStore {
 
   async revision({ signal }: Waiting): Promise<Revision> {
     signal.throwIfAborted()
-    return this.#parts.log.revision
+    return this.#dependencies.log.revision
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearTimeout(this.#saving)
     clearInterval(this.#sweeping)
     const closed = new StoreError('Closed', 'the store is closed')
-    if (!this.#parts.life.signal.aborted) await this.#saveDeletions()
-    this.#parts.life.abort(closed)
-    this.#parts.renewals[Symbol.dispose]()
-    this.#parts.log.fail(closed)
+    if (!this.#dependencies.life.signal.aborted) await this.#saveDeletions()
+    this.#dependencies.life.abort(closed)
+    this.#dependencies.renewals[Symbol.dispose]()
+    this.#dependencies.log.fail(closed)
     await this.#running
   }
 
   #saveSoon(ms: number): void {
-    const { life, stream } = this.#parts
+    const { life, stream } = this.#dependencies
     const save = async (): Promise<void> => {
       if (life.signal.aborted) return
       await this.#saveDeletions()
@@ -400,7 +400,7 @@ class HostStore implements SharedStore {
 
   /** One of the replicas saves: the one that may write to the first bucket. */
   async #saveDeletions(): Promise<void> {
-    const { client, codec, stream, life, timeoutOf, onProblem } = this.#parts
+    const { client, codec, stream, life, timeoutOf, onProblem } = this.#dependencies
     const namespace = codec.bucket(0)
     if (!stream.hasUnsaved) return
     try {
@@ -418,7 +418,7 @@ class HostStore implements SharedStore {
     write: Exclude<RecordWrite, { do: 'delete' }>,
     { key, value, signal }: { key: ObjectKey; value: Uint8Array; signal: AbortSignal },
   ): Promise<Revision> {
-    const { stream } = this.#parts
+    const { stream } = this.#dependencies
     stream.ownWrites.add(write.record, key, value)
     try {
       const revision = await this.#write(key.cluster, write, signal)
@@ -431,7 +431,7 @@ class HostStore implements SharedStore {
   }
 
   async #write(cluster: ClusterId, write: RecordWrite, signal: AbortSignal): Promise<Revision> {
-    const { life, writer } = this.#parts
+    const { life, writer } = this.#dependencies
     if (life.signal.aborted) throw new StoreError('Closed', 'the store is closed')
     // It waits for the host also when its caller has gone.
     return await abortable(

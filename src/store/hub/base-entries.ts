@@ -3,7 +3,7 @@
 import { LRUCache } from 'lru-cache'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import type { ObjectKey } from '#store/store.ts'
-import type { Entry, HubOptions } from './hub.ts'
+import type { Entry, WatchCacheOptions } from './hub.ts'
 import { StoredEntry } from './stored-entry.ts'
 
 const keptBytes = 8 * 1024 * 1024
@@ -12,14 +12,14 @@ const entryOverhead = 200
 
 export class BaseEntries {
   readonly revision: Revision
-  readonly #options: HubOptions
+  readonly #options: WatchCacheOptions
   readonly #resources: ReadonlySet<string>
   readonly #kept = new LRUCache<string, Entry>({
     maxSize: keptBytes,
     sizeCalculation: (entry) => entry.size + entryOverhead,
   })
 
-  constructor(options: HubOptions) {
+  constructor(options: WatchCacheOptions) {
     this.#options = options
     this.#resources = new Set(options.baseLayer?.resources)
     this.revision = options.baseRevision ?? (1 as Revision)

@@ -13,21 +13,21 @@ import {
 import { type BaseEntries, isTombstone, tombstoneValue } from './base-entries.ts'
 import { Dependents } from './dependents.ts'
 import type { EntryMemory } from './entry-memory.ts'
-import type { BaseLayer, ClusterObjects, Entry, HubEvent, HubOptions, HubWatch, WatchScope } from './hub.ts'
+import type { BaseLayer, ClusterObjects, Entry, CacheEvent, WatchCacheOptions, CacheWatch, WatchScope } from './hub.ts'
 import { mergeByKey, rewind } from './lists.ts'
 import { ResourceTable } from './resource-table.ts'
 import { type QuotaAccount, StorageBudget } from '#store/quota-account.ts'
 import { StoredEntry } from './stored-entry.ts'
 import { replayOf } from './replay.ts'
-import { HubWatcher, type WatcherHome } from './watcher.ts'
+import { CacheWatcher, type WatcherHome } from './watcher.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 type LocalKey = Omit<ObjectKey, 'cluster'>
 
-/** The parts of the hub that a logical cluster uses. */
-export interface HubCore {
+/** The parts of the watch cache that a logical cluster uses. */
+export interface WatchCacheCore {
   readonly store: Store
-  readonly options: HubOptions
+  readonly options: WatchCacheOptions
   readonly base: BaseEntries
   readonly windowEvents: number
   /** Absent where objects are not packed. */
@@ -35,22 +35,22 @@ export interface HubCore {
   applied(): Revision
   reached(revision: Revision, options: Waiting): Promise<void>
   /** Every event of this resource after the revision, up to `applied`; undefined if some are no longer in memory. */
-  recent(cluster: ClusterId, resource: string, after: Revision): readonly HubEvent[] | undefined
+  recent(cluster: ClusterId, resource: string, after: Revision): readonly CacheEvent[] | undefined
   /** The oldest revision that `recent` answers for. */
   recentFrom(): Revision
   readonly watcherBytes: number
-  watcherBegan(watcher: HubWatcher): void
-  watcherEnded(watcher: HubWatcher): void
+  watcherBegan(watcher: CacheWatcher): void
+  watcherEnded(watcher: CacheWatcher): void
   /** A watch began: puts the cluster back into the cache if it was evicted. */
   keep(state: ClusterState): void
   /** Adds to the memory accounting of a counted cluster; negative for removals. */
   count(objects: number, bytes: number): void
 }
 
-/** Filled by `load`, then changed only by `apply`; the hub calls both. */
+/** Filled by `load`, then changed only by `apply`; the watch cache calls both. */
 export class ClusterState implements ClusterObjects, WatcherHome {
   readonly cluster: ClusterId
-  readonly #core: HubCore
+  readonly #core: WatchCacheCore
   readonly #tables = new Map<string, ResourceTable>()
   #dependents: Dependents | undefined
   /** Revision of the list that filled it; older events are already included. */
@@ -66,7 +66,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   /** Whether its objects count towards the memory limit; kept by the ClusterCache. */
   isCounted = false
 
-  constructor(cluster: ClusterId, core: HubCore, items: Iterable<StoredObject>, loadedAt: Revision) {
+  constructor(cluster: ClusterId, core: WatchCacheCore, items: Iterable<StoredObject>, loadedAt: Revision) {
     this.cluster = cluster
     this.#core = core
     this.#loadedAt = loadedAt
@@ -235,15 +235,15 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     throw new StoreError('Unavailable', `${text(key)} was deleted, but its last state is not known here`)
   }
 
-  async watch(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch> {
+  async watch(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<CacheWatch> {
     this.#check()
     const { since } = options
     // The earlier owner may have shown revisions after `since` that are lost: the changes since then are unknown.
     if (since < this.#loadedAt && this.#core.store.mayLoseRenewals?.(scope.resource) === true)
       throw new StoreError('Compacted', `renewals after revision ${since} may be lost`)
     let table = this.#table(scope.resource)
-    let replay: readonly HubEvent[] = []
-    // Of what happened before the list that filled this state, the hub may know every step: it follows all logical
+    let replay: readonly CacheEvent[] = []
+    // Of what happened before the list that filled this state, the watch cache may know every step: it follows all logical
     // clusters.
     if (since < table.window.floor && since < this.#loadedAt) await this.#core.reached(this.#loadedAt, options)
     const recent = since < table.window.floor ? this.#core.recent(this.cluster, scope.resource, since) : undefined
@@ -260,11 +260,11 @@ export class ClusterState implements ClusterObjects, WatcherHome {
       const { window } = table
       const newer = until < window.floor ? this.#core.recent(this.cluster, scope.resource, until) : window.after(until)
       if (newer === undefined) throw new StoreError('Compacted', `revision ${since} is too old to watch from`)
-      const asEvent = (change: Change): HubEvent | undefined => this.#pastEvent(change, since)
+      const asEvent = (change: Change): CacheEvent | undefined => this.#pastEvent(change, since)
       const isBase = ({ key }: Entry): boolean => this.#base(key) !== undefined
       replay = replayOf({ changes, since, until, newer, asEvent, isBase })
     } else replay = table.window.after(since)
-    const watcher = new HubWatcher(scope, since, this)
+    const watcher = new CacheWatcher(scope, since, this)
     table.addWatcher(watcher)
     this.#watches++
     this.#core.watcherBegan(watcher)
@@ -280,7 +280,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   }
 
   /** Applies a change of the store's stream. Returns the event for watchers, and the table they watch. */
-  apply(change: Change): { event: HubEvent; table: ResourceTable } | undefined {
+  apply(change: Change): { event: CacheEvent; table: ResourceTable } | undefined {
     if (this.wasLoadedWith(change)) return undefined
     const { resource } = change.type === 'put' ? change.object.key : change.key
     const table = this.#table(resource)
@@ -333,7 +333,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return this.#core.applied()
   }
 
-  watcherEnded(watcher: HubWatcher): void {
+  watcherEnded(watcher: CacheWatcher): void {
     this.#core.watcherEnded(watcher)
     const { resource } = watcher.scope
     const table = this.#tables.get(resource)
@@ -380,7 +380,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return new StoredEntry({ key: own, revision, createRevision, bytes, base: false }, options.readFacts)
   }
 
-  #applyPut(table: ResourceTable, object: StoredObject): HubEvent | undefined {
+  #applyPut(table: ResourceTable, object: StoredObject): CacheEvent | undefined {
     const { key, revision } = object
     if (isTombstone(object.value)) {
       const hidden = table.tombstone(key.namespace, key.name) !== undefined
@@ -394,7 +394,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return previous ? { type: 'MODIFIED', entry, previous, revision } : { type: 'ADDED', entry, revision }
   }
 
-  #applyDelete(table: ResourceTable, { key, revision }: Extract<Change, { type: 'delete' }>): HubEvent | undefined {
+  #applyDelete(table: ResourceTable, { key, revision }: Extract<Change, { type: 'delete' }>): CacheEvent | undefined {
     table.removeTombstone(key.namespace, key.name)
     const last = this.#remove(table, key)
     return last && { type: 'DELETED', entry: this.#deletedEntry(last, revision), previous: last, revision }
@@ -411,7 +411,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   }
 
   /** The event of a change before the window began, derived from the object alone. */
-  #pastEvent(change: Change, since: Revision): HubEvent | undefined {
+  #pastEvent(change: Change, since: Revision): CacheEvent | undefined {
     const table = this.#table(change.type === 'put' ? change.object.key.resource : change.key.resource)
     if (change.type === 'put' && !isTombstone(change.object.value)) {
       const entry = this.#entry(table, change.object)

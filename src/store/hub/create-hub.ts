@@ -13,18 +13,18 @@ import {
   type Waiting,
 } from '#store/store.ts'
 import { BaseEntries, isTombstone } from './base-entries.ts'
-import { ClusterState, type HubCore } from './cluster-state.ts'
+import { ClusterState, type WatchCacheCore } from './cluster-state.ts'
 import { EntryMemory } from './entry-memory.ts'
 import { EventWindow } from './event-window.ts'
 import type {
   ClusterLoad,
   ClusterObjects,
   Entry,
-  Hub,
-  HubEvent,
-  HubObserver,
-  HubOptions,
-  HubWatch,
+  WatchCache,
+  CacheEvent,
+  CacheObserver,
+  WatchCacheOptions,
+  CacheWatch,
   WatchScope,
 } from './hub.ts'
 import { mergeByKey } from './lists.ts'
@@ -33,7 +33,7 @@ import { replayOf } from './replay.ts'
 import type { ResourceTable } from './resource-table.ts'
 import { Revisions } from './revisions.ts'
 import { StoredEntry } from './stored-entry.ts'
-import { HubWatcher } from './watcher.ts'
+import { CacheWatcher } from './watcher.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 
@@ -51,7 +51,7 @@ interface Loading {
 
 interface WindowItem {
   readonly revision: Revision
-  readonly event: HubEvent
+  readonly event: CacheEvent
   /**
    * The window of the cluster's table, without keeping the table in memory; absent if the logical cluster was not
    * loaded.
@@ -59,16 +59,16 @@ interface WindowItem {
   readonly window: ResourceTable['window'] | undefined
 }
 
-/** Creates a hub that follows the store from now on. Disposing it ends its watches and leaves the store open. */
-export async function createHub(store: Store, options: HubOptions & Waiting): Promise<Hub> {
-  const hub = new MemoryHub(store, options, await store.revision(options))
-  hub.follow()
-  return hub
+/** Creates a watch cache that follows the store from now on. Disposing it ends its watches and leaves the store open. */
+export async function createWatchCache(store: Store, options: WatchCacheOptions & Waiting): Promise<WatchCache> {
+  const watchCache = new MemoryWatchCache(store, options, await store.revision(options))
+  watchCache.follow()
+  return watchCache
 }
 
-class MemoryHub implements Hub, HubCore {
+class MemoryWatchCache implements WatchCache, WatchCacheCore {
   readonly store: Store
-  readonly options: HubOptions
+  readonly options: WatchCacheOptions
   readonly base: BaseEntries
   readonly windowEvents: number
   readonly watcherBytes: number
@@ -76,19 +76,19 @@ class MemoryHub implements Hub, HubCore {
   readonly #cache: ClusterCache
   readonly #loading = new Map<ClusterId, Loading>()
   readonly #ended = new LRUCache<ClusterId, true>({ max: maxEnded })
-  readonly #wildcards = new Map<string, Set<HubWatcher>>()
-  readonly #watchers = new Set<HubWatcher>()
-  readonly #observers = new Set<HubObserver>()
+  readonly #wildcards = new Map<string, Set<CacheWatcher>>()
+  readonly #watchers = new Set<CacheWatcher>()
+  readonly #observers = new Set<CacheObserver>()
   readonly #window: EventWindow<WindowItem>
   readonly #revisions: Revisions
   readonly #life = new AbortController()
-  /** Revision of the hub at each of the last checks, oldest first. */
+  /** Revision of the watch cache at each of the last checks, oldest first. */
   readonly #revisionsAtLooks: Revision[] = []
   #windowBytes = 0
   #following: Promise<void> = Promise.resolve()
   #failure: StoreError | undefined
 
-  constructor(store: Store, options: HubOptions, revision: Revision) {
+  constructor(store: Store, options: WatchCacheOptions, revision: Revision) {
     this.store = store
     this.options = options
     this.base = new BaseEntries(options)
@@ -117,7 +117,7 @@ class MemoryHub implements Hub, HubCore {
     return this.#revisions.current
   }
 
-  observe(observer: HubObserver): () => void {
+  observe(observer: CacheObserver): () => void {
     this.#observers.add(observer)
     for (const id of this.#cache.ids()) {
       const objects = this.loaded(id)
@@ -131,7 +131,7 @@ class MemoryHub implements Hub, HubCore {
     return this.#revisions.reached(revision, signal)
   }
 
-  recent(cluster: ClusterId, resource: string, after: Revision): readonly HubEvent[] | undefined {
+  recent(cluster: ClusterId, resource: string, after: Revision): readonly CacheEvent[] | undefined {
     if (after < this.#window.floor) return undefined
     return this.#window
       .after(after)
@@ -231,7 +231,7 @@ class MemoryHub implements Hub, HubCore {
     return { entries, revision }
   }
 
-  async watchAll(scope: WatchScope, { since, signal }: { since: Revision; signal: AbortSignal }): Promise<HubWatch> {
+  async watchAll(scope: WatchScope, { since, signal }: { since: Revision; signal: AbortSignal }): Promise<CacheWatch> {
     if (this.#failure) throw this.#failure
     // Every step after this revision is in memory; of what happened before it the store knows the final states.
     const until = this.#window.floor
@@ -240,14 +240,14 @@ class MemoryHub implements Hub, HubCore {
     // No await below: a change applied later goes to the watcher itself.
     this.#requireStream()
     if (until < this.#window.floor) throw new StoreError('Compacted', `revision ${since} is too old to watch from`)
-    const newerThan = (revision: Revision): readonly HubEvent[] =>
+    const newerThan = (revision: Revision): readonly CacheEvent[] =>
       this.#window.after(revision).flatMap(({ event }) => (event.entry.key.resource === resource ? [event] : []))
-    const asEvent = (change: Change): HubEvent | undefined => this.#pastEvent(change, since)
+    const asEvent = (change: Change): CacheEvent | undefined => this.#pastEvent(change, since)
     const isBase = ({ key }: Entry): boolean => this.base.get(key) !== undefined
     const replay = changes
       ? replayOf({ changes, since, until, newer: newerThan(until), asEvent, isBase })
       : newerThan(since)
-    const watcher = new HubWatcher(scope, since, this)
+    const watcher = new CacheWatcher(scope, since, this)
     const all = this.#wildcards.get(scope.resource) ?? new Set()
     this.#wildcards.set(scope.resource, all.add(watcher))
     this.watcherBegan(watcher)
@@ -265,11 +265,11 @@ class MemoryHub implements Hub, HubCore {
     if (this.#failure) throw this.#failure
   }
 
-  watcherBegan(watcher: HubWatcher): void {
+  watcherBegan(watcher: CacheWatcher): void {
     this.#watchers.add(watcher)
   }
 
-  watcherEnded(watcher: HubWatcher): void {
+  watcherEnded(watcher: CacheWatcher): void {
     this.#watchers.delete(watcher)
     const { resource } = watcher.scope
     const all = this.#wildcards.get(resource)
@@ -324,7 +324,7 @@ class MemoryHub implements Hub, HubCore {
   }
 
   #apply(batch: readonly StoreEvent[]): void {
-    const touched: HubWatcher[] = []
+    const touched: CacheWatcher[] = []
     let revision = this.#revisions.current
     for (const change of batch) {
       if (change.type === 'progress') {
@@ -342,7 +342,7 @@ class MemoryHub implements Hub, HubCore {
     for (const watcher of touched) watcher.flush()
   }
 
-  #applyChange(change: Change, touched: HubWatcher[]): void {
+  #applyChange(change: Change, touched: CacheWatcher[]): void {
     const key = change.type === 'put' ? change.object.key : change.key
     this.#loading.get(key.cluster)?.changes.push(change)
     const state = this.#cache.peek(key.cluster)
@@ -385,7 +385,7 @@ class MemoryHub implements Hub, HubCore {
   }
 
   /** The event of a change to a logical cluster that is not in memory, for watchers of all of them. */
-  #unloadedEvent(change: Change): HubEvent | undefined {
+  #unloadedEvent(change: Change): CacheEvent | undefined {
     if (change.type === 'delete' || isTombstone(change.object.value)) {
       const key = change.type === 'put' ? change.object.key : change.key
       const revision = change.type === 'put' ? change.object.revision : change.revision
@@ -402,7 +402,7 @@ class MemoryHub implements Hub, HubCore {
   }
 
   /** The event of a change before the window began: an object is new if it was created after the reader's revision. */
-  #pastEvent(change: Change, since: Revision): HubEvent | undefined {
+  #pastEvent(change: Change, since: Revision): CacheEvent | undefined {
     const event = this.#unloadedEvent(change)
     if (event === undefined || event.type === 'DELETED') return event
     const { entry, revision } = event

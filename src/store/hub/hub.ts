@@ -1,4 +1,4 @@
-// The contract of the hub: a Store served from memory. It loads a logical cluster on first use, keeps its objects as
+// The contract of the watch cache: a Store served from memory. It loads a logical cluster on first use, keeps its objects as
 // bytes, answers reads synchronously, and delivers the store's own stream to every watcher.
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import type { Packing } from './entry-memory.ts'
@@ -30,7 +30,7 @@ export interface EntryFacts {
   readonly blockedUids: readonly string[]
 }
 
-export type HubEvent =
+export type CacheEvent =
   | { readonly type: 'ADDED'; readonly entry: Entry; readonly revision: Revision }
   | {
       readonly type: 'MODIFIED'
@@ -59,7 +59,7 @@ export interface BaseLayer {
   readonly resources: readonly string[]
 }
 
-export interface HubOptions {
+export interface WatchCacheOptions {
   /**
    * Puts a revision into an object's JSON, replacing one that is there. Called once per change; lists and events share
    * the result.
@@ -110,15 +110,15 @@ export interface WatchReader {
  * A started watch: events come in revision order, each exactly once. Disposing it ends it; waiting events can still be
  * taken.
  */
-export interface HubWatch extends Disposable {
+export interface CacheWatch extends Disposable {
   /** Sets the reader, which is called at once if something is waiting. One reader per watch. */
   read(reader: WatchReader): void
   /**
    * Takes the events since the last call, at most so many bytes (default 256 KiB) or one event; empty if there are
-   * none, undefined after the end. Throws StoreError Compacted if the reader fell behind, Unavailable if the hub
+   * none, undefined after the end. Throws StoreError Compacted if the reader fell behind, Unavailable if the watch cache
    * failed.
    */
-  take(maxBytes?: number): readonly HubEvent[] | undefined
+  take(maxBytes?: number): readonly CacheEvent[] | undefined
   /** Whether events or the end are waiting. */
   readonly waits: boolean
   /**
@@ -177,12 +177,12 @@ export interface ClusterObjects {
    * Changes after `since`, from the window or else from the store. Throws StoreError Compacted when too old. A `since`
    * in the future waits. The signal applies to the opening; an open watch ends when it is disposed.
    */
-  watch(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch>
+  watch(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<CacheWatch>
 }
 
 /** Callbacks must be quick and must not throw: they run in the loop that applies changes. */
-export interface HubObserver {
-  changed(event: HubEvent): void
+export interface CacheObserver {
+  changed(event: CacheEvent): void
   /** A logical cluster was loaded, or was already in memory when the observer was added. */
   loaded(objects: ClusterObjects): void
 }
@@ -196,10 +196,10 @@ export interface ClusterLoad {
 }
 
 /** All logical clusters of this process. */
-export interface Hub extends AsyncDisposable {
+export interface WatchCache extends AsyncDisposable {
   /**
    * Loads it if needed; concurrent callers share one load. The returned objects stay up to date for as long as the
-   * caller holds them, even if the hub evicts the cluster meanwhile.
+   * caller holds them, even if the watch cache evicts the cluster meanwhile.
    */
   cluster(id: ClusterId, options: Waiting): Promise<ClusterObjects>
   /** The same, but undefined if it is not in memory. */
@@ -232,14 +232,14 @@ export interface Hub extends AsyncDisposable {
    */
   listStored(scope: WatchScope, options: Waiting): Promise<{ entries: readonly Entry[]; revision: Revision }>
   /** Watches one resource over all logical clusters without loading them; opens and ends like a watch of one. */
-  watchAll(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch>
+  watchAll(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<CacheWatch>
   /**
    * Whether any object of this resource changed after `revision` in any logical cluster; true if that is no longer
    * known.
    */
   changedSince(resource: string, revision: Revision): boolean
   /** Calls the observer for every applied change and every loaded logical cluster. Returns a function that stops it. */
-  observe(observer: HubObserver): () => void
+  observe(observer: CacheObserver): () => void
   revision(): Revision
   /** Waits until everything up to `revision` is applied; for reads "not older than". Rejects when aborted. */
   reached(revision: Revision, options: Waiting): Promise<void>

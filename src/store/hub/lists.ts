@@ -1,5 +1,5 @@
 // Lists of entries in key order: merges the base layer with stored objects, and restores past states.
-import type { Entry, HubEvent, WatchScope } from './hub.ts'
+import type { Entry, CacheEvent, WatchScope } from './hub.ts'
 
 /** Compares by namespace, then name, in UTF-16 code units. */
 export function compareEntries({ key: a }: Entry, { key: b }: Entry): number {
@@ -30,7 +30,7 @@ export function mergeByKey(a: readonly Entry[], b: readonly Entry[]): readonly E
 }
 
 /** The list as it was before these events, which must be all events since. */
-export function rewind(current: readonly Entry[], events: readonly HubEvent[], scope: WatchScope): readonly Entry[] {
+export function rewind(current: readonly Entry[], events: readonly CacheEvent[], scope: WatchScope): readonly Entry[] {
   if (events.length === 0) return current
   const byKey = new Map(current.map((entry) => [keyOf(entry), entry]))
   for (const event of events.toReversed()) {

@@ -1,7 +1,7 @@
 // The first events of a watch that begins before the window: the final states of changed objects, read from the store.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import type { StoreEvent } from '#store/store.ts'
-import type { Entry, HubEvent } from './hub.ts'
+import type { Entry, CacheEvent } from './hub.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 
@@ -11,8 +11,8 @@ export interface ReplayInput {
   readonly since: Revision
   /** `newer` holds every event after this revision. */
   readonly until: Revision
-  readonly newer: readonly HubEvent[]
-  readonly asEvent: (change: Change) => HubEvent | undefined
+  readonly newer: readonly CacheEvent[]
+  readonly asEvent: (change: Change) => CacheEvent | undefined
   /** Whether the base layer has this object, which every reader knows. */
   readonly isBase: (entry: Entry) => boolean
 }
@@ -23,9 +23,9 @@ export interface ReplayInput {
  * not know that either, the first event of an object that was created in (since, until] is ADDED, because the reader
  * does not know it.
  */
-export function replayOf(input: ReplayInput): readonly HubEvent[] {
+export function replayOf(input: ReplayInput): readonly CacheEvent[] {
   const { changes, since, until, newer, asEvent } = input
-  const older: HubEvent[] = []
+  const older: CacheEvent[] = []
   for (const change of changes) {
     if (change.type === 'progress') continue
     const revision = change.type === 'put' ? change.object.revision : change.revision
@@ -47,9 +47,9 @@ export function replayOf(input: ReplayInput): readonly HubEvent[] {
   return [...older, ...firstAsAdded(input)]
 }
 
-function firstAsAdded({ since, until, newer, isBase }: ReplayInput): HubEvent[] {
+function firstAsAdded({ since, until, newer, isBase }: ReplayInput): CacheEvent[] {
   const told = new Set<string>()
-  return newer.flatMap((event): HubEvent[] => {
+  return newer.flatMap((event): CacheEvent[] => {
     const { entry, revision } = event
     const { key, createRevision } = entry
     const keyText = `${key.cluster}/${key.namespace}/${key.name}`

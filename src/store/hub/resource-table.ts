@@ -1,9 +1,9 @@
 // The objects of one resource in one logical cluster, sorted, with its newest events.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { EventWindow } from './event-window.ts'
-import type { Entry, HubEvent } from './hub.ts'
+import type { Entry, CacheEvent } from './hub.ts'
 import type { StoredEntry } from './stored-entry.ts'
-import type { HubWatcher } from './watcher.ts'
+import type { CacheWatcher } from './watcher.ts'
 
 /** Marks a base object as deleted in this logical cluster: the store keeps a marker at `revision`. */
 export interface Tombstone {
@@ -13,8 +13,8 @@ export interface Tombstone {
 /** The objects written in this logical cluster, without the base layer below them. */
 export class ResourceTable {
   readonly resource: string
-  readonly window: EventWindow<HubEvent>
-  #watchers: Set<HubWatcher> | undefined
+  readonly window: EventWindow<CacheEvent>
+  #watchers: Set<CacheWatcher> | undefined
   /** By namespace, then name. An array finds by halving, lists by slicing, and costs 8 bytes per object. */
   #entries: StoredEntry[] = []
   #tombstones: Map<string, Tombstone> | undefined
@@ -32,7 +32,7 @@ export class ResourceTable {
     return this.#entries
   }
 
-  get watchers(): Iterable<HubWatcher> {
+  get watchers(): Iterable<CacheWatcher> {
     return this.#watchers ?? []
   }
 
@@ -45,13 +45,13 @@ export class ResourceTable {
     return this.#entries.length === 0 && !this.#watchers?.size && this.tombstoneCount === 0 && this.window.size === 0
   }
 
-  addWatcher(watcher: HubWatcher): void {
+  addWatcher(watcher: CacheWatcher): void {
     this.#watchers ??= new Set()
     this.#watchers.add(watcher)
   }
 
   /** Returns whether it was here. */
-  removeWatcher(watcher: HubWatcher): boolean {
+  removeWatcher(watcher: CacheWatcher): boolean {
     const was = this.#watchers?.delete(watcher) ?? false
     if (this.#watchers?.size === 0) this.#watchers = undefined
     return was

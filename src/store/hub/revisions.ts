@@ -1,4 +1,4 @@
-// The newest revision the hub has applied, and the callers that wait for a later one.
+// The newest revision the watch cache has applied, and the callers that wait for a later one.
 import type { Revision } from '#apimachinery/meta/index.ts'
 
 interface Waiter {

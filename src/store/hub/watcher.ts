@@ -1,30 +1,30 @@
-// One watch: its scope, and the bounded buffer between the hub and the reader. There are thousands, so an idle one is
+// One watch: its scope, and the bounded buffer between the watch cache and the reader. There are thousands, so an idle one is
 // this object alone: no closure, no promise, no list.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { StoreError } from '#store/store.ts'
-import type { HubEvent, HubWatch, WatchReader, WatchScope } from './hub.ts'
+import type { CacheEvent, CacheWatch, WatchReader, WatchScope } from './hub.ts'
 
 /** Maximum bytes of events that a slow reader takes at a time. */
 const takenBytes = 256 * 1024
-const nothing: readonly HubEvent[] = []
+const nothing: readonly CacheEvent[] = []
 
-/** The part of the hub where a watcher is registered. */
+/** The part of the watch cache where a watcher is registered. */
 export interface WatcherHome {
-  /** Newest revision the hub has applied. */
+  /** Newest revision the watch cache has applied. */
   applied(): Revision
   /** Bytes that may wait for one watcher; a single batch may exceed it. */
   readonly watcherBytes: number
   /** The watch ended, for whatever reason; called once. */
-  watcherEnded(watcher: HubWatcher): void
+  watcherEnded(watcher: CacheWatcher): void
 }
 
 /** Told of events with `offer`, which never waits; `flush` after those of one step lets its reader know. */
-export class HubWatcher implements HubWatch {
+export class CacheWatcher implements CacheWatch {
   readonly scope: WatchScope
   readonly #since: Revision
   readonly #home: WatcherHome
   #reader: WatchReader | undefined
-  #waiting: HubEvent[] | undefined
+  #waiting: CacheEvent[] | undefined
   #waitingBytes = 0
   /** Bytes that were waiting at the last flush. */
   #flushedBytes = 0
@@ -39,7 +39,7 @@ export class HubWatcher implements HubWatch {
   }
 
   /** Adds the event if it is in scope. Returns true for the first one since the last flush. */
-  offer(event: HubEvent): boolean {
+  offer(event: CacheEvent): boolean {
     if (event.revision <= this.#since || this.#state !== 'open') return false
     const { namespace } = this.scope
     if (namespace !== undefined && event.entry.key.namespace !== namespace) return false
@@ -65,7 +65,7 @@ export class HubWatcher implements HubWatch {
     if (this.waits) reader.ready()
   }
 
-  take(maxBytes = takenBytes): readonly HubEvent[] | undefined {
+  take(maxBytes = takenBytes): readonly CacheEvent[] | undefined {
     const all = this.#waiting
     if (all === undefined) {
       if (this.#state === 'open') return nothing
@@ -110,7 +110,7 @@ export class HubWatcher implements HubWatch {
     this.end()
   }
 
-  #setWaiting(waiting: HubEvent[] | undefined, bytes: number): void {
+  #setWaiting(waiting: CacheEvent[] | undefined, bytes: number): void {
     this.#waiting = waiting
     this.#waitingBytes = this.#flushedBytes = bytes
   }

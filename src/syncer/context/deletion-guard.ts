@@ -11,7 +11,7 @@ import { locatorOf } from './locator.ts'
 import { gvrs, type ResourceName } from './resources.ts'
 import { Scope } from './scope.ts'
 import type { AskedObject, DeletionChecks, SyncContext } from './sync-context.ts'
-import type { Visit } from './visit.ts'
+import type { ReconcileRequest } from './visit.ts'
 
 /** The cause of the errors with which the guard holds a deletion. */
 const heldByGuard = new Error('a deletion in a member is held')
@@ -28,7 +28,7 @@ const usualPart = 0.1
 /** For how long a count is used again: deletions come in bursts. */
 const countMs = 1000
 
-type Ref = Pick<Visit, 'cluster' | 'namespace' | 'name'>
+type Ref = Pick<ReconcileRequest, 'cluster' | 'namespace' | 'name'>
 type Count = Omit<SuspendedDeletions, 'cluster'>
 
 export class DeletionGuard implements DeletionChecks {
@@ -44,7 +44,7 @@ export class DeletionGuard implements DeletionChecks {
 
   /**
    * Resolves if the object (with the uid, if it is known) may be deleted in the member because it is gone upstream.
-   * Rejects with ServiceUnavailable, so that the visit is repeated, if it is there or if deletions are suspended.
+   * Rejects with ServiceUnavailable, so that the reconcile is repeated, if it is there or if deletions are suspended.
    */
   async confirmGone(asked: AskedObject, known: { readonly uid: string } | undefined): Promise<void> {
     const { context } = asked
@@ -127,7 +127,7 @@ export class DeletionGuard implements DeletionChecks {
   }
 }
 
-function resourceOf({ kind }: Visit): ResourceName {
+function resourceOf({ kind }: ReconcileRequest): ResourceName {
   return (kind === 'pod' ? 'pods' : kind) as ResourceName
 }
 

@@ -10,7 +10,7 @@ const forgottenMs = 60_000
 
 export class PassingReports {
   readonly #clock: Pick<Clock, 'monotonic'>
-  /** By name of the report: when it must be written. Each has a visit at that time. */
+  /** By name of the report: when it must be written. Each has a reconcile at that time. */
   readonly #due = new Map<string, number>()
 
   constructor(clock: Pick<Clock, 'monotonic'>) {

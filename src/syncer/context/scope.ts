@@ -8,7 +8,7 @@ import type { NamespaceView } from './namespace-view.ts'
 import type { CachedObject, ResourceName } from './resources.ts'
 import type { SyncContext } from './sync-context.ts'
 import type { SyncedMember } from './synced-member.ts'
-import { visitKindOf, type Visit, type VisitKind } from './visit.ts'
+import { requestKindOf, type ReconcileRequest, type RequestKind } from './visit.ts'
 
 /** A namespace of a logical cluster, and what is in it on both sides. Each question reads the caches again. */
 export class Scope {
@@ -113,17 +113,17 @@ export class Scope {
     return this.context.historyReportedAs(this.cluster, this.namespace, name)
   }
 
-  /** Asks for a visit in this namespace. */
-  enqueue(kind: VisitKind, name: string | undefined): void {
+  /** Asks for a reconcile in this namespace. */
+  enqueue(kind: RequestKind, name: string | undefined): void {
     if (name !== undefined) this.context.enqueue({ kind, cluster: this.cluster, namespace: this.namespace, name })
   }
 
-  /** Asks for the visit in which an object of this resource is copied into the member. */
+  /** Asks for the reconcile in which an object of this resource is copied into the member. */
   enqueueCopy(resource: ResourceName, name: string | undefined): void {
-    this.enqueue(visitKindOf(resource), name)
+    this.enqueue(requestKindOf(resource), name)
   }
 
-  /** Asks for the visit of the namespace itself. */
+  /** Asks for the reconcile of the namespace itself. */
   enqueueNamespace(): void {
     this.enqueue('namespace', this.namespace)
   }
@@ -140,12 +140,12 @@ function wholeName(context: SyncContext, memberNamespace: string, cluster: strin
 }
 
 /** The work on one key of the queue: what it is about on both sides, and the signal that ends it. */
-export class Reconcile extends Scope implements Visit {
-  readonly kind: VisitKind
+export class Reconcile extends Scope implements ReconcileRequest {
+  readonly kind: RequestKind
   readonly name: string
   readonly signal: AbortSignal
 
-  constructor(context: SyncContext, { kind, name, ...where }: Visit, signal: AbortSignal) {
+  constructor(context: SyncContext, { kind, name, ...where }: ReconcileRequest, signal: AbortSignal) {
     super(context, where)
     this.kind = kind
     this.name = name
@@ -158,12 +158,12 @@ export class Reconcile extends Scope implements Visit {
   }
 
   /** A step of this reconcile that is about another object of the namespace. */
-  on(kind: VisitKind, name = this.name): Reconcile {
+  on(kind: RequestKind, name = this.name): Reconcile {
     return new Reconcile(this.context, { kind, cluster: this.cluster, namespace: this.namespace, name }, this.signal)
   }
 
-  /** Whether a report waits for the next one; then the visit of `kind` comes again when the report must be written. */
-  isPostponed(report: string, kind: VisitKind = this.kind): boolean {
+  /** Whether a report waits for the next one; then the reconcile of `kind` comes again when the report must be written. */
+  isPostponed(report: string, kind: RequestKind = this.kind): boolean {
     const { context, cluster, namespace, name } = this
     const waitMs = context.passing.wait(report)
     if (waitMs !== undefined) context.enqueueAfter({ kind, cluster, namespace, name }, waitMs)

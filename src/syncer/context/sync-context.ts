@@ -1,5 +1,5 @@
 // The dependencies of every step of a member's syncer: the caches of both sides, the member, and a way to ask for a
-// visit.
+// reconcile.
 import type { ClusterId, KubeObject } from '#apimachinery/meta/index.ts'
 import type { Clock } from '#async/index.ts'
 import type { Informer, KubeClient } from '#client/index.ts'
@@ -14,10 +14,10 @@ import type { SyncFailures } from './sync-failures.ts'
 import type { SyncedMember } from './synced-member.ts'
 import type { Upstream } from './upstream.ts'
 import type { Views } from './views.ts'
-import type { Visit } from './visit.ts'
+import type { ReconcileRequest } from './visit.ts'
 
 /** The object upstream without which an object in the member is to be deleted: `kind` is its resource. */
-export interface AskedObject extends Visit {
+export interface AskedObject extends ReconcileRequest {
   readonly context: SyncContext
   readonly signal: AbortSignal
 }
@@ -67,8 +67,8 @@ export interface SyncContext {
   podContext(cluster: string, clusterId: ClusterId, namespace: string): Omit<PodContext, 'accountAutomount'>
   /** Whether custom resources of the namespace that the member exports are, or should be, there. */
   hasExported(cluster: string, namespace: string): boolean
-  enqueue(visit: Visit): void
-  enqueueAfter(visit: Visit, ms: number): void
+  enqueue(request: ReconcileRequest): void
+  enqueueAfter(request: ReconcileRequest, ms: number): void
   /** Notes that the upstream copy of what this member made was deleted, or a tenant's pod that the member runs. */
-  copyDeleted(visit: Visit, copy: CachedObject): void
+  copyDeleted(request: ReconcileRequest, copy: CachedObject): void
 }

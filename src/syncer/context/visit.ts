@@ -2,9 +2,9 @@
 import { clusterInKey, keyFor, parseKey } from '#client/index.ts'
 import type { ResourceName } from './resources.ts'
 
-/** What a visit is about. Names in a key are upstream names unless it says otherwise. */
-export type VisitKind =
-  /** An object that is copied into members; but a pod is visited as `pod`. */
+/** What a reconcile is about. Names in a key are upstream names unless it says otherwise. */
+export type RequestKind =
+  /** An object that is copied into members; but a pod is reconciled as `pod`. */
   | ResourceName
   /** An object that a member made, other than those below. */
   | `made:${ResourceName}`
@@ -25,34 +25,34 @@ export type VisitKind =
   /** An EndpointSlice of another member, by its upstream name. */
   | 'remoteSlice'
 
-export interface Visit {
-  readonly kind: VisitKind
+export interface ReconcileRequest {
+  readonly kind: RequestKind
   readonly cluster: string
   readonly namespace: string
   readonly name: string
 }
 
-export function visitKey({ kind, cluster, namespace, name }: Visit): string {
+export function requestKey({ kind, cluster, namespace, name }: ReconcileRequest): string {
   return `${kind} ${keyFor({ cluster, namespace, name })}`
 }
 
 /** The logical cluster of a key, by which the queue is fair. */
-export function clusterOfVisit(key: string): string {
+export function clusterOfRequest(key: string): string {
   return clusterInKey(key.slice(key.indexOf(' ') + 1))
 }
 
 /** Endpoints go first: until they are known elsewhere, requests go to pods that have ended. */
-export function isUrgentVisit(key: string): boolean {
+export function isUrgentRequest(key: string): boolean {
   return key.startsWith('slice ') || key.startsWith('remoteSlice ')
 }
 
-export function parseVisit(key: string): Visit {
+export function parseRequest(key: string): ReconcileRequest {
   const blank = key.indexOf(' ')
   const { cluster = '', namespace = '', name } = parseKey(key.slice(blank + 1))
-  return { kind: key.slice(0, blank) as VisitKind, cluster, namespace, name }
+  return { kind: key.slice(0, blank) as RequestKind, cluster, namespace, name }
 }
 
-/** The visit in which an object of this resource is copied into the member. */
-export function visitKindOf(resource: ResourceName): VisitKind {
+/** The reconcile in which an object of this resource is copied into the member. */
+export function requestKindOf(resource: ResourceName): RequestKind {
   return resource === 'pods' ? 'pod' : resource
 }

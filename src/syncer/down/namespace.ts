@@ -13,7 +13,7 @@ import { isShownFrom } from '#syncer/rules/entitlement.ts'
 import { ensureNamespace } from './ensure-namespace.ts'
 
 /** Creates the namespace while something of it should be in the member, and deletes it afterwards. */
-export async function visitNamespace(reconcile: Reconcile): Promise<void> {
+export async function reconcileNamespace(reconcile: Reconcile): Promise<void> {
   const { context, cluster, namespace, view } = reconcile
   if (reconcile.memberNamespace === undefined) return
   // Upstream it takes with it what is not gone before; members that answer need not wait for those that do not.
@@ -49,7 +49,7 @@ function inNamespace({ context, cluster, signal }: Reconcile, namespace: string)
 }
 
 /** A namespace of a deleted logical cluster, created while its last objects were deleted. */
-export async function visitLeftover({ context, cluster, name, signal }: Reconcile): Promise<void> {
+export async function reconcileLeftover({ context, cluster, name, signal }: Reconcile): Promise<void> {
   const object = context.caches.namespaces.store.get(keyFor({ name }))
   if (object === undefined || locatorOf(object)?.clusterId !== cluster) return
   if (context.upstream.ids.isGone(cluster)) await deleteNamespace(context, object, signal)
@@ -63,7 +63,7 @@ function hasServices(scope: Scope): boolean {
 async function deleteWithoutWorkloads(reconcile: Reconcile): Promise<void> {
   const { context, cluster, namespace, member, signal, liveNamespace: object } = reconcile
   if (object === undefined || !reconcile.isOurs) return
-  // Its workloads must be deleted first, by their own visits, which enqueue this one again.
+  // Its workloads must be deleted first, by their own reconciles, which enqueue this one again.
   for (const { gvr } of workloadKinds)
     for (const one of reconcile.allLive(gvr.resource)) if (locatorOf(one) !== undefined) return
   if (context.hasExported(cluster, namespace)) return
@@ -116,7 +116,7 @@ async function deleteNamespace(
   const { name = '', uid, deletionTimestamp } = metadata
   if (deletionTimestamp !== undefined) return
   log.info('deleting a namespace in a member: no workload of it is placed there', { namespace: name })
-  // Conflict: another namespace of this name, which gets a visit of its own.
+  // Conflict: another namespace of this name, which gets a reconcile of its own.
   await downstream
     .delete(gvrs.namespaces, { name }, { ...(uid && { uid }), signal })
     .catch(tolerate('NotFound', 'Conflict'))

@@ -24,7 +24,7 @@ import { beginStatus, isOfAnother, writeOrReplace } from './write-copy.ts'
  * Makes the copy in the member match the upstream object, and tells the tenant if that fails. Returns the upstream
  * object if it should have a copy.
  */
-export async function visitObject(synced: SyncedObject): Promise<CachedObject | undefined> {
+export async function reconcileObject(synced: SyncedObject): Promise<CachedObject | undefined> {
   const { resource, cluster, namespace, name } = synced
   const subject = { resource, cluster, namespace, name }
   const about = { step: `${resource} ${cluster}|${namespace}/${name}`, subject: () => subject }
@@ -51,7 +51,7 @@ async function makeCopy(synced: SyncedObject): Promise<CachedObject | undefined>
 async function tellAbsence(synced: SyncedObject): Promise<void> {
   const { row, object, copy } = synced
   const reports = row.status !== undefined && !row.finalizes && row.pinnedBy === undefined
-  // While there is a copy, visits of its status report on it.
+  // While there is a copy, reconciles of its status report on it.
   if (object === undefined || !reports || copy !== undefined) await clearError(synced)
   else await clearReport(synced)
 }
@@ -121,7 +121,7 @@ async function applyReferences(synced: SyncedObject, object: CachedObject): Prom
   const claims = await claimsOfOrdinals(synced, object)
   for (const { resource, name } of [...referencesWith(synced, spec), ...claims]) {
     const reference = synced.other(resource, name)
-    if (reference !== undefined) await visitObject(reference)
+    if (reference !== undefined) await reconcileObject(reference)
   }
 }
 
@@ -138,7 +138,7 @@ async function applyPreceding(synced: SyncedObject): Promise<void> {
   for (const { resource } of syncedKinds.filter(({ precedesPods }) => precedesPods))
     for (const { metadata } of synced.allUpstream(resource)) {
       const preceding = synced.other(resource, metadata.name ?? '')
-      if (preceding !== undefined) await visitObject(preceding).catch(tolerate('Forbidden'))
+      if (preceding !== undefined) await reconcileObject(preceding).catch(tolerate('Forbidden'))
     }
 }
 

@@ -23,7 +23,7 @@ import { serviceNameLabel } from '#syncer/transform/slice-labels.ts'
 import { ensureNamespace } from './ensure-namespace.ts'
 
 /** Copies a slice of another member into this one while the Service is here and the pods can be reached. */
-export async function visitRemoteSlice(reconcile: Reconcile): Promise<void> {
+export async function reconcileRemoteSlice(reconcile: Reconcile): Promise<void> {
   const { name } = reconcile
   if (reconcile.memberNamespace === undefined || reconcile.clusterId === undefined) return
   const source = reconcile.upstream('endpointslices', name)

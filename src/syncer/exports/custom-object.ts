@@ -48,9 +48,9 @@ export function reconcileIn(
 
 /**
  * Makes the copy in the member match the custom resource, and tells the tenant if that fails. `confirmGone` rejects, so
- * that the visit is repeated, if the copy seems to be needed no more only because a list lacked something.
+ * that the reconcile is repeated, if the copy seems to be needed no more only because a list lacked something.
  */
-export async function visitCustomObject(
+export async function reconcileCustomObject(
   reconcile: Reconcile,
   custom: CustomObject,
   confirmGone: (copy: CachedObject) => Promise<void>,

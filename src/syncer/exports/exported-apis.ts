@@ -21,7 +21,7 @@ import { locatorOf } from '#syncer/context/locator.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 import { Scope, type Reconcile } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
-import { reconcileIn, visitCustomObject, type CustomObject, type SyncedApi } from './custom-object.ts'
+import { reconcileIn, reconcileCustomObject, type CustomObject, type SyncedApi } from './custom-object.ts'
 import { definitionUp, type DefinitionUp } from './exported-definition.ts'
 
 const definitionsGvr = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' } as const
@@ -95,8 +95,8 @@ class Exported implements ExportedApis {
     const { signal } = this.#life
     await this.#definitions.synced(signal)
     for (const name of this.#apis.keys())
-      await this.#visitApi(name, signal).then(
-        // The first visits are before the queue's loop.
+      await this.#reconcileApi(name, signal).then(
+        // The first reconciles are before the queue's loop.
         () => this.#queue.addAfter(`api ${name}`, againSeconds * 1000),
         () => this.#queue.add(`api ${name}`),
       )
@@ -108,14 +108,14 @@ class Exported implements ExportedApis {
         for (const object of this.#objectsOf(name, cluster)) this.#queue.add(`object ${name} ${object}`)
       }),
     )
-    this.#stack.defer(this.#options.onAdmission((cluster) => this.#visitCluster(cluster)))
+    this.#stack.defer(this.#options.onAdmission((cluster) => this.#reconcileCluster(cluster)))
     this.#done = runController({
       name: 'exported-apis',
       queue: this.#queue,
       workers,
       log: this.#context.log,
       signal,
-      reconcile: (key, life) => this.#visit(key, life),
+      reconcile: (key, life) => this.#request(key, life),
     })
   }
 
@@ -141,14 +141,14 @@ class Exported implements ExportedApis {
     return false
   }
 
-  #visitCluster(cluster: string): void {
+  #reconcileCluster(cluster: string): void {
     for (const name of this.#apis.keys()) this.#queue.add(`definition ${keyFor({ cluster, name })}`)
   }
 
-  async #visit(visit: string, signal: AbortSignal): Promise<ReconcileResult | undefined> {
-    const [kind, name = '', key = ''] = visit.split(' ')
-    if (kind === 'api') return await this.#visitApi(name, signal)
-    if (kind === 'definition') return await this.#visitDefinition(name, signal)
+  async #request(request: string, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const [kind, name = '', key = ''] = request.split(' ')
+    if (kind === 'api') return await this.#reconcileApi(name, signal)
+    if (kind === 'definition') return await this.#reconcileDefinition(name, signal)
     if (kind === 'report') {
       this.#report()
       return undefined
@@ -166,7 +166,7 @@ class Exported implements ExportedApis {
         (memberNamespace && synced.copies.store.get(keyFor({ namespace: memberNamespace, name: object }))) || undefined,
       isOffered: this.#isOffered(name, cluster),
     }
-    await visitCustomObject(reconcile, custom, (copy) => this.#confirmGone(name, reconcile, custom, copy))
+    await reconcileCustomObject(reconcile, custom, (copy) => this.#confirmGone(name, reconcile, custom, copy))
     return undefined
   }
 
@@ -221,7 +221,7 @@ class Exported implements ExportedApis {
   }
 
   /** Reads the definition in the member, and begins to sync its objects. */
-  async #visitApi(name: string, signal: AbortSignal): Promise<ReconcileResult> {
+  async #reconcileApi(name: string, signal: AbortSignal): Promise<ReconcileResult> {
     const again = { requeueAfterSeconds: againSeconds }
     const read = await this.#readDefinition(name, signal)
     this.#tell(name, 'problem' in read ? read.problem : undefined)
@@ -317,7 +317,7 @@ class Exported implements ExportedApis {
   }
 
   /** Shows the definition in a logical cluster, or takes it away. `key`: `CLUSTER|NAME`. */
-  async #visitDefinition(key: string, signal: AbortSignal): Promise<ReconcileResult> {
+  async #reconcileDefinition(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const { cluster = '', name } = parseKey(key)
     const row = this.#apis.get(name)
     const synced = this.#synced.get(name)
@@ -379,7 +379,7 @@ class Exported implements ExportedApis {
     else this.#problems.set(key, problem)
   }
 
-  /** One report for many visits: it walks over all that was told. */
+  /** One report for many reconciles: it walks over all that was told. */
   #reportSoon(): void {
     this.#queue.addAfter('report', reportMs)
   }

@@ -46,7 +46,7 @@ export interface MemberGatewayOptions {
   readonly clock?: Clock
 }
 
-/** Seconds between visits: when it works, and while it does not. */
+/** Seconds between reconciles: when it works, and while it does not. */
 const workingSeconds = 60
 const waitingSeconds = 2
 /** Changes of the peers within this time are one write, milliseconds. */
@@ -65,7 +65,7 @@ export function startMemberGateway(options: MemberGatewayOptions): AsyncDisposab
     workers: 1,
     log: options.log,
     signal: life.signal,
-    reconcile: (_, signal) => gateway.visit(signal),
+    reconcile: (_, signal) => gateway.request(signal),
   })
   return {
     async [Symbol.asyncDispose]() {
@@ -98,7 +98,7 @@ class MemberGateway {
     this.#options = options
   }
 
-  async visit(signal: AbortSignal): Promise<ReconcileResult> {
+  async request(signal: AbortSignal): Promise<ReconcileResult> {
     try {
       this.#tell(await this.#ensure(signal))
     } catch (error) {

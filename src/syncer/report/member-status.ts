@@ -92,7 +92,7 @@ export async function clearReport(synced: SyncedObject): Promise<void> {
 }
 
 /** Writes this member's report on an object, then the status merged from all reports. */
-export async function visitStatus(synced: SyncedObject, rule: StatusRule): Promise<void> {
+export async function reconcileStatus(synced: SyncedObject, rule: StatusRule): Promise<void> {
   const { context, resource, object, name } = synced
   if (synced.memberNamespace === undefined || object === undefined) return
   const copy = speaksFor(synced, object) ? copyHere(synced, resource, name)?.copy : undefined

@@ -6,7 +6,7 @@ import { isDeletionHeld } from '#syncer/context/deletion-guard.ts'
 import type { CachedObject, ResourceName } from '#syncer/context/resources.ts'
 import { Scope, type Reconcile } from '#syncer/context/scope.ts'
 import type { FailureSubject } from '#syncer/context/sync-failures.ts'
-import { visitKey, visitKindOf } from '#syncer/context/visit.ts'
+import { requestKey, requestKindOf } from '#syncer/context/visit.ts'
 import { mayTellOf, workloadOfLive } from '#syncer/rules/entitlement.ts'
 import { syncedKindOf } from '#syncer/rules/synced-kinds.ts'
 import { SyncedObject } from '#syncer/rules/synced-object.ts'
@@ -32,10 +32,10 @@ export function aboutStatus({ resource, cluster, namespace, name }: SyncedObject
   return { step: `status of ${resource} ${cluster}|${namespace}/${name}`, subject: () => subject, part: 'its status' }
 }
 
-/** A visit of what is no copy of a tenant's object: the tenant is told on the object for which it is there. */
-export function aboutVisit(reconcile: Reconcile): StepAbout {
+/** A reconcile of what is no copy of a tenant's object: the tenant is told on the object for which it is there. */
+export function aboutRequest(reconcile: Reconcile): StepAbout {
   const { kind, cluster, namespace, name } = reconcile
-  const step = visitKey(reconcile)
+  const step = requestKey(reconcile)
   switch (kind) {
     case 'namespace':
       return { step, subject: () => ({ resource: 'namespaces', cluster, namespace: '', name: namespace }) }
@@ -88,7 +88,7 @@ export async function tellingFailures<T>(reconcile: Reconcile, about: StepAbout,
   // Its next report says nothing of the failure any more.
   if (told !== undefined && kind !== undefined) {
     const { cluster, namespace, name } = told
-    context.enqueue({ kind: visitKindOf(kind.resource), cluster, namespace, name })
+    context.enqueue({ kind: requestKindOf(kind.resource), cluster, namespace, name })
   }
   return result
 }

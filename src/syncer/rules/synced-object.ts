@@ -3,7 +3,7 @@ import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 import { gvrs, type CachedObject, type ResourceName } from '#syncer/context/resources.ts'
 import { Reconcile } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
-import { visitKindOf } from '#syncer/context/visit.ts'
+import { requestKindOf } from '#syncer/context/visit.ts'
 import { syncedKindOf, type SyncedKind } from './synced-kinds.ts'
 
 interface ObjectRef {
@@ -22,7 +22,7 @@ export class SyncedObject extends Reconcile {
 
   constructor(context: SyncContext, row: SyncedKind, ref: ObjectRef, signal: AbortSignal) {
     const { cluster, namespace, name } = ref
-    super(context, { kind: visitKindOf(row.resource), cluster, namespace, name }, signal)
+    super(context, { kind: requestKindOf(row.resource), cluster, namespace, name }, signal)
     this.row = row
     this.object = this.upstream(row.resource, name)
     this.copy = this.live(row.resource, name)

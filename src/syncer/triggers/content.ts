@@ -1,4 +1,4 @@
-// Changes of what a namespace has in the member, as visits of the objects that come or go with it.
+// Changes of what a namespace has in the member, as reconciles of the objects that come or go with it.
 import { memberAnnotation } from '#crds/index.ts'
 import { isClaimIn, type ContentChange } from '#syncer/context/namespace-view.ts'
 import { asOrdinalClaim } from '#syncer/context/references.ts'
@@ -7,7 +7,7 @@ import { Scope } from '#syncer/context/scope.ts'
 import type { ContentResource } from '#syncer/context/views.ts'
 import { syncedKindOf, syncedKinds } from '#syncer/rules/synced-kinds.ts'
 
-/** Visits what the change of an object brings into the member or out of it. */
+/** Reconciles what the change of an object brings into the member or out of it. */
 export function contentChanged(scope: Scope, resource: ContentResource, change: ContentChange): void {
   const { context, cluster, namespace } = scope
   const changes = context.views.change(cluster, namespace, resource, change)
@@ -21,11 +21,11 @@ export function contentChanged(scope: Scope, resource: ContentResource, change: 
     for (const { metadata } of scope.allUpstream('persistentvolumeclaims'))
       if (asOrdinalClaim(metadata.name ?? '') !== undefined && metadata.annotations?.[memberAnnotation] === undefined)
         scope.enqueue('persistentvolumeclaims', metadata.name)
-  for (const changed of changes.namespaces) visitFollowers(new Scope(context, { cluster, namespace: changed }))
+  for (const changed of changes.namespaces) reconcileFollowers(new Scope(context, { cluster, namespace: changed }))
 }
 
 /** Everything that is in a member because its namespace is. */
-function visitFollowers(scope: Scope): void {
+function reconcileFollowers(scope: Scope): void {
   scope.enqueueNamespace()
   for (const { resource, follows } of syncedKinds) {
     if (follows !== 'namespace') continue
@@ -38,7 +38,7 @@ function visitFollowers(scope: Scope): void {
 
 /**
  * Whether the object has, or should have, a copy in this member: most ConfigMaps and Secrets do not, and cause no
- * visit.
+ * reconcile.
  */
 export function isRelevant(scope: Scope, resource: ResourceName, name: string): boolean {
   const { view, member } = scope

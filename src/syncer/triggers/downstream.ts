@@ -1,4 +1,4 @@
-// Changes in the member, as visits.
+// Changes in the member, as reconciles.
 import { parseKey } from '#client/index.ts'
 import {
   isPlaceable,
@@ -28,14 +28,14 @@ import { objectOf, type ObjectChange } from './change.ts'
 /** What a change of an object in the member triggers in its namespace. */
 type Trigger = (scope: Scope, object: CachedObject, change: ObjectChange) => void
 
-/** By resource: objects that are visited under a kind of their own. */
+/** By resource: objects that are reconciled under a kind of their own. */
 const uncopied: Readonly<Partial<Record<ResourceName, Trigger>>> = {
   namespaces: namespaceChanged,
   pods: podChanged,
   endpointslices: sliceChanged,
 }
 
-/** By resource: what a change triggers besides the visit of the object itself. */
+/** By resource: what a change triggers besides the reconcile of the object itself. */
 const besides: Readonly<Partial<Record<ResourceName, Trigger>>> = {
   replicasets(scope, object) {
     if (locatorOf(object) === undefined) scope.enqueue('history', workloadOwnerOf(object)?.name)
@@ -49,7 +49,7 @@ const besides: Readonly<Partial<Record<ResourceName, Trigger>>> = {
   horizontalpodautoscalers: scalerChanged,
 }
 
-/** Asks for the visits that a change in the member causes. */
+/** Asks for the reconciles that a change in the member causes. */
 export function downstreamChanged(context: SyncContext, resource: ResourceName, change: ObjectChange): void {
   const object = objectOf(change)
   const { name, namespace = '' } = object?.metadata ?? {}
@@ -86,7 +86,7 @@ function isName(name: string | undefined): name is string {
 
 function namespaceChanged(scope: Scope, _object: CachedObject, { before, after }: ObjectChange): void {
   scope.enqueueNamespace()
-  if (before === undefined || after === undefined) visitAllIn(scope)
+  if (before === undefined || after === undefined) reconcileAllIn(scope)
 }
 
 function podChanged(scope: Scope, { metadata }: CachedObject, { before, after }: ObjectChange): void {
@@ -132,14 +132,14 @@ function scalerChanged(scope: Scope, autoscaler: CachedObject): void {
   if (resource !== undefined) scope.enqueue(resource, name)
 }
 
-/** Asks for the visit of an Event of the member. */
+/** Asks for the reconcile of an Event of the member. */
 export function eventChanged(context: SyncContext, { key, after }: ObjectChange): void {
   const { namespace = '', name } = parseKey(key)
   if (after !== undefined && isName(name)) Scope.ofMember(context, namespace)?.enqueue('event', name)
 }
 
 /** A namespace that was created or deleted in the member changes what can be done with everything in it. */
-export function visitAllIn(scope: Scope): void {
+export function reconcileAllIn(scope: Scope): void {
   const { name: member } = scope.member
   for (const { gvr } of workloadKinds)
     for (const workload of scope.allUpstream(gvr.resource)) {

@@ -1,10 +1,10 @@
-// Changes of nodes, and of the pods on them, as visits of the nodes that logical clusters show.
+// Changes of nodes, and of the pods on them, as reconciles of the nodes that logical clusters show.
 import { clusterInKey, keyFor, parseKey } from '#client/index.ts'
 import { memberAnnotation } from '#crds/index.ts'
 import type { Scope } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { nodeNameOf, onNode } from '#syncer/context/upstream.ts'
-import type { Visit } from '#syncer/context/visit.ts'
+import type { ReconcileRequest } from '#syncer/context/visit.ts'
 import { isUsed } from '#syncer/up/nodes.ts'
 import type { ObjectChange } from './change.ts'
 
@@ -15,7 +15,7 @@ export function podOnNodeChanged({ context, cluster }: Scope, { before, after }:
   for (const name of [was, is]) {
     if (name === undefined) continue
     const isShown = context.upstream.nodes.store.get(keyFor({ cluster, name })) !== undefined
-    if (isShown !== isUsed(context, cluster, name)) context.enqueue(visitOf(cluster, name))
+    if (isShown !== isUsed(context, cluster, name)) context.enqueue(requestOf(cluster, name))
   }
 }
 
@@ -28,16 +28,16 @@ function nodeOf({ member }: SyncContext, pod: ObjectChange['after']): string | u
 export function nodeChanged(context: SyncContext, { key }: Pick<ObjectChange, 'key'>): void {
   const { name } = parseKey(key)
   const pods = context.upstream.podsByNode.keysOf(onNode('', context.member.name, name))
-  for (const cluster of new Set([...pods].map(clusterInKey))) context.enqueue(visitOf(cluster, name))
+  for (const cluster of new Set([...pods].map(clusterInKey))) context.enqueue(requestOf(cluster, name))
 }
 
 /** A node upstream has changed or gone: it may be one that this member is to show. */
 export function shownNodeChanged(context: SyncContext, { key, before, after }: ObjectChange): void {
   const { cluster = '', name } = parseKey(key)
   const owner = (after ?? before)?.metadata.annotations?.[memberAnnotation]
-  if (owner === context.member.name || isUsed(context, cluster, name)) context.enqueue(visitOf(cluster, name))
+  if (owner === context.member.name || isUsed(context, cluster, name)) context.enqueue(requestOf(cluster, name))
 }
 
-function visitOf(cluster: string, name: string): Visit {
+function requestOf(cluster: string, name: string): ReconcileRequest {
   return { kind: 'node', cluster, namespace: '', name }
 }

@@ -1,4 +1,4 @@
-// Changes of Services, EndpointSlices and pods in logical clusters, as visits of slices.
+// Changes of Services, EndpointSlices and pods in logical clusters, as reconciles of slices.
 import { exportedNameOf, memberAnnotation, memberUidAnnotation } from '#crds/index.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'

@@ -1,4 +1,4 @@
-// Turns changes on both sides into visits. Nothing is decided here: a visit reads everything again.
+// Turns changes on both sides into reconciles. Nothing is decided here: a reconcile reads everything again.
 import { clusterInKey } from '#client/index.ts'
 import { isPlaceable, workloadKinds } from '#crds/index.ts'
 import type { ResourceName } from '#syncer/context/resources.ts'
@@ -6,7 +6,7 @@ import { Scope } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { syncedKinds } from '#syncer/rules/synced-kinds.ts'
 import { isRelevant } from './content.ts'
-import { downstreamChanged, enqueueLeftover, eventChanged, visitAllIn } from './downstream.ts'
+import { downstreamChanged, enqueueLeftover, eventChanged, reconcileAllIn } from './downstream.ts'
 import { nodeChanged, shownNodeChanged } from './nodes.ts'
 import { upstreamChanged } from './upstream.ts'
 
@@ -39,7 +39,7 @@ function priorityChanged(context: SyncContext, cluster: string): void {
   }
 }
 
-/** The id of a logical cluster became known: its objects can be visited now. */
+/** The id of a logical cluster became known: its objects can be reconciled now. */
 function clusterKnown(context: SyncContext, cluster: string): void {
   for (const namespace of context.views.namespacesOf(cluster)) {
     const scope = new Scope(context, { cluster, namespace })
@@ -49,7 +49,7 @@ function clusterKnown(context: SyncContext, cluster: string): void {
         if (follows === 'decision' ? isPlaceable(object) : isRelevant(scope, resource, name))
           scope.enqueueCopy(resource, name)
       }
-    if (scope.memberNamespace !== undefined) visitAllIn(scope)
+    if (scope.memberNamespace !== undefined) reconcileAllIn(scope)
     for (const { gvr, history } of workloadKinds)
       if (history !== undefined)
         for (const { metadata } of scope.allUpstream(gvr.resource)) scope.enqueue('history', metadata.name)

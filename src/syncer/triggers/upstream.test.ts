@@ -3,7 +3,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { memberStatusAnnotation, placedOnAnnotation, syncerFinalizer, templateAnnotation } from '#crds/index.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { Views } from '#syncer/context/views.ts'
-import { visitKey, type Visit } from '#syncer/context/visit.ts'
+import { requestKey, type ReconcileRequest } from '#syncer/context/visit.ts'
 import { upstreamChanged } from './upstream.ts'
 
 const key = 'acme|shop/web'
@@ -12,13 +12,13 @@ function deployment(metadata: Partial<KubeObject['metadata']>): KubeObject {
   return { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web', namespace: 'shop', ...metadata } }
 }
 
-/** Keys of the visits that a change causes in member `east`. `copy`: it has something under this name. */
-function visitsOf(
+/** Keys of the reconciles that a change causes in member `east`. `copy`: it has something under this name. */
+function requestsOf(
   resource: 'deployments' | 'replicasets',
   change: { before?: KubeObject; after?: KubeObject },
   { copy, workload }: { copy?: KubeObject; workload?: KubeObject } = {},
 ): string[] {
-  const visits: string[] = []
+  const requests: string[] = []
   const member = { name: 'east', id: 'east', serviceNetwork: 'None' } as const
   const content = { workloads: [], claims: [], ingresses: [], accounts: [] }
   const store = (object: KubeObject | undefined) => ({ store: { get: () => object } })
@@ -33,10 +33,10 @@ function visitsOf(
     ),
     upstreamIn: () => [],
     controlledBy: () => [],
-    enqueue: (visit: Visit) => void visits.push(visitKey(visit)),
+    enqueue: (request: ReconcileRequest) => void requests.push(requestKey(request)),
   } as unknown as SyncContext
   upstreamChanged(context, resource, { key, before: change.before, after: change.after })
-  return visits
+  return requests
 }
 
 describe('a change of a workload upstream', () => {
@@ -53,7 +53,7 @@ describe('a change of a workload upstream', () => {
       given: {},
     },
   ])
-    it(`${title} causes no visit`, () => expect(visitsOf('deployments', change, given)).to.deep.equal([]))
+    it(`${title} causes no visit`, () => expect(requestsOf('deployments', change, given)).to.deep.equal([]))
 
   for (const { title, change, given = {} } of [
     { title: 'that comes', change: { before: nothing, after: decided('east') } },
@@ -78,17 +78,17 @@ describe('a change of a workload upstream', () => {
     given?: { copy?: KubeObject }
   }[])
     it(`${title} is visited, and its history`, () =>
-      expect(visitsOf('deployments', change, given)).to.include.members([`deployments ${key}`, `history ${key}`]))
+      expect(requestsOf('deployments', change, given)).to.include.members([`deployments ${key}`, `history ${key}`]))
 
-  it('of its ReplicaSet causes a visit of the history only in members that run it', () => {
+  it('of its ReplicaSet causes a reconcile of the history only in members that run it', () => {
     const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u', controller: true }]
     const replicaSet: KubeObject = {
       apiVersion: 'apps/v1',
       kind: 'ReplicaSet',
       metadata: { name: 'web-1', namespace: 'shop', annotations: { [templateAnnotation]: 'x' }, ownerReferences },
     }
-    expect(visitsOf('replicasets', { after: replicaSet }, { workload: decided('west') })).to.deep.equal([])
-    expect(visitsOf('replicasets', { after: replicaSet }, { workload: decided('east') })).to.deep.equal([
+    expect(requestsOf('replicasets', { after: replicaSet }, { workload: decided('west') })).to.deep.equal([])
+    expect(requestsOf('replicasets', { after: replicaSet }, { workload: decided('east') })).to.deep.equal([
       `history ${key}`,
     ])
   })

@@ -1,4 +1,4 @@
-// Changes in logical clusters, as visits.
+// Changes in logical clusters, as reconciles.
 import { parseKey } from '#client/index.ts'
 import { isPlaceable, isWorkloadResource, workloadKinds } from '#crds/index.ts'
 import type { ResourceName } from '#syncer/context/resources.ts'
@@ -30,7 +30,7 @@ const besides: Readonly<Partial<Record<ResourceName, Trigger>>> = {
   persistentvolumeclaims: (scope, change) => contentChanged(scope, 'persistentvolumeclaims', change),
 }
 
-/** Asks for the visits that a change in a logical cluster causes in this member. */
+/** Asks for the reconciles that a change in a logical cluster causes in this member. */
 export function upstreamChanged(context: SyncContext, resource: ResourceName, change: ObjectChange): void {
   const { cluster = '', namespace = '', name } = parseKey(change.key)
   const object = objectOf(change)
@@ -56,12 +56,12 @@ export function upstreamChanged(context: SyncContext, resource: ResourceName, ch
 function namespaceChanged({ context, cluster }: Scope, { before, after }: ObjectChange, name: string): void {
   const scope = new Scope(context, { cluster, namespace: name })
   if (after === undefined) context.views.forget(cluster, name)
-  if (isEnding(after) && !isEnding(before)) visitWorkloads(scope)
+  if (isEnding(after) && !isEnding(before)) reconcileWorkloads(scope)
   scope.enqueueNamespace()
 }
 
 /** The workloads of a namespace that is being deleted: their copies go at once. */
-function visitWorkloads(scope: Scope): void {
+function reconcileWorkloads(scope: Scope): void {
   for (const { gvr } of workloadKinds)
     for (const { metadata } of scope.allUpstream(gvr.resource)) scope.enqueueCopy(gvr.resource, metadata.name)
 }

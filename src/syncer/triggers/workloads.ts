@@ -1,4 +1,4 @@
-// Changes of workloads, and of what members made of them, as visits.
+// Changes of workloads, and of what members made of them, as reconciles.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import {
   memberAnnotation,
@@ -16,7 +16,7 @@ import { workloadOwnerOf } from '#syncer/context/owners.ts'
 import { asOrdinalClaim, scaleTargetOf } from '#syncer/context/references.ts'
 import type { ResourceName } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'
-import { visitKindOf, type Visit } from '#syncer/context/visit.ts'
+import { requestKindOf, type ReconcileRequest } from '#syncer/context/visit.ts'
 import { ordinalsIn } from '#syncer/rules/entitlement.ts'
 import { reportedName } from '#syncer/up/history.ts'
 import { objectOf, type ObjectChange } from './change.ts'
@@ -68,9 +68,9 @@ export function copyChanged(scope: Scope, resource: ResourceName, { before, afte
   const member = annotations?.[memberAnnotation]
   if (member === undefined) return resource !== 'persistentvolumeclaims'
   if (member !== scope.member.name) return true
-  const visit: Visit = { kind: resource === 'pods' ? 'pod' : `made:${resource}`, cluster, namespace, name }
-  if (after === undefined && before !== undefined) context.copyDeleted(visit, before)
-  context.enqueue(visit)
+  const request: ReconcileRequest = { kind: resource === 'pods' ? 'pod' : `made:${resource}`, cluster, namespace, name }
+  if (after === undefined && before !== undefined) context.copyDeleted(request, before)
+  context.enqueue(request)
   // Its pods may have waited for their owner.
   if (resource === 'jobs' && before === undefined)
     for (const pod of podsOf(scope, { kind: 'Job', name })) scope.enqueue('pod', pod)
@@ -86,9 +86,9 @@ export function orphanChanged(scope: Scope, resource: WorkloadResource, { before
   if (was !== is || changesView(before, after)) contentChanged(scope, resource, { before, after })
   const reported = before && resource === 'replicasets' ? reportedName(before, scope.member.name) : undefined
   if (!was || after !== undefined || before === undefined || reported === undefined) return
-  const visit: Visit = { kind: 'made:replicasets', cluster: scope.cluster, namespace: scope.namespace, name: reported }
-  scope.context.copyDeleted(visit, before)
-  scope.context.enqueue(visit)
+  const request: ReconcileRequest = { kind: 'made:replicasets', cluster: scope.cluster, namespace: scope.namespace, name: reported }
+  scope.context.copyDeleted(request, before)
+  scope.context.enqueue(request)
 }
 
 /** A workload that concerns this member. */
@@ -96,11 +96,11 @@ export function workloadChanged(scope: Scope, resource: WorkloadResource, { befo
   const { context, cluster, namespace } = scope
   const name = (after ?? before)?.metadata.name ?? ''
   const row = workloadKindOf(resource)
-  const visit: Visit = { kind: visitKindOf(resource), cluster, namespace, name }
-  if (resource === 'pods' && after === undefined && before !== undefined) context.copyDeleted(visit, before)
+  const request: ReconcileRequest = { kind: requestKindOf(resource), cluster, namespace, name }
+  if (resource === 'pods' && after === undefined && before !== undefined) context.copyDeleted(request, before)
   if (changesView(before, after)) contentChanged(scope, resource, { before, after })
-  context.enqueue(visit)
-  if (row?.history) context.enqueue({ ...visit, kind: 'history' })
+  context.enqueue(request)
+  if (row?.history) context.enqueue({ ...request, kind: 'history' })
   if (sharesOf(before) !== sharesOf(after))
     for (const { metadata } of scope.allUpstream('poddisruptionbudgets'))
       scope.enqueue('poddisruptionbudgets', metadata.name)
@@ -119,14 +119,14 @@ function decisionIn(object: ObjectChange['after'], member: string): string {
 
 function decisionChanged(scope: Scope, workload: { readonly kind: string; readonly name: string }): void {
   for (const pod of podsOf(scope, workload)) scope.enqueue('pod', pod)
-  visitMadeOf(scope, workload)
+  reconcileMadeOf(scope, workload)
   for (const scaler of scope.allUpstream('horizontalpodautoscalers'))
     if (scaleTargetOf(scaler) === `${workload.kind}/${workload.name}`)
       scope.enqueue('horizontalpodautoscalers', scaler.metadata.name)
 }
 
 /** What the member made of a workload before the member had it, or the ordinal, is shown now. */
-function visitMadeOf(scope: Scope, owner: { readonly kind: string; readonly name: string }): void {
+function reconcileMadeOf(scope: Scope, owner: { readonly kind: string; readonly name: string }): void {
   for (const made of ['jobs', 'controllerrevisions'] as const)
     for (const { metadata } of scope.controlledBy(made, owner)) scope.enqueue(`made:${made}`, metadata.name)
   if (owner.kind !== 'StatefulSet') return

@@ -11,7 +11,7 @@ import { originUpstream } from './origin.ts'
  * Copies the controller of a tenant's claim upstream: a StatefulSet that deletes its claims, with itself or when it
  * shrinks, takes over those that it finds. Garbage collection upstream then deletes the claim as it would in a cluster.
  */
-export async function visitClaimOwner(synced: SyncedObject): Promise<void> {
+export async function reconcileClaimOwner(synced: SyncedObject): Promise<void> {
   const { name, ref, upstreamClient, signal } = synced
   const here = copyHere(synced, 'persistentvolumeclaims', name)
   if (here === undefined || asOrdinalClaim(name) === undefined) return

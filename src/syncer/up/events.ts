@@ -38,7 +38,7 @@ const resourceOfKind: Readonly<Record<string, ResourceName>> = {
  * Shows one Event upstream, unless its logical cluster has used up its budget, or it is about something that the member
  * does not have.
  */
-export async function visitEvent(reconcile: Reconcile): Promise<ReconcileResult | undefined> {
+export async function reconcileEvent(reconcile: Reconcile): Promise<ReconcileResult | undefined> {
   const { context, cluster, name, memberNamespace, clusterId } = reconcile
   if (memberNamespace === undefined || clusterId === undefined) return undefined
   const live = context.events.store.get(keyFor({ namespace: memberNamespace, name })) as

@@ -54,7 +54,7 @@ type History = NonNullable<WorkloadKind['history']>
  * Makes sure that every template has a ReplicaSet upstream with the summed counts of all members, and that the one of
  * the present template has the highest revision.
  */
-export async function visitHistory(reconcile: Reconcile): Promise<void> {
+export async function reconcileHistory(reconcile: Reconcile): Promise<void> {
   const found = workloadWithHistory(reconcile)
   if (reconcile.memberNamespace === undefined || found === undefined) return
   const { kind, history, workload } = found
@@ -91,7 +91,7 @@ function orphanOf(reconcile: Reconcile, replicaSet: CachedObject, hash: string):
   return isSame && isOrphanIn(known, reconcile.member.name) ? known : undefined
 }
 
-/** Makes the workload the controller of the ReplicaSet. The event of the change causes the next visit. */
+/** Makes the workload the controller of the ReplicaSet. The event of the change causes the next reconcile. */
 async function adopt(
   { upstreamClient, namespace, signal }: Reconcile,
   { workload }: WorkloadWithHistory,
@@ -119,7 +119,7 @@ export async function passOnDeletionOfHistory(reconcile: Reconcile, copy: Cached
   await deleteLive(reconcile, 'replicasets', live, { propagationPolicy })
 }
 
-/** More of one workload than any member has: each visit looks at all of them. */
+/** More of one workload than any member has: each reconcile looks at all of them. */
 const maxReplicaSets = 1000
 
 /** The ReplicaSets that the member made of its copy of the workload. */
@@ -162,7 +162,7 @@ interface WorkloadWithHistory {
   readonly workload: CachedObject
 }
 
-/** The workload of a visit. Only one kind of workload has a history, so the name identifies the workload. */
+/** The workload of a reconcile. Only one kind of workload has a history, so the name identifies the workload. */
 function workloadWithHistory(reconcile: Reconcile): WorkloadWithHistory | undefined {
   for (const kind of workloadKinds) {
     const { history } = kind
@@ -239,7 +239,7 @@ async function createCopy(
       template: { ...template, metadata: { ...template.metadata, labels: withHash } },
     },
   }
-  // AlreadyExists: our cache is behind; the event of the existing one causes the next visit.
+  // AlreadyExists: our cache is behind; the event of the existing one causes the next reconcile.
   await reconcile.upstreamClient.create(gvrs.replicasets, object, { signal }).catch(tolerate('AlreadyExists'))
 }
 

@@ -50,7 +50,7 @@ function isMade({ metadata: { annotations = {} } }: CachedObject): boolean {
 }
 
 /** Makes the upstream copy match the member's object, and passes a deletion of the copy on to the member. */
-export async function visitMade(reconcile: Reconcile, kind: MadeKind): Promise<void> {
+export async function reconcileMade(reconcile: Reconcile, kind: MadeKind): Promise<void> {
   const { member, name } = reconcile
   if (reconcile.memberNamespace === undefined) return
   const { resource } = kind

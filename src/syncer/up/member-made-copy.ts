@@ -85,7 +85,7 @@ export async function createCopy(
     const options = { ...(isUid && { headers: { [keepUidHeader]: 'true' } }), signal }
     created = await client.create<KubeObject>(gvrs[resource], object, options)
   } catch (error) {
-    // Our cache is behind: the event of the existing object causes the next visit.
+    // Our cache is behind: the event of the existing object causes the next reconcile.
     if (isStatusError(error, 'AlreadyExists')) return undefined
     throw error
   }

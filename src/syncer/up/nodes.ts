@@ -21,7 +21,7 @@ export function cachedNode(node: NodeUp): NodeUp {
 }
 
 /** Makes the node upstream match the member's, or deletes it when no pod of the logical cluster runs there any more. */
-export async function visitNode(reconcile: Reconcile): Promise<void> {
+export async function reconcileNode(reconcile: Reconcile): Promise<void> {
   const { context, member, cluster, name, signal } = reconcile
   const { upstream, nodes } = context
   if (member.loss?.isLost()) return
@@ -39,7 +39,7 @@ export async function visitNode(reconcile: Reconcile): Promise<void> {
   if (shown === undefined) {
     const { labels = {} } = live.metadata
     const metadata = { name, labels: { ...labels }, annotations: { [memberAnnotation]: member.name } }
-    // The server adds a taint to new nodes; the next visit removes it.
+    // The server adds a taint to new nodes; the next reconcile removes it.
     await client
       .create(nodesGvr, { ...(cloneJson(live) as unknown as KubeObject), metadata }, { signal })
       .catch(tolerate('AlreadyExists'))
@@ -76,7 +76,7 @@ async function updateNode(
     const labels = { ...Object.fromEntries<null>(removed as [string, null][]), ...live.metadata.labels }
     const spec = { taints: null, unschedulable: live.spec.unschedulable ?? null }
     await client.patch(nodesGvr, { name }, 'merge', { metadata: { ...metadata, labels }, spec }, { signal })
-    // Its event causes the visit that compares the status.
+    // Its event causes the reconcile that compares the status.
     return
   }
   if (isSameStatus) return

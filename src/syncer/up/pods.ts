@@ -26,7 +26,7 @@ interface Bound {
 }
 
 /** Makes the upstream pod match the member's, and passes a deletion of the upstream pod on to the member. */
-export async function visitPod(reconcile: Reconcile): Promise<void> {
+export async function reconcilePod(reconcile: Reconcile): Promise<void> {
   const { name } = reconcile
   if (reconcile.memberNamespace === undefined) return
   const live = reconcile.live('pods', name)

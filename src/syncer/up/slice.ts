@@ -11,7 +11,7 @@ import { serviceNameLabel } from '#syncer/transform/slice-labels.ts'
 import { endpointSliceUp } from '#syncer/transform/up.ts'
 
 /** Copies one slice of this member upstream, or deletes the copy. */
-export async function visitSlice(reconcile: Reconcile): Promise<void> {
+export async function reconcileSlice(reconcile: Reconcile): Promise<void> {
   const { member, name } = reconcile
   if (reconcile.memberNamespace === undefined || member.loss?.isLost()) return
   const live = reconcile.live('endpointslices', name)

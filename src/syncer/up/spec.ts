@@ -10,7 +10,7 @@ import { isScaled } from '#syncer/rules/scaled.ts'
 import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 
 /** Copies them upstream, where they differ. */
-export async function visitSpec(synced: SyncedObject): Promise<void> {
+export async function reconcileSpec(synced: SyncedObject): Promise<void> {
   const here = copyHere(synced, synced.resource, synced.name)
   if (here === undefined) return
   const { object, copy } = here

@@ -24,7 +24,7 @@ export class ClusterCatalog implements Catalog {
   readonly #hasMembers: () => boolean
   #projected: ResourceDefinition | undefined
   readonly #builtIn = new Map<string, ResourceDefinition>()
-  // A CRD is compiled on first use. The hub keeps the same Entry while a CRD does not change, so Entry can be the key.
+  // A CRD is compiled on first use. The watch cache keeps the same Entry while a CRD does not change, so Entry can be the key.
   readonly #compiled = new WeakMap<Entry, CompiledCrd | undefined>()
   // Definitions of the base layer are equal in all logical clusters, and their entries are made again and again.
   readonly #compiledBase = new Map<string, CompiledCrd | undefined>()

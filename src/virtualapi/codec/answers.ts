@@ -5,19 +5,19 @@ import { Buffer } from 'node:buffer'
 import { stringify, type ScalarTag, type Tags } from 'yaml'
 import { encodeJson, isJsonObject } from '#apimachinery/meta/index.ts'
 import type { Status, StatusError } from '#apimachinery/status/index.ts'
-import type { BytesAnswer, Chunks, ChunkedAnswer } from '#virtualapi/request/exchange.ts'
+import type { BytesResponse, Chunks, ChunkedResponse } from '#virtualapi/request/exchange.ts'
 import { minChunkedBytes } from './list-chunks.ts'
 import { encodeProtobuf } from './protobuf/index.ts'
 
 const newline = Buffer.from('\n')
 
-interface AnswerOptions {
+interface ResponseOptions {
   status?: number
   headers?: Record<string, string>
 }
 
 /** An answer of JSON that is already encoded. */
-export function jsonBytes(bytes: Uint8Array, { status = 200, headers = {} }: AnswerOptions = {}): BytesAnswer {
+export function jsonBytes(bytes: Uint8Array, { status = 200, headers = {} }: ResponseOptions = {}): BytesResponse {
   return {
     kind: 'bytes',
     status,
@@ -27,7 +27,7 @@ export function jsonBytes(bytes: Uint8Array, { status = 200, headers = {} }: Ans
 }
 
 /** 304 Not Modified: the headers that identify the content, without a body. */
-export function notModified(headers: Readonly<Record<string, string>>): BytesAnswer {
+export function notModified(headers: Readonly<Record<string, string>>): BytesResponse {
   const { 'content-type': _, ...rest } = headers
   return { kind: 'bytes', status: 304, headers: rest, body: new Uint8Array() }
 }
@@ -35,29 +35,29 @@ export function notModified(headers: Readonly<Record<string, string>>): BytesAns
 /**
  * Answers above this many bytes count against the client until it has read them; smaller ones fit into socket buffers.
  */
-export const largeAnswerBytes = 256 * 1024
+export const largeResponseBytes = 256 * 1024
 
 /** A list as chunks of JSON; joined into one body if it is small (`bytes`: approximate total) and cheap to encode. */
-export function jsonChunks(chunks: Chunks, bytes: number): BytesAnswer | ChunkedAnswer {
-  const answer: ChunkedAnswer = {
+export function jsonChunks(chunks: Chunks, bytes: number): BytesResponse | ChunkedResponse {
+  const response: ChunkedResponse = {
     kind: 'chunks',
     status: 200,
     headers: { 'content-type': 'application/json' },
     chunks,
     about: bytes,
   }
-  return bytes > minChunkedBytes || chunks.isCostly === true ? answer : joinChunks(answer)
+  return bytes > minChunkedBytes || chunks.isCostly === true ? response : joinChunks(response)
 }
 
 /** The same answer with its chunks joined into one body. */
-function joinChunks({ status, headers, chunks }: ChunkedAnswer): BytesAnswer {
+function joinChunks({ status, headers, chunks }: ChunkedResponse): BytesResponse {
   const [first, ...rest] = chunks
   const body = first !== undefined && rest.length === 0 ? first : Buffer.concat([...(first ? [first] : []), ...rest])
   return { kind: 'bytes', status, headers, body }
 }
 
 /** An answer with a document as JSON. */
-export function jsonDocument(document: unknown, options: AnswerOptions = {}): BytesAnswer {
+export function jsonDocument(document: unknown, options: ResponseOptions = {}): BytesResponse {
   return jsonBytes(Buffer.from(`${encodeJson(document)}\n`), options)
 }
 
@@ -71,16 +71,16 @@ export interface ReadableForm {
  * Reformats a JSON answer as protobuf (if its kind has such a form), YAML or indented JSON, if asked for. It decodes
  * the answer, so it is slow.
  */
-export function reformat(answer: BytesAnswer, { format, pretty }: ReadableForm): BytesAnswer {
-  if ((format === 'json' && !pretty) || answer.headers['content-type'] !== 'application/json') return answer
-  const document: unknown = parseJsonText(Buffer.from(answer.body).toString())
+export function reformat(response: BytesResponse, { format, pretty }: ReadableForm): BytesResponse {
+  if ((format === 'json' && !pretty) || response.headers['content-type'] !== 'application/json') return response
+  const document: unknown = parseJsonText(Buffer.from(response.body).toString())
   if (format === 'protobuf') {
     const body = isJsonObject(document) ? encodeProtobuf(document) : undefined
-    return body === undefined ? answer : protobufBytes(answer, body)
+    return body === undefined ? response : protobufBytes(response, body)
   }
   const text = format === 'yaml' ? stringify(document, yamlOptions) : `${JSON.stringify(document, null, 2)}\n`
   const type = format === 'yaml' ? 'application/yaml' : 'application/json'
-  return { ...answer, headers: { ...answer.headers, 'content-type': type }, body: Buffer.from(text) }
+  return { ...response, headers: { ...response.headers, 'content-type': type }, body: Buffer.from(text) }
 }
 
 /**
@@ -102,22 +102,22 @@ const yamlFloat: ScalarTag = {
 const yamlOptions = { customTags: (tags: Tags) => [yamlFloat, ...tags] }
 
 /** The same answer with this body. */
-function protobufBytes(answer: BytesAnswer, body: Uint8Array): BytesAnswer {
-  return { ...answer, headers: { ...answer.headers, 'content-type': 'application/vnd.kubernetes.protobuf' }, body }
+function protobufBytes(response: BytesResponse, body: Uint8Array): BytesResponse {
+  return { ...response, headers: { ...response.headers, 'content-type': 'application/vnd.kubernetes.protobuf' }, body }
 }
 
 /** The answer for an error: a Status, or text for the errors that kube-apiserver answers as text. */
-export function errorAnswer({ status, headers, text }: StatusError): BytesAnswer {
-  if (text === undefined) return statusAnswer(status, headers)
-  const answer = textAnswer(text, status.code)
-  return { ...answer, headers: { ...answer.headers, ...headers } }
+export function errorResponse({ status, headers, text }: StatusError): BytesResponse {
+  if (text === undefined) return statusResponse(status, headers)
+  const response = textResponse(text, status.code)
+  return { ...response, headers: { ...response.headers, ...headers } }
 }
 
-export function statusAnswer(status: Status, headers: Readonly<Record<string, string>> = {}): BytesAnswer {
+export function statusResponse(status: Status, headers: Readonly<Record<string, string>> = {}): BytesResponse {
   return jsonDocument(status, { status: status.code, headers: { ...headers } })
 }
 
-export function textAnswer(text: string, status = 200): BytesAnswer {
+export function textResponse(text: string, status = 200): BytesResponse {
   return {
     kind: 'bytes',
     status,

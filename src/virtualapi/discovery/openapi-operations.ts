@@ -140,7 +140,7 @@ class Operations {
     const answers = (texts: Readonly<Record<string, string>>): JsonObject =>
       Object.fromEntries(Object.entries(texts).map(([code, description]) => [code, { description, content }]))
     const isCustomPatch = action === 'patch' && !this.#info.builtIn
-    const texts = isCustomPatch ? undefined : answerTexts[action]
+    const texts = isCustomPatch ? undefined : responseTexts[action]
     return { ...answers(texts ?? { '200': 'OK' }), '401': { description: 'Unauthorized' } }
   }
 
@@ -169,7 +169,7 @@ class Operations {
 }
 
 /** Status codes of the actions that do not only answer 200. */
-const answerTexts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+const responseTexts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   post: { '200': 'OK', '201': 'Created', '202': 'Accepted' },
   put: { '200': 'OK', '201': 'Created' },
   patch: { '200': 'OK', '201': 'Created' },

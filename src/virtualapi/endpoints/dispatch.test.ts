@@ -7,7 +7,7 @@ import { expect } from 'chai'
 import type { ClusterId, ClusterName, JsonObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { systemClock } from '#async/index.ts'
-import { createHub, type Hub } from '#store/hub/index.ts'
+import { createWatchCache, type WatchCache } from '#store/hub/index.ts'
 import type { Store } from '#store/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { createAdmission } from '#virtualapi/write/admission/admission.ts'
@@ -16,7 +16,7 @@ import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-byt
 import { Registry } from '#virtualapi/write/registry/registry.ts'
 import { parseRequest } from '#virtualapi/request/parse-request.ts'
 import { Exchange } from '#virtualapi/request/exchange.ts'
-import type { EndpointParts } from './call/parts.ts'
+import type { EndpointDependencies } from './call/parts.ts'
 import { dispatch } from './dispatch.ts'
 import { Conversions } from '#virtualapi/write/conversion/conversions.ts'
 
@@ -52,23 +52,23 @@ interface ObjectBody {
 describe('endpoints', () => {
   let directory: string
   let store: Store
-  let hub: Hub
-  let parts: EndpointParts
+  let watchCache: WatchCache
+  let dependencies: EndpointDependencies
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'kcp-endpoints-'))
     store = await openSqliteStore({ file: join(directory, 'objects.db') })
-    hub = await createHub(store, { stamp: stampRevision, readFacts, signal })
+    watchCache = await createWatchCache(store, { stamp: stampRevision, readFacts, signal })
     const registry = new Registry({ admission: createAdmission({ plugins: [] }), conversions: noConversions })
-    parts = {
-      hub,
+    dependencies = {
+      watchCache,
       registry,
       catalog: new ClusterCatalog(),
       clock: systemClock,
-    } as Partial<EndpointParts> as EndpointParts
+    } as Partial<EndpointDependencies> as EndpointDependencies
   })
   after(async () => {
-    await hub[Symbol.asyncDispose]()
+    await watchCache[Symbol.asyncDispose]()
     await store[Symbol.asyncDispose]()
     await rm(directory, { recursive: true })
   })
@@ -92,10 +92,10 @@ describe('endpoints', () => {
     exchange.cluster = cluster
     exchange.user = { name: 'alice', groups: [], extra: {}, realm: { kind: 'cluster', id: cluster.id } }
     try {
-      const answer = await dispatch(exchange, parts)
-      if (answer.kind !== 'bytes' && answer.kind !== 'chunks') throw new Error(`unexpected answer ${answer.kind}`)
+      const response = await dispatch(exchange, dependencies)
+      if (response.kind !== 'bytes' && response.kind !== 'chunks') throw new Error(`unexpected answer ${response.kind}`)
       const { status, body: bytes } =
-        answer.kind === 'chunks' ? { ...answer, body: Buffer.concat([...answer.chunks]) } : answer
+        response.kind === 'chunks' ? { ...response, body: Buffer.concat([...response.chunks]) } : response
       return { code: status, body: JSON.parse(Buffer.from(bytes).toString()) as ObjectBody }
     } catch (error) {
       if (!isStatusError(error)) throw error
@@ -310,9 +310,9 @@ describe('endpoints', () => {
       { type: 'application/strategic-merge-patch+json', body: null, data: { a: '3' } },
     ])
       it(`applies ${JSON.stringify(body)} as ${type}`, async () => {
-        const answer = await ask('PATCH', `${path}/c`, { body, type })
-        expect(answer.body.data, answer.body.message).to.deep.equal(data)
-        expect(answer.body.kind).to.equal('ConfigMap')
+        const response = await ask('PATCH', `${path}/c`, { body, type })
+        expect(response.body.data, response.body.message).to.deep.equal(data)
+        expect(response.body.kind).to.equal('ConfigMap')
       })
 
     for (const { title, type, body, name, code } of [

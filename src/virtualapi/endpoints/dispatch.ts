@@ -9,8 +9,8 @@ import {
 import type { ResourceTarget } from '#virtualapi/request/request-info.ts'
 import { isBuiltInGroup } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import type { SubresourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
-import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
-import type { EndpointParts, ObjectParts } from './call/parts.ts'
+import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
+import type { EndpointDependencies, ObjectDependencies } from './call/parts.ts'
 import { aggregatedRequest, keepAvailability, passOn } from './forwarded/aggregated.ts'
 import { allClusters } from './views/all-clusters.ts'
 import { bindThroughCollection, bindPod } from './subresources/binding.ts'
@@ -36,18 +36,18 @@ import { requestToken } from './subresources/token-request.ts'
 import { updateObject } from './verbs/update.ts'
 import { watchObjects } from './verbs/watch.ts'
 
-type Endpoint<Parts extends ObjectParts> = (call: EndpointCall<Parts>) => Promise<Answer>
-type Endpoints<Parts extends ObjectParts> = Readonly<Record<string, Endpoint<Parts>>>
+type Endpoint<Dependencies extends ObjectDependencies> = (call: EndpointCall<Dependencies>) => Promise<ApiResponse>
+type Endpoints<Dependencies extends ObjectDependencies> = Readonly<Record<string, Endpoint<Dependencies>>>
 
 /** Of the offload thread: what a GET waits for was waited for here. */
-const offloadedVerbs: Endpoints<ObjectParts> = {
+const offloadedVerbs: Endpoints<ObjectDependencies> = {
   get: readObject,
   create: createObject,
   update: updateObject,
   patch: patchObject,
   delete: deleteObject,
 }
-const verbs: Endpoints<EndpointParts> = {
+const verbs: Endpoints<EndpointDependencies> = {
   ...offloadedVerbs,
   get: getObject,
   list: listObjects,
@@ -60,66 +60,66 @@ const changesObject = new Set(['create', 'update', 'patch', 'connect'])
 /** Subresources that read the whole object and write a part of it. */
 const partSubresources = new Set(['status', 'finalize', 'approval', 'resize', 'ephemeralcontainers'])
 
-export async function dispatch(exchange: Exchange, parts: EndpointParts): Promise<Answer> {
+export async function dispatch(exchange: Exchange, dependencies: EndpointDependencies): Promise<ApiResponse> {
   const { target, cluster } = exchange.info
-  if (target.kind === 'path') return discovery(exchange, parts, target.path)
-  if (cluster.kind === 'all') return allClusters(exchange, parts, target)
-  if (isReview(target)) return createReview(exchange, parts, target)
+  if (target.kind === 'path') return discovery(exchange, dependencies, target.path)
+  if (cluster.kind === 'all') return allClusters(exchange, dependencies, target)
+  if (isReview(target)) return createReview(exchange, dependencies, target)
   if (!isBuiltInGroup(target.group)) {
-    const remote = await aggregatedRequest(exchange, parts)
-    if (remote !== undefined) return passOn(exchange, parts, remote)
-    const metrics = await servedMetrics(exchange, parts, target)
-    if (metrics !== undefined) return answerPodMetrics(exchange, parts, target, metrics)
+    const remote = await aggregatedRequest(exchange, dependencies)
+    if (remote !== undefined) return passOn(exchange, dependencies, remote)
+    const metrics = await servedMetrics(exchange, dependencies, target)
+    if (metrics !== undefined) return answerPodMetrics(exchange, dependencies, target, metrics)
   }
-  const call = withForward(await prepareCall(exchange, parts, target))
-  if (target.group === 'apiregistration.k8s.io') keepAvailability(exchange, parts)
+  const call = withForward(await prepareCall(exchange, dependencies, target))
+  if (target.group === 'apiregistration.k8s.io') keepAvailability(exchange, dependencies)
   if (target.group === '' && target.resource === 'componentstatuses') return componentStatuses(call)
   if (call.definition.isProjected) return memberViews(call)
   const offloaded = shouldOffload(call)
   if (typeof offloaded === 'boolean' ? offloaded : await offloaded) {
     requireNoForward(call)
     if (exchange.info.verb === 'get') await waitForAskedRevision(call)
-    return parts.offload.answer(call)
+    return dependencies.offload.answer(call)
   }
-  const answer = (): Promise<Answer> =>
+  const response = (): Promise<ApiResponse> =>
     target.subresource === '' ? wholeObject(call, target, verbs) : subresource(call, target)
-  return changesObject.has(exchange.info.verb) ? untilLarge(call, answer) : answer()
+  return changesObject.has(exchange.info.verb) ? untilLarge(call, response) : response()
 }
 
 /**
  * The answer, from the offload thread if webhooks or policies make a large object of a small one: there the request
  * begins again. A request that cannot be answered there is refused with 413.
  */
-async function untilLarge(call: EndpointCall<EndpointParts>, answer: () => Promise<Answer>): Promise<Answer> {
-  const { exchange, parts } = call
+async function untilLarge(call: EndpointCall<EndpointDependencies>, response: () => Promise<ApiResponse>): Promise<ApiResponse> {
+  const { exchange, dependencies } = call
   exchange.grown = (size) => {
     if (!isLargeSize(size)) return
     exchange.needsThread = true
     throw requestEntityTooLarge('what admission made of the object is too large for this request')
   }
   try {
-    return await answer()
+    return await response()
   } catch (error) {
     if (!exchange.needsThread || !canOffload(call)) throw error
     requireNoForward(call)
-    return await parts.offload.answer(call)
+    return await dependencies.offload.answer(call)
   }
 }
 
 /** Answers on the offload thread what `shouldOffload` chose: a verb on one object or on a part of it. */
-export async function dispatchOffloaded(exchange: Exchange, parts: ObjectParts): Promise<Answer> {
+export async function dispatchOffloaded(exchange: Exchange, dependencies: ObjectDependencies): Promise<ApiResponse> {
   const { target } = exchange.info
   if (target.kind !== 'resource') throw new Error('only requests about objects are offloaded')
-  const call = await prepareCall(exchange, parts, target)
+  const call = await prepareCall(exchange, dependencies, target)
   if (target.subresource === '') return wholeObject(call, target, offloadedVerbs)
   return partOfObject(call, target, requireRow(call, target), offloadedVerbs)
 }
 
-function wholeObject<Parts extends ObjectParts>(
-  call: EndpointCall<Parts>,
+function wholeObject<Dependencies extends ObjectDependencies>(
+  call: EndpointCall<Dependencies>,
   target: ResourceTarget,
-  endpoints: Endpoints<Parts>,
-): Promise<Answer> {
+  endpoints: Endpoints<Dependencies>,
+): Promise<ApiResponse> {
   const { definition, exchange } = call
   const endpoint = endpoints[exchange.info.verb]
   // `prepareCall` has checked this for built-in resources; custom resources are checked here.
@@ -129,7 +129,7 @@ function wholeObject<Parts extends ObjectParts>(
   return endpoint(call)
 }
 
-async function subresource(call: EndpointCall<EndpointParts>, target: ResourceTarget): Promise<Answer> {
+async function subresource(call: EndpointCall<EndpointDependencies>, target: ResourceTarget): Promise<ApiResponse> {
   const { verb } = call.exchange.info
   const { group, resource, subresource: name } = target
   const row = requireRow(call, target)
@@ -148,12 +148,12 @@ function requireRow({ definition: { info } }: EndpointCall, { name, subresource 
   return row
 }
 
-async function partOfObject<Parts extends ObjectParts>(
-  call: EndpointCall<Parts>,
+async function partOfObject<Dependencies extends ObjectDependencies>(
+  call: EndpointCall<Dependencies>,
   target: ResourceTarget,
   row: SubresourceInfo,
-  endpoints: Endpoints<Parts>,
-): Promise<Answer> {
+  endpoints: Endpoints<Dependencies>,
+): Promise<ApiResponse> {
   const { definition, exchange } = call
   const { verb } = exchange.info
   const { subresource: name } = target

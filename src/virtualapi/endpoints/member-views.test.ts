@@ -6,15 +6,15 @@ import type { ClusterId, ClusterName, KubeObject } from '#apimachinery/meta/inde
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { systemClock } from '#async/index.ts'
 import type { MemberCluster, Placement } from '#crds/index.ts'
-import { createHub, type Hub } from '#store/hub/index.ts'
+import { createWatchCache, type WatchCache } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import type { Store } from '#store/index.ts'
 import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
-import { Exchange, type PushAnswer } from '#virtualapi/request/exchange.ts'
+import { Exchange, type PushResponse } from '#virtualapi/request/exchange.ts'
 import { parseRequest } from '#virtualapi/request/parse-request.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { dispatch } from './dispatch.ts'
-import type { EndpointParts } from './call/parts.ts'
+import type { EndpointDependencies } from './call/parts.ts'
 import { Deliveries } from '#virtualapi/flowcontrol/deliveries.ts'
 import { EventLoopShare } from '#virtualapi/flowcontrol/event-loop-share.ts'
 import { WatchClock } from './call/watch-clock.ts'
@@ -63,7 +63,7 @@ const europe: Placement = {
 describe('the members that a logical cluster shows', () => {
   let directory: string
   let store: Store
-  let hub: Hub
+  let watchCache: WatchCache
   let shown: readonly MemberCluster[] = []
   const followers = new Set<() => void>()
   const watchClock = new WatchClock()
@@ -71,14 +71,14 @@ describe('the members that a logical cluster shows', () => {
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'kcp-member-views-'))
     store = await openSqliteStore({ file: join(directory, 'objects.db') })
-    hub = await createHub(store, { stamp: stampRevision, readFacts, signal })
+    watchCache = await createWatchCache(store, { stamp: stampRevision, readFacts, signal })
   })
   beforeEach(() => {
     shown = all
   })
   after(async () => {
     watchClock[Symbol.dispose]()
-    await hub[Symbol.asyncDispose]()
+    await watchCache[Symbol.asyncDispose]()
     await store[Symbol.asyncDispose]()
     await rm(directory, { recursive: true })
   })
@@ -87,9 +87,9 @@ describe('the members that a logical cluster shows', () => {
     method: string,
     path: string,
     { labels = { home: 'eu' }, accept = 'application/json' }: { labels?: Record<string, string>; accept?: string } = {},
-  ): Promise<{ code: number; text: string; push?: PushAnswer }> => {
-    const parts = {
-      hub,
+  ): Promise<{ code: number; text: string; push?: PushResponse }> => {
+    const dependencies = {
+      watchCache,
       catalog: new ClusterCatalog({ hasMembers: () => shown.length > 0 }),
       clock: systemClock,
       fleet: {
@@ -104,7 +104,7 @@ describe('the members that a logical cluster shows', () => {
       deliveries: new Deliveries(new EventLoopShare()),
       watchClock,
       aggregation: { servers: { hasAny: () => false } },
-    } as unknown as EndpointParts
+    } as unknown as EndpointDependencies
     const url = `/clusters/acme${path}`
     const exchange = new Exchange({
       ...{ method, url, rawHeaders: ['Accept', accept], peerCertificate: undefined, signal },
@@ -124,11 +124,11 @@ describe('the members that a logical cluster shows', () => {
     }
     exchange.user = { name: 'alice', groups: [], extra: {}, realm: { kind: 'host' } }
     try {
-      const answer = await dispatch(exchange, parts)
-      if (answer.kind === 'bytes') return { code: answer.status, text: Buffer.from(answer.body).toString() }
-      if (answer.kind === 'push') return { code: answer.status, text: '', push: answer }
-      if (answer.kind !== 'chunks') throw new Error(`unexpected answer ${answer.kind}`)
-      return { code: answer.status, text: Buffer.concat([...answer.chunks]).toString() }
+      const response = await dispatch(exchange, dependencies)
+      if (response.kind === 'bytes') return { code: response.status, text: Buffer.from(response.body).toString() }
+      if (response.kind === 'push') return { code: response.status, text: '', push: response }
+      if (response.kind !== 'chunks') throw new Error(`unexpected answer ${response.kind}`)
+      return { code: response.status, text: Buffer.concat([...response.chunks]).toString() }
     } catch (error) {
       if (!isStatusError(error)) throw error
       return { code: error.code, text: error.message }

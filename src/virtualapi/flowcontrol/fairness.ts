@@ -36,9 +36,9 @@ export interface FairnessLimits {
    * Bytes of large answers of one logical cluster that its clients have not read yet. Default 128 MiB, or what the
    * memory allows.
    */
-  readonly answerBytes?: number
+  readonly responseBytes?: number
   /** The same of all logical clusters. Default 1 GiB, or what the memory allows. */
-  readonly allAnswerBytes?: number
+  readonly allResponseBytes?: number
   /**
    * The memory of the process, bytes: unread answers have a 16th of it, those of all logical clusters a quarter.
    * Default Infinity.
@@ -77,7 +77,7 @@ export class Fairness {
   #waitingLarge = 0
   readonly #answers = new Map<string, number>()
   readonly #all = { request: 0, watch: 0, anonymous: 0 }
-  #allAnswers = 0
+  #allResponses = 0
   #lent = 0
 
   constructor({
@@ -93,8 +93,8 @@ export class Fairness {
     anonymousRequests = 20,
     allAnonymousRequests = 200,
     memoryBytes = Infinity,
-    answerBytes = Math.min(128 * MiB, memoryBytes / 16),
-    allAnswerBytes = Math.min(1024 * MiB, memoryBytes / 4),
+    responseBytes = Math.min(128 * MiB, memoryBytes / 16),
+    allResponseBytes = Math.min(1024 * MiB, memoryBytes / 4),
   }: FairnessLimits = {}) {
     this.#limits = {
       requests,
@@ -102,8 +102,8 @@ export class Fairness {
       allRequests,
       allLent,
       allWatches,
-      answerBytes,
-      allAnswerBytes,
+      responseBytes,
+      allResponseBytes,
       largeRequests,
       waitingLarge,
       allWaitingLarge,
@@ -119,16 +119,16 @@ export class Fairness {
    */
   hold(flow: string, bytes: number): () => void {
     const held = this.#answers.get(flow) ?? 0
-    const { answerBytes, allAnswerBytes } = this.#limits
-    if (held > 0 && (held + bytes > answerBytes || this.#allAnswers + bytes > allAnswerBytes))
+    const { responseBytes, allResponseBytes } = this.#limits
+    if (held > 0 && (held + bytes > responseBytes || this.#allResponses + bytes > allResponseBytes))
       throw tooManyRequests('too many large answers of this logical cluster are not read yet, please try again later')
     this.#answers.set(flow, held + bytes)
-    this.#allAnswers += bytes
+    this.#allResponses += bytes
     let released = false
     return () => {
       if (released) return
       released = true
-      this.#allAnswers -= bytes
+      this.#allResponses -= bytes
       const now = (this.#answers.get(flow) ?? bytes) - bytes
       if (now === 0) this.#answers.delete(flow)
       else this.#answers.set(flow, now)

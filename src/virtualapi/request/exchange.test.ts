@@ -12,13 +12,13 @@ describe('an exchange that waits for webhooks', () => {
       return () => lent--
     }
     const [first, second] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()]
-    const answers = [exchange.whileWaiting(first.promise), exchange.whileWaiting(second.promise)]
+    const responses = [exchange.whileWaiting(first.promise), exchange.whileWaiting(second.promise)]
     expect(lent).to.equal(1)
     first.resolve('yes')
-    expect(await answers[0]).to.equal('yes')
+    expect(await responses[0]).to.equal('yes')
     expect(lent).to.equal(1)
     second.reject(new Error('no'))
-    await Promise.allSettled(answers)
+    await Promise.allSettled(responses)
     expect(lent).to.equal(0)
   })
 })

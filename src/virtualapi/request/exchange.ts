@@ -35,7 +35,7 @@ export interface IncomingRequest {
   readonly isForwarded?: boolean
 }
 
-export interface BytesAnswer {
+export interface BytesResponse {
   readonly kind: 'bytes'
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -52,7 +52,7 @@ export interface Chunks extends Iterable<Uint8Array> {
 }
 
 /** An answer in chunks that are encoded as the client reads them. */
-export interface ChunkedAnswer {
+export interface ChunkedResponse {
   readonly kind: 'chunks'
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -60,12 +60,12 @@ export interface ChunkedAnswer {
   /** Approximate size in bytes. */
   readonly about: number
   /**
-   * Bytes that it keeps in memory alone; default: a part of `about`, because most of its bytes are those of the hub.
+   * Bytes that it keeps in memory alone; default: a part of `about`, because most of its bytes are those of the watch cache.
    */
   readonly held?: number
 }
 /** Headers are sent at once, chunks as they arrive; ends when the iterable ends. */
-export interface StreamAnswer {
+export interface StreamResponse {
   readonly kind: 'stream'
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -93,7 +93,7 @@ export interface Push {
   close(): void
 }
 /** A long-lived answer (a watch) that is written whenever something happens. It retains nothing else of the request. */
-export interface PushAnswer {
+export interface PushResponse {
   readonly kind: 'push'
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -107,7 +107,7 @@ export interface PushAnswer {
   readonly drop: () => void
 }
 /** Another process answers. */
-export interface ForwardAnswer {
+export interface ForwardResponse {
   readonly kind: 'forward'
   readonly to: Peer
   /** It may last for long, and ends when the server stops. */
@@ -117,11 +117,11 @@ export interface ForwardAnswer {
    */
   readonly trace?: { readonly traceparent: string; readonly answered: (status: number) => void }
 }
-export type Answer = BytesAnswer | ChunkedAnswer | StreamAnswer | PushAnswer
+export type ApiResponse = BytesResponse | ChunkedResponse | StreamResponse | PushResponse
 /** An answer as it is sent. */
-export type SentAnswer = BytesAnswer | SentChunks | StreamAnswer | PushAnswer
+export type SentResponse = BytesResponse | SentChunks | StreamResponse | PushResponse
 /** A chunked answer; each chunk is encoded in a turn of its flow. */
-export interface SentChunks extends ChunkedAnswer {
+export interface SentChunks extends ChunkedResponse {
   /** Awaited before each chunk, so that other flows are served; undefined: no need to wait. */
   readonly turn: () => Promise<void> | undefined
   /** How long a client may read nothing before its connection is cut, milliseconds. */
@@ -147,7 +147,7 @@ export class Exchange {
   readonly work = new WorkBudget()
   /** Called when the answer is complete, in reverse order. */
   readonly cleanups: (() => void)[] = []
-  answer: Answer | undefined
+  answer: ApiResponse | undefined
   /** Collects the audit log of this request; undefined without an audit sink. */
   audit: RequestAudit | undefined
   /** The span of an upgrade, whose answer is told where it is written; undefined where nothing is traced. */
@@ -199,10 +199,10 @@ export class Exchange {
   /**
    * Resolves as `answer`, for which somebody outside is asked: the place of this request is lent to others meanwhile.
    */
-  async whileWaiting<T>(answer: Promise<T>): Promise<T> {
+  async whileWaiting<T>(response: Promise<T>): Promise<T> {
     if (this.#waits++ === 0) this.#takeBack = this.lendPlace()
     try {
-      return await answer
+      return await response
     } finally {
       if (--this.#waits === 0) this.#takeBack?.()
     }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { Store } from '#store/index.ts'
-import { createHub, type BaseLayer, type ClusterObjects, type Hub } from '#store/hub/index.ts'
+import { createWatchCache, type BaseLayer, type ClusterObjects, type WatchCache } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { flowHeaders } from './flow-headers.ts'
@@ -32,22 +32,22 @@ const named = {
 describe('flowHeaders', () => {
   let directory: string
   let store: Store
-  let hub: Hub
+  let watchCache: WatchCache
   let objects: ClusterObjects
   let clusters = 0
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'kcp-flows-'))
     store = await openSqliteStore({ file: join(directory, 'objects.db') })
-    hub = await createHub(store, { stamp: stampRevision, readFacts, signal })
+    watchCache = await createWatchCache(store, { stamp: stampRevision, readFacts, signal })
   })
   beforeEach(async () => {
-    objects = await hub.cluster(`flows${++clusters}` as ClusterId, { signal })
+    objects = await watchCache.cluster(`flows${++clusters}` as ClusterId, { signal })
     await create('prioritylevelconfigurations', 'PriorityLevelConfiguration', 'level', {})
     await createFlow('hers', ['alice'])
   })
   after(async () => {
-    await hub[Symbol.asyncDispose]()
+    await watchCache[Symbol.asyncDispose]()
     await store[Symbol.asyncDispose]()
     await rm(directory, { recursive: true })
   })
@@ -89,7 +89,7 @@ describe('flowHeaders', () => {
       keys: (cluster, resource) =>
         resource === `flowschemas.${group}` ? names.map((name) => ({ cluster, resource, namespace: '', name })) : [],
     }
-    await using withBase = await createHub(store, { stamp: stampRevision, readFacts, baseLayer, signal })
+    await using withBase = await createWatchCache(store, { stamp: stampRevision, readFacts, baseLayer, signal })
     const [first, second, third] = await Promise.all(
       ['a', 'b', 'c'].map((id) => withBase.cluster(id as ClusterId, { signal })),
     )

@@ -4,7 +4,7 @@ import type { Peer } from '#virtualapi/request/ownership.ts'
 import type { IncomingRequest } from '#virtualapi/request/exchange.ts'
 import { hopHeaders } from './wire/hop-headers.ts'
 import { moving } from './own.ts'
-import type { ServerParts } from './parts.ts'
+import type { ServerDependencies } from './parts.ts'
 import { pipeSockets } from './wire/pipe-sockets.ts'
 
 export interface ForwardedUpgrade {
@@ -25,7 +25,7 @@ export interface ForwardedUpgrade {
  */
 export async function forwardUpgrade(
   { incoming, socket, head, to, signal, traceparent }: ForwardedUpgrade,
-  { peers }: Pick<ServerParts, 'peers'>,
+  { peers }: Pick<ServerDependencies, 'peers'>,
 ): Promise<void> {
   const { method, url, rawHeaders, peerCertificate: certificate, peerAddress } = incoming
   const remote = await peers?.socket(to, signal).catch((cause: unknown) => {

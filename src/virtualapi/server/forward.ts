@@ -2,7 +2,7 @@
 // parsed nor kept. A request is never sent twice.
 import { constants, type ClientHttp2Stream, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2'
 import { statusError, type StatusError } from '#apimachinery/status/index.ts'
-import { errorAnswer } from '#virtualapi/codec/answers.ts'
+import { errorResponse } from '#virtualapi/codec/answers.ts'
 import type { Peer } from '#virtualapi/request/ownership.ts'
 import { headerOf } from '#virtualapi/request/exchange.ts'
 import { endToEndHeaders, hopHeaders, type HopClient } from './wire/hop-headers.ts'
@@ -23,7 +23,7 @@ export interface Forwarding {
   readonly answered?: ((status: number) => void) | undefined
 }
 
-type AnswerHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader
+type ResponseHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader
 
 /** nghttp2 takes no field above 64 KiB. */
 const maxFieldLength = 60 * 1024
@@ -63,7 +63,7 @@ async function passOn(forwarding: Forwarding, peers: PeerConnections): Promise<v
   if (hasBody(request)) request.body.pipe(stream)
   let failure: unknown
   stream.on('error', (error: unknown) => (failure = error))
-  const answered = await answerOf(stream)
+  const answered = await responseOf(stream)
   if (answered === undefined) await refuse(forwarding, failureOf(stream, request, failure))
   else await passBack(answered, stream, forwarding)
   response.off('close', cancel)
@@ -100,16 +100,16 @@ function tryOpen(
 }
 
 /** The headers of the answer; undefined if the stream ends without. */
-function answerOf(stream: ClientHttp2Stream): Promise<AnswerHeaders | undefined> {
+function responseOf(stream: ClientHttp2Stream): Promise<ResponseHeaders | undefined> {
   return new Promise((resolve) => {
-    stream.once('response', (headers: AnswerHeaders) => resolve(headers))
+    stream.once('response', (headers: ResponseHeaders) => resolve(headers))
     stream.once('close', () => resolve(undefined))
   })
 }
 
 /** Resolves once all is passed on, or either side has gone. */
 async function passBack(
-  { ':status': status = 502, ...headers }: AnswerHeaders,
+  { ':status': status = 502, ...headers }: ResponseHeaders,
   stream: ClientHttp2Stream,
   { response, request, stopping, answered }: Forwarding,
 ): Promise<void> {
@@ -162,7 +162,7 @@ function failureOf(stream: ClientHttp2Stream, { method }: RawRequest, cause: unk
 async function refuse({ request, response, answered }: Forwarding, error: StatusError): Promise<void> {
   answered?.(error.code)
   const { signal } = new AbortController()
-  await send(errorAnswer(error), { response, headOnly: request.method === 'HEAD', signal })
+  await send(errorResponse(error), { response, headOnly: request.method === 'HEAD', signal })
 }
 
 function hasBody({ method, rawHeaders, isOpen }: RawRequest): boolean {

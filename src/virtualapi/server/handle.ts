@@ -6,7 +6,7 @@ import {
   serviceUnavailable,
   type StatusError,
 } from '#apimachinery/status/index.ts'
-import { errorAnswer, largeAnswerBytes, reformat, type ReadableForm } from '#virtualapi/codec/answers.ts'
+import { errorResponse, largeResponseBytes, reformat, type ReadableForm } from '#virtualapi/codec/answers.ts'
 import { preferredFormat } from '#virtualapi/codec/negotiate.ts'
 import { builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import { fromStoreError } from '#virtualapi/write/registry/store-errors.ts'
@@ -17,17 +17,17 @@ import { isTrue } from '#virtualapi/request/parse-request.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import {
   Exchange,
-  type Answer,
-  type BytesAnswer,
+  type ApiResponse,
+  type BytesResponse,
   type IncomingRequest,
-  type ChunkedAnswer,
-  type SentAnswer,
-  type ForwardAnswer,
-  type StreamAnswer,
+  type ChunkedResponse,
+  type SentResponse,
+  type ForwardResponse,
+  type StreamResponse,
 } from '#virtualapi/request/exchange.ts'
 import { compressBytes, compressChunks, isCompressed } from './wire/compress.ts'
 import type { Peer } from '#virtualapi/request/ownership.ts'
-import type { ServerParts } from './parts.ts'
+import type { ServerDependencies } from './parts.ts'
 import { endTenure } from './own.ts'
 import { codeLabel, verbLabel } from './limits/request-labels.ts'
 import { RequestTrace } from './request-trace.ts'
@@ -42,59 +42,59 @@ const mostReformatted = 64 * 1024 * 1024
 const minTakeMs = 60_000
 const minTakeBytesPerSecond = 256 * 1024
 /**
- * A chunked list counts for this part of its bytes: it shares the bytes of unchanged objects with the hub and other
+ * A chunked list counts for this part of its bytes: it shares the bytes of unchanged objects with the watch cache and other
  * lists, and retains alone only those of objects that were written since.
  */
 const chunksShare = 1 / 4
 
 /** An answer that the caller must send. */
 export interface Handled {
-  readonly answer: SentAnswer | ForwardAnswer
+  readonly answer: SentResponse | ForwardResponse
   /** Releases what the request holds. Call it when the answer was sent or the client is gone. */
   readonly finish: () => void
 }
 
 /** Answers a request. Never rejects: every error becomes an answer. */
-export function handle(request: IncomingRequest, parts: ServerParts): Promise<Handled> {
+export function handle(request: IncomingRequest, dependencies: ServerDependencies): Promise<Handled> {
   const exchange = new Exchange(request)
   const tracer = processTracer()
-  return tracer === undefined ? respond(exchange, parts, stages) : traced(exchange, parts, tracer)
+  return tracer === undefined ? respond(exchange, dependencies, stages) : traced(exchange, dependencies, tracer)
 }
 
 /** The same in a span, which ends before the answer is sent. */
-async function traced(exchange: Exchange, parts: ServerParts, tracer: Tracer): Promise<Handled> {
+async function traced(exchange: Exchange, dependencies: ServerDependencies, tracer: Tracer): Promise<Handled> {
   const trace = new RequestTrace(exchange, tracer)
-  const { answer, finish } = await respond(exchange, parts, trace.traced(stages))
+  const { answer, finish } = await respond(exchange, dependencies, trace.traced(stages))
   if (answer.kind === 'forward') return { answer: { ...answer, trace: trace.forward() }, finish }
   trace.answered(answer.status)
   return { answer, finish }
 }
 
-async function respond(exchange: Exchange, parts: ServerParts, run: readonly Stage[]): Promise<Handled> {
-  const started = parts.clock.monotonic()
-  let answer: Answer
+async function respond(exchange: Exchange, dependencies: ServerDependencies, run: readonly Stage[]): Promise<Handled> {
+  const started = dependencies.clock.monotonic()
+  let answer: ApiResponse
   try {
     for (const stage of run) {
-      parts.passMonitor.mark(exchange)
-      const waiting = stage(exchange, parts)
+      dependencies.passMonitor.mark(exchange)
+      const waiting = stage(exchange, dependencies)
       if (waiting !== undefined) await waiting
       if (exchange.forwardTo !== undefined) return forwarded(exchange, exchange.forwardTo)
     }
     if (exchange.answer === undefined) throw new Error('no stage gave an answer')
-    const reformatting = reformatted(exchange, exchange.answer, parts)
+    const reformatting = reformatted(exchange, exchange.answer, dependencies)
     answer = reformatting === undefined ? exchange.answer : await reformatting
-    holdBytes(exchange, answer, parts)
+    holdBytes(exchange, answer, dependencies)
     if (answer.kind === 'bytes' && takesGzip(exchange, answer)) answer = await compressBytes(answer)
   } catch (error) {
-    answer = await refusal(exchange, toStatusError(error, exchange, parts))
+    answer = await refusal(exchange, toStatusError(error, exchange, dependencies))
   }
-  const lost = endTenure(exchange, parts)
+  const lost = endTenure(exchange, dependencies)
   if (lost !== undefined) answer = await unlessStreamed(exchange, answer, lost)
   answer = withHeaders(answer, exchange)
   exchange.audit?.started(answer)
   if (answer.kind !== 'stream' && answer.kind !== 'push')
-    measure(exchange, answer, parts, parts.clock.monotonic() - started)
-  return { answer: sent(answer, exchange, parts), finish: finishOf(exchange, answer) }
+    measure(exchange, answer, dependencies, dependencies.clock.monotonic() - started)
+  return { answer: sent(answer, exchange, dependencies), finish: finishOf(exchange, answer) }
 }
 
 /** Neither audited nor measured here: the process that answers does both. */
@@ -108,23 +108,23 @@ function forwarded(exchange: Exchange, to: Peer): Handled {
 }
 
 /** The refusal of an answer that another process would know better; last, so that nothing of it is sent. */
-async function unlessStreamed(exchange: Exchange, answer: Answer, lost: StatusError): Promise<Answer> {
+async function unlessStreamed(exchange: Exchange, answer: ApiResponse, lost: StatusError): Promise<ApiResponse> {
   // A log comes from the member, whoever owns the logical cluster.
   if (answer.kind === 'stream') return answer
   if (answer.kind === 'push') answer.drop()
   return await refusal(exchange, lost)
 }
 
-async function refusal(exchange: Exchange, error: StatusError): Promise<Answer> {
+async function refusal(exchange: Exchange, error: StatusError): Promise<ApiResponse> {
   exchange.audit?.failed(error.status)
-  const answer = errorAnswer(error)
+  const answer = errorResponse(error)
   return (await reformatted(exchange, answer)) ?? answer
 }
 
 /**
  * The StatusError for the client. Unexpected errors are logged in full and answered as InternalError without details.
  */
-export function toStatusError(error: unknown, exchange: Exchange, { log }: Pick<ServerParts, 'log'>): StatusError {
+export function toStatusError(error: unknown, exchange: Exchange, { log }: Pick<ServerDependencies, 'log'>): StatusError {
   if (isStatusError(error)) {
     if (error.code >= 500) log.warn('request failed', { url: exchange.request.url, error })
     return error
@@ -147,15 +147,15 @@ export function toStatusError(error: unknown, exchange: Exchange, { log }: Pick<
 }
 
 /** Reserves memory for a large answer, so that clients that do not read cannot exhaust it. Throws 429. */
-function holdBytes(exchange: Exchange, answer: Answer, { fairness }: ServerParts): void {
+function holdBytes(exchange: Exchange, answer: ApiResponse, { fairness }: ServerDependencies): void {
   if (exchange.info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return
   const bytes = heldBytes(answer)
   if (bytes > 0) exchange.cleanups.push(fairness.hold(exchange.cluster?.id ?? '-', bytes))
 }
 
-function heldBytes(answer: Answer): number {
+function heldBytes(answer: ApiResponse): number {
   if (answer.kind === 'chunks') return answer.held ?? Math.ceil(answer.about * chunksShare)
-  return answer.kind === 'bytes' && answer.body.length > largeAnswerBytes ? answer.body.length : 0
+  return answer.kind === 'bytes' && answer.body.length > largeResponseBytes ? answer.body.length : 0
 }
 
 /**
@@ -164,9 +164,9 @@ function heldBytes(answer: Answer): number {
  */
 function reformatted(
   exchange: Exchange,
-  answer: Answer,
-  { offload }: Partial<ServerParts> = {},
-): Promise<Answer> | undefined {
+  answer: ApiResponse,
+  { offload }: Partial<ServerDependencies> = {},
+): Promise<ApiResponse> | undefined {
   if (answer.kind === 'stream' || answer.kind === 'push' || exchange.request.loopbackUser !== undefined)
     return undefined
   const query = exchange.isUnderstood ? exchange.info.query.get('pretty') : null
@@ -185,10 +185,10 @@ function reformatted(
 
 async function inForm(
   form: ReadableForm,
-  answer: BytesAnswer | ChunkedAnswer,
+  answer: BytesResponse | ChunkedResponse,
   exchange: Exchange,
-  offload: ServerParts['offload'] | undefined,
-): Promise<Answer> {
+  offload: ServerDependencies['offload'] | undefined,
+): Promise<ApiResponse> {
   if (sizeOf(answer) > mostReformatted) return notReformatted(answer, form)
   const whole = answer.kind === 'chunks' ? await joinedInTurns(answer, exchange) : answer
   if (whole === undefined) return notReformatted(answer, form)
@@ -203,7 +203,7 @@ async function inForm(
  * The chunks joined, each encoded in a turn; undefined if they are too many bytes: defaults can make objects larger
  * than stored.
  */
-async function joinedInTurns(answer: ChunkedAnswer, { turn }: Exchange): Promise<BytesAnswer | undefined> {
+async function joinedInTurns(answer: ChunkedResponse, { turn }: Exchange): Promise<BytesResponse | undefined> {
   const { status, headers, chunks } = answer
   const parts: Uint8Array[] = []
   let bytes = 0
@@ -224,15 +224,15 @@ function hasProtobuf(exchange: Exchange): boolean {
 }
 
 /** Returns a too large answer without indentation. Throws 406 if YAML was asked for. */
-function notReformatted<A extends Answer>(answer: A, { format }: ReadableForm): A {
+function notReformatted<A extends ApiResponse>(answer: A, { format }: ReadableForm): A {
   if (format === 'yaml')
     throw notAcceptable('the answer is too large to be written as YAML, ask for JSON or for a part of it (limit)')
   return answer
 }
 
-function sent(answer: Answer, exchange: Exchange, parts: ServerParts): SentAnswer {
+function sent(answer: ApiResponse, exchange: Exchange, dependencies: ServerDependencies): SentResponse {
   if (answer.kind === 'bytes' || answer.kind === 'push') return answer
-  if (answer.kind === 'stream') return { ...answer, chunks: watched(answer.chunks, exchange, parts) }
+  if (answer.kind === 'stream') return { ...answer, chunks: watched(answer.chunks, exchange, dependencies) }
   const { bytes } = answer.chunks
   const length = bytes === undefined ? {} : { 'content-length': String(bytes) }
   const headers = { ...answer.headers, ...length }
@@ -240,7 +240,7 @@ function sent(answer: Answer, exchange: Exchange, parts: ServerParts): SentAnswe
   return takesGzip(exchange, answer) ? compressChunks(chunked) : chunked
 }
 
-function takesGzip(exchange: Exchange, answer: BytesAnswer | ChunkedAnswer): boolean {
+function takesGzip(exchange: Exchange, answer: BytesResponse | ChunkedResponse): boolean {
   if (exchange.request.loopbackUser !== undefined) return false
   return isCompressed(answer, sizeOf(answer), exchange.header('accept-encoding'))
 }
@@ -252,14 +252,14 @@ export function maxSendMs(bytes: number): number {
 
 const humanClients = /^(curl|Wget|Mozilla\/5\.0)/
 
-const sizeOf = (answer: BytesAnswer | ChunkedAnswer): number =>
+const sizeOf = (answer: BytesResponse | ChunkedResponse): number =>
   answer.kind === 'chunks' ? answer.about : answer.body.length
 
 /** True for paths whose answers may be reformatted; OpenAPI documents and metrics may not. */
 const isObjectOrList = (target: RequestInfo['target']): boolean =>
   target.kind === 'resource' || /^\/(api|apis|version)(\/|$)/.test(target.path)
 
-function withHeaders(answer: Answer, exchange: Exchange): Answer {
+function withHeaders(answer: ApiResponse, exchange: Exchange): ApiResponse {
   const headers: Record<string, string> = { 'cache-control': 'no-cache, private', ...answer.headers }
   // Our own controllers do not use the audit id.
   if (exchange.request.loopbackUser === undefined) headers['audit-id'] = exchange.auditId
@@ -269,9 +269,9 @@ function withHeaders(answer: Answer, exchange: Exchange): Answer {
 }
 
 async function* watched(
-  chunks: StreamAnswer['chunks'],
+  chunks: StreamResponse['chunks'],
   exchange: Exchange,
-  { log }: ServerParts,
+  { log }: ServerDependencies,
 ): AsyncGenerator<Uint8Array> {
   try {
     yield* chunks
@@ -282,7 +282,7 @@ async function* watched(
 }
 
 /** A push lives long, so it retains only the cleanups of its request. */
-function finishOf({ cleanups, unlink }: Exchange, { kind }: Answer): () => void {
+function finishOf({ cleanups, unlink }: Exchange, { kind }: ApiResponse): () => void {
   if (kind === 'push') unlink()
   else cleanups.push(unlink)
   return () => finish(cleanups)
@@ -292,7 +292,7 @@ function finish(cleanups: (() => void)[]): void {
   for (const cleanup of cleanups.splice(0).reverse()) cleanup()
 }
 
-function measure(exchange: Exchange, { status }: Answer, { metrics }: ServerParts, elapsedMs: number): void {
+function measure(exchange: Exchange, { status }: ApiResponse, { metrics }: ServerDependencies, elapsedMs: number): void {
   const verb = verbLabel(exchange.isUnderstood ? exchange.info.verb : undefined)
   metrics.requestSeconds.observe(elapsedMs / 1000, { verb, code: codeLabel(status) })
 }

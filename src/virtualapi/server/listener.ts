@@ -7,10 +7,10 @@ import type { AddressInfo, Server, Socket } from 'node:net'
 import fastify from 'fastify'
 import { statusError } from '#apimachinery/status/index.ts'
 import { PendingConnections } from '#network/listening/index.ts'
-import { statusAnswer } from '#virtualapi/codec/answers.ts'
+import { statusResponse } from '#virtualapi/codec/answers.ts'
 import type { Push } from '#virtualapi/request/exchange.ts'
 import { ConnectionTurns, maxStreams } from './limits/connection-turns.ts'
-import type { ServerParts } from './parts.ts'
+import type { ServerDependencies } from './parts.ts'
 import { withProtocolToken } from './wire/protocol-token.ts'
 import { incomingOf, rawRequest, rawStream, serve, type Serving } from './serve.ts'
 import { upgrade } from './upgrade.ts'
@@ -54,11 +54,11 @@ const maxHeaderBytes = 256 * 1024
 /** As Go. Node resets the stream above this, without an answer. */
 const maxReadHeaderBytes = 1024 * 1024
 
-export async function listen(parts: ServerParts, options: ListenOptions): Promise<Listener> {
+export async function listen(dependencies: ServerDependencies, options: ListenOptions): Promise<Listener> {
   const { host, port, certificate, key, signal, peerCa, firstRequestMs = 60_000 } = options
   const pending = new PendingConnections({ ...pendingBounds, maxMs: firstRequestMs })
   const pushes = new Set<Push>()
-  const shared = { parts, signal, pending, pushes, turns: new ConnectionTurns() }
+  const shared = { dependencies, signal, pending, pushes, turns: new ConnectionTurns() }
   const serving: Serving = { ...shared, requests: { inFlight: 0 }, isForPeers: peerCa !== undefined }
   const app = fastify({
     logger: false,
@@ -94,20 +94,20 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
-  const answer = ({ raw, originalUrl }: Asked, reply: { hijack(): unknown; readonly raw: unknown }): void => {
+  const response = ({ raw, originalUrl }: Asked, reply: { hijack(): unknown; readonly raw: unknown }): void => {
     reply.hijack()
     void serve(rawRequest(raw as IncomingMessage, originalUrl), reply.raw as ServerResponse, serving)
   }
-  app.all('/', answer)
+  app.all('/', response)
   // The stages also answer methods and media types that Fastify would refuse itself.
-  app.setNotFoundHandler(answer)
-  app.setErrorHandler((_error, request, reply) => answer(request, reply))
+  app.setNotFoundHandler(response)
+  app.setErrorHandler((_error, request, reply) => response(request, reply))
   // For HTTP/1.1. With HTTP/2 on the same port Fastify leaves Node's 5 s, and then pooled client connections are reset.
   Object.assign(app.server, { keepAliveTimeout: 120_000, shouldUpgradeCallback: isUpgrade })
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     const { rawHeaders, ...raw } = rawRequest(request)
     const incoming = incomingOf({ ...raw, rawHeaders: withProtocolToken(rawHeaders) }, signal, serving)
-    void upgrade({ incoming, request, socket, head }, parts)
+    void upgrade({ incoming, request, socket, head }, dependencies)
   })
   // Use raw HTTP/2 streams: Node's compatibility layer takes more memory per watch than all of our own objects.
   app.server.removeAllListeners('stream')
@@ -167,7 +167,7 @@ function refuseHeaders(stream: ServerHttp2Stream): void {
 }
 
 function unread(status: number, reason: string): { readonly body: Uint8Array } {
-  return statusAnswer(statusError(status, reason, 'the request could not be read as HTTP').status)
+  return statusResponse(statusError(status, reason, 'the request could not be read as HTTP').status)
 }
 
 /** Sends 100 Continue if expected. Returns false after it refused CONNECT or another expectation. */

@@ -3,11 +3,11 @@
 import { Buffer } from 'node:buffer'
 import type { Transport, TransportRequest, TransportResponse } from '#client/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
-import { statusAnswer } from '#virtualapi/codec/answers.ts'
+import { statusResponse } from '#virtualapi/codec/answers.ts'
 import { pathNotFound } from '#apimachinery/status/index.ts'
 import type { SentChunks } from '#virtualapi/request/exchange.ts'
 import { handle, type Handled } from './handle.ts'
-import type { ServerParts } from './parts.ts'
+import type { ServerDependencies } from './parts.ts'
 import { pushedChunks } from './wire/push-chunks.ts'
 
 /** The user of our own controllers. */
@@ -18,13 +18,13 @@ export const loopbackUser: UserInfo = {
   realm: { kind: 'installation' },
 }
 
-export function loopbackTransport(parts: ServerParts): Transport {
+export function loopbackTransport(dependencies: ServerDependencies): Transport {
   return {
     async request(request) {
-      return toResponse(await handle(incoming(request), parts), request.signal)
+      return toResponse(await handle(incoming(request), dependencies), request.signal)
     },
     async upgrade({ signal }) {
-      const answer = statusAnswer(pathNotFound().status)
+      const answer = statusResponse(pathNotFound().status)
       return { refused: toResponse({ answer, finish: () => undefined }, signal) }
     },
     async [Symbol.asyncDispose]() {

@@ -7,15 +7,15 @@ import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { headerOf, type Exchange } from '#virtualapi/request/exchange.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import { hasHopHeader } from './wire/hop-headers.ts'
-import type { ServerParts } from './parts.ts'
+import type { ServerDependencies } from './parts.ts'
 
-type Parts = Pick<ServerParts, 'ownership'>
+type Dependencies = Pick<ServerDependencies, 'ownership'>
 
 /**
  * Lets the request in if this process owns its logical cluster; else sets `forwardTo`. Throws 503 while nobody is known
  * to own it, and 400 if a client sends the headers by which processes of ours pass requests on.
  */
-export function own(exchange: Exchange, { ownership }: Parts): void {
+export function own(exchange: Exchange, { ownership }: Dependencies): void {
   if (ownership === undefined) return
   const { request, info } = exchange
   if (request.isForwarded !== true && hasHopHeader(request.rawHeaders))
@@ -50,13 +50,13 @@ function isAboutProcess({ verb, target }: RequestInfo): boolean {
 }
 
 /** Throws 503 if the logical cluster that authentication has found is not the one that the request was let in for. */
-export function requireTenure({ tenure, cluster, info }: Exchange, { ownership }: Parts): void {
+export function requireTenure({ tenure, cluster, info }: Exchange, { ownership }: Dependencies): void {
   if (ownership === undefined || cluster === undefined || tenure?.cluster === cluster.id) return
   if (info.cluster.kind !== 'none' || !isAboutProcess(info)) throw moving()
 }
 
 /** Ends the request's tenure. Returns why its answer may not be sent any more; undefined if it may. */
-export function endTenure(exchange: Exchange, { ownership }: Parts): StatusError | undefined {
+export function endTenure(exchange: Exchange, { ownership }: Dependencies): StatusError | undefined {
   if (ownership === undefined || !exchange.isUnderstood) return undefined
   const { tenure, info } = exchange
   exchange.tenure = undefined

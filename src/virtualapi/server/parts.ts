@@ -2,7 +2,7 @@
 import type { Logger } from '#telemetry/index.ts'
 import type { AuditSink } from '#virtualapi/request/request-audit.ts'
 import type { Authenticator } from '#virtualapi/auth/authn/authenticator.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import type { Fairness } from '#virtualapi/flowcontrol/fairness.ts'
 import type { ClusterOwnership } from '#virtualapi/request/ownership.ts'
 import type { EventLoopShare } from '#virtualapi/flowcontrol/event-loop-share.ts'
@@ -11,7 +11,7 @@ import type { PassMonitor } from './limits/pass-monitor.ts'
 import type { PeerConnections } from './peer-connections.ts'
 import type { ServerMetrics } from './server-metrics.ts'
 
-export interface ServerParts extends EndpointParts {
+export interface ServerDependencies extends EndpointDependencies {
   readonly authenticator: Authenticator
   readonly fairness: Fairness
   readonly loopShare: EventLoopShare

@@ -20,7 +20,7 @@ export function peerServerName(name: string): string {
 
 const connectTimeoutMs = 5000
 /** How long a process that is gone may take for its last answers, milliseconds. */
-const lastAnswersMs = 2000
+const lastResponsesMs = 2000
 /** Maximum of received and unread bytes of one answer: a client that reads slowly costs no more. */
 const windowBytes = 256 * 1024
 /** As much as clients may send; nghttp2's default is 64 KiB. */
@@ -87,7 +87,7 @@ export class PeerConnections implements Disposable {
     for (const [name, { session }] of this.#sessions) {
       if (isThere(name) || session.closed) continue
       session.close()
-      const timer = setTimeout(() => session.destroy(), lastAnswersMs).unref()
+      const timer = setTimeout(() => session.destroy(), lastResponsesMs).unref()
       session.once('close', () => clearTimeout(timer))
     }
   }

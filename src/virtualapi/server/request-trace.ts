@@ -10,7 +10,7 @@ import {
   type Tracer,
 } from '#telemetry/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
-import { headerOf, type Exchange, type ForwardAnswer, type IncomingRequest } from '#virtualapi/request/exchange.ts'
+import { headerOf, type Exchange, type ForwardResponse, type IncomingRequest } from '#virtualapi/request/exchange.ts'
 import type { RequestInfo, ResourceTarget } from '#virtualapi/request/request-info.ts'
 import { hopTraceHeader } from './wire/hop-headers.ts'
 import { authenticate, authorize, stageSpans, type Stage } from './stages.ts'
@@ -43,16 +43,16 @@ export class RequestTrace {
   /** The same stages, each in the context of the span. */
   traced(plain: readonly Stage[]): readonly Stage[] {
     return plain.map((stage): Stage => {
-      if (stage === authenticate) return (exchange, parts) => this.#authenticate(() => stage(exchange, parts))
+      if (stage === authenticate) return (exchange, dependencies) => this.#authenticate(() => stage(exchange, dependencies))
       const name = stageSpans.get(stage)
       // A superuser waits for nothing here; the step is shown all the same.
-      if (stage === authorize) return (exchange, parts) => this.#run(name, async () => stage(exchange, parts))
-      return (exchange, parts) => this.#run(name, () => stage(exchange, parts))
+      if (stage === authorize) return (exchange, dependencies) => this.#run(name, async () => stage(exchange, dependencies))
+      return (exchange, dependencies) => this.#run(name, () => stage(exchange, dependencies))
     })
   }
 
   /** For a request that another process answers: what it is told, and what is to be called when it has answered. */
-  forward(): NonNullable<ForwardAnswer['trace']> {
+  forward(): NonNullable<ForwardResponse['trace']> {
     return { traceparent: traceparentOf(this.#begun()), answered: (status) => this.answered(status) }
   }
 

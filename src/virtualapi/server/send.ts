@@ -2,8 +2,8 @@
 import { once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { childSignal } from '#async/index.ts'
-import { largeAnswerBytes } from '#virtualapi/codec/answers.ts'
-import type { Push, PushAnswer, SentAnswer, Sink, StreamAnswer } from '#virtualapi/request/exchange.ts'
+import { largeResponseBytes } from '#virtualapi/codec/answers.ts'
+import type { Push, PushResponse, SentResponse, Sink, StreamResponse } from '#virtualapi/request/exchange.ts'
 import { maxSendMs } from './handle.ts'
 import type { RawResponse } from './wire/raw-response.ts'
 import { sendChunks } from './wire/send-chunks.ts'
@@ -23,13 +23,13 @@ export interface Sending {
  * Resolves when the answer is written, a large one when it is flushed. Rejects if the client disconnects or is too
  * slow.
  */
-export async function send(answer: Exclude<SentAnswer, PushAnswer>, to: Sending): Promise<void> {
+export async function send(answer: Exclude<SentResponse, PushResponse>, to: Sending): Promise<void> {
   const { response, headOnly, signal } = to
   if (isGone(response)) return
   if (answer.kind === 'bytes') {
     writeHead(response, answer.status, { ...answer.headers, 'content-length': String(answer.body.length) })
     // The request counts against its limits until a large answer is flushed, so clients that do not read get no more.
-    if (!headOnly && answer.body.length > largeAnswerBytes) await sendLarge(response, answer.body, signal)
+    if (!headOnly && answer.body.length > largeResponseBytes) await sendLarge(response, answer.body, signal)
     else response.end(headOnly || answer.body.length === 0 ? undefined : answer.body)
     return
   }
@@ -44,7 +44,7 @@ export async function send(answer: Exclude<SentAnswer, PushAnswer>, to: Sending)
 }
 
 /** Starts a push, which retains only the response and `ended`. That is called with an error, if any, and on close. */
-export function sendPush(answer: PushAnswer, response: RawResponse, ended: (failure?: unknown) => void): Push {
+export function sendPush(answer: PushResponse, response: RawResponse, ended: (failure?: unknown) => void): Push {
   writeHead(response, answer.status, answer.headers)
   // The client waits for the headers of a watch, even if there are no events yet.
   if ('flushHeaders' in response) response.flushHeaders()
@@ -61,7 +61,7 @@ function writeHead(response: RawResponse, status: number, headers: Readonly<Reco
   else response.writeHead(status, headers)
 }
 
-async function stream(response: RawResponse, { chunks, maxStallMs }: StreamAnswer, signal: AbortSignal): Promise<void> {
+async function stream(response: RawResponse, { chunks, maxStallMs }: StreamResponse, signal: AbortSignal): Promise<void> {
   if ('flushHeaders' in response) response.flushHeaders()
   for await (const chunk of chunks) {
     if (chunk.length === 0) continue
@@ -119,7 +119,7 @@ class ResponseSink implements Sink {
   readonly #ended: (failure?: unknown) => void
   #stalled: NodeJS.Timeout | undefined
 
-  constructor(response: RawResponse, answer: PushAnswer, ended: (failure?: unknown) => void) {
+  constructor(response: RawResponse, answer: PushResponse, ended: (failure?: unknown) => void) {
     this.#response = response
     this.#maxStallMs = answer.maxStallMs
     this.#ended = ended

@@ -3,12 +3,12 @@ import type { IncomingMessage } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 import type { DetailedPeerCertificate } from 'node:tls'
 import type { PendingConnections } from '#network/listening/index.ts'
-import { headerOf, type IncomingRequest, type Push, type PushAnswer } from '#virtualapi/request/exchange.ts'
+import { headerOf, type IncomingRequest, type Push, type PushResponse } from '#virtualapi/request/exchange.ts'
 import type { ConnectionTurns } from './limits/connection-turns.ts'
 import { handle, type Handled } from './handle.ts'
 import { forward } from './forward.ts'
 import { hopClient } from './wire/hop-headers.ts'
-import type { ServerParts } from './parts.ts'
+import type { ServerDependencies } from './parts.ts'
 import type { RawRequest } from './wire/raw-request.ts'
 import type { RawResponse } from './wire/raw-response.ts'
 import { readBody } from './wire/read-body.ts'
@@ -21,7 +21,7 @@ const unauthorizedCode = 401
 
 /** State that all requests of a listener share. */
 export interface Serving {
-  readonly parts: ServerParts
+  readonly dependencies: ServerDependencies
   /** Aborted when the server stops. */
   readonly signal: AbortSignal
   /** Connections of clients that nobody knows yet. */
@@ -53,7 +53,7 @@ export function rawStream(stream: ServerHttp2Stream, rawHeaders: readonly string
 
 /** Answers a request. Never rejects. */
 export async function serve(request: RawRequest, response: RawResponse, serving: Serving): Promise<void> {
-  const { parts, signal, pending, turns } = serving
+  const { dependencies, signal, pending, turns } = serving
   const life = new AbortController()
   // The response does not tell: an HTTP/2 stream is "finished" also when the client has disconnected.
   let sent = false
@@ -74,7 +74,7 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
       if (life.signal.aborted) return
     }
     const incoming = incomingOf(request, life.signal, serving)
-    const { answer, finish } = await handle({ ...incoming, stopping: signal }, parts)
+    const { answer, finish } = await handle({ ...incoming, stopping: signal }, dependencies)
     if (answer.kind === 'forward') {
       response.off('error', failed)
       response.off('close', closed)
@@ -88,7 +88,7 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
         if (status !== unauthorizedCode && hasCredentials(incoming)) incoming.known?.()
         trace?.answered(status)
       }
-      await forward({ request, response, client, to, stopping, answered }, required(parts.peers))
+      await forward({ request, response, client, to, stopping, answered }, required(dependencies.peers))
       // The client went away before the other process answered.
       trace?.answered(clientClosedRequest)
       return
@@ -111,7 +111,7 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
     // An unread body would block the connection.
     if (!request.body.readableEnded) request.body.resume()
   } catch (error) {
-    if (!life.signal.aborted) parts.log.error('an answer could not be sent', { url: request.url, error })
+    if (!life.signal.aborted) dependencies.log.error('an answer could not be sent', { url: request.url, error })
     response.destroy()
   } finally {
     serving.requests.inFlight--
@@ -120,9 +120,9 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
 
 function pushTo(
   response: RawResponse,
-  { answer, finish }: { answer: PushAnswer; finish: Handled['finish'] },
+  { answer, finish }: { answer: PushResponse; finish: Handled['finish'] },
   { url, method }: RawRequest,
-  { parts: { log }, signal, pushes }: Serving,
+  { dependencies: { log }, signal, pushes }: Serving,
 ): void {
   if (isGone(response) || method === 'HEAD') {
     answer.drop()

@@ -2,7 +2,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Histogram, Metrics } from '#telemetry/index.ts'
 import { storageUsed } from '#store/index.ts'
-import type { Hub } from '#store/hub/index.ts'
+import type { WatchCache } from '#store/hub/index.ts'
 import type { WatchClock } from '#virtualapi/endpoints/call/watch-clock.ts'
 
 export interface ServerMetrics {
@@ -11,7 +11,7 @@ export interface ServerMetrics {
 }
 
 export interface ServerMetricsOptions {
-  readonly hub: Pick<Hub, 'loads' | 'usage'>
+  readonly watchCache: Pick<WatchCache, 'loads' | 'usage'>
   readonly watchClock: Pick<WatchClock, 'watches'>
   /** How much one logical cluster may keep, in bytes; Infinity: no limit. */
   readonly storageBytes: number
@@ -25,17 +25,17 @@ const delayResolutionMs = 20
 /** Registers the server's metrics. */
 export function serverMetrics(
   metrics: Metrics,
-  { hub, watchClock, storageBytes }: ServerMetricsOptions,
+  { watchCache, watchClock, storageBytes }: ServerMetricsOptions,
 ): ServerMetrics {
   const gauge = (name: string, help: string, read: () => number) => metrics.gauge({ name, help, read })
-  gauge('kcp_loaded_logical_clusters', 'Logical clusters in memory', () => hub.usage().clusters)
-  gauge('kcp_objects', 'Objects in memory', () => hub.usage().objects)
-  gauge('kcp_object_bytes', 'Bytes of objects in memory', () => hub.usage().bytes)
+  gauge('kcp_loaded_logical_clusters', 'Logical clusters in memory', () => watchCache.usage().clusters)
+  gauge('kcp_objects', 'Objects in memory', () => watchCache.usage().objects)
+  gauge('kcp_object_bytes', 'Bytes of objects in memory', () => watchCache.usage().bytes)
   gauge('kcp_watches', 'Open watches that want bookmarks', () => watchClock.watches)
   gauge(
     'kcp_nearly_full_logical_clusters',
     `Logical clusters in memory that use more than ${nearlyFullShare * 100} % of what they may keep`,
-    () => countNearlyFull(hub, storageBytes * nearlyFullShare),
+    () => countNearlyFull(watchCache, storageBytes * nearlyFullShare),
   )
   const delay = monitorEventLoopDelay({ resolution: delayResolutionMs })
   delay.enable()
@@ -55,9 +55,9 @@ export function serverMetrics(
   }
 }
 
-function countNearlyFull(hub: Pick<Hub, 'loads'>, bytes: number): number {
+function countNearlyFull(watchCache: Pick<WatchCache, 'loads'>, bytes: number): number {
   let count = 0
-  for (const { bytes: values, objects } of hub.loads())
+  for (const { bytes: values, objects } of watchCache.loads())
     if (storageUsed({ bytes: values, size: objects }) > bytes) count++
   return count
 }

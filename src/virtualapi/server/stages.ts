@@ -18,9 +18,9 @@ import { RequestAudit } from '#virtualapi/request/request-audit.ts'
 import { flowHeaders } from './flow-headers.ts'
 import { impersonated, impersonationForbidden, wantedIdentity } from './impersonate.ts'
 import { own, requireTenure } from './own.ts'
-import type { ServerParts } from './parts.ts'
+import type { ServerDependencies } from './parts.ts'
 
-export type Stage = (exchange: Exchange, parts: ServerParts) => void | Promise<void>
+export type Stage = (exchange: Exchange, dependencies: ServerDependencies) => void | Promise<void>
 
 /** The order matters: limits apply before any work, and authorization before the client learns what exists. */
 export const stages: readonly Stage[] = [
@@ -52,7 +52,7 @@ const largeBodyBytes = 256 * 1024
 export const stagesOfUpgrade: readonly Stage[] = stages.slice(0, -1)
 
 /** Starts the audit log; first, so that refused requests are logged too. */
-function audit(exchange: Exchange, { auditSink, clock }: ServerParts): void {
+function audit(exchange: Exchange, { auditSink, clock }: ServerDependencies): void {
   if (auditSink === undefined) return
   const { method, url, peerAddress } = exchange.request
   const { auditId } = exchange
@@ -65,7 +65,7 @@ function audit(exchange: Exchange, { auditSink, clock }: ServerParts): void {
   exchange.cleanups.push(() => request.complete())
 }
 
-function parse(exchange: Exchange, parts: ServerParts): void {
+function parse(exchange: Exchange, dependencies: ServerDependencies): void {
   const { method, url, loopbackUser } = exchange.request
   const authorization = exchange.header('authorization')
   const hasBearerToken = /^bearer /i.test(authorization ?? '')
@@ -74,16 +74,16 @@ function parse(exchange: Exchange, parts: ServerParts): void {
   const { cluster } = exchange.info
   exchange.audit?.understood(exchange.info, { longRunning: isLongRunning(exchange.info) })
   if (cluster.kind === 'one')
-    exchange.cluster = unlessPurged(parts.directory.byName(cluster.name), exchange.info, parts)
+    exchange.cluster = unlessPurged(dependencies.directory.byName(cluster.name), exchange.info, dependencies)
   exchange.audit?.inCluster(exchange.cluster)
 }
 
 /** A purged logical cluster does not exist any more, except to another purge. */
-function unlessPurged(cluster: LogicalCluster | undefined, info: RequestInfo, { hub }: ServerParts) {
-  return cluster !== undefined && hub.hasEnded(cluster.id) && !isPurge(info) ? undefined : cluster
+function unlessPurged(cluster: LogicalCluster | undefined, info: RequestInfo, { watchCache }: ServerDependencies) {
+  return cluster !== undefined && watchCache.hasEnded(cluster.id) && !isPurge(info) ? undefined : cluster
 }
 
-function setDeadline(exchange: Exchange, { requestTimeoutMs }: ServerParts): void {
+function setDeadline(exchange: Exchange, { requestTimeoutMs }: ServerDependencies): void {
   if (isLongRunning(exchange.info)) {
     endWithServer(exchange)
     return
@@ -149,7 +149,7 @@ export function isLongRunning({ verb, target }: RequestInfo): boolean {
 }
 
 /** Exported for traces, which begin when the client is known. */
-export function authenticate(exchange: Exchange, parts: ServerParts): Promise<void> | undefined {
+export function authenticate(exchange: Exchange, dependencies: ServerDependencies): Promise<void> | undefined {
   const { rawHeaders, peerCertificate, loopbackUser } = exchange.request
   if (loopbackUser !== undefined) {
     exchange.user = loopbackUser
@@ -159,25 +159,25 @@ export function authenticate(exchange: Exchange, parts: ServerParts): Promise<vo
   const { info, cluster } = exchange
   const peerAddress = exchange.request.peerAddress?.()
   const asked = { info, rawHeaders, peerCertificate, peerAddress, cluster }
-  const result = parts.authenticator.authenticate(asked, exchange.signal)
+  const result = dependencies.authenticator.authenticate(asked, exchange.signal)
   // Most requests have a certificate, which is known: they need no promise.
-  if (result instanceof Promise) return result.then((found) => takeIdentityOf(found, exchange, parts))
-  takeIdentityOf(result, exchange, parts)
+  if (result instanceof Promise) return result.then((found) => takeIdentityOf(found, exchange, dependencies))
+  takeIdentityOf(result, exchange, dependencies)
   return undefined
 }
 
-function takeIdentityOf(result: Authentication | undefined, exchange: Exchange, parts: ServerParts): void {
+function takeIdentityOf(result: Authentication | undefined, exchange: Exchange, dependencies: ServerDependencies): void {
   const { info } = exchange
   if (result === undefined && info.entryPoint === 'unprefixed') throw unauthorized()
   exchange.user = result?.user ?? anonymous
   if (exchange.user !== anonymous) exchange.request.known?.()
   exchange.audit?.authenticated(exchange.user)
-  if (result?.cluster !== undefined) exchange.cluster = unlessPurged(result.cluster, info, parts)
+  if (result?.cluster !== undefined) exchange.cluster = unlessPurged(result.cluster, info, dependencies)
   exchange.audit?.inCluster(exchange.cluster)
-  requireTenure(exchange, parts)
+  requireTenure(exchange, dependencies)
 }
 
-function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerParts): Promise<void> | undefined {
+function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerDependencies): Promise<void> | undefined {
   const { info } = exchange
   // Our own controllers are few and bounded, and all tenants depend on them: they have no limits.
   if (info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return undefined
@@ -208,7 +208,7 @@ function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerParts)
   })
 }
 
-function enter({ info }: Exchange, flow: string, fairness: ServerParts['fairness']): () => void {
+function enter({ info }: Exchange, flow: string, fairness: ServerDependencies['fairness']): () => void {
   if (!isLongRunning(info)) return fairness.enter(flow, 'request')
   const selector = info.verb === 'watch' ? longSelector(info.query) : undefined
   return selector === undefined ? fairness.enter(flow, 'watch') : fairness.enterWatch(flow, selector)
@@ -228,7 +228,7 @@ function flowOf({ user, cluster }: Exchange): string {
 }
 
 /** Waits for a turn of the event loop. A request with a body waits later, when the body was read. */
-function awaitTurn(exchange: Exchange, { loopShare, passMonitor }: ServerParts): Promise<void> | undefined {
+function awaitTurn(exchange: Exchange, { loopShare, passMonitor }: ServerDependencies): Promise<void> | undefined {
   if (exchange.info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return undefined
   const flow = flowOf(exchange)
   exchange.flow = flow
@@ -241,16 +241,16 @@ function awaitTurn(exchange: Exchange, { loopShare, passMonitor }: ServerParts):
   return exchange.contentLength === 0 ? exchange.turn() : undefined
 }
 
-function impersonate(exchange: Exchange, parts: ServerParts): Promise<void> | undefined {
+function impersonate(exchange: Exchange, dependencies: ServerDependencies): Promise<void> | undefined {
   const { info, request } = exchange
   const wanted = info.entryPoint === 'loopback' ? undefined : wantedIdentity(request.rawHeaders)
-  return wanted === undefined ? undefined : takeIdentity(exchange, wanted, parts)
+  return wanted === undefined ? undefined : takeIdentity(exchange, wanted, dependencies)
 }
 
 async function takeIdentity(
   exchange: Exchange,
   wanted: NonNullable<ReturnType<typeof wantedIdentity>>,
-  { authorizer }: ServerParts,
+  { authorizer }: ServerDependencies,
 ): Promise<void> {
   const { info, user, cluster, signal } = exchange
   // The host's kube-apiserver removes these headers when it impersonates: this client did not come through it.
@@ -267,33 +267,33 @@ async function takeIdentity(
 }
 
 /** Exported for traces, which show it where it waits for nothing, too. */
-export function authorize(exchange: Exchange, parts: ServerParts): Promise<void> | undefined {
+export function authorize(exchange: Exchange, dependencies: ServerDependencies): Promise<void> | undefined {
   const { info, user, cluster } = exchange
-  const { authorizer } = parts
+  const { authorizer } = dependencies
   const attributes = attributesOf(info)
   // Health and version are open to all, for missing logical clusters too: they must not reveal which exist.
   if (isOpenPath(attributes)) {
     exchange.audit?.decided({ allowed: true, reason: 'open to everybody' })
-    if (cluster !== undefined && isOf(user, cluster)) nameFlow(exchange, attributes, parts)
+    if (cluster !== undefined && isOf(user, cluster)) nameFlow(exchange, attributes, dependencies)
     return undefined
   }
   const decision =
     cluster === undefined
       ? authorizer.authorizeAll(user, info)
       : authorizer.authorize(user, attributes, { cluster, work: exchange.work, signal: exchange.signal })
-  if (decision instanceof Promise) return decision.then((made) => obey(made, attributes, exchange, parts))
-  obey(decision, attributes, exchange, parts)
+  if (decision instanceof Promise) return decision.then((made) => obey(made, attributes, exchange, dependencies))
+  obey(decision, attributes, exchange, dependencies)
   return undefined
 }
 
-function obey(decision: Decision, attributes: Attributes, exchange: Exchange, parts: ServerParts): void {
+function obey(decision: Decision, attributes: Attributes, exchange: Exchange, dependencies: ServerDependencies): void {
   const { info, user, cluster } = exchange
   exchange.audit?.decided(decision)
   if (!decision.allowed)
     throw forbiddenError(user, attributes, [decision.reason, hintOf(exchange)].filter(Boolean).join(': '))
   // The logical cluster does not exist, and the client may know.
   if (cluster === undefined && info.cluster.kind === 'one') throw pathNotFound()
-  nameFlow(exchange, attributes, parts)
+  nameFlow(exchange, attributes, dependencies)
 }
 
 /** Users of the host have rights by owning a logical cluster. The same is said of one that does not exist. */
@@ -309,10 +309,10 @@ function isOf({ realm }: UserInfo, { id }: LogicalCluster): boolean {
 }
 
 /** Tells the client to which FlowSchema its request belongs, if authorization has loaded the logical cluster. */
-function nameFlow(exchange: Exchange, { verb, path = '', resource }: Attributes, { hub }: ServerParts): void {
+function nameFlow(exchange: Exchange, { verb, path = '', resource }: Attributes, { watchCache }: ServerDependencies): void {
   const { cluster, info, user } = exchange
   // Our own controllers do not read the headers.
-  const objects = cluster && info.entryPoint !== 'loopback' ? hub.loaded(cluster.id) : undefined
+  const objects = cluster && info.entryPoint !== 'loopback' ? watchCache.loaded(cluster.id) : undefined
   if (objects === undefined) return
   exchange.flowHeaders = flowHeaders(objects, { user, verb, path, ...(resource === undefined ? {} : { resource }) })
 }
@@ -339,8 +339,8 @@ function selectedName(fieldSelector: string): string {
   }
 }
 
-async function answer(exchange: Exchange, parts: ServerParts): Promise<void> {
-  exchange.answer = await dispatch(exchange, parts)
+async function answer(exchange: Exchange, dependencies: ServerDependencies): Promise<void> {
+  exchange.answer = await dispatch(exchange, dependencies)
   // The writes of one transaction are all acknowledged in one pass: each is answered in a turn of its own.
   if (exchange.contentLength > 0) await exchange.turn()
 }

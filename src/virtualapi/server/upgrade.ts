@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { badRequest, statusError } from '#apimachinery/status/index.ts'
 import type { TransportResponse } from '#client/index.ts'
-import { errorAnswer } from '#virtualapi/codec/answers.ts'
+import { errorResponse } from '#virtualapi/codec/answers.ts'
 import { isConnectSubresource, podConnection } from '#virtualapi/endpoints/forwarded/connect.ts'
 import { noPodConnector } from '#virtualapi/outbound/members/pod-connector.ts'
 import { isProxySubresource, upgradeProxied } from '#virtualapi/endpoints/forwarded/proxy.ts'
@@ -13,11 +13,11 @@ import { shownUpgradeHeaders } from '#virtualapi/endpoints/forwarded/proxy-excha
 import { prepareCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { dispatch } from '#virtualapi/endpoints/dispatch.ts'
 import { processTracer } from '#telemetry/index.ts'
-import { Exchange, type BytesAnswer, type IncomingRequest } from '#virtualapi/request/exchange.ts'
+import { Exchange, type BytesResponse, type IncomingRequest } from '#virtualapi/request/exchange.ts'
 import { toStatusError } from './handle.ts'
 import { forwardUpgrade } from './forward-upgrade.ts'
 import { endTenure } from './own.ts'
-import type { ServerParts } from './parts.ts'
+import type { ServerDependencies } from './parts.ts'
 import { end, pipeSockets } from './wire/pipe-sockets.ts'
 import { RequestTrace } from './request-trace.ts'
 import { stagesOfUpgrade } from './stages.ts'
@@ -39,7 +39,7 @@ const maxRefusalBytes = 64 * 1024
 const refusedLingerMs = 2000
 
 /** Answers an upgrade on its socket. Never rejects. */
-export async function upgrade({ incoming, request, socket, head }: UpgradeRequest, parts: ServerParts): Promise<void> {
+export async function upgrade({ incoming, request, socket, head }: UpgradeRequest, dependencies: ServerDependencies): Promise<void> {
   const gone = new AbortController()
   const stop = (): void => gone.abort(new Error('the client went away'))
   socket.once('close', stop)
@@ -52,21 +52,21 @@ export async function upgrade({ incoming, request, socket, head }: UpgradeReques
   exchange.trace = trace
   try {
     for (const stage of trace?.traced(stagesOfUpgrade) ?? stagesOfUpgrade) {
-      await stage(exchange, parts)
+      await stage(exchange, dependencies)
       if (exchange.forwardTo === undefined) continue
       exchange.audit?.discard()
       const traceparent = trace?.forward().traceparent
       trace?.answered()
-      await forwardUpgrade({ incoming, socket, head, to: exchange.forwardTo, signal: gone.signal, traceparent }, parts)
+      await forwardUpgrade({ incoming, socket, head, to: exchange.forwardTo, signal: gone.signal, traceparent }, dependencies)
       return
     }
-    const join = (): Promise<void> => answer(exchange, { request, socket, head }, { parts, gone })
+    const join = (): Promise<void> => answer(exchange, { request, socket, head }, { dependencies, gone })
     await (trace === undefined ? join() : trace.within(join))
   } catch (error) {
-    const failure = toStatusError(error, exchange, parts)
-    answered(exchange, socket, errorAnswer(failure))
+    const failure = toStatusError(error, exchange, dependencies)
+    answered(exchange, socket, errorResponse(failure))
   } finally {
-    endTenure(exchange, parts)
+    endTenure(exchange, dependencies)
     incoming.signal.removeEventListener('abort', forward)
     exchange.unlink()
     for (const cleanup of exchange.cleanups.splice(0).reverse()) cleanup()
@@ -76,20 +76,20 @@ export async function upgrade({ incoming, request, socket, head }: UpgradeReques
 async function answer(
   exchange: Exchange,
   { request, socket, head }: Omit<UpgradeRequest, 'incoming'>,
-  { parts, gone }: { parts: ServerParts; gone: AbortController },
+  { dependencies, gone }: { dependencies: ServerDependencies; gone: AbortController },
 ): Promise<void> {
-  const remote = await aggregatedRequest(exchange, parts)
+  const remote = await aggregatedRequest(exchange, dependencies)
   if (remote !== undefined)
-    await pipe(exchange, { socket, head, parts }, await upgradePassedOn(exchange, parts, remote))
+    await pipe(exchange, { socket, head, dependencies }, await upgradePassedOn(exchange, dependencies, remote))
   else if (exchange.info.verb === 'watch' && isWebSocketRequest((name) => exchange.header(name)))
-    await watch(exchange, { request, socket, head }, { parts, gone })
-  else await connect(exchange, { socket, head }, parts)
+    await watch(exchange, { request, socket, head }, { dependencies, gone })
+  else await connect(exchange, { socket, head }, dependencies)
 }
 
 async function connect(
   exchange: Exchange,
   { socket, head }: { socket: Duplex; head: Uint8Array },
-  parts: ServerParts,
+  dependencies: ServerDependencies,
 ): Promise<void> {
   const { target } = exchange.info
   const isProxy = target.kind === 'resource' && isProxySubresource(target.group, target.subresource)
@@ -98,15 +98,15 @@ async function connect(
     !(isProxy || isConnectSubresource(target.resource, target.group, target.subresource))
   )
     throw badRequest(`${exchange.request.url.split('?')[0] ?? ''} takes no upgrade`)
-  if (parts.podConnector === undefined) throw noPodConnector()
-  const call = await prepareCall(exchange, parts, target)
-  const result = isProxy ? await upgradeProxied(call) : await parts.podConnector.upgrade(await podConnection(call))
-  await pipe(exchange, { socket, head, parts }, result)
+  if (dependencies.podConnector === undefined) throw noPodConnector()
+  const call = await prepareCall(exchange, dependencies, target)
+  const result = isProxy ? await upgradeProxied(call) : await dependencies.podConnector.upgrade(await podConnection(call))
+  await pipe(exchange, { socket, head, dependencies }, result)
 }
 
 async function pipe(
   exchange: Exchange,
-  { socket, head, parts }: { socket: Duplex; head: Uint8Array; parts: ServerParts },
+  { socket, head, dependencies }: { socket: Duplex; head: Uint8Array; dependencies: ServerDependencies },
   result: Awaited<ReturnType<typeof upgradeProxied>>,
 ): Promise<void> {
   if ('refused' in result) {
@@ -116,7 +116,7 @@ async function pipe(
   const { socket: remote, head: remoteHead } = result.upgraded
   const headers = shownUpgradeHeaders(result.upgraded.headers)
   // From here on nothing is answered from our own data.
-  requireUnlost(exchange, parts, () => remote.destroy())
+  requireUnlost(exchange, dependencies, () => remote.destroy())
   exchange.audit?.started({ status: 101 })
   exchange.trace?.answered(101)
   const lines = ['HTTP/1.1 101 Switching Protocols']
@@ -130,23 +130,23 @@ async function pipe(
 async function watch(
   exchange: Exchange,
   connection: Omit<UpgradeRequest, 'incoming'>,
-  { parts, gone }: { parts: ServerParts; gone: AbortController },
+  { dependencies, gone }: { dependencies: ServerDependencies; gone: AbortController },
 ): Promise<void> {
   requireHandshake((name) => exchange.header(name))
-  const answer = await dispatch(exchange, parts)
-  if (answer.kind !== 'push') throw new Error('a watch was not answered by a push')
-  requireUnlost(exchange, parts, answer.drop)
-  await watchOverWebSocket(connection, answer, { exchange, gone, log: parts.log })
+  const response = await dispatch(exchange, dependencies)
+  if (response.kind !== 'push') throw new Error('a watch was not answered by a push')
+  requireUnlost(exchange, dependencies, response.drop)
+  await watchOverWebSocket(connection, response, { exchange, gone, log: dependencies.log })
 }
 
-function requireUnlost(exchange: Exchange, parts: ServerParts, drop: () => void): void {
-  const lost = endTenure(exchange, parts)
+function requireUnlost(exchange: Exchange, dependencies: ServerDependencies, drop: () => void): void {
+  const lost = endTenure(exchange, dependencies)
   if (lost === undefined) return
   drop()
   throw lost
 }
 
-async function refusal({ status, headers, body }: TransportResponse): Promise<BytesAnswer> {
+async function refusal({ status, headers, body }: TransportResponse): Promise<BytesResponse> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of body) {
@@ -162,13 +162,13 @@ async function refusal({ status, headers, body }: TransportResponse): Promise<By
   }
 }
 
-function answered(exchange: Exchange, socket: Duplex, answer: BytesAnswer): void {
-  exchange.audit?.started(answer)
-  exchange.trace?.answered(answer.status)
-  writeAnswer(socket, answer)
+function answered(exchange: Exchange, socket: Duplex, response: BytesResponse): void {
+  exchange.audit?.started(response)
+  exchange.trace?.answered(response.status)
+  writeResponse(socket, response)
 }
 
-function writeAnswer(socket: Duplex, { status, headers, body }: BytesAnswer): void {
+function writeResponse(socket: Duplex, { status, headers, body }: BytesResponse): void {
   if (socket.destroyed) return
   const lines = [
     `HTTP/1.1 ${status} ${status === 101 ? 'Switching Protocols' : 'Refused'}`,

@@ -4,8 +4,8 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { childSignal } from '#async/index.ts'
-import type { Exchange, PushAnswer } from '#virtualapi/request/exchange.ts'
-import type { ServerParts } from './parts.ts'
+import type { Exchange, PushResponse } from '#virtualapi/request/exchange.ts'
+import type { ServerDependencies } from './parts.ts'
 import { pushedChunks } from './wire/push-chunks.ts'
 import { acceptWebSocket } from './wire/web-socket.ts'
 
@@ -20,7 +20,7 @@ interface WatchContext {
   readonly exchange: Exchange
   /** Aborted when the client disconnects. */
   readonly gone: AbortController
-  readonly log: ServerParts['log']
+  readonly log: ServerDependencies['log']
 }
 
 /** Close codes of RFC 6455, section 7.4.1. */
@@ -29,21 +29,21 @@ const closeCodes = { normal: 1000, goingAway: 1001, internalError: 1011 } as con
 /** Resolves when the watch has ended or the client has disconnected; closes the WebSocket. Never rejects. */
 export async function watchOverWebSocket(
   { request, socket, head }: Connection,
-  answer: PushAnswer,
+  response: PushResponse,
   { exchange, gone, log }: WatchContext,
 ): Promise<void> {
   exchange.audit?.started({ status: 101 })
   exchange.trace?.answered(101)
   const webSocket = acceptWebSocket(request, socket, head)
   if (webSocket === undefined) {
-    answer.drop()
+    response.drop()
     return
   }
   webSocket.on('close', () => gone.abort(new Error('the client closed the WebSocket')))
   // Invalid frames; 'close' follows.
   webSocket.on('error', (error) => gone.abort(error))
   try {
-    await writeMessages({ webSocket, socket }, answer, exchange.signal)
+    await writeMessages({ webSocket, socket }, response, exchange.signal)
     webSocket.close(exchange.signal.aborted ? closeCodes.goingAway : closeCodes.normal)
   } catch (error) {
     if (!exchange.signal.aborted) log.warn('a stream ended early', { url: exchange.request.url, error })
@@ -53,10 +53,10 @@ export async function watchOverWebSocket(
 
 async function writeMessages(
   { webSocket, socket }: { readonly webSocket: WebSocket; readonly socket: Duplex },
-  answer: PushAnswer,
+  response: PushResponse,
   signal: AbortSignal,
 ): Promise<void> {
-  for await (const chunk of pushedChunks(answer, signal)) {
+  for await (const chunk of pushedChunks(response, signal)) {
     if (signal.aborted) return
     // One write for all messages of a chunk.
     socket.cork()
@@ -66,7 +66,7 @@ async function writeMessages(
       start = next
     }
     socket.uncork()
-    if (socket.writableNeedDrain) await drained(socket, answer.maxStallMs, signal)
+    if (socket.writableNeedDrain) await drained(socket, response.maxStallMs, signal)
   }
 }
 

@@ -62,15 +62,15 @@ const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? val
 /** All tests, in the order of the suites. */
 export function conformanceTests(): ConformanceTest[] {
   const found: ConformanceTest[] = []
-  const visit = (suite: Suite, path: readonly string[]): void => {
+  const reconcile = (suite: Suite, path: readonly string[]): void => {
     for (const { original } of suite.tests ?? []) {
       const source = json(original)
       const [name = '', section = ''] = path
       found.push({ suite: name, section, name: text(source.name), expression: text(source.expr), source })
     }
-    for (const inner of suite.suites ?? []) visit(inner, [...path, inner.name])
+    for (const inner of suite.suites ?? []) reconcile(inner, [...path, inner.name])
   }
-  visit(suites, [])
+  reconcile(suites, [])
   return found
 }
 

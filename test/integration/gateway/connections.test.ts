@@ -267,11 +267,11 @@ describe('connections between two gateways', () => {
     const attackEnds = new AbortController()
     const attack = { port: west.server.port, count: 3000, parallel: 40, isOver: () => attackEnds.signal.aborted }
     const attacked = openHostileConnections({ ...attack, seed: 20_261_126 })
-    const answers: boolean[] = []
+    const responses: boolean[] = []
     void attacked.finally(() => attackEnds.abort())
-    do answers.push(await passes())
+    do responses.push(await passes())
     while (!attackEnds.signal.aborted)
-    expect(answers.filter((isThere) => !isThere).length, `of ${answers.length}`).to.equal(0)
+    expect(responses.filter((isThere) => !isThere).length, `of ${responses.length}`).to.equal(0)
     const { open } = await attacked
     // Nothing of them stays: neither those that half closed, nor those that wait.
     await waitFor(() => open.size === 0 && west.server.pending === 0, {

@@ -7,7 +7,7 @@ import {
   acme,
   addPod,
   addRemoteSlice,
-  answerOn,
+  responseOn,
   ask,
   bob,
   dial,
@@ -123,12 +123,12 @@ describe('gateways of two members', function () {
       rejectUnauthorized: false,
       ALPNProtocols: ['kcp-gateway/1'],
     })
-    let answer = ''
-    socket.on('error', () => undefined).on('data', (chunk: Buffer) => (answer += chunk.toString()))
+    let response = ''
+    socket.on('error', () => undefined).on('data', (chunk: Buffer) => (response += chunk.toString()))
     const closed = new Promise((resolve) => socket.once('close', resolve))
     socket.write(`{"namespace":"${acme}-shop","service":"pinned","port":"http"}\n`)
     await closed
-    expect(answer).to.equal('')
+    expect(response).to.equal('')
 
     const port = await offer('pinned')
     await untilAnswer(port, 'hello')
@@ -152,7 +152,7 @@ describe('gateways of two members', function () {
     await untilAnswer(port, 'hello', addresses.acme)
     expect(await ask(port, addresses.bob)).to.equal('ECONNRESET')
     const early = dial(port, addresses.late)
-    expect(await answerOn(early, 'hello')).to.equal('hello')
+    expect(await responseOn(early, 'hello')).to.equal('hello')
     const closed = new Promise((resolve) => early.once('close', resolve))
     await addPod(east, { clusterId: bob, name: 'late', address: addresses.late })
     await closed
@@ -178,21 +178,21 @@ describe('gateways of two members', function () {
     const port = await offer('renewed')
     await untilAnswer(port, 'hello')
     const open = dial(port)
-    expect(await answerOn(open, 'before')).to.equal('before')
+    expect(await responseOn(open, 'before')).to.equal('before')
     const next = await newIdentity('west')
     await eastKnowsWest([next.current.certificate])
     await untilAnswer(port, 'ECONNRESET')
     await giveIdentity(west, next)
     westIdentity = next
     await untilAnswer(port, 'hello')
-    expect(await answerOn(open, 'after')).to.equal('after')
+    expect(await responseOn(open, 'after')).to.equal('after')
     const renewed = await newIdentity('east')
     await giveIdentity(east, renewed)
     eastIdentity = renewed
     await untilAnswer(port, 'ECONNRESET')
     await tellOfPeer(west, east, { certificates: [renewed.current.certificate], clusters: [acme, bob] })
     await untilAnswer(port, 'hello')
-    expect(await answerOn(open, 'later')).to.equal('later')
+    expect(await responseOn(open, 'later')).to.equal('later')
     open.destroy()
   })
 
@@ -206,10 +206,10 @@ describe('gateways of two members', function () {
     ] as const) {
       await untilAnswer(port, 'hello')
       const open = dial(port)
-      expect(await answerOn(open, 'before')).to.equal('before')
+      expect(await responseOn(open, 'before')).to.equal('before')
       // Told again of a peer that it knows, a gateway ends nothing.
       await know()
-      expect(await answerOn(open, 'told')).to.equal('told')
+      expect(await responseOn(open, 'told')).to.equal('told')
       open.on('error', () => undefined)
       await forget()
       await waitFor(() => open.closed, { what: `${side} to end the connection`, deadlineMs: 10_000 })
@@ -222,14 +222,14 @@ describe('gateways of two members', function () {
     const port = await offer('moving')
     await untilAnswer(port, 'hello')
     const open = dial(port)
-    expect(await answerOn(open, 'before')).to.equal('before')
+    expect(await responseOn(open, 'before')).to.equal('before')
     const other = await freePort('0.0.0.0')
     await addRemoteSlice(east, west, { clusterId: acme, service: 'moving', port: other })
     await untilAnswer(other, 'hello')
     await untilAnswer(port, 'ECONNREFUSED')
     await removeRemoteSlice(east, west, { clusterId: acme, service: 'moving' })
     await untilAnswer(other, 'ECONNREFUSED')
-    expect(await answerOn(open, 'after')).to.equal('after')
+    expect(await responseOn(open, 'after')).to.equal('after')
     open.destroy()
   })
 
@@ -243,10 +243,10 @@ describe('gateways of two members', function () {
       deadlineMs: 10_000,
     })
     const open = Array.from({ length: maxPerCluster }, () => dial(port))
-    for (const socket of open) expect(await answerOn(socket, 'hello')).to.equal('hello')
+    for (const socket of open) expect(await responseOn(socket, 'hello')).to.equal('hello')
     expect(await ask(port)).to.equal('ECONNRESET')
     expect(await ask(bobPort)).to.equal('hello')
-    for (const socket of open) expect(await answerOn(socket, 'again')).to.equal('again')
+    for (const socket of open) expect(await responseOn(socket, 'again')).to.equal('again')
     for (const socket of open) socket.destroy()
     await untilAnswer(port, 'hello')
   })
@@ -255,13 +255,13 @@ describe('gateways of two members', function () {
     const port = await offer('ending')
     await untilAnswer(port, 'hello')
     const open = dial(port)
-    expect(await answerOn(open, 'before')).to.equal('before')
+    expect(await responseOn(open, 'before')).to.equal('before')
     const stopped = eastGateway.stop()
     await waitFor(async () => (await readyz(east)) === 503, { what: 'it to stop', deadlineMs: 5000 })
     // Nodes learn later that it is not ready.
     expect(await ask(port)).to.equal('hello')
     await untilAnswer(port, 'ECONNREFUSED')
-    expect(await answerOn(open, 'after')).to.equal('after')
+    expect(await responseOn(open, 'after')).to.equal('after')
     open.end()
     expect((await readAll(open)).length).to.equal(0)
     expect(await stopped).to.deep.equal({ code: 0, signal: null })

@@ -233,11 +233,11 @@ export function dial(port: number, localAddress = '127.0.12.99'): Socket {
 /** The answer to one word, or the code of the error. */
 export async function ask(port: number, localAddress?: string): Promise<string> {
   const socket = dial(port, localAddress)
-  return await answerOn(socket, 'hello').finally(() => socket.destroy())
+  return await responseOn(socket, 'hello').finally(() => socket.destroy())
 }
 
 /** What comes back for a word on an open connection, or the code of the error. */
-export function answerOn(socket: Socket, word: string): Promise<string> {
+export function responseOn(socket: Socket, word: string): Promise<string> {
   return new Promise((resolve) => {
     let seen = ''
     const settle = (text: string): void => {

@@ -371,10 +371,10 @@ describe('a manifest that an API server accepts', function () {
     expect(event['message']).to.contain(`${String(other)} instead of 31011 for port 81/TCP`)
     // The port becomes free, and the next change of the Service takes it.
     await east.delete(gvrs.services, { namespace: direct, name: 'taken' }, { signal })
-    const metadata = { labels: { visited: 'true' } }
+    const metadata = { labels: { reconciled: 'true' } }
     await until('the port that has become free', async () => {
       await up.patch(gvrs.services, { namespace, name: 'partly' }, 'merge', { metadata }, { signal })
-      metadata.labels.visited += 'e'
+      metadata.labels.reconciled += 'e'
       return portsOf(await copyOf('partly'))[1] === 31011
     })
   })

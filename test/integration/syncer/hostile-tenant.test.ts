@@ -111,14 +111,14 @@ function hostileMetadata(text: string): JsonObject {
 /**
  * Calls back for every object of a type in the value, with the name of the type; the value has the form of the schema.
  */
-function visit(schema: Schema, value: unknown, seen: (type: string, object: JsonObject) => void): void {
+function request(schema: Schema, value: unknown, seen: (type: string, object: JsonObject) => void): void {
   if (schema.$ref !== undefined) {
     if (isJsonObject(value)) seen(schema.$ref, value)
-    visit(definitions[schema.$ref] ?? {}, value, seen)
-  } else if (Array.isArray(value)) for (const item of value as unknown[]) visit(schema.items ?? {}, item, seen)
+    request(definitions[schema.$ref] ?? {}, value, seen)
+  } else if (Array.isArray(value)) for (const item of value as unknown[]) request(schema.items ?? {}, item, seen)
   else if (isJsonObject(value))
     for (const [field, one] of Object.entries(value))
-      visit(schema.properties?.[field] ?? schema.additionalProperties ?? {}, one, seen)
+      request(schema.properties?.[field] ?? schema.additionalProperties ?? {}, one, seen)
 }
 
 const typeOf = ({ resource }: SyncedKind): { apiVersion: string; kind: string; schema: Schema } => {
@@ -149,7 +149,7 @@ describe('objects of a hostile tenant in a member', () => {
           } as unknown as KubeObject
           const copy = kind.down(object, place, context, { copy: undefined, isLeaving: false, isScaled: false })
           copies.push({ kind, object, copy })
-          visit(schema, copy, (type, part) => {
+          request(schema, copy, (type, part) => {
             const fields = arriving.get(type) ?? new Set()
             for (const field of Object.keys(part)) fields.add(field)
             arriving.set(type, fields)
@@ -159,7 +159,7 @@ describe('objects of a hostile tenant in a member', () => {
 
   const each = (type: string | undefined, check: (part: JsonObject, what: string) => void): void => {
     for (const { kind, copy } of copies)
-      visit(typeOf(kind).schema, copy, (found, part) => {
+      request(typeOf(kind).schema, copy, (found, part) => {
         if (type === undefined || found === type) check(part, `${copy.kind}: ${found}`)
       })
   }
@@ -178,7 +178,7 @@ describe('objects of a hostile tenant in a member', () => {
     }
     let embedded = 0
     for (const { kind, copy } of copies)
-      visit(typeOf(kind).schema, copy, (type, part) => {
+      request(typeOf(kind).schema, copy, (type, part) => {
         if (type !== objectMeta) return
         const isRoot = part === (copy.metadata as unknown as JsonObject)
         if (!isRoot) embedded++

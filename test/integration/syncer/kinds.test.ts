@@ -141,8 +141,8 @@ describe('a syncer and the rules of single kinds', function () {
     )
     await east.delete(gvrs.jobs, { namespace: down, name: 'once' }, { propagationPolicy: 'Background', signal })
     await until('its pod to go', async () => (await of(up, 'pods', pod.metadata.name ?? '')) === undefined)
-    // Whatever happens to it upstream now causes a visit.
-    const metadata = { labels: { visited: 'true' } }
+    // Whatever happens to it upstream now causes a reconcile.
+    const metadata = { labels: { reconciled: 'true' } }
     await up.patch(gvrs.jobs, { namespace, name: 'once' }, 'merge', { metadata }, { signal })
     await create('pods', object('v1', 'Pod', 'later', { containers }, placed()))
     await until('a later pod', () => of(east, 'pods', 'later'))

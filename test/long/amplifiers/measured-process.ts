@@ -11,14 +11,14 @@ export interface Sent {
   readonly body?: string | object
 }
 
-export interface Answer {
+export interface ApiResponse {
   /** 0: the connection ended without an answer. */
   readonly status: number
   readonly text: string
 }
 
 /** What one request did. */
-export interface Cost extends Answer {
+export interface Cost extends ApiResponse {
   /** True where the server's process ended; it was started again. */
   readonly hasDied: boolean
   readonly wallMs: number
@@ -45,7 +45,7 @@ const now = (): number => performance.timeOrigin + performance.now()
 /** Resolves with a function that sends a request and tells its cost, once it is known what the server uses without. */
 export async function measuredProcess(
   process: Answering,
-  send: (sent: Sent) => Promise<Answer>,
+  send: (sent: Sent) => Promise<ApiResponse>,
   { restarted }: { restarted: (pid: number) => void },
 ): Promise<Measure> {
   let usage = new ServerUsage(process.pid)

@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { startInstance, type Tenant } from '#test/integration/kcp-instance.ts'
-import { measuredProcess, type Answer, type Measure, type Sent } from './measured-process.ts'
+import { measuredProcess, type ApiResponse, type Measure, type Sent } from './measured-process.ts'
 import type { Waited } from './quiet-neighbour.ts'
 
 export interface Subject extends AsyncDisposable {
@@ -16,13 +16,13 @@ export interface Subject extends AsyncDisposable {
   /** The longest wait of the neighbour for a request that was under way at that time, milliseconds. */
   worstWait(began: number, ended: number): number
   /** Sends it without measuring. */
-  send(sent: Sent): Promise<Answer>
+  send(sent: Sent): Promise<ApiResponse>
   /** The waits so far, of requests that were under way between these times if any are given. */
   waits(began?: number, ended?: number): readonly number[]
 }
 
 /** No request of one tenant may take longer, milliseconds. */
-const answerMs = 30_000
+const responseMs = 30_000
 const atOnce = 16
 
 /** Starts the server, with more arguments and variables of the environment if given, and the neighbour's process. */
@@ -66,7 +66,7 @@ export async function startSubject(
   }
 }
 
-async function sendAll(all: readonly Sent[], send: (sent: Sent) => Promise<Answer>): Promise<string | undefined> {
+async function sendAll(all: readonly Sent[], send: (sent: Sent) => Promise<ApiResponse>): Promise<string | undefined> {
   let next = 0
   let refusal: string | undefined
   const client = async (): Promise<void> => {
@@ -80,13 +80,13 @@ async function sendAll(all: readonly Sent[], send: (sent: Sent) => Promise<Answe
   return refusal
 }
 
-async function answerTo(tenant: Tenant, sent: Sent): Promise<Answer> {
+async function answerTo(tenant: Tenant, sent: Sent): Promise<ApiResponse> {
   const { method, path, type = 'application/json', headers = {}, body } = sent
   const typed = body === undefined ? [] : ['Content-Type', type]
   const ask = () =>
     tenant.http.request(method, tenant.base + path, {
       headers: [...typed, ...Object.entries(headers).flat()],
-      signal: AbortSignal.timeout(answerMs),
+      signal: AbortSignal.timeout(responseMs),
       ...(body === undefined ? {} : { body }),
     })
   try {

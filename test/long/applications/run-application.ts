@@ -54,7 +54,7 @@ export async function runApplication(app: Application, home: Home): Promise<numb
     await runs(app, objects, as)
     const pods = await podsIn(namespaces, as)
     await claimsAreBound(namespaces, as)
-    await servicesAnswer(app, objects, home, as)
+    await servicesResponse(app, objects, home, as)
     if (app.chart === undefined) await as('diff', '--server-side', '-f', file) // code 0: nobody changed anything
     await uninstall(app, home, as)
     for (const definitions of app.definitionFiles) await as('delete', '-f', definitions, timeout)
@@ -241,7 +241,7 @@ async function claimsAreBound(namespaces: readonly string[], as: Kubectl): Promi
 }
 
 /** Every Service with pods has ready endpoints; one of them answers to a pod and through kubectl. */
-async function servicesAnswer(app: Application, objects: readonly Manifest[], home: Home, as: Kubectl): Promise<void> {
+async function servicesResponse(app: Application, objects: readonly Manifest[], home: Home, as: Kubectl): Promise<void> {
   const running = objects.filter((object) => templateOf(object) !== undefined && !(nameOf(object) in (app.stays ?? {})))
   const services = objects.filter((service) =>
     running.some((object) => !endsAtOnce(object) && selects(service, object, templateOf(object)!)),

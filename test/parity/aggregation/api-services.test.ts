@@ -72,8 +72,8 @@ describe("APIServices equal a real server's", function () {
   ): Promise<string> {
     const [real, ours] = await Promise.all(
       [servers.real, servers.ours].map(async (side) => {
-        const answer = await side.request(method, at, { headers, ...(body === undefined ? {} : { body }) })
-        return { status: answer.status, body: JSON.parse(answer.text.replace(variable, '"$1":"*"')) as JsonObject }
+        const response = await side.request(method, at, { headers, ...(body === undefined ? {} : { body }) })
+        return { status: response.status, body: JSON.parse(response.text.replace(variable, '"$1":"*"')) as JsonObject }
       }),
     )
     expect(ours).to.deep.equal(real)

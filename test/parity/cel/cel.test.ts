@@ -11,7 +11,7 @@ import {
 } from './expressions.ts'
 import { randomBelow, randomExpression } from './generate.ts'
 import { knownDifferences } from './known-differences.ts'
-import { type Answer, answer, askKubernetes, type Question } from './questions.ts'
+import { type ApiResponse, answer, askKubernetes, type Question } from './questions.ts'
 
 const generated = Number(process.env.KCP_CEL_EXPRESSIONS ?? 1500)
 const seed = Number(process.env.KCP_SEED ?? 20251)
@@ -38,7 +38,7 @@ function comparable({
   estimateMin,
   estimateMax,
   failure,
-}: Answer): Answer {
+}: ApiResponse): ApiResponse {
   if (programError !== undefined) return { programError }
   const all = { compileError, error, result, cost, estimateMin, estimateMax, failure }
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))

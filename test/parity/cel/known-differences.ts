@@ -1,10 +1,10 @@
 // Answers that differ from those of kube-apiserver's libraries on purpose.
-import type { Answer } from './questions.ts'
+import type { ApiResponse } from './questions.ts'
 
 interface KnownDifference {
   readonly name: string
   readonly reason: string
-  readonly applies: (upstream: Answer, mine: Answer) => boolean
+  readonly applies: (upstream: ApiResponse, mine: ApiResponse) => boolean
 }
 
 export const knownDifferences: readonly KnownDifference[] = [

@@ -30,7 +30,7 @@ export interface Question {
   readonly mutation?: boolean
 }
 
-export interface Answer {
+export interface ApiResponse {
   readonly compileError?: string
   readonly programError?: string
   readonly error?: string
@@ -43,7 +43,7 @@ export interface Answer {
 }
 
 /** The answers of the program of test/programs/cel, one per question. */
-export async function askKubernetes(program: string, questions: readonly Question[]): Promise<Answer[]> {
+export async function askKubernetes(program: string, questions: readonly Question[]): Promise<ApiResponse[]> {
   const child = spawn(program, { stdio: ['pipe', 'pipe', 'inherit'] })
   let text = ''
   child.stdout.setEncoding('utf8').on('data', (part: string) => (text += part))
@@ -55,11 +55,11 @@ export async function askKubernetes(program: string, questions: readonly Questio
   const lines = text.split('\n').filter((line) => line !== '')
   if (code !== 0 || lines.length !== questions.length)
     throw new Error(`the CEL program ended with ${String(code)} after ${String(lines.length)} answers`)
-  return lines.map((line) => JSON.parse(line) as Answer)
+  return lines.map((line) => JSON.parse(line) as ApiResponse)
 }
 
 /** Our answer to the same question. */
-export function answer(question: Question): Answer {
+export function answer(question: Question): ApiResponse {
   const { schema, self, root = false, variables = {}, minor = 34, limit = perCallLimit, mutation = false } = question
   const node = schema === undefined ? undefined : parseStructuralSchema(schema)
   const declared = node === undefined ? undefined : declaredType(node, 'selfType', { isResource: root })

@@ -1,18 +1,18 @@
 // The work of controllers within a cluster: namespace deletion, garbage collection, ServiceAccounts and their tokens,
 // aggregation.
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
-import type { Answer } from '#test/parity/support/comparable-answer.ts'
+import type { ApiResponse } from '#test/parity/support/comparable-answer.ts'
 import { row, type Row } from '#test/parity/support/compare-rows.ts'
 import { valueAt, type Manifest, type Session } from '#test/parity/support/session.ts'
 
-const gone = ({ status }: Answer): boolean => status === 404
-const there = ({ status }: Answer): boolean => status === 200
+const gone = ({ status }: ApiResponse): boolean => status === 404
+const there = ({ status }: ApiResponse): boolean => status === 200
 const map = (name: string, namespace: string, rest: JsonObject = {}): Manifest => ({
   ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace, ...rest } },
 })
 const space = (name: string): Manifest => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
-const condition = (answer: Answer, type: string): JsonObject | undefined => {
-  const list = valueAt(answer.body, 'status.conditions')
+const condition = (response: ApiResponse, type: string): JsonObject | undefined => {
+  const list = valueAt(response.body, 'status.conditions')
   return Array.isArray(list) ? list.filter(isJsonObject).find((one) => one['type'] === type) : undefined
 }
 const quiet = { quiet: true }
@@ -51,9 +51,9 @@ export const loopRows: readonly Row[] = [
     await session.untilQuiet(maps(name, 'free'), gone)
     await session.until(
       `/api/v1/namespaces/${name}`,
-      (answer) =>
-        condition(answer, 'NamespaceFinalizersRemaining')?.['status'] === 'True' &&
-        condition(answer, 'NamespaceContentRemaining')?.['status'] === 'True',
+      (response) =>
+        condition(response, 'NamespaceFinalizersRemaining')?.['status'] === 'True' &&
+        condition(response, 'NamespaceContentRemaining')?.['status'] === 'True',
     )
     await session.create(map('late', name))
     await session.patch(maps(name, 'held'), { metadata: { labels: { still: 'here' } } }, 'merge', {
@@ -153,7 +153,7 @@ export const loopRows: readonly Row[] = [
     await session.create(space('up-$ID'), quiet)
     await session.patch('/api/v1/namespaces/up-$ID', { metadata: { ownerReferences: [one] } }, 'merge', quiet)
     const events = `/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dup-$ID`
-    const told = ({ body }: Answer): boolean => valueAt(body, 'items.0.reason') === 'OwnerRefInvalidNamespace'
+    const told = ({ body }: ApiResponse): boolean => valueAt(body, 'items.0.reason') === 'OwnerRefInvalidNamespace'
     await session.untilQuiet(events, told)
     const { body } = await session.get(events, quiet)
     for (const field of ['type', 'message', 'involvedObject.kind', 'involvedObject.namespace', 'metadata.namespace'])
@@ -179,7 +179,7 @@ export const loopRows: readonly Row[] = [
     const rules = (...resources: string[]): JsonValue => [{ apiGroups: [''], resources, verbs: ['get'] }]
     const count =
       (n: number) =>
-      ({ body }: Answer): boolean => {
+      ({ body }: ApiResponse): boolean => {
         const list = valueAt(body, 'rules')
         return (Array.isArray(list) ? list.length : 0) === n
       }

@@ -4,7 +4,7 @@ import type { WebhookServer } from '#test/support/webhook-server.ts'
 import { crdPath, install, objectsPath, sampleObject } from '#test/parity/crds/sample-crd.ts'
 import { diceOf, type Dice } from '#test/parity/generated/dice.ts'
 import { row, type Row } from '#test/parity/support/compare-rows.ts'
-import type { Answer } from '#test/parity/support/comparable-answer.ts'
+import type { ApiResponse } from '#test/parity/support/comparable-answer.ts'
 import { valueAt, type Session } from '#test/parity/support/session.ts'
 
 type Version = 'v1alpha1' | 'v1'
@@ -79,7 +79,7 @@ class Sequence {
 
   async #untilTaken(mark: string): Promise<void> {
     for (const version of names) {
-      const taken = ({ status, warnings }: Answer): boolean =>
+      const taken = ({ status, warnings }: ApiResponse): boolean =>
         this.#state.served.includes(version)
           ? status === 200 && warnings.some((warning) => warning.includes(mark))
           : status === 404
@@ -97,7 +97,7 @@ class Sequence {
     if (status !== 200) throw new Error(JSON.stringify(body))
     await this.#untilTaken(mark)
     // Both servers add the storage version there; a real one a moment later.
-    const stored = ({ body }: Answer): boolean => {
+    const stored = ({ body }: ApiResponse): boolean => {
       const list = valueAt(body, 'status.storedVersions')
       return Array.isArray(list) && list.includes(state.storage)
     }

@@ -2,7 +2,7 @@
 // deletion.
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { row, type Row } from '#test/parity/support/compare-rows.ts'
-import type { Answer } from '#test/parity/support/comparable-answer.ts'
+import type { ApiResponse } from '#test/parity/support/comparable-answer.ts'
 import { valueAt, type Session } from '#test/parity/support/session.ts'
 import {
   crdPath,
@@ -24,11 +24,11 @@ const version = (name: string, schema: JsonObject, rest: JsonObject = {}): JsonO
   ...rest,
 })
 
-const conditionOf = (answer: Answer, type: string): JsonObject | undefined => {
-  const conditions = valueAt(answer.body, 'status.conditions')
+const conditionOf = (response: ApiResponse, type: string): JsonObject | undefined => {
+  const conditions = valueAt(response.body, 'status.conditions')
   return Array.isArray(conditions) ? conditions.filter(isJsonObject).find((one) => one['type'] === type) : undefined
 }
-const established = (answer: Answer): boolean => conditionOf(answer, 'Established')?.['status'] === 'True'
+const established = (response: ApiResponse): boolean => conditionOf(response, 'Established')?.['status'] === 'True'
 const tableHeaders = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' }
 const metadataHeaders = { accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io' }
 const metadataListHeaders = { accept: 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io' }
@@ -38,7 +38,7 @@ async function changeCrd(
   word: string,
   change: (spec: JsonObject) => void,
   quiet = false,
-): Promise<Answer> {
+): Promise<ApiResponse> {
   return session.change(crdPath(word), (crd) => change(crd['spec'] as JsonObject), { quiet })
 }
 
@@ -81,7 +81,7 @@ export const lifeRows: readonly Row[] = [
     await session.send('POST', crdsPath, { body: crd })
     await session.until(
       `${crdsPath}/${name}`,
-      (answer) => established(answer) && conditionOf(answer, 'KubernetesAPIApprovalPolicyConformant') !== undefined,
+      (response) => established(response) && conditionOf(response, 'KubernetesAPIApprovalPolicyConformant') !== undefined,
     )
     await session.patch(
       `${crdsPath}/${name}`,
@@ -93,7 +93,7 @@ export const lifeRows: readonly Row[] = [
     )
     await session.until(
       `${crdsPath}/${name}`,
-      (answer) => conditionOf(answer, 'KubernetesAPIApprovalPolicyConformant')?.['status'] === 'True',
+      (response) => conditionOf(response, 'KubernetesAPIApprovalPolicyConformant')?.['status'] === 'True',
     )
     await session.patch(`${crdsPath}/${name}`, {
       metadata: { annotations: { 'api-approved.kubernetes.io': 'nonsense' } },
@@ -116,8 +116,8 @@ export const lifeRows: readonly Row[] = [
     await session.until(at('apples'), established)
     // A real server serves a new group a moment after it reports it.
     await session.untilQuiet(`/apis/${group}/v1/namespaces/$NS/apples`, ({ status }) => status === 200)
-    const rejected = (answer: Answer): boolean =>
-      conditionOf(answer, 'NamesAccepted')?.['status'] === 'False' && conditionOf(answer, 'Established') !== undefined
+    const rejected = (response: ApiResponse): boolean =>
+      conditionOf(response, 'NamesAccepted')?.['status'] === 'False' && conditionOf(response, 'Established') !== undefined
     const others: [string, JsonObject][] = [
       ['aps', { singular: 'ap', kind: 'Ap', listKind: 'ApList' }],
       ['boats', { singular: 'boat', kind: 'Apple', listKind: 'BoatList' }],
@@ -164,15 +164,15 @@ export const lifeRows: readonly Row[] = [
     await session.patch(at('twos'), { spec: { names: { shortNames: ['oneshort', 'fresh'] } } }, 'merge', {
       quiet: true,
     })
-    await session.until(at('twos'), (answer) => conditionOf(answer, 'NamesAccepted')?.['status'] === 'False')
+    await session.until(at('twos'), (response) => conditionOf(response, 'NamesAccepted')?.['status'] === 'False')
     await session.patch(at('twos'), { spec: { names: { shortNames: ['fresh'], categories: ['all'] } } }, 'merge', {
       quiet: true,
     })
     await session.until(
       at('twos'),
-      (answer) =>
-        conditionOf(answer, 'NamesAccepted')?.['status'] === 'True' &&
-        valueAt(answer.body, 'status.acceptedNames.shortNames.0') === 'fresh',
+      (response) =>
+        conditionOf(response, 'NamesAccepted')?.['status'] === 'True' &&
+        valueAt(response.body, 'status.acceptedNames.shortNames.0') === 'fresh',
     )
     for (const word of ['one', 'two']) await session.delete(at(`${word}s`), undefined, { quiet: true })
   }),
@@ -202,7 +202,7 @@ export const lifeRows: readonly Row[] = [
     await install(session, { word, versions: [v('v1', { storage: true })] })
     const set = (versions: JsonObject[]) => changeCrd(session, word, (spec) => Object.assign(spec, { versions }))
     await set([v('v1'), v('v2', { storage: true })])
-    await session.until(crdPath(word), (answer) => valueAt(answer.body, 'status.storedVersions.1') === 'v2')
+    await session.until(crdPath(word), (response) => valueAt(response.body, 'status.storedVersions.1') === 'v2')
     await set([v('v2', { storage: true })])
     await session.patch(`${crdPath(word)}/status`, { status: { storedVersions: ['v2'] } })
     await set([v('v2', { storage: true })])
@@ -221,12 +221,12 @@ export const lifeRows: readonly Row[] = [
     await session.delete(crdPath(word))
     await session.until(
       crdPath(word),
-      (answer) => conditionOf(answer, 'Terminating')?.['reason'] === 'InstanceDeletionInProgress',
+      (response) => conditionOf(response, 'Terminating')?.['reason'] === 'InstanceDeletionInProgress',
     )
     await session.until(objectsPath(word, 'free'), ({ status }) => status === 404)
     await session.until(
       objectsPath(word, 'held'),
-      (answer) => valueAt(answer.body, 'metadata.deletionTimestamp') !== undefined,
+      (response) => valueAt(response.body, 'metadata.deletionTimestamp') !== undefined,
     )
     await session.send('POST', objectsPath(word), { body: sampleObject(word, 'late') })
     await session.patch(objectsPath(word, 'held'), { metadata: { labels: { still: 'here' } } })
@@ -542,7 +542,7 @@ export const lifeRows: readonly Row[] = [
       (spec) => Object.assign(spec, { versions: [version('v1', later, { storage: true })] }),
       true,
     )
-    await session.until(at('a'), (answer) => valueAt(answer.body, 'spec.b') === 'added')
+    await session.until(at('a'), (response) => valueAt(response.body, 'spec.b') === 'added')
     await session.get(at())
     await session.patch(at('a'), { metadata: { labels: { a: 'b' } } })
     await changeCrd(
@@ -552,7 +552,7 @@ export const lifeRows: readonly Row[] = [
         Object.assign(spec, { versions: [version('v1', object({ spec: object({ b: text }) }), { storage: true })] }),
       true,
     )
-    await session.until(at('a'), (answer) => valueAt(answer.body, 'spec.a') === undefined)
+    await session.until(at('a'), (response) => valueAt(response.body, 'spec.a') === undefined)
     await session.delete(crdPath(word), undefined, { quiet: true })
   }),
   row('documents of a definition', async (session) => {

@@ -181,11 +181,11 @@ async function grant(
   const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview' }
   const body = { ...review, spec: { user: 'signer-$ID', resourceAttributes } }
   const probe = async (): Promise<boolean> => {
-    const answer = await session.send('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', {
+    const response = await session.send('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', {
       body,
       quiet: true,
     })
-    return valueAt(answer.body, 'status.allowed') === true
+    return valueAt(response.body, 'status.allowed') === true
   }
   await waitFor(probe, { what: `role ${name} to count`, deadlineMs: 15_000 })
 }

@@ -1,7 +1,7 @@
 // Values of the wrong JSON type, and unusual spellings of numbers, at every member of every struct of the built-in
 // kinds: a real server's messages name Go types, which are in no document of its API.
 import { readFileSync } from 'node:fs'
-import type { Answer } from '#test/parity/support/comparable-answer.ts'
+import type { ApiResponse } from '#test/parity/support/comparable-answer.ts'
 import { row, type Row } from '#test/parity/support/compare-rows.ts'
 import { pathOf, type Manifest } from '#test/parity/support/session.ts'
 
@@ -69,12 +69,12 @@ function bodyOf({ manifest: { apiVersion, kind }, text }: Question): string {
 function kindRow(manifest: Manifest, questions: readonly Question[]): Row {
   return row(`wrong types: ${manifest.apiVersion} ${manifest.kind}`, async (session) => {
     const path = `${pathOf(manifest, { collection: true })}?dryRun=All`
-    const ask = (question: Question): Promise<Answer> =>
+    const ask = (question: Question): Promise<ApiResponse> =>
       session.send('POST', path, { body: bodyOf(question), quiet: true })
     for (let from = 0; from < questions.length; from += atOnce) {
       const some = questions.slice(from, from + atOnce)
-      const answers = await Promise.all(some.map(ask))
-      for (const [index, { status, body }] of answers.entries()) {
+      const responses = await Promise.all(some.map(ask))
+      for (const [index, { status, body }] of responses.entries()) {
         // Whether the body was decoded at all is compared elsewhere.
         const isDecoded = status !== 400 && status < 500
         session.note(`${manifest.kind} ${some[index]?.text ?? ''}`, isDecoded ? 'decoded' : body)

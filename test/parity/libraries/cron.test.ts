@@ -118,11 +118,11 @@ describe('CronJobs are read as Go reads them', function () {
 
   it(`schedules: ${count} texts`, async () => {
     const texts = [...words, ...Array.from({ length: count }, () => randomSchedule(dice))]
-    const answers = await askGo<string | null>(texts.map((text) => ({ ask: 'cron', args: [text] })))
+    const responses = await askGo<string | null>(texts.map((text) => ({ ask: 'cron', args: [text] })))
     for (const [i, text] of texts.entries())
       // Go crashes where nothing follows the zone.
-      if (answers[i] !== 'panic')
-        expect({ text, error: scheduleError(text) ?? null }).to.deep.equal({ text, error: answers[i] })
+      if (responses[i] !== 'panic')
+        expect({ text, error: scheduleError(text) ?? null }).to.deep.equal({ text, error: responses[i] })
   })
 
   it('time zones: all names, in other cases and with other ends', async () => {
@@ -151,8 +151,8 @@ describe('CronJobs are read as Go reads them', function () {
       `${name}/`,
     ])
     const texts = [...names, ...others, ...changed].filter((text) => text !== '' && !/^local$/i.test(text))
-    const answers = await askGo<string | null>(texts.map((text) => ({ ask: 'timeZone', args: [text] })))
+    const responses = await askGo<string | null>(texts.map((text) => ({ ask: 'timeZone', args: [text] })))
     for (const [i, text] of texts.entries())
-      expect({ text, known: isTimeZone(text) }).to.deep.equal({ text, known: answers[i] === null })
+      expect({ text, known: isTimeZone(text) }).to.deep.equal({ text, known: responses[i] === null })
   })
 })

@@ -123,11 +123,11 @@ describe('formats are checked as Go checks them', function () {
     it(`${format}: ${perFormat} texts`, async () => {
       const dice = diceOf(seed)
       const all = [...texts, ...Array.from({ length: perFormat }, () => changed(dice, dice.pick(texts)))]
-      const answers = await askGo<boolean>(all.map((text) => ({ ask: 'format', args: [format, text] })))
+      const responses = await askGo<boolean>(all.map((text) => ({ ask: 'format', args: [format, text] })))
       const different = all.flatMap((text, i) =>
-        formatCheck(format)?.(text) === answers[i] || isNewer(format, text)
+        formatCheck(format)?.(text) === responses[i] || isNewer(format, text)
           ? []
-          : [`${String(answers[i])} ${JSON.stringify(text)}`],
+          : [`${String(responses[i])} ${JSON.stringify(text)}`],
       )
       expect([...new Set(different)].slice(0, 30)).to.deep.equal([])
     })

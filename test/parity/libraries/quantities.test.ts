@@ -74,7 +74,7 @@ function randomQuantity(dice: Dice): string {
   return `${sign}${whole}${fraction}${dice.pick(suffixes)}`
 }
 
-interface Answer {
+interface ApiResponse {
   readonly error?: string
   readonly printed: string
   readonly canonical: string
@@ -98,7 +98,7 @@ function binaryText(value: number): string {
   return `${value < 0 ? '-' : ''}${full}p${power < 0 ? '' : '+'}${power}`
 }
 
-function ours(text: string): Answer | { error: string } {
+function ours(text: string): ApiResponse | { error: string } {
   const quantity = tryQuantity(text)
   const value = parseQuantity(text)
   if (quantity === undefined || !(value instanceof QuantityValue)) return { error: quantityError(text) }
@@ -128,8 +128,8 @@ describe('quantities equal those of Go', function () {
   const texts = [...known, ...Array.from({ length: count }, () => randomQuantity(dice))]
 
   it(`reads and prints ${texts.length} texts`, async () => {
-    const answers = await askGo<Answer>(texts.map((text) => ({ ask: 'quantity', args: [text] })))
-    for (const [i, text] of texts.entries()) expect({ text, ...ours(text) }).to.deep.equal({ text, ...answers[i] })
+    const responses = await askGo<ApiResponse>(texts.map((text) => ({ ask: 'quantity', args: [text] })))
+    for (const [i, text] of texts.entries()) expect({ text, ...ours(text) }).to.deep.equal({ text, ...responses[i] })
   })
 
   it(`adds, subtracts and compares ${count} pairs`, async () => {
@@ -137,12 +137,12 @@ describe('quantities equal those of Go', function () {
       { length: count },
       () => [dice.pick(texts as [string, ...string[]]), randomQuantity(dice)] as const,
     )
-    const answers = await askGo<Record<string, unknown> | null>(pairs.map((args) => ({ ask: 'quantities', args })))
+    const responses = await askGo<Record<string, unknown> | null>(pairs.map((args) => ({ ask: 'quantities', args })))
     for (const [i, [a, b]] of pairs.entries()) {
       const [x, y] = [tryQuantity(a), tryQuantity(b)]
       const [p, q] = [parseQuantity(a), parseQuantity(b)]
       if (!x || !y || !(p instanceof QuantityValue) || !(q instanceof QuantityValue)) {
-        expect(answers[i], `${a} and ${b}`).to.equal(null)
+        expect(responses[i], `${a} and ${b}`).to.equal(null)
         continue
       }
       const [sum, difference] = [p.plus(q, 1n), p.plus(q, -1n)]
@@ -151,7 +151,7 @@ describe('quantities equal those of Go', function () {
         ...{ pair: [a, b], sum: sumOf(x, y, 1), difference: sumOf(x, y, -1) },
         ...{ sumInteger: integerOf(sum), differenceInteger: integerOf(difference) },
         compared: x.nanos < y.nanos ? -1 : x.nanos > y.nanos ? 1 : 0,
-      }).to.deep.equal({ pair: [a, b], ...answers[i] })
+      }).to.deep.equal({ pair: [a, b], ...responses[i] })
       expect([sum.text, difference.text]).to.deep.equal([sumOf(x, y, 1), sumOf(x, y, -1)])
     }
   })

@@ -250,7 +250,7 @@ function randomDocument(dice: Dice): string {
   return `${lines.join('\n')}\n`
 }
 
-interface Answer {
+interface ApiResponse {
   readonly json?: string
   readonly error?: string
 }
@@ -274,9 +274,9 @@ describe('YAML bodies equal those of Go', function () {
   const texts = [...documents, ...single, ...Array.from({ length: count }, () => randomDocument(dice))]
 
   it(`reads ${texts.length} documents`, async () => {
-    const answers = await askGo<Answer>(texts.map((text) => ({ ask: 'yaml', args: [text] })))
+    const responses = await askGo<ApiResponse>(texts.map((text) => ({ ask: 'yaml', args: [text] })))
     const different = texts.flatMap((text, i) => {
-      const { json, error } = answers[i] ?? {}
+      const { json, error } = responses[i] ?? {}
       const mine = ours(text)
       const isEqual =
         json === undefined

@@ -1,7 +1,7 @@
 // Stories of several clients that own parts of one custom resource.
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { row, type Row } from '#test/parity/support/compare-rows.ts'
-import type { Answer } from '#test/parity/support/comparable-answer.ts'
+import type { ApiResponse } from '#test/parity/support/comparable-answer.ts'
 import type { Session } from '#test/parity/support/session.ts'
 
 const text = { type: 'string' }
@@ -75,7 +75,7 @@ function definition(plural: string): JsonObject {
 }
 
 interface World {
-  readonly apply: (as: string, spec: JsonObject, options?: ApplyOptions) => Promise<Answer>
+  readonly apply: (as: string, spec: JsonObject, options?: ApplyOptions) => Promise<ApiResponse>
   readonly path: (version?: string) => string
   readonly session: Session
 }

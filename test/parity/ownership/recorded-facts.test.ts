@@ -132,7 +132,7 @@ class Replay {
       this.leftOut++
       return []
     }
-    const theirs = recordedAnswer(fact)
+    const theirs = recordedResponse(fact)
     // Upstream stops at the first field that is not declared, and walks maps in any order.
     if (stopsEarly(ours) && stopsEarly(theirs)) return []
     try {
@@ -232,7 +232,7 @@ function isNotOurs(error: unknown): boolean {
   return error instanceof NotOurs || (error instanceof Error && isNotOurs(error.cause))
 }
 
-function recordedAnswer(fact: Fact): unknown {
+function recordedResponse(fact: Fact): unknown {
   if (fact['conflicts'])
     return { conflicts: (fact['conflicts'] as unknown as [string, string][]).map((pair) => pair.join(' ')).sort() }
   if (fact['error']) return { error: textOf(fact['error'] as string) }
@@ -284,8 +284,8 @@ function filterOf({ kind, exclude }: RecordedFilter): FieldFilter {
   return (set) => recursiveDifference(set, reset)
 }
 
-function stopsEarly(answer: unknown): boolean {
-  return String((answer as { error?: string }).error).includes('field not declared in schema')
+function stopsEarly(response: unknown): boolean {
+  return String((response as { error?: string }).error).includes('field not declared in schema')
 }
 
 /**

@@ -176,14 +176,14 @@ const rows: readonly Row[] = cases.map((one, index) =>
     await session.send('POST', policies, { body: policy(name, one) })
     const { body } = await session.until(
       `${policies}/${name}`,
-      (answer) => valueAt(answer.body, 'status.observedGeneration') === 1,
+      (response) => valueAt(response.body, 'status.observedGeneration') === 1,
     )
     session.note('status', valueAt(body, 'status') ?? null)
     expect(isJsonObject(valueAt(body, 'status') ?? null)).to.equal(true)
     await session.patch(`${policies}/${name}`, { spec: { failurePolicy: 'Ignore' } })
     const changed = await session.until(
       `${policies}/${name}`,
-      (answer) => valueAt(answer.body, 'status.observedGeneration') === 2,
+      (response) => valueAt(response.body, 'status.observedGeneration') === 2,
     )
     session.note('status', valueAt(changed.body, 'status') ?? null)
   }),

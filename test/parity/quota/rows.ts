@@ -76,8 +76,8 @@ class Space {
   async uses(name: string, used: Amounts): Promise<void> {
     const { body } = await this.session.until(
       this.path(`resourcequotas/${name}`),
-      (answer) =>
-        Object.entries(used).every(([resource, amount]) => member(answer.body, 'status.used')[resource] === amount),
+      (response) =>
+        Object.entries(used).every(([resource, amount]) => member(response.body, 'status.used')[resource] === amount),
       { deadlineMs: 30_000, without: ['metadata.managedFields'] },
     )
     this.session.note(`used of ${name}`, valueAt(body, 'status') ?? null)

@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib'
 import { parse as parseYaml } from 'yaml'
 import { isRecord } from '#test/integration/json.ts'
 import { chosenWay } from '#test/parity/support/our-server.ts'
-import type { Answer } from './wire.ts'
+import type { ApiResponse } from './wire.ts'
 
 /** Headers compared if either server sends them. */
 const comparedHeaders = [
@@ -53,7 +53,7 @@ export class Normaliser {
     this.base = base
   }
 
-  answer({ status, headers, body }: Answer, events?: readonly string[]): Comparable {
+  answer({ status, headers, body }: ApiResponse, events?: readonly string[]): Comparable {
     const type = headers.get('content-type')?.[0] ?? ''
     const compared: Record<string, string> = {}
     for (const name of comparedHeaders) {

@@ -2,7 +2,7 @@
 import { at } from '#test/integration/json.ts'
 import { Normaliser, type Comparable } from './normalise.ts'
 import type { Row, Topic } from './row.ts'
-import type { Answer, Sent, Server } from './wire.ts'
+import type { ApiResponse, Sent, Server } from './wire.ts'
 
 const untilMs = 30_000
 /** Timeout of an event, milliseconds; the events received until then are compared. */
@@ -15,7 +15,7 @@ export interface Player {
 }
 
 interface Played {
-  readonly answer: Answer
+  readonly answer: ApiResponse
   readonly events?: readonly string[]
 }
 
@@ -44,11 +44,11 @@ export async function play({ rows, name }: Topic, { server, base }: Player): Pro
   })
 }
 
-async function ask(server: Server, sent: Sent, until: number | undefined): Promise<Answer> {
+async function ask(server: Server, sent: Sent, until: number | undefined): Promise<ApiResponse> {
   const deadline = Date.now() + untilMs
   for (;;) {
-    const answer = await server.send(sent)
-    if (until === undefined || answer.status === until || Date.now() > deadline) return answer
+    const response = await server.send(sent)
+    if (until === undefined || response.status === until || Date.now() > deadline) return response
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }

@@ -60,11 +60,11 @@ describe('requests compared with kube-apiserver 1.34.3', () => {
     describe(topic.name, () => {
       const rows = numbered([...preamble(topic.name), ...topic.rows])
       let theirs: Comparable[] = []
-      let answers: Comparable[] = []
+      let responses: Comparable[] = []
 
       before(async () => {
         const whole = { ...topic, rows }
-        ;[theirs, answers] = await Promise.all([play(whole, real), play(whole, ours)])
+        ;[theirs, responses] = await Promise.all([play(whole, real), play(whole, ours)])
       })
 
       for (const [index, row] of rows.entries())
@@ -72,7 +72,7 @@ describe('requests compared with kube-apiserver 1.34.3', () => {
           const name = `${topic.name}: ${row.title}`
           const shown = row.statusOnly === true ? statusOf : whole
           const check = (): void => {
-            expect(shown(answers[index])).to.deep.equal(shown(theirs[index]))
+            expect(shown(responses[index])).to.deep.equal(shown(theirs[index]))
           }
           const reason = knownDifferences[name]
           if (reason === undefined) check()
@@ -86,5 +86,5 @@ describe('requests compared with kube-apiserver 1.34.3', () => {
   })
 })
 
-const whole = (answer: Comparable | undefined): unknown => answer
-const statusOf = (answer: Comparable | undefined): unknown => answer?.status
+const whole = (response: Comparable | undefined): unknown => response
+const statusOf = (response: Comparable | undefined): unknown => response?.status

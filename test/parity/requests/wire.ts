@@ -6,9 +6,9 @@ import type { Duplex } from 'node:stream'
 import { parse } from 'yaml'
 
 /** Timeout of every request, milliseconds. */
-const answerMs = 20_000
+const responseMs = 20_000
 
-export interface Answer {
+export interface ApiResponse {
   readonly status: number
   /** Names in lower case; values of repeated headers are separate. */
   readonly headers: ReadonlyMap<string, readonly string[]>
@@ -23,14 +23,14 @@ export interface Sent {
 }
 
 export interface OpenWatch {
-  readonly answer: Answer
+  readonly answer: ApiResponse
   /** The next event as text; undefined when the server ended the stream. */
   next(): Promise<string | undefined>
   close(): void
 }
 
 export interface Upgraded {
-  readonly answer: Answer
+  readonly answer: ApiResponse
   /** Undefined if the server did not switch protocols. Bytes already received are read first. */
   readonly socket: Duplex | undefined
 }
@@ -38,7 +38,7 @@ export interface Upgraded {
 export interface Server extends Disposable {
   /** Requests a protocol upgrade, with the row's headers, on a connection of its own. */
   upgrade(sent: Sent): Promise<Upgraded>
-  send(sent: Sent): Promise<Answer>
+  send(sent: Sent): Promise<ApiResponse>
   /** Resolves when the headers have arrived. An answer that is not a watch includes its body. */
   watch(sent: Sent): Promise<OpenWatch>
 }
@@ -73,8 +73,8 @@ export function openServer(kubeconfig: string): Server {
   return {
     async send(sent) {
       try {
-        const response = await open(sent, AbortSignal.timeout(answerMs))
-        return answerOf(response, await wholeBody(response))
+        const response = await open(sent, AbortSignal.timeout(responseMs))
+        return responseOf(response, await wholeBody(response))
       } catch (error) {
         const { code, name } = error as NodeJS.ErrnoException
         if (code !== 'ECONNRESET' && name !== 'TimeoutError' && name !== 'AbortError') throw error
@@ -90,13 +90,13 @@ export function openServer(kubeconfig: string): Server {
       const response = await open(sent, ending.signal)
       if (response.statusCode !== 200)
         return {
-          answer: answerOf(response, await wholeBody(response)),
+          answer: responseOf(response, await wholeBody(response)),
           next: () => Promise.resolve(undefined),
           close: () => undefined,
         }
       const lines = linesOf(response)
       return {
-        answer: answerOf(response, Buffer.alloc(0)),
+        answer: responseOf(response, Buffer.alloc(0)),
         next: async () => (await lines.next()).value,
         close: () => ending.abort(),
       }
@@ -108,10 +108,10 @@ export function openServer(kubeconfig: string): Server {
         outgoing.on('error', reject)
         outgoing.on('upgrade', (response, socket, head) => {
           if (head.length > 0) socket.unshift(head)
-          resolve({ answer: answerOf(response, Buffer.alloc(0)), socket })
+          resolve({ answer: responseOf(response, Buffer.alloc(0)), socket })
         })
         outgoing.on('response', (response) => {
-          wholeBody(response).then((body) => resolve({ answer: answerOf(response, body), socket: undefined }), reject)
+          wholeBody(response).then((body) => resolve({ answer: responseOf(response, body), socket: undefined }), reject)
         })
         outgoing.end()
       }),
@@ -125,7 +125,7 @@ async function wholeBody(response: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-function answerOf(response: IncomingMessage, body: Buffer): Answer {
+function responseOf(response: IncomingMessage, body: Buffer): ApiResponse {
   const headers = new Map<string, string[]>()
   const { rawHeaders } = response
   for (let i = 0; i < rawHeaders.length; i += 2) {

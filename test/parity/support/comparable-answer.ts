@@ -2,7 +2,7 @@
 // addresses.
 import { isJsonObject, putField, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 
-export interface Answer {
+export interface ApiResponse {
   readonly status: number
   readonly warnings: readonly string[]
   readonly body: JsonValue
@@ -22,13 +22,13 @@ const nothingServedStatus: JsonObject = {
 }
 
 /** The answer in comparable form. `neutral`: words specific to one run, and their placeholders. */
-export function comparableAnswer(answer: Answer, neutral: Readonly<Record<string, string>>): Answer {
+export function comparableResponse(response: ApiResponse, neutral: Readonly<Record<string, string>>): ApiResponse {
   const text = Object.entries(neutral).reduce(
     (all, [word, placeholder]) => all.replaceAll(word, placeholder),
-    JSON.stringify([answer.warnings, answer.body === nothingServed ? nothingServedStatus : answer.body]),
+    JSON.stringify([response.warnings, response.body === nothingServed ? nothingServedStatus : response.body]),
   )
   const [warnings, body] = JSON.parse(text) as [string[], JsonValue]
-  return { status: answer.status, warnings: warnings.map(maskText), body: mask(body, '') }
+  return { status: response.status, warnings: warnings.map(maskText), body: mask(body, '') }
 }
 
 function mask(value: JsonValue, key: string): JsonValue {

@@ -8,7 +8,7 @@ import {
   type JsonValue,
 } from '#apimachinery/meta/index.ts'
 import { waitFor } from '#test/support/index.ts'
-import { comparableAnswer, type Answer } from './comparable-answer.ts'
+import { comparableResponse, type ApiResponse } from './comparable-answer.ts'
 import type { RequestOptions, Side } from './side.ts'
 
 /** A manifest: `kind` and `apiVersion` determine its path; without a namespace it belongs to that of the session. */
@@ -16,7 +16,7 @@ export type Manifest = JsonObject & { apiVersion: string; kind: string; metadata
 
 export interface Exchange {
   readonly asked: string
-  readonly answer: Answer
+  readonly answer: ApiResponse
 }
 
 export interface SendOptions extends RequestOptions {
@@ -54,7 +54,7 @@ export class Session {
     method: string,
     path: string,
     { quiet = false, without = [], body, ...options }: SendOptions = {},
-  ): Promise<Answer> {
+  ): Promise<ApiResponse> {
     const sent = body === undefined ? {} : { body: this.filledText(body) }
     const headers = {
       headers: this.filledIn({ 'user-agent': 'parity/1.0', ...options.headers }) as Record<string, string>,
@@ -67,10 +67,10 @@ export class Session {
       headers: got,
       text,
     } = await this.whenStorageIsReady(() => this.side.request(method, target, { ...options, ...sent, ...headers }))
-    const answer = { status, warnings: warningsOf(got['warning']), body: parsed(text) }
-    if (status < 300) this.remember(method, target, answer.body)
-    if (!quiet) this.record(`${method} ${path}`, { ...answer, body: leaveOut(answer.body, without) })
-    return answer
+    const response = { status, warnings: warningsOf(got['warning']), body: parsed(text) }
+    if (status < 300) this.remember(method, target, response.body)
+    if (!quiet) this.record(`${method} ${path}`, { ...response, body: leaveOut(response.body, without) })
+    return response
   }
 
   /**
@@ -113,11 +113,11 @@ export class Session {
     return last as T
   }
 
-  get = (path: string, options?: SendOptions): Promise<Answer> => this.send('GET', path, options)
-  delete = (path: string, body?: unknown, options?: SendOptions): Promise<Answer> =>
+  get = (path: string, options?: SendOptions): Promise<ApiResponse> => this.send('GET', path, options)
+  delete = (path: string, body?: unknown, options?: SendOptions): Promise<ApiResponse> =>
     this.send('DELETE', path, { ...(body === undefined ? {} : { body }), ...options })
 
-  patch(path: string, body: unknown, type: PatchType = 'merge', options: SendOptions = {}): Promise<Answer> {
+  patch(path: string, body: unknown, type: PatchType = 'merge', options: SendOptions = {}): Promise<ApiResponse> {
     return this.send('PATCH', path, {
       ...options,
       body,
@@ -126,14 +126,14 @@ export class Session {
   }
 
   /** POST of a built-in object to its collection. */
-  create(object: Manifest, options: SendOptions & { query?: string; subresource?: string } = {}): Promise<Answer> {
+  create(object: Manifest, options: SendOptions & { query?: string; subresource?: string } = {}): Promise<ApiResponse> {
     const { query = '', subresource, ...rest } = options
     const path = subresource === undefined ? pathOf(object, { collection: true }) : `${pathOf(object)}/${subresource}`
     return this.send('POST', path + query, { ...rest, body: object })
   }
 
   /** PUT of a built-in object, unchanged. */
-  put(object: Manifest, options: SendOptions & { query?: string; subresource?: string } = {}): Promise<Answer> {
+  put(object: Manifest, options: SendOptions & { query?: string; subresource?: string } = {}): Promise<ApiResponse> {
     const { query = '', subresource, ...rest } = options
     return this.send('PUT', pathOf(object) + (subresource === undefined ? '' : `/${subresource}`) + query, {
       ...rest,
@@ -146,7 +146,7 @@ export class Session {
     path: string,
     change: (object: JsonObject) => void,
     { subresource, ...options }: SendOptions & { subresource?: string } = {},
-  ): Promise<Answer> {
+  ): Promise<ApiResponse> {
     const { body } = await this.get(path, { quiet: true })
     const object = structuredClone(body) as JsonObject
     change(object)
@@ -156,10 +156,10 @@ export class Session {
   /** Repeats the request until the answer is as wanted, and records that answer; after `deadlineMs` the last one. */
   async until(
     path: string,
-    wanted: (answer: Answer) => boolean,
+    wanted: (response: ApiResponse) => boolean,
     { deadlineMs = 15_000, without = [] }: { deadlineMs?: number; without?: readonly string[] } = {},
-  ): Promise<Answer> {
-    let last: Answer = { status: 0, warnings: [], body: null }
+  ): Promise<ApiResponse> {
+    let last: ApiResponse = { status: 0, warnings: [], body: null }
     const probe = async (): Promise<boolean> => wanted((last = await this.get(path, { quiet: true })))
     const came = await waitFor(probe, { what: path, deadlineMs, intervalMs: 25 }).catch(() => false)
     this.record(`${came ? 'UNTIL' : 'NEVER'} ${path}`, { ...last, body: leaveOut(last.body, without) })
@@ -167,7 +167,7 @@ export class Session {
   }
 
   /** Waits for an answer without recording it. Rejects after `deadlineMs`. */
-  async untilQuiet(path: string, wanted: (answer: Answer) => boolean, { deadlineMs = 60_000 } = {}): Promise<void> {
+  async untilQuiet(path: string, wanted: (response: ApiResponse) => boolean, { deadlineMs = 60_000 } = {}): Promise<void> {
     const probe = async (): Promise<boolean> => wanted(await this.get(path, { quiet: true }))
     await waitFor(probe, { what: path, deadlineMs, intervalMs: 25 })
   }
@@ -180,7 +180,7 @@ export class Session {
   }
 
   /** Repeats a request, unrecorded, until the answer is as wanted. */
-  async untilAnswered(method: string, path: string, body: unknown, wanted: (answer: Answer) => boolean): Promise<void> {
+  async untilAnswered(method: string, path: string, body: unknown, wanted: (response: ApiResponse) => boolean): Promise<void> {
     const probe = async (): Promise<boolean> => wanted(await this.send(method, path, { body, quiet: true }))
     await waitFor(probe, { what: `${method} ${path}`, deadlineMs: 15_000, intervalMs: 25 })
   }
@@ -197,8 +197,8 @@ export class Session {
     this.record(what, { status: 0, warnings: [], body: value })
   }
 
-  private record(asked: string, answer: Answer): void {
-    this.transcript.push({ asked, answer: comparableAnswer(answer, this.placeholders) })
+  private record(asked: string, response: ApiResponse): void {
+    this.transcript.push({ asked, answer: comparableResponse(response, this.placeholders) })
   }
 
   private filledIn(value: unknown): unknown {

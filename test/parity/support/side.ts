@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { Agent, request as httpsRequest } from 'node:https'
 import { parse } from 'yaml'
 
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly text: string
@@ -22,7 +22,7 @@ export interface RequestOptions {
 export interface Side {
   readonly kubeconfig: string
   /** Resolves with any answer. `path` is as on a server of one cluster: `/api/v1/...`. */
-  request(method: string, path: string, options?: RequestOptions): Promise<RawAnswer>
+  request(method: string, path: string, options?: RequestOptions): Promise<RawResponse>
 }
 
 interface Kubeconfig {

@@ -17,7 +17,7 @@ type Answers = (engine: ContainerEngine) => Promise<boolean>
  */
 export async function chooseProvider(
   wanted: string | undefined,
-  { fallback, answers = engineAnswers }: { fallback: 'built-in' | 'any'; answers?: Answers },
+  { fallback, answers = engineResponses }: { fallback: 'built-in' | 'any'; answers?: Answers },
 ): Promise<Provider> {
   const choice = wanted === undefined || wanted === '' ? fallback : wanted
   if (choice === 'built-in') return { kind: 'built-in' }
@@ -30,7 +30,7 @@ export async function chooseProvider(
   )
 }
 
-async function engineAnswers(engine: ContainerEngine): Promise<boolean> {
+async function engineResponses(engine: ContainerEngine): Promise<boolean> {
   const result = await runCommand(engine, ['info'], { expectCode: 'any', timeoutMs: 10_000 }).catch(() => undefined)
   return result?.code === 0
 }

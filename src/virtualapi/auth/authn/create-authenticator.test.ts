@@ -65,7 +65,7 @@ describe('authentication', () => {
     const { entryPoint = 'direct', cluster = a, peer, headers = [], options = {} } = request
     const authenticator = createAuthenticator({ pki, directory, frontProxy: () => frontProxyConfig, ...options })
     try {
-      const answer = await authenticator.authenticate(
+      const response = await authenticator.authenticate(
         {
           info: requestInfo(entryPoint, scopeOf(cluster)),
           rawHeaders: headers,
@@ -74,7 +74,7 @@ describe('authentication', () => {
         },
         signal,
       )
-      return answer ?? 'anonymous'
+      return response ?? 'anonymous'
     } catch (error) {
       if (isStatusError(error)) return error.code
       throw error
@@ -226,9 +226,9 @@ describe('authentication', () => {
           'X-Remote-Group',
           'system:authenticated',
         ]
-        const answer = await ask({ entryPoint: 'aggregated', peer: peerOf(proxy), headers })
-        expect(answer).to.have.nested.property('user.name', to)
-        expect(answer)
+        const response = await ask({ entryPoint: 'aggregated', peer: peerOf(proxy), headers })
+        expect(response).to.have.nested.property('user.name', to)
+        expect(response)
           .to.have.nested.property('user.groups')
           .deep.equal(['host:system:masters', 'system:authenticated'])
       })
@@ -376,13 +376,13 @@ describe('authentication', () => {
       expect(await ask({ headers: bearer('not valid'), options })).to.equal(401)
     })
     it('gives the logical cluster if the path has none', async () => {
-      const answer = await ask({
+      const response = await ask({
         entryPoint: 'unprefixed',
         cluster: 'none',
         headers: bearer(good()),
         options: { memberTokens: member() },
       })
-      expect(answer).to.have.property('cluster', a)
+      expect(response).to.have.property('cluster', a)
     })
     it('of a is 401 in b, in a missing logical cluster, and over all', async () => {
       for (const cluster of [b, 'missing', 'all'] as const) {

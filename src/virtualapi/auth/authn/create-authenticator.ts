@@ -67,13 +67,13 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       const peer = hasCertificate(peerCertificate) ? peerCertificate : undefined
       const proxyConfig = acceptsFrontProxy(info) ? frontProxy?.() : undefined
       if (peer !== undefined && proxyConfig !== undefined) {
-        const answer = proxies.authenticate(peer, rawHeaders, proxyConfig)
-        if (answer !== undefined) return answer.user === undefined ? undefined : { user: answer.user }
+        const response = proxies.authenticate(peer, rawHeaders, proxyConfig)
+        if (response !== undefined) return response.user === undefined ? undefined : { user: response.user }
       }
       if (peer !== undefined) {
         const verdict = certificates.verify(peer)
         const user = verdict.ok ? certificateUser(verdict.identity) : undefined
-        if (user !== undefined && isInRealm(user, info, cluster?.id)) return certificateAnswer(user, info, directory)
+        if (user !== undefined && isInRealm(user, info, cluster?.id)) return certificateResponse(user, info, directory)
       }
       const token = bearerToken(rawHeaders)
       // The path names a logical cluster that does not exist: no token is valid there.
@@ -81,7 +81,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       if (token !== undefined && !isMissing)
         return tokenFor(token, cluster?.id, { source: peerAddress, signal }).then((found) => {
           if (found === undefined) throw unauthorized()
-          return tokenAnswer(found, info)
+          return tokenResponse(found, info)
         })
       if (peer !== undefined || token !== undefined) throw unauthorized()
       return undefined
@@ -93,7 +93,7 @@ function isForApi(audience: string, cluster: ClusterId): boolean {
   return audience === apiAudience || audience === issuerOf(cluster)
 }
 
-function tokenAnswer({ user, cluster }: Required<Authentication>, info: RequestInfo): Authentication {
+function tokenResponse({ user, cluster }: Required<Authentication>, info: RequestInfo): Authentication {
   // The token of one logical cluster gives no access to all of them.
   if (info.cluster.kind === 'all') throw unauthorized()
   return info.entryPoint === 'unprefixed' ? { user, cluster } : { user }
@@ -108,7 +108,7 @@ function acceptsFrontProxy({ entryPoint, cluster }: RequestInfo): boolean {
 }
 
 /** On a path without a logical cluster, the certificate says which one is meant, as a token does. */
-function certificateAnswer(user: UserInfo, { cluster }: RequestInfo, directory: ClusterDirectory): Authentication {
+function certificateResponse(user: UserInfo, { cluster }: RequestInfo, directory: ClusterDirectory): Authentication {
   const own = cluster.kind === 'none' && user.realm.kind === 'cluster' ? directory.byId(user.realm.id) : undefined
   return own === undefined ? { user } : { user, cluster: own }
 }

@@ -1,4 +1,4 @@
-// The contract for verifying tokens of pods in members. Implemented in virtualapi/outbound/members, with what the hub
+// The contract for verifying tokens of pods in members. Implemented in virtualapi/outbound/members, with what the watch cache
 // knows.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 

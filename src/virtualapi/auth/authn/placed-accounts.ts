@@ -1,7 +1,7 @@
 // The members in which a ServiceAccount runs, by the scheduler's decision alone: a member is not asked.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { placedOn, serviceAccountsOf, workloadKinds } from '#crds/index.ts'
-import type { ClusterObjects, Entry, Hub } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry, WatchCache } from '#store/hub/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { storageKeyOf } from '#virtualapi/kinds/resources/resource-definition.ts'
 
@@ -20,10 +20,10 @@ export type FindPlacedAccount = (
 ) => Promise<{ readonly uid: string } | undefined>
 
 /** Returns a function that keeps an index of each logical cluster that is asked for, as long as that is in memory. */
-export function findPlacedAccount(hub: Hub): FindPlacedAccount {
+export function findPlacedAccount(watchCache: WatchCache): FindPlacedAccount {
   const indexes = new WeakMap<ClusterObjects, PlacedAccounts>()
   return async ({ cluster, member, namespace, serviceAccount }, now, signal) => {
-    const objects = await hub.cluster(cluster, { signal })
+    const objects = await watchCache.cluster(cluster, { signal })
     let index = indexes.get(objects)
     if (index === undefined) indexes.set(objects, (index = new PlacedAccounts(objects)))
     if (!index.has({ member, namespace, serviceAccount }, now)) return undefined

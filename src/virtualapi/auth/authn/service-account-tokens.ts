@@ -9,7 +9,7 @@ import { systemClock, type Clock } from '#async/index.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import { Buffer } from 'node:buffer'
-import type { Hub } from '#store/hub/index.ts'
+import type { WatchCache } from '#store/hub/index.ts'
 import { decodeMetadata } from '#virtualapi/kinds/resources/object-bytes.ts'
 
 /** The audience of this API, in every logical cluster. */
@@ -240,9 +240,9 @@ function keyId(publicKey: KeyObject): string {
  * Returns a function that finds the object that a token is bound to. It decodes an object only if that may be
  * terminating.
  */
-export function findBoundObject(hub: Hub): FindBoundObject {
+export function findBoundObject(watchCache: WatchCache): FindBoundObject {
   return async (cluster, { resource, namespace, name }, signal) => {
-    const objects = await hub.cluster(cluster, { signal })
+    const objects = await watchCache.cluster(cluster, { signal })
     const entry = objects.get(resource, namespace, name)
     if (entry === undefined) return undefined
     const { uid } = entry.facts

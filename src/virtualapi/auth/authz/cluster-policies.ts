@@ -1,7 +1,7 @@
 // The Policy of each logical cluster: compiled on first use, then updated by the changed RBAC objects only.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { abortable, yieldEvery } from '#async/index.ts'
-import type { ClusterObjects, Entry, Hub } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry, WatchCache } from '#store/hub/index.ts'
 import { bootstrapObjects } from '#virtualapi/catalog/bootstrap/index.ts'
 import { LayeredPolicy, type Policy } from './policy.ts'
 import { RbacIndex, rbacResources, type RbacPlace } from './rbac-index.ts'
@@ -26,13 +26,13 @@ const sliceMs = 5
 
 const resources = Object.values(rbacResources)
 
-export function createClusterPolicies(hub: Pick<Hub, 'cluster'>): ClusterPolicies {
+export function createClusterPolicies(watchCache: Pick<WatchCache, 'cluster'>): ClusterPolicies {
   const base = baseLayer()
   // Weak: a policy is collected together with the objects it was compiled from.
   const policies = new WeakMap<ClusterObjects, TrackedPolicy>()
   return {
     of: async (cluster, signal) => {
-      const objects = await hub.cluster(cluster, { signal })
+      const objects = await watchCache.cluster(cluster, { signal })
       let tracked = policies.get(objects)
       if (tracked === undefined) {
         tracked = { policy: new LayeredPolicy(base), seen: resources.map(() => -1), comparing: undefined }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { clusterIdOf, type ClusterId, type ClusterName, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { WorkBudget } from '#apimachinery/work-budget/index.ts'
-import { createHub, type ClusterObjects, type Entry, type Hub } from '#store/hub/index.ts'
+import { createWatchCache, type ClusterObjects, type Entry, type WatchCache } from '#store/hub/index.ts'
 import type { Store } from '#store/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { anonymous, type UserInfo } from '#virtualapi/request/user-info.ts'
@@ -31,7 +31,7 @@ describe('authorization', () => {
     objects = await Objects.open()
   })
   beforeEach(() => {
-    authorizer = createAuthorizer({ hub: objects })
+    authorizer = createAuthorizer({ watchCache: objects })
   })
   afterEach(() => objects.clear())
   after(() => objects[Symbol.asyncDispose]())
@@ -215,8 +215,8 @@ describe('authorization', () => {
     })
 
     it('compiles only what changed', async () => {
-      const counting = new CountingHub(objects)
-      authorizer = createAuthorizer({ hub: counting })
+      const counting = new CountingWatchCache(objects)
+      authorizer = createAuthorizer({ watchCache: counting })
       const get = on('get', '/configmaps', 'x', 'shop')
       const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get'] }]
       const names = Array.from({ length: 100 }, (_, i) => `r${i}`)
@@ -247,8 +247,8 @@ describe('authorization', () => {
 
     it('compiles only what changed, if the changed names are no longer known', async () => {
       await using few = await Objects.open({ windowEvents: 4 })
-      const counting = new CountingHub(few)
-      authorizer = createAuthorizer({ hub: counting })
+      const counting = new CountingWatchCache(few)
+      authorizer = createAuthorizer({ watchCache: counting })
       const get = on('get', '/configmaps', 'x', 'shop')
       const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get'] }]
       const names = Array.from({ length: 50 }, (_, i) => `r${i}`)
@@ -318,21 +318,21 @@ describe('authorization', () => {
       }
       const people = [tenant('bob'), tenant('eve', 'dev'), tenant('system:serviceaccount:shop:ci')]
       const all = async (of: RbacAuthorizer): Promise<unknown[]> => {
-        const answers: unknown[] = []
+        const responses: unknown[] = []
         for (const who of people)
           for (const namespace of ['', 'shop', 'other']) {
-            answers.push(await rulesHeld(of, who, namespace))
+            responses.push(await rulesHeld(of, who, namespace))
             for (const resource of ['/pods', '/secrets'])
-              answers.push(await decisionOf(of, who, on('get', resource, 'x', namespace)))
+              responses.push(await decisionOf(of, who, on('get', resource, 'x', namespace)))
             for (const kind of ['Role', 'ClusterRole'])
               for (const name of ['r', 's', 'view', 'system:discovery'])
-                answers.push(await of.roleRules({ kind, name, namespace }, acme, signal))
+                responses.push(await of.roleRules({ kind, name, namespace }, acme, signal))
           }
-        return answers
+        return responses
       }
       for (let round = 0; round < 150; round++) {
         for (let changes = Math.floor(random() * 3); changes >= 0; changes--) change()
-        expect(await all(authorizer), `round ${round}`).to.deep.equal(await all(createAuthorizer({ hub: objects })))
+        expect(await all(authorizer), `round ${round}`).to.deep.equal(await all(createAuthorizer({ watchCache: objects })))
         // Evicted and loaded again: its change counters start again.
         if (round % 40 === 39) objects.unload()
       }
@@ -676,14 +676,14 @@ describe('authorization', () => {
 })
 
 /** The objects of one logical cluster in a real hub on a real store. Writes run in order; reads wait for them. */
-class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
-  readonly #hub: Hub
+class Objects implements Pick<WatchCache, 'cluster'>, AsyncDisposable {
+  readonly #watchCache: WatchCache
   readonly #store: Store
   readonly #stack: AsyncDisposableStack
   #writes: Promise<unknown> = Promise.resolve()
 
-  private constructor(hub: Hub, store: Store, stack: AsyncDisposableStack) {
-    this.#hub = hub
+  private constructor(watchCache: WatchCache, store: Store, stack: AsyncDisposableStack) {
+    this.#watchCache = watchCache
     this.#store = store
     this.#stack = stack
   }
@@ -693,8 +693,8 @@ class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
     stack.defer(() => rm(dir, { recursive: true, force: true }))
     const store = stack.use(await openSqliteStore({ file: join(dir, 'store.db') }))
     const baseLayer = createBaseLayer({ directory: { byId: () => acme }, rootCa: '', frontProxyCa: () => '' })
-    const hub = stack.use(await createHub(store, { stamp: stampRevision, readFacts, baseLayer, windowEvents, signal }))
-    return new Objects(hub, store, stack)
+    const watchCache = stack.use(await createWatchCache(store, { stamp: stampRevision, readFacts, baseLayer, windowEvents, signal }))
+    return new Objects(watchCache, store, stack)
   }
   put(...objects: KubeObject[]): void {
     for (const object of objects) this.#write((cluster) => this.#put(cluster, object))
@@ -707,17 +707,17 @@ class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
   }
   async cluster(id: ClusterId): Promise<ClusterObjects> {
     await this.#writes
-    return this.#hub.cluster(id, { signal })
+    return this.#watchCache.cluster(id, { signal })
   }
   unload(): void {
-    this.#writes = this.#writes.then(() => this.#hub.unload(acme.id))
+    this.#writes = this.#writes.then(() => this.#watchCache.unload(acme.id))
   }
   async clear(): Promise<void> {
     await this.#writes
-    // Deleted in the store directly: a logical cluster that was deleted through the hub can never be used again.
+    // Deleted in the store directly: a logical cluster that was deleted through the watch cache can never be used again.
     await this.#store.deleteCluster(acme.id, { signal })
-    await this.#hub.reached(await this.#store.revision({ signal }), { signal })
-    this.#hub.unload(acme.id)
+    await this.#watchCache.reached(await this.#store.revision({ signal }), { signal })
+    this.#watchCache.unload(acme.id)
   }
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#writes
@@ -737,12 +737,12 @@ class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
       : cluster.update(key, bytes, { ifRevision: there.revision, signal })
   }
   #write(write: (cluster: ClusterObjects) => Promise<unknown>): void {
-    this.#writes = this.#writes.then(async () => write(await this.#hub.cluster(acme.id, { signal })))
+    this.#writes = this.#writes.then(async () => write(await this.#watchCache.cluster(acme.id, { signal })))
   }
 }
 
 /** Counts the entries that are read, and those whose content is decoded. */
-class CountingHub implements Pick<Hub, 'cluster'> {
+class CountingWatchCache implements Pick<WatchCache, 'cluster'> {
   readonly #objects: Objects
   readonly #counted = new WeakMap<ClusterObjects, ClusterObjects>()
   /** Entries that were read since the last call of `forget`; their size and their content count as one. */

@@ -1,5 +1,5 @@
 // Authorization: RBAC inside a logical cluster, owners from its spec, and requests over all logical clusters.
-import type { Hub } from '#store/hub/index.ts'
+import type { WatchCache } from '#store/hub/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import type { LogicalCluster, OwnerSubject } from '#virtualapi/request/logical-cluster.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
@@ -60,8 +60,8 @@ export function isOpenPath({ verb, path }: Attributes): boolean {
   return path !== undefined && (verb === 'get' || verb === 'head') && openPaths.test(path)
 }
 
-export function createAuthorizer({ hub }: { readonly hub: Pick<Hub, 'cluster'> }): RbacAuthorizer {
-  const policies = createClusterPolicies(hub)
+export function createAuthorizer({ watchCache }: { readonly watchCache: Pick<WatchCache, 'cluster'> }): RbacAuthorizer {
+  const policies = createClusterPolicies(watchCache)
   const compiled = new CompiledRoles()
   return {
     authorize(user, attributes, { cluster, work, signal }) {

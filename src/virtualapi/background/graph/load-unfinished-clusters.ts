@@ -1,7 +1,7 @@
 // After a start, loads the logical clusters in which controllers may have unfinished work.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { sleep } from '#async/index.ts'
-import type { Hub } from '#store/hub/index.ts'
+import type { WatchCache } from '#store/hub/index.ts'
 import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
 
 /**
@@ -22,16 +22,16 @@ const pauseMs = 5
 const pauseFactor = 4
 
 /**
- * Loads the logical clusters with unfinished work, one after the other. The hub notifies its observers of each load.
+ * Loads the logical clusters with unfinished work, one after the other. The watch cache notifies its observers of each load.
  */
 export async function loadUnfinishedClusters(
   {
-    hub,
+    watchCache,
     directory,
     isDone,
     searched,
   }: {
-    hub: Hub
+    watchCache: WatchCache
     directory: ClusterDirectory
     isDone: (id: ClusterId) => boolean
     /** Gets those that were searched. */
@@ -42,21 +42,21 @@ export async function loadUnfinishedClusters(
   const load = async (id: ClusterId): Promise<void> => {
     if (isDone(id) || directory.byId(id) === undefined) return
     try {
-      await hub.cluster(id, { signal })
-      hub.release(id)
+      await watchCache.cluster(id, { signal })
+      watchCache.release(id)
     } catch (error) {
       // The logical cluster was deleted meanwhile.
-      if (!hub.hasEnded(id)) throw error
+      if (!watchCache.hasEnded(id)) throw error
     }
   }
   for (const resource of urgent) {
-    const keys = await hub.find({ resource, containing: [deletion] }, { signal })
+    const keys = await watchCache.find({ resource, containing: [deletion] }, { signal })
     for (const cluster of new Set(keys.map((key) => key.cluster))) await load(cluster)
   }
   for (const { id } of [...directory.all()]) {
     if (isDone(id)) continue
     const began = performance.now()
-    const found = await hub.find({ cluster: id, containing: unfinished }, { limit: 1, signal })
+    const found = await watchCache.find({ cluster: id, containing: unfinished }, { limit: 1, signal })
     if (found.length > 0) await load(id)
     searched.add(id)
     await sleep(Math.max(pauseMs, (performance.now() - began) * pauseFactor), signal, { unref: true })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { clusterIdOf, type ClusterId, type ClusterName, type OwnerReference } from '#apimachinery/meta/index.ts'
 import type { ObjectChange } from '#reconcile/object-graph/index.ts'
-import { createHub, type ClusterObjects, type Hub } from '#store/hub/index.ts'
+import { createWatchCache, type ClusterObjects, type WatchCache } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
@@ -28,7 +28,7 @@ describe('the object graph', () => {
     onChange: () => () => undefined,
   }
   let stack: AsyncDisposableStack
-  let hub: Hub
+  let watchCache: WatchCache
   let graph: ObjectGraph
   let objects: ClusterObjects
 
@@ -37,9 +37,9 @@ describe('the object graph', () => {
     const dir = await mkdtemp(join(tmpdir(), 'kcp-graph-'))
     stack.defer(() => rm(dir, { recursive: true, force: true }))
     const store = stack.use(await openSqliteStore({ file: join(dir, 'store.db') }))
-    hub = stack.use(await createHub(store, { stamp: stampRevision, readFacts, signal }))
-    graph = new ObjectGraph({ hub, catalog: new ClusterCatalog(), directory })
-    objects = await hub.cluster(acme.id, { signal })
+    watchCache = stack.use(await createWatchCache(store, { stamp: stampRevision, readFacts, signal }))
+    graph = new ObjectGraph({ watchCache, catalog: new ClusterCatalog(), directory })
+    objects = await watchCache.cluster(acme.id, { signal })
   })
   afterEach(() => stack.disposeAsync())
 
@@ -90,8 +90,8 @@ describe('the object graph', () => {
       await create('a')
       const seen: string[] = []
       graph.follow('configmaps', (change) => seen.push(describeChange(change)))
-      hub.unload(acme.id)
-      objects = await hub.cluster(acme.id, { signal })
+      watchCache.unload(acme.id)
+      objects = await watchCache.cluster(acme.id, { signal })
       expect(seen).to.deep.equal(['a exists new'])
     })
 

@@ -1,5 +1,5 @@
-// The controllers' view of all logical clusters: changes of objects, and owner references. Reads from the hub, and
-// notifies its listeners when the hub applies a change.
+// The controllers' view of all logical clusters: changes of objects, and owner references. Reads from the watch cache, and
+// notifies its listeners when the watch cache applies a change.
 import { sleep, yieldEvery } from '#async/index.ts'
 import {
   apiVersionOf,
@@ -21,7 +21,7 @@ import type {
   SelectedObject,
 } from '#reconcile/object-graph/index.ts'
 import { isStoreError } from '#store/index.ts'
-import type { BaseLayer, ClusterObjects, Entry, Hub, HubEvent } from '#store/hub/index.ts'
+import type { BaseLayer, ClusterObjects, Entry, WatchCache, CacheEvent } from '#store/hub/index.ts'
 import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
 import type { ClusterFilter, ClusterOwnership } from '#virtualapi/request/ownership.ts'
 import { builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
@@ -47,7 +47,7 @@ const sliceMs = 5
 
 /** The server's side of src/reconcile/object-graph. Loads a logical cluster only to answer a question about it. */
 export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
-  readonly #hub: Hub
+  readonly #watchCache: WatchCache
   readonly #catalog: Catalog
   readonly #directory: ClusterDirectory
   readonly #observers = new Set<GraphObserver>()
@@ -64,13 +64,13 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   readonly #baseLayer: BaseLayer | undefined
 
   constructor({
-    hub,
+    watchCache,
     catalog,
     directory,
     ownership,
     baseLayer,
   }: {
-    hub: Hub
+    watchCache: WatchCache
     catalog: Catalog
     directory: ClusterDirectory
     /** Listeners hear of the logical clusters that this process owns. Absent: of all. */
@@ -80,11 +80,11 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   }) {
     this.#baseLayer = baseLayer
     this.#ownership = ownership
-    this.#hub = hub
+    this.#watchCache = watchCache
     this.#catalog = catalog
     this.#directory = directory
-    // Never unsubscribed: the graph lives as long as the hub.
-    hub.observe({
+    // Never unsubscribed: the graph lives as long as the watch cache.
+    watchCache.observe({
       changed: (event) => this.#changed(event),
       loaded: (objects) => this.#firstLook(objects),
     })
@@ -122,17 +122,17 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   }
 
   async loadUnfinished(signal: AbortSignal): Promise<void> {
-    const [hub, directory, searched, ownership] = [this.#hub, this.#directory, this.#searched, this.#ownership]
+    const [watchCache, directory, searched, ownership] = [this.#watchCache, this.#directory, this.#searched, this.#ownership]
     const isDone: ClusterFilter = (id) => this.#loadedOnce.has(id) || searched.has(id) || !this.#owns(id)
     if (ownership === undefined) {
-      await loadUnfinishedClusters({ hub, directory, isDone, searched }, signal)
+      await loadUnfinishedClusters({ watchCache, directory, isDone, searched }, signal)
       return
     }
     const gains = new Gains(ownership)
     try {
       for (;;) {
         const seen = gains.count
-        const isComplete = await isSearched(() => loadUnfinishedClusters({ hub, directory, isDone, searched }, signal))
+        const isComplete = await isSearched(() => loadUnfinishedClusters({ watchCache, directory, isDone, searched }, signal))
         if (isComplete) await gains.after(seen, signal)
         else await sleep(searchAgainMs, signal, { unref: true })
       }
@@ -219,13 +219,13 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   async #objects(cluster: string, signal: AbortSignal): Promise<ClusterObjects | undefined> {
     const id = tryClusterId(cluster)
     if (id === undefined || !this.#owns(id)) return undefined
-    if (this.#directory.byId(id) === undefined || this.#hub.hasEnded(id)) return undefined
-    return this.#hub.cluster(id, { signal })
+    if (this.#directory.byId(id) === undefined || this.#watchCache.hasEnded(id)) return undefined
+    return this.#watchCache.cluster(id, { signal })
   }
 
   *#inMemory(): Generator<ClusterObjects> {
     for (const id of this.#loadedOnce) {
-      const objects = this.#hub.loaded(id)
+      const objects = this.#watchCache.loaded(id)
       if (objects !== undefined) yield objects
     }
   }
@@ -249,7 +249,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
       for (const listener of listeners) notifyWritten(listener, objects, resource)
   }
 
-  #changed(event: HubEvent): void {
+  #changed(event: CacheEvent): void {
     if (!this.#owns(event.entry.key.cluster)) return
     for (const observer of this.#observers) notifyObserver(observer, event)
     this.#quotas.changed(event)
@@ -359,7 +359,7 @@ function notifyObjectsToCollect(observer: GraphObserver, objects: ClusterObjects
 }
 
 /** Notifies garbage collection of a change. Called for every change, so it decodes only objects with owners. */
-function notifyObserver(observer: GraphObserver, event: HubEvent): void {
+function notifyObserver(observer: GraphObserver, event: CacheEvent): void {
   const { entry } = event
   const { key } = entry
   if (ignored.has(key.resource)) return

@@ -38,7 +38,7 @@ function listText(buffer: Buffer, start: Buffer): string {
 
 /**
  * The objects of a logical cluster that are being deleted, or have an owner that does not exist. Nearly all objects
- * have all their owners; checking that here saves a visit by the garbage collector.
+ * have all their owners; checking that here saves a reconcile by the garbage collector.
  */
 export function objectsToCollect(objects: ClusterObjects, ignored: ReadonlySet<string>): Entry[] {
   const found: Entry[] = []

@@ -1,6 +1,6 @@
 // The namespaces with ResourceQuotas in loaded logical clusters: every change of an object is passed on only there.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
-import type { ClusterObjects, HubEvent } from '#store/hub/index.ts'
+import type { ClusterObjects, CacheEvent } from '#store/hub/index.ts'
 import { quotaResource } from '#virtualapi/write/quota/index.ts'
 
 export type NamespaceListener = (namespace: { readonly cluster: string; readonly namespace: string }) => void
@@ -27,7 +27,7 @@ export class QuotaNamespaces {
   }
 
   /** Called for every change in all logical clusters. */
-  changed({ type, entry: { key } }: HubEvent): void {
+  changed({ type, entry: { key } }: CacheEvent): void {
     const { cluster, resource, namespace, name } = key
     if (resource === quotaResource && type !== 'DELETED') this.#add(cluster, namespace, name)
     if (this.#known.get(cluster)?.has(namespace) !== true) return

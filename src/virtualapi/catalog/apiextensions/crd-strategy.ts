@@ -108,7 +108,7 @@ export function isTerminatingCrd(objects: ClusterObjects, { group, resource }: G
   if (entry === undefined) return true
   const known = terminating.get(entry)
   if (known !== undefined) return known
-  const answer = decodeMetadata(entry.bytes).deletionTimestamp !== undefined
-  terminating.set(entry, answer)
-  return answer
+  const response = decodeMetadata(entry.bytes).deletionTimestamp !== undefined
+  terminating.set(entry, response)
+  return response
 }

@@ -25,9 +25,9 @@ export function hasRules(schema: SchemaNode): boolean {
   if (known !== undefined) return known
   const { validations, items, properties = {}, additionalProperties } = schema
   const below = [items, additionalProperties, ...Object.values(properties)]
-  const answer = validations !== undefined || below.some((node) => typeof node === 'object' && hasRules(node))
-  withRules.set(schema, answer)
-  return answer
+  const response = validations !== undefined || below.some((node) => typeof node === 'object' && hasRules(node))
+  withRules.set(schema, response)
+  return response
 }
 
 const trees = new WeakMap<SchemaNode, RuleTree | undefined>()

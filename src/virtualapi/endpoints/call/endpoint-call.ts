@@ -13,12 +13,12 @@ import type { RequestInfo, ResourceTarget } from '#virtualapi/request/request-in
 import type { RegistryTarget } from '#virtualapi/write/registry/write.ts'
 import type { RequestContext, ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import type { Exchange } from '#virtualapi/request/exchange.ts'
-import type { ObjectParts } from './parts.ts'
+import type { ObjectDependencies } from './parts.ts'
 
 /** A verb on a resource of one logical cluster. */
-export interface EndpointCall<Parts extends ObjectParts = ObjectParts> {
+export interface EndpointCall<Dependencies extends ObjectDependencies = ObjectDependencies> {
   readonly exchange: Exchange
-  readonly parts: Parts
+  readonly dependencies: Dependencies
   readonly cluster: LogicalCluster
   readonly objects: ClusterObjects
   readonly definition: ResourceDefinition
@@ -34,15 +34,15 @@ export interface EndpointCall<Parts extends ObjectParts = ObjectParts> {
 }
 
 /** Finds the resource and gathers what its verbs need. Throws 404 for what is not served. */
-export async function prepareCall<Parts extends ObjectParts>(
+export async function prepareCall<Dependencies extends ObjectDependencies>(
   exchange: Exchange,
-  parts: Parts,
+  dependencies: Dependencies,
   request: ResourceTarget,
-): Promise<EndpointCall<Parts>> {
+): Promise<EndpointCall<Dependencies>> {
   const { cluster, signal, info } = exchange
   if (cluster === undefined) throw pathNotFound()
-  const objects = await parts.hub.cluster(cluster.id, { signal })
-  const definition = parts.catalog.find(objects, request)
+  const objects = await dependencies.watchCache.cluster(cluster.id, { signal })
+  const definition = dependencies.catalog.find(objects, request)
   if (definition === undefined) throw groupNotServed(request.group)
   requirePath(definition.info, request, info)
   requireName(request.name)
@@ -66,20 +66,20 @@ export async function prepareCall<Parts extends ObjectParts>(
       : '',
     warnings: exchange.warnings,
     work: exchange.work,
-    now: parts.clock.now(),
+    now: dependencies.clock.now(),
     ...(options.shown === undefined ? {} : { options: options.shown }),
     annotate: (key, value) => exchange.annotate(key, value),
-    whileWaiting: (answer) => exchange.whileWaiting(answer),
+    whileWaiting: (response) => exchange.whileWaiting(response),
     turn: () => exchange.turn(),
     grown: (size) => exchange.grown?.(size),
-    allocationFor: parts.allocationFor,
+    allocationFor: dependencies.allocationFor,
   }
   // Status writes of our own controllers may be committed later, with other writes: nobody waits for them to be on
   // disk.
   const deferrable = exchange.request.loopbackUser !== undefined && request.subresource === 'status'
   return {
     exchange,
-    parts,
+    dependencies,
     cluster,
     objects,
     definition,

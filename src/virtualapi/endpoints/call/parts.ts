@@ -4,7 +4,7 @@ import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
 import type { AggregatedServers } from '#virtualapi/outbound/aggregation/aggregated-servers.ts'
 import type { Availability } from '#virtualapi/outbound/aggregation/availability.ts'
 import type { RemoteDocuments } from '#virtualapi/outbound/aggregation/remote-documents.ts'
-import type { ClusterObjects, Hub } from '#store/hub/index.ts'
+import type { ClusterObjects, WatchCache } from '#store/hub/index.ts'
 import type { Metrics } from '#telemetry/index.ts'
 import type { ServiceAccountTokens } from '#virtualapi/auth/authn/service-account-tokens.ts'
 import type { TokenReviewer } from '#virtualapi/auth/authn/token-reviewer.ts'
@@ -14,7 +14,7 @@ import type { AllocationFor } from '#virtualapi/kinds/resources/allocation.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { Conversions } from '#virtualapi/write/conversion/conversions.ts'
 import type { ReadableForm } from '#virtualapi/codec/answers.ts'
-import type { BytesAnswer, Exchange } from '#virtualapi/request/exchange.ts'
+import type { BytesResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { Deliveries } from '#virtualapi/flowcontrol/deliveries.ts'
 import type { MemberMetrics } from '#virtualapi/outbound/members/member-metrics.ts'
 import type { PodConnector } from '#virtualapi/outbound/members/pod-connector.ts'
@@ -26,8 +26,8 @@ import type { UnfinishedLists } from './unfinished-lists.ts'
 import type { WatchClock } from './watch-clock.ts'
 
 /** The dependencies of the verbs on one object. The offload thread has no others. */
-export interface ObjectParts {
-  readonly hub: Pick<Hub, 'cluster'>
+export interface ObjectDependencies {
+  readonly watchCache: Pick<WatchCache, 'cluster'>
   readonly registry: Registry
   readonly catalog: Catalog
   readonly clock: Clock
@@ -36,8 +36,8 @@ export interface ObjectParts {
 }
 
 /** The dependencies of the endpoints on the main thread. */
-export interface EndpointParts extends ObjectParts {
-  readonly hub: Hub
+export interface EndpointDependencies extends ObjectDependencies {
+  readonly watchCache: WatchCache
   readonly directory: ClusterDirectory
   readonly authorizer: RbacAuthorizer
   readonly conversions: Conversions
@@ -78,9 +78,9 @@ export interface Aggregation {
  */
 export interface Offload {
   /** The answer of the endpoint of this call. */
-  answer(call: OffloadableCall): Promise<BytesAnswer>
+  answer(call: OffloadableCall): Promise<BytesResponse>
   /** The answer in another form. */
-  reformat(answer: BytesAnswer, form: ReadableForm, context: { readonly exchange: Exchange }): Promise<BytesAnswer>
+  reformat(response: BytesResponse, form: ReadableForm, context: { readonly exchange: Exchange }): Promise<BytesResponse>
 }
 
 /** A call as the offload thread gets it. */

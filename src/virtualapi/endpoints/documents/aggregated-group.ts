@@ -5,15 +5,15 @@ import { pathNotFound } from '#apimachinery/status/index.ts'
 import { jsonDocument } from '#virtualapi/codec/answers.ts'
 import { aggregatedFormat, discoveryDocument } from '#virtualapi/discovery/index.ts'
 import { virtualGroup, virtualVersion } from '#virtualapi/request/parse-request.ts'
-import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
-import { aggregatedAnswer } from './document-answers.ts'
+import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
+import { aggregatedResponse } from './document-answers.ts'
 
 const groupVersion = `${virtualGroup}/${virtualVersion}`
 const version = { groupVersion, version: virtualVersion }
 const verbs = ['create', 'delete', 'get', 'patch', 'update']
 
 /** Answers `/apis`, `/apis/virtual.kcp.dev` and below, `/openapi/v2` and `/openapi/v3`. Throws 404 for other paths. */
-export function aggregatedGroupDiscovery(exchange: Exchange, path: string): Answer {
+export function aggregatedGroupDiscovery(exchange: Exchange, path: string): ApiResponse {
   switch (path) {
     case '/apis':
       return apis(exchange)
@@ -42,11 +42,11 @@ export function aggregatedGroupDiscovery(exchange: Exchange, path: string): Answ
   }
 }
 
-function apis(exchange: Exchange): Answer {
+function apis(exchange: Exchange): ApiResponse {
   const format = aggregatedFormat(exchange.header('accept'))
   return format === undefined
     ? jsonDocument({ kind: 'APIGroupList', apiVersion: 'v1', groups: [group()] })
-    : aggregatedAnswer(exchange, discoveryDocument(aggregatedForm()), format)
+    : aggregatedResponse(exchange, discoveryDocument(aggregatedForm()), format)
 }
 
 function group(): object {

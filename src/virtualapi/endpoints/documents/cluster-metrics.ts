@@ -1,14 +1,14 @@
 // /metrics and /metrics/slis of one logical cluster, computed when they are asked for: nothing is counted per logical
 // cluster.
 import type { ClusterObjects } from '#store/hub/index.ts'
-import { textAnswer } from '#virtualapi/codec/answers.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import { textResponse } from '#virtualapi/codec/answers.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import { versionInfo } from '#virtualapi/discovery/index.ts'
 import { programVersion } from '#telemetry/index.ts'
 import { requestsOfCluster } from '#virtualapi/flowcontrol/fairness.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { healthChecks } from './health.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 
 const priorityLevels = 'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io'
 /** Where there are more, their seats are left out. */
@@ -16,12 +16,12 @@ const mostLevels = 1000
 const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
 
 /** The metrics of this logical cluster alone, in the text format of Prometheus, by kube-apiserver's names. */
-export function clusterMetrics(path: string, objects: ClusterObjects, parts: EndpointParts): Answer {
-  const lines = path === '/metrics' ? metricLines(objects, parts) : healthLines(parts)
-  return { ...textAnswer(`${lines.join('\n')}\n`), headers }
+export function clusterMetrics(path: string, objects: ClusterObjects, dependencies: EndpointDependencies): ApiResponse {
+  const lines = path === '/metrics' ? metricLines(objects, dependencies) : healthLines(dependencies)
+  return { ...textResponse(`${lines.join('\n')}\n`), headers }
 }
 
-function metricLines(objects: ClusterObjects, { catalog }: EndpointParts): string[] {
+function metricLines(objects: ClusterObjects, { catalog }: EndpointDependencies): string[] {
   const { gitVersion = '', major = '', minor = '' } = versionInfo({ programVersion })
   const stored = new Map<string, number>()
   for (const info of catalog.all(objects)) {
@@ -39,7 +39,7 @@ function metricLines(objects: ClusterObjects, { catalog }: EndpointParts): strin
   ]
 }
 
-function healthLines({ notReady }: EndpointParts): string[] {
+function healthLines({ notReady }: EndpointDependencies): string[] {
   const problem = notReady()
   const endpoints = ['healthz', 'livez', 'readyz'] as const
   return [

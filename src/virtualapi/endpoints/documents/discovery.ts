@@ -5,7 +5,7 @@ import { yieldEvery } from '#async/index.ts'
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { methodNotServed, notAcceptable, pageNotFound } from '#apimachinery/status/index.ts'
 import type { ClusterObjects } from '#store/hub/index.ts'
-import { jsonDocument, notModified, textAnswer } from '#virtualapi/codec/answers.ts'
+import { jsonDocument, notModified, textResponse } from '#virtualapi/codec/answers.ts'
 import {
   aggregatedDiscovery,
   aggregatedFormat,
@@ -31,10 +31,10 @@ import { negotiate } from '#virtualapi/codec/negotiate.ts'
 import { programVersion } from '#telemetry/index.ts'
 import type { DocumentedCrd } from '#virtualapi/catalog/catalog.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
-import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import { aggregatedGroupDiscovery } from './aggregated-group.ts'
-import { aggregatedAnswer, conditional, plain } from './document-answers.ts'
+import { aggregatedResponse, conditional, plain } from './document-answers.ts'
 import { metricsResources } from '#virtualapi/endpoints/views/pod-metrics.ts'
 import { groupNotServed } from '#virtualapi/endpoints/call/served-path.ts'
 import { clusterMetrics } from './cluster-metrics.ts'
@@ -61,40 +61,40 @@ const openApiDocuments = new LRUCache<string, Pick<OpenApiDocument, 'json' | 'gz
 /** Work between two turns of the event loop, milliseconds. */
 const sliceMs = 5
 
-export async function discovery(exchange: Exchange, parts: EndpointParts, path: string): Promise<Answer> {
+export async function discovery(exchange: Exchange, dependencies: EndpointDependencies, path: string): Promise<ApiResponse> {
   const { info, cluster } = exchange
   if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) {
     const inCluster = cluster !== undefined
-    return health(path, info.query, { notReady: parts.notReady, inCluster })
+    return health(path, info.query, { notReady: dependencies.notReady, inCluster })
   }
-  if (path === '/' && info.method === 'DELETE') return purge(exchange, parts)
-  const answer = await documentOf(exchange, parts, path)
+  if (path === '/' && info.method === 'DELETE') return purge(exchange, dependencies)
+  const response = await documentOf(exchange, dependencies, path)
   if (info.method !== 'GET' && /^\/(api|version)(\/|$)|^\/apis\/[^/]+\/[^/]/.test(path)) throw methodNotServed()
-  return answer
+  return response
 }
 
-async function documentOf(exchange: Exchange, parts: EndpointParts, path: string): Promise<Answer> {
+async function documentOf(exchange: Exchange, dependencies: EndpointDependencies, path: string): Promise<ApiResponse> {
   const { info, cluster, signal } = exchange
   if (path === '/version') return jsonDocument(versionInfo({ programVersion }))
   if (path === '/metrics' && info.cluster.kind === 'none' && cluster === undefined) {
-    const { body } = await parts.metrics.scrape()
-    return textAnswer(body)
+    const { body } = await dependencies.metrics.scrape()
+    return textResponse(body)
   }
   if (cluster === undefined) return aggregatedGroupDiscovery(exchange, path)
-  const objects = await parts.hub.cluster(cluster.id, { signal })
+  const objects = await dependencies.watchCache.cluster(cluster.id, { signal })
   const turn = turnsOf(exchange)
   // Everything below needs all definitions compiled: those of one tenant may be megabytes.
-  await parts.catalog.compileInTurns(objects, turn)
+  await dependencies.catalog.compileInTurns(objects, turn)
   const localIndex = (): JsonObject => {
-    const { paths } = openApiIndex(allOpenApi(parts.catalog.documented(objects)), info.basePath) as {
+    const { paths } = openApiIndex(allOpenApi(dependencies.catalog.documented(objects)), info.basePath) as {
       paths: JsonObject
     }
     return paths
   }
-  const localV2 = (): SwaggerSources => customResources(parts.catalog.documented(objects))
+  const localV2 = (): SwaggerSources => customResources(dependencies.catalog.documented(objects))
   return (
-    (await remoteDocument(exchange, parts, { objects, path, localIndex, localV2 })) ??
-    answerFor(exchange, parts, { objects, path, turn })
+    (await remoteDocument(exchange, dependencies, { objects, path, localIndex, localV2 })) ??
+    answerFor(exchange, dependencies, { objects, path, turn })
   )
 }
 
@@ -113,22 +113,22 @@ interface Asked {
   readonly turn: () => Promise<void>
 }
 
-function answerFor(exchange: Exchange, parts: EndpointParts, asked: Asked): Answer | Promise<Answer> {
+function answerFor(exchange: Exchange, dependencies: EndpointDependencies, asked: Asked): ApiResponse | Promise<ApiResponse> {
   const { objects, path } = asked
-  const metrics = metricsResources(exchange, parts, objects)
-  const infos = (): readonly ResourceInfo[] => [...parts.catalog.all(objects), ...metrics]
+  const metrics = metricsResources(exchange, dependencies, objects)
+  const infos = (): readonly ResourceInfo[] => [...dependencies.catalog.all(objects), ...metrics]
   const [, root = '', group = '', version = '', more] = path.split('/')
-  if (path.startsWith('/.well-known/') || path.startsWith('/openid/')) return tokenDiscovery(exchange, parts, path)
-  if (path === '/openapi/v2') return openApiV2(exchange, customResources(parts.catalog.documented(objects)))
-  if (root === 'openapi') return openApi(exchange, parts, asked)
-  if (path === '/metrics' || path === '/metrics/slis') return clusterMetrics(path, objects, parts)
+  if (path.startsWith('/.well-known/') || path.startsWith('/openid/')) return tokenDiscovery(exchange, dependencies, path)
+  if (path === '/openapi/v2') return openApiV2(exchange, customResources(dependencies.catalog.documented(objects)))
+  if (root === 'openapi') return openApi(exchange, dependencies, asked)
+  if (path === '/metrics' || path === '/metrics/slis') return clusterMetrics(path, objects, dependencies)
   if (more !== undefined) throw pageNotFound()
   const accept = exchange.header('accept')
   const aggregated = path === '/api' || path === '/apis' ? aggregatedFormat(accept) : undefined
   if (aggregated === undefined && root.startsWith('api')) negotiate(accept, { info: discoveryForms })
   // Two logical clusters serve the same documents if these are equal: their definitions, whether members measure their
   // pods, and the variant of the catalog.
-  const set = `${fingerprint(parts.catalog.documented(objects))}${metrics.length === 0 ? '' : '+metrics'}|${parts.catalog.variant()}`
+  const set = `${fingerprint(dependencies.catalog.documented(objects))}${metrics.length === 0 ? '' : '+metrics'}|${dependencies.catalog.variant()}`
   const cached = (key: string, make: () => unknown): DiscoveryDocument => {
     const full = `${set}|${key}`
     let document = documents.get(full)
@@ -160,7 +160,7 @@ function answerFor(exchange: Exchange, parts: EndpointParts, asked: Asked): Answ
       })
     case '/api':
       return aggregated !== undefined
-        ? aggregatedAnswer(
+        ? aggregatedResponse(
             exchange,
             cached('core', () => aggregatedDiscovery(infos(), 'core')),
             aggregated,
@@ -168,7 +168,7 @@ function answerFor(exchange: Exchange, parts: EndpointParts, asked: Asked): Answ
         : jsonDocument(apiVersions(exchange.header('host') ?? ''))
     case '/apis':
       return aggregated !== undefined
-        ? aggregatedAnswer(
+        ? aggregatedResponse(
             exchange,
             cached('groups', () => aggregatedDiscovery(infos(), 'groups')),
             aggregated,
@@ -190,9 +190,9 @@ function fingerprint(crds: readonly DocumentedCrd[]): string {
   return contentHash(crds.map(({ compiled }) => compiled.hash).join(','))
 }
 
-async function openApi(exchange: Exchange, parts: EndpointParts, { objects, path, turn }: Asked): Promise<Answer> {
+async function openApi(exchange: Exchange, dependencies: EndpointDependencies, { objects, path, turn }: Asked): Promise<ApiResponse> {
   if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) throw pageNotFound()
-  const all = allOpenApi(parts.catalog.documented(objects))
+  const all = allOpenApi(dependencies.catalog.documented(objects))
   if (path === '/openapi/v3') {
     const { body, etag } = discoveryDocument(openApiIndex(all, exchange.info.basePath))
     return conditional(exchange, { body, etag }, 'application/json')

@@ -5,21 +5,21 @@ import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { notModified } from '#virtualapi/codec/answers.ts'
 import { encodeProtobuf } from '#virtualapi/codec/protobuf/index.ts'
 import { aggregatedContentTypes, matchesEtag, type DiscoveryDocument } from '#virtualapi/discovery/index.ts'
-import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
 
 /** The document as JSON. */
-export function plain({ body }: Pick<DiscoveryDocument, 'body'>): Answer {
+export function plain({ body }: Pick<DiscoveryDocument, 'body'>): ApiResponse {
   return { kind: 'bytes', status: 200, headers: { 'content-type': 'application/json' }, body }
 }
 
 const inProtobuf = new WeakMap<DiscoveryDocument, Buffer>()
 
 /** The document of aggregated discovery in this format, with its ETag; 304 if the client has it. */
-export function aggregatedAnswer(
+export function aggregatedResponse(
   exchange: Exchange,
   document: DiscoveryDocument,
   format: keyof typeof aggregatedContentTypes,
-): Answer {
+): ApiResponse {
   const contentType = aggregatedContentTypes[format]
   if (format === 'json') return conditional(exchange, document, contentType)
   let body = inProtobuf.get(document)
@@ -33,7 +33,7 @@ export function aggregatedAnswer(
 }
 
 /** The document with its ETag; 304 if the client has it. */
-export function conditional(exchange: Exchange, { body, etag }: DiscoveryDocument, contentType: string): Answer {
+export function conditional(exchange: Exchange, { body, etag }: DiscoveryDocument, contentType: string): ApiResponse {
   const headers = { 'content-type': contentType, etag, vary: 'Accept', 'cache-control': 'public' }
   if (matchesEtag(exchange.header('if-none-match'), etag)) return notModified(headers)
   return { kind: 'bytes', status: 200, headers, body }

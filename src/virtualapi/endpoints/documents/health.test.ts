@@ -7,9 +7,9 @@ import { health } from './health.ts'
 function ask(path: string, missing?: string, inCluster = false): string {
   const [pathname = '', query = ''] = path.split('?')
   try {
-    const answer = health(pathname, new URLSearchParams(query), { notReady: () => missing, inCluster })
-    if (answer.kind !== 'bytes') throw new Error(`unexpected answer ${answer.kind}`)
-    return `${answer.status} ${Buffer.from(answer.body).toString()}`
+    const response = health(pathname, new URLSearchParams(query), { notReady: () => missing, inCluster })
+    if (response.kind !== 'bytes') throw new Error(`unexpected answer ${response.kind}`)
+    return `${response.status} ${Buffer.from(response.body).toString()}`
   } catch (error) {
     if (!isStatusError(error)) throw error
     return String(error.code)

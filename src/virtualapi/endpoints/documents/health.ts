@@ -1,12 +1,12 @@
 // /livez, /readyz and /healthz, in the format of kube-apiserver: of a logical cluster with kube-apiserver's checks,
 // elsewhere those of this process.
 import { pageNotFound } from '#apimachinery/status/index.ts'
-import { textAnswer } from '#virtualapi/codec/answers.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import { textResponse } from '#virtualapi/codec/answers.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import { controlPlaneChecks, type HealthCheck, type HealthEndpoint } from './control-plane-checks.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 
-const plainOk = { ...textAnswer('ok'), headers: { 'content-type': 'text/plain; charset=utf-8' } }
+const plainOk = { ...textResponse('ok'), headers: { 'content-type': 'text/plain; charset=utf-8' } }
 
 /**
  * The health of a logical cluster or of the process: 200, or 500 with all checks. `?verbose` lists the checks,
@@ -15,19 +15,19 @@ const plainOk = { ...textAnswer('ok'), headers: { 'content-type': 'text/plain; c
 export function health(
   path: string,
   query: URLSearchParams,
-  { notReady, inCluster }: Pick<EndpointParts, 'notReady'> & { readonly inCluster: boolean },
-): Answer {
+  { notReady, inCluster }: Pick<EndpointDependencies, 'notReady'> & { readonly inCluster: boolean },
+): ApiResponse {
   const [, endpoint = '', ...rest] = path.split('/')
   const checks = healthChecks(endpoint as HealthEndpoint, { problem: notReady(), inCluster })
   if (rest.length > 0) {
     const wanted = rest.join('/')
     const check = checks.find(({ name }) => name === wanted)
     if (check === undefined) throw pageNotFound()
-    return check.problem === undefined ? plainOk : textAnswer(`internal server error: ${check.problem}\n`, 500)
+    return check.problem === undefined ? plainOk : textResponse(`internal server error: ${check.problem}\n`, 500)
   }
   const excluded = new Set(query.getAll('exclude'))
   const failed = checks.some(({ name, problem }) => problem !== undefined && !excluded.has(name))
-  if (!failed && !query.has('verbose')) return textAnswer('ok')
+  if (!failed && !query.has('verbose')) return textResponse('ok')
   const lines = checks.map(({ name, problem }) => {
     if (excluded.delete(name)) return `[+]${name} excluded: ok`
     // A logical cluster tells its tenant what failed, not what is wrong with the process of all.
@@ -35,7 +35,7 @@ export function health(
   })
   const unknown = [...excluded].sort().map((name) => JSON.stringify(name))
   if (unknown.length > 0) lines.push(`warn: some health checks cannot be excluded: no matches for ${unknown.join(',')}`)
-  return textAnswer(`${lines.join('\n')}\n${endpoint} check ${failed ? 'failed' : 'passed'}\n`, failed ? 500 : 200)
+  return textResponse(`${lines.join('\n')}\n${endpoint} check ${failed ? 'failed' : 'passed'}\n`, failed ? 500 : 200)
 }
 
 /** The checks of an endpoint, in order. `problem`: why the process is not ready. */

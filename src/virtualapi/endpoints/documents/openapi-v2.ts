@@ -9,7 +9,7 @@ import {
   type SwaggerSources,
   type OpenApiV2Format,
 } from '#virtualapi/discovery/openapi-v2/index.ts'
-import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
 
 const jsonType = 'application/json'
 /** The Content-Type that kube-apiserver answers, even to clients that ask for the older name. */
@@ -22,7 +22,7 @@ const formats: Readonly<Record<string, OpenApiV2Format>> = {
   '*/*': 'json',
 }
 
-export async function openApiV2(exchange: Exchange, custom: SwaggerSources): Promise<Answer> {
+export async function openApiV2(exchange: Exchange, custom: SwaggerSources): Promise<ApiResponse> {
   const format = negotiateFormat(exchange.header('accept'))
   if (format === undefined)
     throw notAcceptable(`only the following media types are accepted: ${Object.keys(formats).slice(0, 3).join(', ')}`)

@@ -6,8 +6,8 @@ import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { jsonDocument } from '#virtualapi/codec/answers.ts'
 import { decodeBody } from '#virtualapi/codec/read-object.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
-import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 
 /** True for `DELETE /clusters/NAME`. */
 export function isPurge({ method, target }: Pick<RequestInfo, 'method' | 'target'>): boolean {
@@ -15,7 +15,7 @@ export function isPurge({ method, target }: Pick<RequestInfo, 'method' | 'target
 }
 
 /** Throws 403 unless the installation itself asks and the LogicalCluster is being deleted, 409 for another uid. */
-export async function purge(exchange: Exchange, { hub }: EndpointParts): Promise<Answer> {
+export async function purge(exchange: Exchange, { watchCache }: EndpointDependencies): Promise<ApiResponse> {
   const { cluster, user, signal } = exchange
   if (user.realm.kind !== 'installation')
     throw forbidden({ group: '', resource: '' }, '', 'only the operator may drop a logical cluster')
@@ -27,7 +27,7 @@ export async function purge(exchange: Exchange, { hub }: EndpointParts): Promise
       'it is not being deleted; delete the LogicalCluster',
     )
   await requireUid(exchange, cluster)
-  await hub.deleteCluster(cluster.id, { signal })
+  await watchCache.deleteCluster(cluster.id, { signal })
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' })
 }
 

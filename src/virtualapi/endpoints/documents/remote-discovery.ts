@@ -22,17 +22,17 @@ import {
   type Priorities,
 } from '#virtualapi/discovery/index.ts'
 import { remoteSwagger, type SwaggerSource, type SwaggerSources } from '#virtualapi/discovery/openapi-v2/index.ts'
-import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import { aggregatedTo, keepAvailability, passOn } from '#virtualapi/endpoints/forwarded/aggregated.ts'
-import { aggregatedAnswer, conditional, plain } from './document-answers.ts'
+import { aggregatedResponse, conditional, plain } from './document-answers.ts'
 import { openApiV2 } from './openapi-v2.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import { metricsResources } from '#virtualapi/endpoints/views/pod-metrics.ts'
 
 interface Discovering {
   readonly exchange: Exchange
-  readonly parts: EndpointParts
+  readonly dependencies: EndpointDependencies
   readonly objects: ClusterObjects
   /** The APIServices whose group versions other servers serve. */
   readonly remote: readonly RemoteApiService[]
@@ -55,23 +55,23 @@ const customPriorities: Priorities = { groupPriority: 1000, versionPriority: 100
  */
 export async function remoteDocument(
   exchange: Exchange,
-  parts: EndpointParts,
+  dependencies: EndpointDependencies,
   {
     objects,
     path,
     localIndex,
     localV2,
   }: { objects: ClusterObjects; path: string; localIndex: () => JsonObject; localV2: () => SwaggerSources },
-): Promise<Answer | undefined> {
+): Promise<ApiResponse | undefined> {
   const all = remoteApiServices(objects)
   if (all.size === 0) return undefined
-  const remote = [...all.values()].filter((one) => aggregatedTo(parts, objects, one) !== undefined)
+  const remote = [...all.values()].filter((one) => aggregatedTo(dependencies, objects, one) !== undefined)
   if (remote.length === 0) return undefined
-  const discovering = { exchange, parts, objects, remote }
+  const discovering = { exchange, dependencies, objects, remote }
   const served = remote.find((one) => path === pathOf(one) || path === `/openapi/v3${pathOf(one)}`)
-  if (served !== undefined) return passOn(exchange, parts, served)
+  if (served !== undefined) return passOn(exchange, dependencies, served)
   if (path === '/apis') {
-    keepAvailability(exchange, parts)
+    keepAvailability(exchange, dependencies)
     const format = aggregatedFormat(exchange.header('accept'))
     return format === undefined ? legacyList(discovering) : aggregatedList(discovering, format)
   }
@@ -83,8 +83,8 @@ export async function remoteDocument(
     : undefined
 }
 
-function localResources({ exchange, parts, objects }: Discovering): readonly ResourceInfo[] {
-  return [...parts.catalog.all(objects), ...metricsResources(exchange, parts, objects)]
+function localResources({ exchange, dependencies, objects }: Discovering): readonly ResourceInfo[] {
+  return [...dependencies.catalog.all(objects), ...metricsResources(exchange, dependencies, objects)]
 }
 
 function pathOf(gv: { group: string; version: string }): string {
@@ -104,11 +104,11 @@ function legacyGroups(discovering: Discovering): ApiGroup[] {
   })
 }
 
-function legacyList(discovering: Discovering): Answer {
+function legacyList(discovering: Discovering): ApiResponse {
   return plain(discoveryDocument({ kind: 'APIGroupList', apiVersion: 'v1', groups: legacyGroups(discovering) }))
 }
 
-function legacyGroup(discovering: Discovering, group: string): Answer {
+function legacyGroup(discovering: Discovering, group: string): ApiResponse {
   const found = legacyGroups(discovering).find(({ name }) => name === group)
   return jsonDocument({ kind: 'APIGroup', apiVersion: 'v1', ...found })
 }
@@ -119,7 +119,7 @@ interface VersionDiscovery {
   readonly freshness: string
 }
 
-async function aggregatedList(discovering: Discovering, format: 'json' | 'protobuf'): Promise<Answer> {
+async function aggregatedList(discovering: Discovering, format: 'json' | 'protobuf'): Promise<ApiResponse> {
   const { exchange, objects, remote } = discovering
   const local = aggregatedDiscovery(localResources(discovering), 'groups') as {
     readonly items: readonly { readonly metadata: { name: string }; readonly versions: readonly VersionDiscovery[] }[]
@@ -133,7 +133,7 @@ async function aggregatedList(discovering: Discovering, format: 'json' | 'protob
   const merged = mergeGroups(groups, others, prioritiesIn(objects))
   const items = merged.map(({ name, versions }) => ({ metadata: { name }, versions }))
   await exchange.turn()
-  return aggregatedAnswer(exchange, discoveryDocument({ ...local, items }), format)
+  return aggregatedResponse(exchange, discoveryDocument({ ...local, items }), format)
 }
 
 /** The server's resources of this version; `Stale` and without resources where the server does not answer. */
@@ -145,8 +145,8 @@ function versionDiscovery(version: string, resources: readonly JsonObject[] | un
 
 /** The resources of each server, as far as they answer and all of them fit into one document. */
 async function versionResources(discovering: Discovering): Promise<(readonly JsonObject[] | undefined)[]> {
-  const { exchange, parts, objects, remote } = discovering
-  const { documents } = parts.aggregation
+  const { exchange, dependencies, objects, remote } = discovering
+  const { documents } = dependencies.aggregation
   const aggregated = await documents.getAll(objects.cluster, remote, aggregatedResources, exchange.signal)
   const others = remote.filter((_, i) => aggregated[i] === undefined)
   const legacy = await documents.getAll(objects.cluster, others, legacyResources, exchange.signal)
@@ -232,8 +232,8 @@ function fromLegacy(rows: readonly JsonObject[]): JsonObject[] {
 }
 
 /** Our own index with the group versions of which the other servers have a document. */
-async function openApiIndex({ exchange, parts, objects, remote }: Discovering, local: JsonObject): Promise<Answer> {
-  const { documents } = parts.aggregation
+async function openApiIndex({ exchange, dependencies, objects, remote }: Discovering, local: JsonObject): Promise<ApiResponse> {
+  const { documents } = dependencies.aggregation
   const found = await exchange.whileWaiting(documents.getAll(objects.cluster, remote, openApiHash, exchange.signal))
   const rows = remote.flatMap((one, i): [string, JsonValue][] => {
     const hash = found[i]?.value
@@ -262,10 +262,10 @@ const openApiHash = (one: RemoteApiService): WantedDocument<string> => ({
 
 /** Our own sources and the group versions of the other servers, as far as these have a document and all of them fit. */
 async function swaggerSources(
-  { exchange, parts, objects, remote }: Discovering,
+  { exchange, dependencies, objects, remote }: Discovering,
   local: SwaggerSources,
 ): Promise<SwaggerSources> {
-  const { documents } = parts.aggregation
+  const { documents } = dependencies.aggregation
   const found = await exchange.whileWaiting(documents.getAll(objects.cluster, remote, swaggerOf, exchange.signal))
   const sources = withinBytes(found, mostSwaggerBytes).filter((source) => source !== undefined)
   if (sources.length === 0) return local

@@ -2,15 +2,15 @@
 import { pageNotFound, pathNotFound } from '#apimachinery/status/index.ts'
 import { jsonDocument } from '#virtualapi/codec/answers.ts'
 import { issuerOf } from '#virtualapi/auth/authn/index.ts'
-import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 
 /** `/.well-known/openid-configuration` and `/openid/v1/jwks` of a logical cluster. Throws 404 for other paths. */
 export async function tokenDiscovery(
   exchange: Exchange,
-  { accountTokens }: Pick<EndpointParts, 'accountTokens'>,
+  { accountTokens }: Pick<EndpointDependencies, 'accountTokens'>,
   path: string,
-): Promise<Answer> {
+): Promise<ApiResponse> {
   const { cluster, info } = exchange
   if (cluster === undefined) throw pathNotFound()
   // private: the answer holds the host name that this client used.

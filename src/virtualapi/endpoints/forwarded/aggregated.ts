@@ -6,10 +6,10 @@ import { processTracer, traceparentOf } from '#telemetry/index.ts'
 import type { ClusterObjects } from '#store/hub/index.ts'
 import { identityHeaders } from '#virtualapi/outbound/aggregation/identity-headers.ts'
 import { remoteApiServices, type RemoteApiService } from '#virtualapi/outbound/aggregation/remote-api-service.ts'
-import { textAnswer } from '#virtualapi/codec/answers.ts'
-import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
+import { textResponse } from '#virtualapi/codec/answers.ts'
+import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import { isBuiltInGroup } from '#virtualapi/kinds/resources/builtin-resources.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import { proxiedHeaders, proxyOver, shownHeaders, type Upgraded } from './proxy-exchange.ts'
 
 /** A client that reads nothing for so long is cut off. */
@@ -20,7 +20,7 @@ const maxStallMs = 60_000
  * CustomResourceDefinitions stay here.
  */
 export function aggregatedTo(
-  { catalog }: Pick<EndpointParts, 'catalog'>,
+  { catalog }: Pick<EndpointDependencies, 'catalog'>,
   objects: ClusterObjects,
   { group, version }: { group: string; version: string },
 ): RemoteApiService | undefined {
@@ -36,30 +36,30 @@ export function aggregatedTo(
 /** The same of the resource of a request. */
 export async function aggregatedRequest(
   { info, cluster, signal }: Exchange,
-  parts: EndpointParts,
+  dependencies: EndpointDependencies,
 ): Promise<RemoteApiService | undefined> {
   const { target } = info
   if (target.kind === 'path' || cluster === undefined || isBuiltInGroup(target.group)) return undefined
-  return aggregatedTo(parts, await parts.hub.cluster(cluster.id, { signal }), target)
+  return aggregatedTo(dependencies, await dependencies.watchCache.cluster(cluster.id, { signal }), target)
 }
 
 /**
  * Checks the APIServices of the logical cluster while the request is open, and a minute more; not for our own
  * controllers.
  */
-export function keepAvailability({ cluster, request, cleanups }: Exchange, { aggregation }: EndpointParts): void {
+export function keepAvailability({ cluster, request, cleanups }: Exchange, { aggregation }: EndpointDependencies): void {
   if (cluster === undefined || request.loopbackUser !== undefined) return
   cleanups.push(aggregation.availability.use(cluster.id))
 }
 
 /** The answer of the other server, as it comes. */
-export async function passOn(exchange: Exchange, parts: EndpointParts, to: RemoteApiService): Promise<Answer> {
-  keepAvailability(exchange, parts)
-  const result = await exchange.whileWaiting(passed(exchange, parts, to, { upgrade: false }))
-  if ('failure' in result) return textAnswer(result.failure, result.status)
+export async function passOn(exchange: Exchange, dependencies: EndpointDependencies, to: RemoteApiService): Promise<ApiResponse> {
+  keepAvailability(exchange, dependencies)
+  const result = await exchange.whileWaiting(passed(exchange, dependencies, to, { upgrade: false }))
+  if ('failure' in result) return textResponse(result.failure, result.status)
   if ('upgraded' in result) {
     result.upgraded.socket.destroy()
-    return textAnswer('error trying to reach service: the server switched protocols', 502)
+    return textResponse('error trying to reach service: the server switched protocols', 502)
   }
   const { status, headers, body } = result.answered
   return { kind: 'stream', status, headers: shownHeaders(headers), chunks: body, maxStallMs }
@@ -68,10 +68,10 @@ export async function passOn(exchange: Exchange, parts: EndpointParts, to: Remot
 /** The same of an upgrade: the stream to the other server, or its refusal. */
 export async function upgradePassedOn(
   exchange: Exchange,
-  parts: EndpointParts,
+  dependencies: EndpointDependencies,
   to: RemoteApiService,
 ): Promise<{ upgraded: Upgraded } | { refused: TransportResponse }> {
-  const result = await passed(exchange, parts, to, { upgrade: true })
+  const result = await passed(exchange, dependencies, to, { upgrade: true })
   if ('upgraded' in result) return result
   if ('answered' in result) return { refused: { ...result.answered, headers: shownHeaders(result.answered.headers) } }
   const headers = { 'content-type': 'text/plain; charset=utf-8' }
@@ -86,7 +86,7 @@ type Result =
 
 async function passed(
   exchange: Exchange,
-  { aggregation }: EndpointParts,
+  { aggregation }: EndpointDependencies,
   to: RemoteApiService,
   { upgrade }: { upgrade: boolean },
 ): Promise<Result> {

@@ -7,10 +7,10 @@ import { memberAnnotation } from '#crds/index.ts'
 import { isTrue } from '#virtualapi/request/parse-request.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { noPodConnector, type PodConnection } from '#virtualapi/outbound/members/pod-connector.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import { requireSubresource, type EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { requireLogOptions } from './log-options.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 
 const connectable = ['log', 'exec', 'attach', 'portforward'] as const
 type Connectable = (typeof connectable)[number]
@@ -23,10 +23,10 @@ export function isConnectSubresource(resource: string, group: string, subresourc
 /**
  * Answers logs, and exec, attach and port-forward requests without an upgrade, with the response of the member cluster.
  */
-export async function connectPod(call: EndpointCall<EndpointParts>): Promise<Answer> {
-  const { parts, request, target } = call
+export async function connectPod(call: EndpointCall<EndpointDependencies>): Promise<ApiResponse> {
+  const { dependencies, request, target } = call
   if (request.subresource === 'log') {
-    const pod = decodeObject(parts.registry.get(target, request.name).bytes)
+    const pod = decodeObject(dependencies.registry.get(target, request.name).bytes)
     requireLogOptions(call.query, request.name)
     // A pod that is not placed yet has empty logs. This is no error: `kubectl logs -f` asks again.
     if (memberOf(pod) === undefined) {
@@ -34,18 +34,18 @@ export async function connectPod(call: EndpointCall<EndpointParts>): Promise<Ans
       return { kind: 'bytes', status: 204, headers: {}, body: new Uint8Array() }
     }
   }
-  if (parts.podConnector === undefined) throw noPodConnector()
-  const response = await parts.podConnector.request(await podConnection(call))
+  if (dependencies.podConnector === undefined) throw noPodConnector()
+  const response = await dependencies.podConnector.request(await podConnection(call))
   const { 'content-type': type = 'text/plain' } = response.headers
   return { kind: 'stream', status: response.status, headers: { 'content-type': type }, chunks: response.body }
 }
 
 /** The connection for the connector. Throws 404 for a pod that does not exist, 400 for a pod that is not placed yet. */
 export async function podConnection(call: EndpointCall): Promise<PodConnection> {
-  const { request, exchange, cluster, parts, target } = call
+  const { request, exchange, cluster, dependencies, target } = call
   requireSubresource(call)
   const query = await admittedQuery(call)
-  const pod = decodeObject(parts.registry.get(target, request.name).bytes)
+  const pod = decodeObject(dependencies.registry.get(target, request.name).bytes)
   if (memberOf(pod) === undefined) {
     if (request.subresource !== 'portforward') requireContainer(pod, call)
     throw badRequest(`pod ${request.name} does not have a host assigned`)
@@ -64,7 +64,7 @@ export async function podConnection(call: EndpointCall): Promise<PodConnection> 
 }
 
 /** The query with its leading `?`, as the webhooks leave it. Reading logs is a GET, of which webhooks hear nothing. */
-async function admittedQuery({ exchange, request, query, parts, target }: EndpointCall): Promise<string> {
+async function admittedQuery({ exchange, request, query, dependencies, target }: EndpointCall): Promise<string> {
   const { url } = exchange.request
   const queryStart = url.indexOf('?')
   const asked = queryStart < 0 ? '' : url.slice(queryStart)
@@ -73,7 +73,7 @@ async function admittedQuery({ exchange, request, query, parts, target }: Endpoi
   const kind = connectKinds[subresource] ?? { group: '', version: 'v1', kind: '' }
   const object = connectOptions(kind.kind, query)
   const before = structuredClone(object)
-  await parts.registry.admitPart(target, { operation: 'CONNECT', subresource, name, kind }, object)
+  await dependencies.registry.admitPart(target, { operation: 'CONNECT', subresource, name, kind }, object)
   return isDeepStrictEqual(object, before) ? asked : queryOf(object)
 }
 

@@ -6,7 +6,7 @@ import type { PodWrite, PodWriter } from '#virtualapi/outbound/members/pod-write
 import { decodeMetadata } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { Forward } from '#virtualapi/write/registry/write.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 
 const forwardedParts: ReadonlySet<string> = new Set(['', 'status', 'ephemeralcontainers', 'resize'])
 const verbs: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete', 'deletecollection'])
@@ -15,12 +15,12 @@ const verbs: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete
  * The call with a target that forwards writes on pods. What our own processes write comes from members, or is passed on
  * later.
  */
-export function withForward(call: EndpointCall<EndpointParts>): EndpointCall<EndpointParts> {
-  const { exchange, parts, definition, target } = call
+export function withForward(call: EndpointCall<EndpointDependencies>): EndpointCall<EndpointDependencies> {
+  const { exchange, dependencies, definition, target } = call
   const { group, resource } = definition.info
   if (group !== '' || resource !== 'pods' || !verbs.has(exchange.info.verb)) return call
-  if (parts.podWriter === undefined || exchange.user.realm.kind === 'installation') return call
-  return { ...call, target: { ...target, forward: forwardTo(parts.podWriter, call) } }
+  if (dependencies.podWriter === undefined || exchange.user.realm.kind === 'installation') return call
+  return { ...call, target: { ...target, forward: forwardTo(dependencies.podWriter, call) } }
 }
 
 function forwardTo(writer: PodWriter, call: EndpointCall): Forward {
@@ -47,12 +47,12 @@ function forwardTo(writer: PodWriter, call: EndpointCall): Forward {
 
 /** Evicts a pod that runs in a member there. Resolves with false for any other pod. */
 export async function forwardEviction(
-  call: EndpointCall<EndpointParts>,
+  call: EndpointCall<EndpointDependencies>,
   pod: KubeObject,
   deleteOptions: JsonObject,
 ): Promise<boolean> {
-  if (call.target.forward === undefined || call.parts.podWriter === undefined || !isInMember(pod)) return false
-  await call.parts.podWriter.evict({ ...writeOf(call, pod), deleteOptions })
+  if (call.target.forward === undefined || call.dependencies.podWriter === undefined || !isInMember(pod)) return false
+  await call.dependencies.podWriter.evict({ ...writeOf(call, pod), deleteOptions })
   return true
 }
 

@@ -47,7 +47,7 @@ const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
  * tenants share: what browsers keep or do for an origin (HSTS, cookies, cleared data, alternative services,
  * permissions, reports, service workers, opened access of other origins) must not come from one tenant.
  */
-const shownAnswerHeaders: ReadonlySet<string> = new Set([
+const shownResponseHeaders: ReadonlySet<string> = new Set([
   'accept-ranges',
   'allow',
   'age',
@@ -82,7 +82,7 @@ const upgradeHeaders = /^(?:connection|upgrade|date|x-stream-protocol-version|se
 /** Of these headers those that clients may see, and what keeps a page from acting with the rights of who opens it. */
 export function shownHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   const shown = Object.entries(headers).filter(
-    ([name]) => shownAnswerHeaders.has(name) || (name.startsWith('x-') && !proxyOrders.test(name)),
+    ([name]) => shownResponseHeaders.has(name) || (name.startsWith('x-') && !proxyOrders.test(name)),
   )
   return {
     ...Object.fromEntries(shown),
@@ -160,7 +160,7 @@ export async function proxyOver(
       reject(signal.aborted ? (signal.reason as Error) : error)
     })
     endAfterInterim(sent, () => new Error('net/http: too many 1xx informational responses'))
-    sent.on('response', (response) => resolve({ answered: answerOf(response, end) }))
+    sent.on('response', (response) => resolve({ answered: responseOf(response, end) }))
     sent.on('upgrade', (response, upgraded, head) => {
       resolve({ upgraded: { headers: response.rawHeaders, socket: upgraded, head } })
     })
@@ -172,7 +172,7 @@ function hasBody(method: string): boolean {
   return method === 'POST' || method === 'PUT' || method === 'PATCH'
 }
 
-function answerOf(response: IncomingMessage, end: () => void): TransportResponse {
+function responseOf(response: IncomingMessage, end: () => void): TransportResponse {
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(response.headers))
     if (!dropped.has(name) && value !== undefined) headers[name] = [value].flat().join(', ')

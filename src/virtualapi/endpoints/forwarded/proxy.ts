@@ -3,11 +3,11 @@ import { Buffer } from 'node:buffer'
 import type { Duplex } from 'node:stream'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { TransportResponse } from '#client/index.ts'
-import { textAnswer } from '#virtualapi/codec/answers.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import { textResponse } from '#virtualapi/codec/answers.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import { noPodConnector } from '#virtualapi/outbound/members/pod-connector.ts'
 import { requireSubresource, type EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import { proxiedHeaders, proxyOver, shownHeaders, type Upgraded } from './proxy-exchange.ts'
 import { proxyTarget } from './proxy-target.ts'
 
@@ -19,7 +19,7 @@ export function isProxySubresource(group: string, subresource: string): boolean 
 }
 
 /** Answers with what the pod answers; 503 as text if it cannot be reached, as upstream. */
-export async function proxy(call: EndpointCall<EndpointParts>): Promise<Answer> {
+export async function proxy(call: EndpointCall<EndpointDependencies>): Promise<ApiResponse> {
   const { exchange } = call
   const { path, prefix } = pathsOf(call)
   if (path === '' && ['GET', 'HEAD'].includes(exchange.request.method)) {
@@ -29,10 +29,10 @@ export async function proxy(call: EndpointCall<EndpointParts>): Promise<Answer> 
     return redirectToRoot(call)
   }
   const result = await proxied(call, path, { upgrade: false })
-  if ('failure' in result) return textAnswer(`error trying to reach service: ${result.failure}`, 503)
+  if ('failure' in result) return textResponse(`error trying to reach service: ${result.failure}`, 503)
   if ('upgraded' in result) {
     result.upgraded.socket.destroy()
-    return textAnswer('error trying to reach service: the pod switched protocols', 502)
+    return textResponse('error trying to reach service: the pod switched protocols', 502)
   }
   const { status, headers, body } = result.answered
   return { kind: 'stream', status, headers: headersBelow(headers, prefix), chunks: body, maxStallMs }
@@ -40,7 +40,7 @@ export async function proxy(call: EndpointCall<EndpointParts>): Promise<Answer> 
 
 /** The same for an upgrade: the stream to the pod, or its refusal. */
 export async function upgradeProxied(
-  call: EndpointCall<EndpointParts>,
+  call: EndpointCall<EndpointDependencies>,
 ): Promise<{ upgraded: Upgraded } | { refused: TransportResponse }> {
   const { path } = pathsOf(call)
   const result = await proxied(call, path === '' ? '/' : path, { upgrade: true })
@@ -52,21 +52,21 @@ export async function upgradeProxied(
 type Result = { answered: TransportResponse } | { upgraded: Upgraded } | { failure: string }
 
 async function proxied(
-  call: EndpointCall<EndpointParts>,
+  call: EndpointCall<EndpointDependencies>,
   asked: string,
   { upgrade }: { upgrade: boolean },
 ): Promise<Result> {
   requireSubresource(call)
-  const { exchange, parts, cluster } = call
+  const { exchange, dependencies, cluster } = call
   const { method, rawHeaders } = exchange.request
   const { scheme, pod, port } = proxyTarget(call)
   const path = await admittedPath(call, asked === '' ? '/' : asked)
   const body = upgrade ? Buffer.alloc(0) : await exchange.request.body()
-  if (parts.podConnector === undefined) throw noPodConnector()
+  if (dependencies.podConnector === undefined) throw noPodConnector()
   const { signal } = exchange
   let stream: Duplex
   try {
-    stream = await parts.connectToPod(cluster.id, { pod, port }, signal)
+    stream = await dependencies.connectToPod(cluster.id, { pod, port }, signal)
     const headers = proxiedHeaders(rawHeaders, { upgrade })
     return await proxyOver(stream, { scheme, method, path: path + queryOf(call), headers, body, signal })
   } catch (error) {
@@ -92,7 +92,7 @@ function queryOf({ exchange }: EndpointCall): string {
 }
 
 /** The path as the webhooks leave it; without webhooks the one that was asked for. */
-async function admittedPath({ request, parts, target }: EndpointCall, path: string): Promise<string> {
+async function admittedPath({ request, dependencies, target }: EndpointCall, path: string): Promise<string> {
   const kind = {
     group: '',
     version: 'v1',
@@ -100,13 +100,13 @@ async function admittedPath({ request, parts, target }: EndpointCall, path: stri
   }
   const object = { kind: kind.kind, apiVersion: 'v1', path } as unknown as KubeObject
   const { subresource, name } = request
-  await parts.registry.admitPart(target, { operation: 'CONNECT', subresource, name, kind }, object)
+  await dependencies.registry.admitPart(target, { operation: 'CONNECT', subresource, name, kind }, object)
   const admitted = object['path']
   return typeof admitted === 'string' && admitted.startsWith('/') ? admitted : path
 }
 
 /** So that relative links of the page lead to the pod. */
-function redirectToRoot(call: EndpointCall): Answer {
+function redirectToRoot(call: EndpointCall): ApiResponse {
   const [path = ''] = call.exchange.request.url.split('?')
   const location = `${path}/${queryOf(call)}`
   return { kind: 'bytes', status: 301, headers: { location }, body: new Uint8Array() }

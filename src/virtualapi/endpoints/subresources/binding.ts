@@ -6,7 +6,7 @@ import { timestamp } from '#async/index.ts'
 import { jsonDocument } from '#virtualapi/codec/answers.ts'
 import { decodeObjectBody, objectOf, withKind } from '#virtualapi/codec/read-object.ts'
 import type { RegistryTarget } from '#virtualapi/write/registry/write.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { requireContentType, requireNamespace } from '#virtualapi/endpoints/verbs/create.ts'
 
@@ -34,7 +34,7 @@ interface Binding {
 }
 
 /** POST pods/NAME/binding. */
-export async function bindPod(call: EndpointCall): Promise<Answer> {
+export async function bindPod(call: EndpointCall): Promise<ApiResponse> {
   const { body, target } = await readBinding(call, call.request.name)
   const binding = bindingOf(body)
   if (binding.name !== call.request.name) throw badRequest('name in URL does not match name in Binding object')
@@ -42,8 +42,8 @@ export async function bindPod(call: EndpointCall): Promise<Answer> {
 }
 
 /** POST bindings, which old schedulers use. Nothing is stored under `bindings`. */
-export async function bindThroughCollection(call: EndpointCall): Promise<Answer> {
-  const definition = call.parts.catalog.findBuiltIn(pods)
+export async function bindThroughCollection(call: EndpointCall): Promise<ApiResponse> {
+  const definition = call.dependencies.catalog.findBuiltIn(pods)
   if (definition === undefined) throw notFound(pods, '')
   const { body, target } = await readBinding(call, '')
   return bind(call, { ...target, definition }, bindingOf(body))
@@ -51,7 +51,7 @@ export async function bindThroughCollection(call: EndpointCall): Promise<Answer>
 
 /** Decodes the Binding and asks the webhooks about it. */
 async function readBinding(
-  { exchange, request, definition, fieldValidation, parts, target }: EndpointCall,
+  { exchange, request, definition, fieldValidation, dependencies, target }: EndpointCall,
   podName: string,
 ): Promise<{ readonly body: KubeObject; readonly target: RegistryTarget }> {
   const contentType = requireContentType(exchange.header('content-type'))
@@ -61,7 +61,7 @@ async function readBinding(
   requireNamespace({ namespace: textIn((body.metadata as JsonObject)['namespace']) }, request.namespace)
   const name = podName === '' ? textIn((body.metadata as JsonObject)['name']) : podName
   const part = { operation: 'CREATE', subresource: request.subresource, name, kind: bindings } as const
-  return { body, target: await parts.registry.admitPart(target, part, body) }
+  return { body, target: await dependencies.registry.admitPart(target, part, body) }
 }
 
 function bindingOf(body: KubeObject): Binding {
@@ -88,11 +88,11 @@ function nodeOf(kind: string, name: string): string {
   return name
 }
 
-async function bind({ parts }: EndpointCall, target: RegistryTarget, binding: Binding): Promise<Answer> {
+async function bind({ dependencies }: EndpointCall, target: RegistryTarget, binding: Binding): Promise<ApiResponse> {
   const { name } = binding
   const node = binding.node()
   const { info } = target.definition
-  await parts.registry.update(target, name, {
+  await dependencies.registry.update(target, name, {
     subresource: 'binding',
     change: (current) => {
       if (current === undefined) throw notFound(info, name)

@@ -16,12 +16,12 @@ import { builtInSchema } from '#virtualapi/kinds/resources/builtin-schemas.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { DeleteOptions } from '#virtualapi/write/registry/deletion.ts'
 import type { RegistryTarget } from '#virtualapi/write/registry/write.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { requireContentType, requireNamespace } from '#virtualapi/endpoints/verbs/create.ts'
 import { deleteOptionsOf } from '#virtualapi/endpoints/verbs/delete-options.ts'
 import { forwardEviction } from '#virtualapi/endpoints/forwarded/forward-pods.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 
 /** policy/v1beta1 has the same fields. */
 const evictions = { group: 'policy', version: 'v1', kind: 'Eviction' }
@@ -48,29 +48,29 @@ interface Budget extends KubeObject {
   }
 }
 
-export async function evictPod(call: EndpointCall<EndpointParts>): Promise<Answer> {
-  const { parts, request } = call
+export async function evictPod(call: EndpointCall<EndpointDependencies>): Promise<ApiResponse> {
+  const { dependencies, request } = call
   const { options, asked, target } = await readEviction(call)
-  const pod: Pod = decodeObject(parts.registry.get(target, request.name).bytes)
+  const pod: Pod = decodeObject(dependencies.registry.get(target, request.name).bytes)
   // With the uid or the version of another pod the delete below fails, and no budget is charged.
   const isAnother =
     (options.uid !== undefined && options.uid !== pod.metadata.uid) ||
     (options.resourceVersion !== undefined && options.resourceVersion !== pod.metadata.resourceVersion)
   if (!isAnother && (await forwardEviction({ ...call, target }, pod, asked))) await markDeleted(call, target, options)
-  else if (isAnother || needsNoBudget(pod)) await parts.registry.delete(target, request.name, options)
+  else if (isAnother || needsNoBudget(pod)) await dependencies.registry.delete(target, request.name, options)
   else await evictWithinBudget({ ...call, target }, pod, options)
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, { status: 201 })
 }
 
 /** The member has evicted the pod; the copy may be gone already. */
 async function markDeleted(
-  { parts, request }: EndpointCall,
+  { dependencies, request }: EndpointCall,
   target: RegistryTarget,
   options: DeleteOptions,
 ): Promise<void> {
   const { forward: _, ...here } = target
   const { resourceVersion: _revision, ...rest } = options
-  await parts.registry.delete(here, request.name, rest).catch(tolerate('NotFound'))
+  await dependencies.registry.delete(here, request.name, rest).catch(tolerate('NotFound'))
 }
 
 interface AdmittedEviction {
@@ -82,7 +82,7 @@ interface AdmittedEviction {
 
 /** Decodes the Eviction and asks the webhooks about it. */
 async function readEviction(call: EndpointCall): Promise<AdmittedEviction> {
-  const { exchange, request, target, fieldValidation, parts } = call
+  const { exchange, request, target, fieldValidation, dependencies } = call
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, evictions.kind)
   const definition = withKind(
@@ -100,7 +100,7 @@ async function readEviction(call: EndpointCall): Promise<AdmittedEviction> {
   const { group, version, kind } = definition.info
   const part = { operation: 'CREATE', subresource: 'eviction', name, kind: { group, version, kind } } as const
   deleteOptionsIn(eviction, target)
-  const admitted = await parts.registry.admitPart(target, part, eviction)
+  const admitted = await dependencies.registry.admitPart(target, part, eviction)
   const { deleteOptions: asked } = eviction
   return { options: deleteOptionsIn(eviction, admitted), asked: isJsonObject(asked) ? asked : {}, target: admitted }
 }
@@ -140,8 +140,8 @@ async function evictWithinBudget(call: EndpointCall, pod: Pod, options: DeleteOp
   }
 }
 
-function budgetsOf({ parts, objects }: EndpointCall, { metadata }: Pod): Budget[] {
-  const definition = parts.catalog.findBuiltIn(budgets)
+function budgetsOf({ dependencies, objects }: EndpointCall, { metadata }: Pod): Budget[] {
+  const definition = dependencies.catalog.findBuiltIn(budgets)
   const { labels, namespace = '' } = metadata
   if (definition === undefined || labels === undefined || Object.keys(labels).length === 0) return []
   const all = objects.list({ resource: definition.storageKey, namespace })
@@ -162,10 +162,10 @@ function isUnreadyAndUnprotected({ status }: Pod, budget: Budget): boolean {
 }
 
 /** Charges the budget before the pod is deleted, so that concurrent evictions see it. Throws 429 if none is left. */
-async function chargeBudget({ parts, target, request }: EndpointCall, { metadata }: Budget): Promise<void> {
-  const definition = parts.catalog.findBuiltIn(budgets)
+async function chargeBudget({ dependencies, target, request }: EndpointCall, { metadata }: Budget): Promise<void> {
+  const definition = dependencies.catalog.findBuiltIn(budgets)
   if (definition === undefined) return
-  await parts.registry.update({ ...target, definition }, metadata.name ?? '', {
+  await dependencies.registry.update({ ...target, definition }, metadata.name ?? '', {
     subresource: 'status',
     change: (current) => {
       const budget = current as Budget | undefined
@@ -208,8 +208,8 @@ function tooMany(why: string, retryAfterSeconds: number): StatusError {
 }
 
 /** Sets the condition DisruptionTarget of the pod, then deletes it. */
-async function remove({ parts, target, request }: EndpointCall, options: DeleteOptions): Promise<void> {
-  const { object } = await parts.registry.update(target, request.name, {
+async function remove({ dependencies, target, request }: EndpointCall, options: DeleteOptions): Promise<void> {
+  const { object } = await dependencies.registry.update(target, request.name, {
     subresource: 'status',
     change: (current) => {
       const pod = current as Pod | undefined
@@ -232,7 +232,7 @@ async function remove({ parts, target, request }: EndpointCall, options: DeleteO
   })
   const { resourceVersion: asked, ...rest } = options
   const { resourceVersion } = object.metadata
-  await parts.registry.delete(target, request.name, {
+  await dependencies.registry.delete(target, request.name, {
     ...rest,
     ...(asked === undefined || resourceVersion === undefined ? {} : { resourceVersion }),
   })

@@ -17,7 +17,7 @@ import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { applyScale, hasReplicas, scaleOf } from '#virtualapi/kinds/index.ts'
 import { UndecodableError } from '#virtualapi/kinds/resources/typed/decode-errors.ts'
 import { builtInResourceOfKind } from '#virtualapi/kinds/resources/builtin-resources.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import { appliedScale, managedFieldsOfScaled } from '#virtualapi/write/registry/scale-managed-fields.ts'
 import { isTrue } from '#virtualapi/request/parse-request.ts'
 import { readConfiguration, tellDuplicates } from '#virtualapi/endpoints/verbs/apply.ts'
@@ -27,15 +27,15 @@ import { decodePatched, patchFunction } from '#virtualapi/endpoints/verbs/patch.
 
 const scales = { group: 'autoscaling', version: 'v1', kind: 'Scale' }
 
-export async function scale(call: EndpointCall): Promise<Answer> {
+export async function scale(call: EndpointCall): Promise<ApiResponse> {
   requireSubresource(call)
-  const { definition, parts, target, request, exchange } = call
+  const { definition, dependencies, target, request, exchange } = call
   const { verb } = exchange.info
   if (verb === 'get')
-    return shown(call, scaleOf(decodeObject(await parts.registry.read(target, request.name)), definition))
+    return shown(call, scaleOf(decodeObject(await dependencies.registry.read(target, request.name)), definition))
   if (verb !== 'update' && verb !== 'patch') throw methodNotAllowed(definition.info, verb)
   const rescale = await rescaling(call)
-  const written = await parts.registry.update(target, request.name, {
+  const written = await dependencies.registry.update(target, request.name, {
     subresource: 'scale',
     keepsManagedFields: true,
     change: (current) => {
@@ -93,7 +93,7 @@ async function rescaling(call: EndpointCall): Promise<Rescaling> {
 }
 
 /** A Scale as JSON, as its metadata alone, or as a Table with the columns of Scale. */
-function shown({ definition, representation, query, target }: EndpointCall, scale: KubeObject): Answer {
+function shown({ definition, representation, query, target }: EndpointCall, scale: KubeObject): ApiResponse {
   const isTable = representation.as === 'Table' && definition.info.builtIn
   if (representation.as !== 'PartialObjectMetadata' && !isTable) return jsonDocument(scale)
   const { fromStorage: _stored, complete: _complete, ...rest } = definition

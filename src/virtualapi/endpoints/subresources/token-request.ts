@@ -6,9 +6,9 @@ import { apiAudience, type NameAndUid } from '#virtualapi/auth/authn/index.ts'
 import { jsonDocument } from '#virtualapi/codec/answers.ts'
 import { decodeObjectBody, objectOf, withKind } from '#virtualapi/codec/read-object.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import { requireContentType } from '#virtualapi/endpoints/verbs/create.ts'
 
 const kind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' }
@@ -29,14 +29,14 @@ interface TokenRequestSpec {
 type Bound = Partial<Record<'pod' | 'secret' | 'node', NameAndUid>>
 
 /** Issues a token. Throws 404 if the ServiceAccount or the bound object does not exist, 409 for another uid, 422. */
-export async function requestToken(call: EndpointCall<EndpointParts>): Promise<Answer> {
-  const { exchange, parts, cluster, request, target } = call
+export async function requestToken(call: EndpointCall<EndpointDependencies>): Promise<ApiResponse> {
+  const { exchange, dependencies, cluster, request, target } = call
   if (exchange.info.verb !== 'create') throw methodNotServed()
   const { namespace, name } = request
   const asked = await readRequest(call)
   const { metadata } = asked
   requireSameAccount(metadata, { namespace, name })
-  const account = decodeObject(parts.registry.get(target, name).bytes).metadata
+  const account = decodeObject(dependencies.registry.get(target, name).bytes).metadata
   const uid = account.uid ?? ''
   if (metadata.uid !== undefined && metadata.uid !== '' && metadata.uid !== uid)
     throw conflict(
@@ -48,7 +48,7 @@ export async function requestToken(call: EndpointCall<EndpointParts>): Promise<A
   const causes = durationCauses(spec.expirationSeconds)
   if (causes.length > 0) throw invalid(kind, '', causes)
   const bound = spec.boundObjectRef === null ? {} : boundObject(call, spec.boundObjectRef)
-  const token = await parts.accountTokens.issue({
+  const token = await dependencies.accountTokens.issue({
     cluster: cluster.id,
     namespace,
     serviceAccount: { name, uid },
@@ -80,12 +80,12 @@ function specOf({
 }
 
 /** The request as the webhooks leave it; they are shown it complete, with the identity of the account. */
-async function admitted({ parts, target, request }: EndpointCall, asked: KubeObject, uid: string): Promise<KubeObject> {
+async function admitted({ dependencies, target, request }: EndpointCall, asked: KubeObject, uid: string): Promise<KubeObject> {
   const { name, namespace } = request
   const metadata = { ...asked.metadata, name, namespace, uid, creationTimestamp: timestamp(target.context.now) }
   const status = { token: '', expirationTimestamp: null }
   const shown = { ...asked, metadata, spec: specOf(asked), status }
-  await parts.registry.admitPart(target, { operation: 'CREATE', subresource: 'token', name, kind }, shown)
+  await dependencies.registry.admitPart(target, { operation: 'CREATE', subresource: 'token', name, kind }, shown)
   return shown
 }
 
@@ -148,13 +148,13 @@ function boundObject(call: EndpointCall, reference: ObjectReference): Bound {
   throw badRequest(`cannot bind token to object of type ${group}/${version}, Kind=${reference.kind ?? ''}`)
 }
 
-function readNamed({ parts, target, request }: EndpointCall, resource: string, reference: ObjectReference): KubeObject {
+function readNamed({ dependencies, target, request }: EndpointCall, resource: string, reference: ObjectReference): KubeObject {
   const { name = '', uid = '' } = reference
   if (name === '') throw badRequest('Name parameter required.')
-  const definition = parts.catalog.findBuiltIn({ group: '', version: 'v1', resource })
+  const definition = dependencies.catalog.findBuiltIn({ group: '', version: 'v1', resource })
   if (definition === undefined) throw badRequest(`cannot bind token to object of type /v1, Kind=${resource}`)
   const namespace = definition.info.namespaced ? request.namespace : ''
-  const object = decodeObject(parts.registry.get({ ...target, definition, namespace }, name).bytes)
+  const object = decodeObject(dependencies.registry.get({ ...target, definition, namespace }, name).bytes)
   if (uid !== '' && uid !== object.metadata.uid)
     throw conflict(
       { group: '', resource: reference.kind ?? '' },

@@ -7,22 +7,22 @@ import { badRequest, conflict, isStatusError, notFound } from '#apimachinery/sta
 import { jsonBytes } from '#virtualapi/codec/answers.ts'
 import { decodeBody, type Decoded, type FieldValidation } from '#virtualapi/codec/read-object.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import { applied } from '#virtualapi/write/registry/managed-fields.ts'
 import { isTrue } from '#virtualapi/request/parse-request.ts'
 import { requireName, requireNamespace } from './create.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 
 /** Applies a configuration to an object or to a part of it; an object that is not there is created. */
-export async function applyObject(call: EndpointCall): Promise<Answer> {
-  const { definition, exchange, request, representation, parts, target, query } = call
+export async function applyObject(call: EndpointCall): Promise<ApiResponse> {
+  const { definition, exchange, request, representation, dependencies, target, query } = call
   const { config, complaints } = readConfiguration(await exchange.request.body())
   const { subresource, name } = request
   const { info, schema } = definition
   // Fields of built-in kinds are Go's integers, converted from what the configuration has.
   if (info.builtIn && schema !== undefined && hasLargeNumber(config)) truncateIntegers(config, schema)
   const before = exchange.warnings.length
-  const written = await parts.registry.update(target, name, {
+  const written = await dependencies.registry.update(target, name, {
     subresource,
     isPatch: true,
     keepsManagedFields: true,
@@ -33,7 +33,7 @@ export async function applyObject(call: EndpointCall): Promise<Answer> {
       exchange.warnings.length = before
       const force = isTrue(query.get('force'))
       const { context, signal } = target
-      const object = await parts.registry.forms.withVersions({ definition, context, subresource, signal }, (managed) =>
+      const object = await dependencies.registry.forms.withVersions({ definition, context, subresource, signal }, (managed) =>
         applied(managed, cloneJson(config), current, { force }),
       )
       tellDuplicates(complaints, call)

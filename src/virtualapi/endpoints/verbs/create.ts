@@ -5,11 +5,11 @@ import { keepUidHeader } from '#crds/index.ts'
 import { jsonBytes } from '#virtualapi/codec/answers.ts'
 import { decodeObjectBody, objectOf } from '#virtualapi/codec/read-object.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 
-export async function createObject(call: EndpointCall): Promise<Answer> {
-  const { definition, exchange, fieldValidation, request, representation, parts, target } = call
+export async function createObject(call: EndpointCall): Promise<ApiResponse> {
+  const { definition, exchange, fieldValidation, request, representation, dependencies, target } = call
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
   const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
@@ -17,7 +17,7 @@ export async function createObject(call: EndpointCall): Promise<Answer> {
   requireNamespace(object.metadata, request.namespace)
   const keepUid = exchange.user.realm.kind === 'installation' && exchange.header(keepUidHeader) === 'true'
   const stored = definition.toStorage?.(object) ?? { ...object, apiVersion: definition.storageApiVersion }
-  const written = await parts.registry.create(target, stored, { keepUid })
+  const written = await dependencies.registry.create(target, stored, { keepUid })
   const view = viewOf(definition, representation, { now: target.context.now })
   return jsonBytes(view.object(written.bytes), { status: 201 })
 }

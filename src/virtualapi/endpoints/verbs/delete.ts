@@ -3,18 +3,18 @@ import { tolerate } from '#apimachinery/status/index.ts'
 import { jsonBytes, jsonDocument } from '#virtualapi/codec/answers.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import type { DeleteOptions } from '#virtualapi/write/registry/deletion.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import { readDeleteOptions } from './delete-options.ts'
-import { listAnswer, readPage } from './list.ts'
+import { listResponse, readPage } from './list.ts'
 import { listOptionsOf } from './list-options.ts'
 
-export async function deleteObject(call: EndpointCall): Promise<Answer> {
-  const { definition, request, representation, parts, target } = call
+export async function deleteObject(call: EndpointCall): Promise<ApiResponse> {
+  const { definition, request, representation, dependencies, target } = call
   const options = await readDeleteOptions(call)
   warnOfOrphanedPods(call, options)
-  const { deleted, object, bytes } = await parts.registry.delete(target, request.name, options)
+  const { deleted, object, bytes } = await dependencies.registry.delete(target, request.name, options)
   // The answer is the object if it is only marked for deletion (finalizers, graceful deletion), and a Status if it is
   // gone.
   const { group, resource } = definition.info
@@ -36,15 +36,15 @@ function warnOfOrphanedPods({ definition: { info, strategy }, exchange }: Endpoi
 }
 
 /** Deletes every object of the collection that matches, and answers with the list of them. */
-export async function deleteCollection(call: EndpointCall<EndpointParts>): Promise<Answer> {
-  const { definition, query, parts, target, representation } = call
+export async function deleteCollection(call: EndpointCall<EndpointDependencies>): Promise<ApiResponse> {
+  const { definition, query, dependencies, target, representation } = call
   const options = await readDeleteOptions(call)
   const { entries, metadata } = await readPage(call, listOptionsOf(query, 'list'))
   warnOfOrphanedPods(call, options)
   for (const { key } of entries)
-    await parts.registry
+    await dependencies.registry
       .delete({ ...target, namespace: key.namespace, ofCollection: true }, key.name, options)
       .catch(tolerate('NotFound'))
   const view = viewOf(definition, representation, { now: target.context.now })
-  return listAnswer(view, entries, metadata)
+  return listResponse(view, entries, metadata)
 }

@@ -4,28 +4,28 @@ import { badRequest } from '#apimachinery/status/index.ts'
 import { isTrue } from '#virtualapi/request/parse-request.ts'
 import { jsonBytes } from '#virtualapi/codec/answers.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import { requireRevision, waitForRevision } from './read-position.ts'
 
-export async function getObject(call: EndpointCall<EndpointParts>): Promise<Answer> {
+export async function getObject(call: EndpointCall<EndpointDependencies>): Promise<ApiResponse> {
   requireNoExport(call.query)
   const revision = askedRevision(call.query)
-  if (revision !== undefined) await waitForRevision(call.parts, revision, call.exchange.signal)
+  if (revision !== undefined) await waitForRevision(call.dependencies, revision, call.exchange.signal)
   return answerWithObject(call)
 }
 
 /** The part of a GET that the offload thread can run, after `waitForAskedRevision`. */
-export async function readObject(call: EndpointCall): Promise<Answer> {
+export async function readObject(call: EndpointCall): Promise<ApiResponse> {
   requireNoExport(call.query)
   return answerWithObject(call)
 }
 
 /** Waits until the server knows the resourceVersion of the query, if there is one. Rejects as `waitForRevision`. */
-export async function waitForAskedRevision({ query, parts, exchange }: EndpointCall<EndpointParts>): Promise<void> {
+export async function waitForAskedRevision({ query, dependencies, exchange }: EndpointCall<EndpointDependencies>): Promise<void> {
   const revision = askedRevision(query)
-  if (revision !== undefined) await waitForRevision(parts, revision, exchange.signal)
+  if (revision !== undefined) await waitForRevision(dependencies, revision, exchange.signal)
 }
 
 function askedRevision(query: URLSearchParams): Revision | undefined {
@@ -37,11 +37,11 @@ async function answerWithObject({
   definition,
   representation,
   query,
-  parts,
+  dependencies,
   target,
   request,
-}: EndpointCall): Promise<Answer> {
-  const bytes = await parts.registry.read(target, request.name)
+}: EndpointCall): Promise<ApiResponse> {
+  const bytes = await dependencies.registry.read(target, request.name)
   const view = viewOf(definition, representation, {
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,

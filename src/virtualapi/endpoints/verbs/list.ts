@@ -6,9 +6,9 @@ import { jsonChunks } from '#virtualapi/codec/answers.ts'
 import type { ListMeta } from '#virtualapi/codec/list-chunks.ts'
 import type { ListItem } from '#virtualapi/codec/list-segments.ts'
 import { viewOf, type ObjectView } from '#virtualapi/codec/representations.ts'
-import type { Answer, BytesAnswer, ChunkedAnswer } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse, BytesResponse, ChunkedResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import { listOptionsOf, type ListOptions } from './list-options.ts'
 import {
   encodeToken,
@@ -31,7 +31,7 @@ const firstSteps: ReadonlyMap<string, string> = new Map([
   ['placements', 'none is needed: workloads run in any member that admits them; kcp placement explain says which'],
 ])
 
-export async function listObjects(call: EndpointCall<EndpointParts>): Promise<Answer> {
+export async function listObjects(call: EndpointCall<EndpointDependencies>): Promise<ApiResponse> {
   const { definition, representation, query, target } = call
   const { entries, metadata } = await readPage(call, listOptionsOf(query, 'list'))
   if (entries.length === 0 && representation.as === 'Table' && definition.info.group === 'kcp.dev')
@@ -43,9 +43,9 @@ export async function listObjects(call: EndpointCall<EndpointParts>): Promise<An
   // In v1beta1 a list of metadata has its fields in another order: it is encoded from the JSON.
   if (representation.format === 'protobuf' && representation.version === undefined)
     return protobufList(call, entries, metadata)
-  const answer = listAnswer(view, entries, metadata)
+  const response = listResponse(view, entries, metadata)
   // An object that a webhook has converted is in memory for this answer alone.
-  return isConverted(definition) && answer.kind === 'chunks' ? { ...answer, held: answer.about } : answer
+  return isConverted(definition) && response.kind === 'chunks' ? { ...response, held: response.about } : response
 }
 
 /**
@@ -53,13 +53,13 @@ export async function listObjects(call: EndpointCall<EndpointParts>): Promise<An
  * position.
  */
 export async function readPage(
-  call: EndpointCall<EndpointParts>,
+  call: EndpointCall<EndpointDependencies>,
   options: ListOptions,
 ): Promise<{ readonly entries: readonly Entry[]; readonly metadata: ListMeta }> {
-  const { definition, query, parts, objects, request } = call
+  const { definition, query, dependencies, objects, request } = call
   const selection = selectionOf(query, definition)
-  const position = listPosition(options, { nowMs: parts.clock.now() })
-  if (position.notOlderThan !== undefined) await waitForRevision(parts, position.notOlderThan, call.exchange.signal)
+  const position = listPosition(options, { nowMs: dependencies.clock.now() })
+  if (position.notOlderThan !== undefined) await waitForRevision(dependencies, position.notOlderThan, call.exchange.signal)
   const revision = position.at ?? objects.revision()
   const scope = {
     resource: definition.storageKey,
@@ -77,20 +77,20 @@ export async function readPage(
 
 /** The entries as the conversion webhook of their kind makes them, where there is one. */
 async function inRequestedVersion(
-  { definition, parts, objects, exchange }: EndpointCall<EndpointParts>,
+  { definition, dependencies, objects, exchange }: EndpointCall<EndpointDependencies>,
   entries: readonly Entry[],
 ): Promise<readonly Entry[]> {
   if (!isConverted(definition)) return entries
   const call = { cluster: objects.cluster, signal: exchange.signal, turn: () => exchange.turn() }
-  return await parts.conversions.shownAll(definition, entries, call)
+  return await dependencies.conversions.shownAll(definition, entries, call)
 }
 
 /** A list of the entries; a large one is encoded in chunks. */
-export function listAnswer(
+export function listResponse(
   view: ObjectView,
   items: readonly ListItem[],
   metadata: ListMeta,
-): BytesAnswer | ChunkedAnswer {
+): BytesResponse | ChunkedResponse {
   let about = 0
   for (const { size } of items) about += size
   return jsonChunks(view.list(items, metadata), about)
@@ -121,7 +121,7 @@ const tooLong = 'the selector takes too long to be compared with so many objects
 
 /** The matching entries after the position; limit + 1 of them if there are more. */
 async function selected(
-  call: EndpointCall<EndpointParts>,
+  call: EndpointCall<EndpointDependencies>,
   all: readonly Entry[],
   selection: Selection,
   { after, limit }: ListPosition,

@@ -27,7 +27,7 @@ import { decodeBody, infiniteText, objectOf, type Decoded } from '#virtualapi/co
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import { UndecodableError } from '#virtualapi/kinds/resources/typed/decode-errors.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import { applyObject } from './apply.ts'
 import { requireSubresource, type EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { requireName, requireNamespace } from './create.ts'
@@ -58,14 +58,14 @@ export function patchFunction(type: PatchType | undefined, { info, schema }: Res
   )
 }
 
-export async function patchObject(call: EndpointCall): Promise<Answer> {
-  const { definition, exchange, representation, parts, patchType, request, target } = call
+export async function patchObject(call: EndpointCall): Promise<ApiResponse> {
+  const { definition, exchange, representation, dependencies, patchType, request, target } = call
   if (request.subresource !== '') requireSubresource(call)
   if (patchType === 'apply') return applyObject(call)
   const apply = patchFunction(patchType, definition)
   const patch = readPatch(await exchange.request.body(), patchType)
   const before = exchange.warnings.length
-  const written = await parts.registry.update(target, request.name, {
+  const written = await dependencies.registry.update(target, request.name, {
     subresource: request.subresource,
     isPatch: true,
     change: (current) => {

@@ -6,7 +6,7 @@ import type { ListMeta } from '#virtualapi/codec/list-chunks.ts'
 import { encodeListItem, protobufListFrame } from '#virtualapi/codec/protobuf/index.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
-import type { ChunkedAnswer } from '#virtualapi/request/exchange.ts'
+import type { ChunkedResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 
 /** Bytes of JSON that are encoded in one turn: some 2 ms. */
@@ -17,7 +17,7 @@ export async function protobufList(
   { definition, exchange, target, representation }: EndpointCall,
   entries: readonly Pick<Entry, 'bytes'>[],
   metadata: ListMeta,
-): Promise<ChunkedAnswer> {
+): Promise<ChunkedResponse> {
   const { as } = representation
   const isWhole = as === 'Object'
   const kind = isWhole ? definition.info.kind : as

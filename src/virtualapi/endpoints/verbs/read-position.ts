@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer'
 import { badRequest, expired, statusError, timedOut } from '#apimachinery/status/index.ts'
 import { isJsonObject, tryRevision, type Revision } from '#apimachinery/meta/index.ts'
 import type { ListOptions } from './list-options.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 
 /** How long a read with NotOlderThan waits for the revision. */
 const waitMs = 3000
@@ -67,19 +67,19 @@ export function requireRevision(text: string): Revision {
   return revision
 }
 
-/** Waits until the hub has this revision, at most 3 s. Rejects with 504 and the cause ResourceVersionTooLarge. */
+/** Waits until the watch cache has this revision, at most 3 s. Rejects with 504 and the cause ResourceVersionTooLarge. */
 export async function waitForRevision(
-  { hub }: Pick<EndpointParts, 'hub'>,
+  { watchCache }: Pick<EndpointDependencies, 'watchCache'>,
   revision: Revision,
   signal: AbortSignal,
 ): Promise<void> {
-  if (hub.revision() >= revision) return
+  if (watchCache.revision() >= revision) return
   const limit = AbortSignal.timeout(waitMs)
   try {
-    await hub.reached(revision, { signal: AbortSignal.any([signal, limit]) })
+    await watchCache.reached(revision, { signal: AbortSignal.any([signal, limit]) })
   } catch (error) {
     if (signal.aborted || !limit.aborted) throw error
-    throw timedOut(`Too large resource version: ${revision}, current: ${hub.revision()}`, [
+    throw timedOut(`Too large resource version: ${revision}, current: ${watchCache.revision()}`, [
       { reason: 'ResourceVersionTooLarge', message: 'Too large resource version' },
     ])
   }

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { expect } from 'chai'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
-import { StoredEntry, type HubEvent } from '#store/hub/index.ts'
+import { StoredEntry, type CacheEvent } from '#store/hub/index.ts'
 import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
 import { viewOf, type ObjectView } from '#virtualapi/codec/representations.ts'
 import { readFacts } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -14,7 +14,7 @@ function viewOfResource(resource: string): ObjectView {
 }
 const view = viewOfResource('configmaps')
 
-function event(at: number): HubEvent {
+function event(at: number): CacheEvent {
   const revision = at as Revision
   const key = { cluster: 'a' as ClusterId, resource: 'configmaps', namespace: 'shop', name: `e${at}` }
   const bytes = Buffer.from('{}')
@@ -55,6 +55,6 @@ describe('the lines that watches share', () => {
     expect(isKept.lastIndexOf(false)).to.be.lessThan(isKept.indexOf(true))
     lines.keepBatch(events, view, parts('x'.repeat(50_000)))
     expect(lines.batch(events, view)?.length).to.equal(50_002)
-    expect(lines.line(events[0] as HubEvent, view)).to.equal(undefined)
+    expect(lines.line(events[0] as CacheEvent, view)).to.equal(undefined)
   })
 })

@@ -1,7 +1,7 @@
 // The encoded lines of events, for the other watches that show the same ones. Watches take an event soon after one
-// another, while the hub keeps it for minutes: so only the newest lines are kept.
+// another, while the watch cache keeps it for minutes: so only the newest lines are kept.
 import { Buffer } from 'node:buffer'
-import type { HubEvent } from '#store/hub/index.ts'
+import type { CacheEvent } from '#store/hub/index.ts'
 import type { ObjectView } from '#virtualapi/codec/representations.ts'
 
 interface SharedLinesOptions {
@@ -11,7 +11,7 @@ interface SharedLinesOptions {
 
 /** The lines of several events that a watch took at once. */
 interface Batch {
-  readonly first: HubEvent
+  readonly first: CacheEvent
   readonly count: number
   readonly view: ObjectView
   readonly lines: Buffer
@@ -19,9 +19,9 @@ interface Batch {
 
 interface Generation {
   /** A view fixes the version and the format. */
-  readonly lines: WeakMap<ObjectView, WeakMap<HubEvent, Buffer>>
+  readonly lines: WeakMap<ObjectView, WeakMap<CacheEvent, Buffer>>
   /** By the last event. */
-  readonly batches: WeakMap<HubEvent, Batch>
+  readonly batches: WeakMap<CacheEvent, Batch>
 }
 
 /** Lines are copied into blocks of this size, unless they are longer than a quarter of it. */
@@ -42,30 +42,30 @@ export class SharedLines {
   }
 
   /** The line of an event, if it is kept. */
-  line(event: HubEvent, view: ObjectView): Buffer | undefined {
+  line(event: CacheEvent, view: ObjectView): Buffer | undefined {
     return this.#newer.lines.get(view)?.get(event) ?? this.#older.lines.get(view)?.get(event)
   }
 
   /** Joins the parts of a line and keeps it. */
-  keepLine(event: HubEvent, view: ObjectView, parts: readonly Uint8Array[]): Buffer {
+  keepLine(event: CacheEvent, view: ObjectView, parts: readonly Uint8Array[]): Buffer {
     const line = this.#joined(parts)
     let lines = this.#newer.lines.get(view)
-    if (lines === undefined) this.#newer.lines.set(view, (lines = new WeakMap<HubEvent, Buffer>()))
+    if (lines === undefined) this.#newer.lines.set(view, (lines = new WeakMap<CacheEvent, Buffer>()))
     lines.set(event, line)
     this.#grow(line.length)
     return line
   }
 
   /** The lines of at least two events, which a watch without selectors took at once, if they are kept. */
-  batch(events: readonly HubEvent[], view: ObjectView): Buffer | undefined {
-    const last = events.at(-1) as HubEvent
+  batch(events: readonly CacheEvent[], view: ObjectView): Buffer | undefined {
+    const last = events.at(-1) as CacheEvent
     return linesOf(this.#newer.batches.get(last), events, view) ?? linesOf(this.#older.batches.get(last), events, view)
   }
 
   /** Joins the lines of such a batch and keeps them. */
-  keepBatch(events: readonly HubEvent[], view: ObjectView, parts: readonly Uint8Array[]): Buffer {
+  keepBatch(events: readonly CacheEvent[], view: ObjectView, parts: readonly Uint8Array[]): Buffer {
     const lines = this.#joined(parts)
-    const [first, last] = [events[0], events.at(-1)] as [HubEvent, HubEvent]
+    const [first, last] = [events[0], events.at(-1)] as [CacheEvent, CacheEvent]
     this.#newer.batches.set(last, { first, count: events.length, view, lines })
     this.#grow(lines.length)
     return lines
@@ -103,7 +103,7 @@ export class SharedLines {
 }
 
 /** Two batches of one scope with equal first event, last event and length hold the same events. */
-function linesOf(batch: Batch | undefined, events: readonly HubEvent[], view: ObjectView): Buffer | undefined {
+function linesOf(batch: Batch | undefined, events: readonly CacheEvent[], view: ObjectView): Buffer | undefined {
   return batch?.first === events[0] && batch?.count === events.length && batch.view === view ? batch.lines : undefined
 }
 

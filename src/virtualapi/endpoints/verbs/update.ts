@@ -3,12 +3,12 @@ import { cloneJson } from '#apimachinery/meta/index.ts'
 import { jsonBytes } from '#virtualapi/codec/answers.ts'
 import { decodeObjectBody, objectOf } from '#virtualapi/codec/read-object.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import { requireSubresource, type EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { requireContentType, requireName, requireNamespace } from './create.ts'
 
-export async function updateObject(call: EndpointCall): Promise<Answer> {
-  const { definition, exchange, fieldValidation, request, representation, parts, target } = call
+export async function updateObject(call: EndpointCall): Promise<ApiResponse> {
+  const { definition, exchange, fieldValidation, request, representation, dependencies, target } = call
   if (request.subresource !== '') requireSubresource(call)
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
@@ -16,7 +16,7 @@ export async function updateObject(call: EndpointCall): Promise<Answer> {
   exchange.names(object.metadata)
   requireNamespace(object.metadata, request.namespace)
   requireName(object.metadata.name, request.name)
-  const written = await parts.registry.update(target, request.name, {
+  const written = await dependencies.registry.update(target, request.name, {
     subresource: request.subresource,
     // A new copy for every attempt: the registry changes it.
     change: () => {

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { expect } from 'chai'
 import type { ClusterId, KubeObject, Revision } from '#apimachinery/meta/index.ts'
-import { StoredEntry, type Entry, type HubEvent } from '#store/hub/index.ts'
+import { StoredEntry, type Entry, type CacheEvent } from '#store/hub/index.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
 import { encodeObject, readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -13,7 +13,7 @@ if (definition === undefined) throw new Error('configmaps are not built in')
 
 const revision = (value: number): Revision => value as Revision
 
-/** A ConfigMap with a label `color`, as the hub has it. */
+/** A ConfigMap with a label `color`, as the watch cache has it. */
 function entry(name: string, color: string, at: number): Entry {
   const metadata = { name, namespace: 'shop', uid: name, labels: { color } }
   const bytes = stampRevision(encodeObject({ kind: 'ConfigMap', apiVersion: 'v1', metadata }), revision(at))
@@ -46,11 +46,11 @@ const red = entry('a', 'red', 1)
 const blue = entry('a', 'blue', 2)
 
 describe('the events of a watch', () => {
-  const added: HubEvent = { type: 'ADDED', entry: red, revision: revision(1) }
-  const toBlue: HubEvent = { type: 'MODIFIED', entry: blue, previous: red, revision: revision(2) }
-  const toRed: HubEvent = { type: 'MODIFIED', entry: entry('a', 'red', 3), previous: blue, revision: revision(3) }
-  const afterRestart: HubEvent = { type: 'MODIFIED', entry: blue, previous: undefined, revision: revision(2) }
-  const deleted: HubEvent = { type: 'DELETED', entry: entry('a', 'blue', 4), previous: blue, revision: revision(4) }
+  const added: CacheEvent = { type: 'ADDED', entry: red, revision: revision(1) }
+  const toBlue: CacheEvent = { type: 'MODIFIED', entry: blue, previous: red, revision: revision(2) }
+  const toRed: CacheEvent = { type: 'MODIFIED', entry: entry('a', 'red', 3), previous: blue, revision: revision(3) }
+  const afterRestart: CacheEvent = { type: 'MODIFIED', entry: blue, previous: undefined, revision: revision(2) }
+  const deleted: CacheEvent = { type: 'DELETED', entry: entry('a', 'blue', 4), previous: blue, revision: revision(4) }
 
   for (const { title, query, event, expected } of [
     { title: 'are unchanged without selectors', query: '', event: toBlue, expected: ['MODIFIED a blue 2'] },

@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, type JsonObject, type Revision } from '#apimachinery/meta/index.ts'
 import type { StatusError } from '#apimachinery/status/index.ts'
-import type { Entry, HubEvent } from '#store/hub/index.ts'
+import type { Entry, CacheEvent } from '#store/hub/index.ts'
 import { ListSegments } from '#virtualapi/codec/list-segments.ts'
 import { encodeProtobuf, protobufWatchEvent } from '#virtualapi/codec/protobuf/index.ts'
 import type { ObjectView } from '#virtualapi/codec/representations.ts'
@@ -151,7 +151,7 @@ export class WatchEncoder {
   }
 
   /** The lines of the events that this watch shows; undefined if there are none. */
-  batch(events: readonly HubEvent[]): Buffer | undefined {
+  batch(events: readonly CacheEvent[]): Buffer | undefined {
     if (events.length < 2 || !this.#selection.everything || !this.#view.shared) {
       const lines = this.#lines(events)
       return lines.length < 2 ? lines[0] : Buffer.concat(lines)
@@ -160,7 +160,7 @@ export class WatchEncoder {
     return sharedLines.batch(events, view) ?? sharedLines.keepBatch(events, view, this.#lines(events))
   }
 
-  #lines(events: readonly HubEvent[]): Buffer[] {
+  #lines(events: readonly CacheEvent[]): Buffer[] {
     const lines: Buffer[] = []
     for (const event of events) {
       const type = this.#typeFor(event)
@@ -172,7 +172,7 @@ export class WatchEncoder {
   /**
    * The type of the event for this watch: an object that begins to match is ADDED, one that ceases to match is DELETED.
    */
-  #typeFor(event: HubEvent): EventType | undefined {
+  #typeFor(event: CacheEvent): EventType | undefined {
     const selection = this.#selection
     if (selection.everything) return event.type
     const matches = selection.matches(event.entry)
@@ -187,7 +187,7 @@ export class WatchEncoder {
     return matched ? 'DELETED' : undefined
   }
 
-  #eventLine(event: HubEvent, type: EventType): Buffer {
+  #eventLine(event: CacheEvent, type: EventType): Buffer {
     const { entry } = event
     if (type === 'DELETED' && event.type === 'MODIFIED' && event.previous !== undefined) {
       // The object ceased to match: as upstream, send its previous state with the revision of the change.

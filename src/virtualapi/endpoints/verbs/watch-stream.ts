@@ -1,10 +1,10 @@
-// An open watch: first the initial state, then the events of the hub, written to a sink when `Deliveries` calls
-// `deliver`. An idle watch costs this object, the hub's watcher and the sink: no promise, generator or timer is pending
+// An open watch: first the initial state, then the events of the watch cache, written to a sink when `Deliveries` calls
+// `deliver`. An idle watch costs this object, the watch cache's watcher and the sink: no promise, generator or timer is pending
 // for it.
 import { expired, isStatusError, type StatusError } from '#apimachinery/status/index.ts'
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { isStoreError } from '#store/index.ts'
-import type { HubWatch, WatchReader } from '#store/hub/index.ts'
+import type { CacheWatch, WatchReader } from '#store/hub/index.ts'
 import type { Deliveries, PendingDelivery } from '#virtualapi/flowcontrol/deliveries.ts'
 import type { Push, Sink } from '#virtualapi/request/exchange.ts'
 import type { TimedWatch, WatchClock } from '#virtualapi/endpoints/call/watch-clock.ts'
@@ -14,7 +14,7 @@ import type { WatchEncoder } from './watch-encoder.ts'
 const costlyBytes = 4 * 1024
 
 export interface WatchStreamOptions {
-  readonly watch: HubWatch
+  readonly watch: CacheWatch
   readonly encoder: WatchEncoder
   /** Chunks of the initial state, sent before anything else. */
   readonly initial: Iterator<Uint8Array> | undefined
@@ -32,7 +32,7 @@ export interface WatchStreamOptions {
 
 export class WatchStream implements Push, WatchReader, TimedWatch, PendingDelivery {
   readonly endsAt: number
-  readonly #watch: HubWatch
+  readonly #watch: CacheWatch
   readonly #encoder: WatchEncoder
   readonly #since: Revision
   readonly #bookmarks: boolean

@@ -2,12 +2,12 @@
 import { zeroRevision, type Revision } from '#apimachinery/meta/index.ts'
 import { expired, isStatusError, notAcceptable } from '#apimachinery/status/index.ts'
 import { isStoreError } from '#store/index.ts'
-import type { Entry, HubWatch } from '#store/hub/index.ts'
+import type { Entry, CacheWatch } from '#store/hub/index.ts'
 import { isConverted, type ConvertedDefinition } from '#virtualapi/write/conversion/conversions.ts'
 import { ConvertingWatch } from '#virtualapi/write/conversion/converting-watch.ts'
 import { viewOf, type ObjectView } from '#virtualapi/codec/representations.ts'
-import type { Answer, Exchange, Sink } from '#virtualapi/request/exchange.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { ApiResponse, Exchange, Sink } from '#virtualapi/request/exchange.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { listOptionsOf, type ListOptions } from './list-options.ts'
 import { requireRevision, waitForRevision } from './read-position.ts'
@@ -28,7 +28,7 @@ function streamHeaders({ isProtobuf = false }: Pick<ObjectView, 'isProtobuf'>): 
 
 export interface WatchPlan {
   readonly form: WatchForm
-  readonly watch: HubWatch
+  readonly watch: CacheWatch
   /** Entries to send as ADDED before the changes; undefined: only changes. */
   readonly initial: readonly Entry[] | undefined
   readonly since: Revision
@@ -37,8 +37,8 @@ export interface WatchPlan {
   readonly options: WatchOptions
 }
 
-export async function watchObjects(call: EndpointCall<EndpointParts>): Promise<Answer> {
-  const { definition, representation, query, parts, target, objects, request, exchange } = call
+export async function watchObjects(call: EndpointCall<EndpointDependencies>): Promise<ApiResponse> {
+  const { definition, representation, query, dependencies, target, objects, request, exchange } = call
   if (representation.format === 'yaml')
     throw notAcceptable('only the following media types are accepted: application/json;stream=watch')
   const given = listOptionsOf(query, 'watch')
@@ -48,10 +48,10 @@ export async function watchObjects(call: EndpointCall<EndpointParts>): Promise<A
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,
   })
-  const timeoutAnswer = options.sendInitialEvents
-    ? await waitForWatchRevision(parts, options.since, view, exchange.signal)
+  const timeoutResponse = options.sendInitialEvents
+    ? await waitForWatchRevision(dependencies, options.since, view, exchange.signal)
     : undefined
-  if (timeoutAnswer !== undefined) return timeoutAnswer
+  if (timeoutResponse !== undefined) return timeoutResponse
   const scope = {
     resource: definition.storageKey,
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
@@ -61,17 +61,17 @@ export async function watchObjects(call: EndpointCall<EndpointParts>): Promise<A
   const initial = options.sendInitialEvents ? objects.list(scope) : undefined
   const watch = await openWatch(() => objects.watch(scope, { since, signal: exchange.signal }))
   const form = { definition, selection, view }
-  if (!isConverted(definition)) return watchAnswer({ form, watch, initial, since, options }, exchange, parts)
+  if (!isConverted(definition)) return watchResponse({ form, watch, initial, since, options }, exchange, dependencies)
   return convertedWatch(call, definition, { form, watch, initial, since, options })
 }
 
 /** The same watch of objects that a conversion webhook brings into the version of the request. */
 async function convertedWatch(
-  { parts, objects: { cluster }, exchange }: EndpointCall<EndpointParts>,
+  { dependencies, objects: { cluster }, exchange }: EndpointCall<EndpointDependencies>,
   definition: ConvertedDefinition,
   { form, watch, initial, ...plan }: WatchPlan,
-): Promise<Answer> {
-  const { conversions } = parts
+): Promise<ApiResponse> {
+  const { conversions } = dependencies
   try {
     const call = { cluster, signal: exchange.signal, turn: () => exchange.turn() }
     const shown = initial && (await conversions.shownAll(definition, initial, call))
@@ -80,7 +80,7 @@ async function convertedWatch(
       (entries, signal) => conversions.shownAll(definition, entries, { cluster, signal }),
       { withPrevious: !form.selection.everything },
     )
-    return watchAnswer({ form, watch: converting, initial: shown, ...plan }, exchange, parts)
+    return watchResponse({ form, watch: converting, initial: shown, ...plan }, exchange, dependencies)
   } catch (error) {
     watch[Symbol.dispose]()
     throw error
@@ -89,13 +89,13 @@ async function convertedWatch(
 
 /** Waits for `since`; the answer if it is not reached in time. A watch answers 200 with the error as its only event. */
 export async function waitForWatchRevision(
-  parts: Pick<EndpointParts, 'hub'>,
+  dependencies: Pick<EndpointDependencies, 'watchCache'>,
   since: Revision,
   view: Pick<ObjectView, 'isProtobuf'>,
   signal: AbortSignal,
-): Promise<Answer | undefined> {
+): Promise<ApiResponse | undefined> {
   try {
-    if (since > 0) await waitForRevision(parts, since, signal)
+    if (since > 0) await waitForRevision(dependencies, since, signal)
     return undefined
   } catch (error) {
     if (!isStatusError(error, 'Timeout')) throw error
@@ -103,8 +103,8 @@ export async function waitForWatchRevision(
   }
 }
 
-/** Opens the hub's watch. Rejects with 410 if the revision is compacted. */
-export async function openWatch(open: () => Promise<HubWatch>): Promise<HubWatch> {
+/** Opens the watch cache's watch. Rejects with 410 if the revision is compacted. */
+export async function openWatch(open: () => Promise<CacheWatch>): Promise<CacheWatch> {
   try {
     return await open()
   } catch (error) {
@@ -136,12 +136,12 @@ export function watchOptions({
   }
 }
 
-/** The answer that streams a watch. The hub's watch is disposed when the answer ends, and when it never begins. */
-export function watchAnswer(
+/** The answer that streams a watch. The watch cache's watch is disposed when the answer ends, and when it never begins. */
+export function watchResponse(
   { form, watch, initial, since, leastProgress = since, options: { bookmarks, timeoutMs } }: WatchPlan,
   { flow }: Exchange,
-  { watchClock: clock, deliveries }: EndpointParts,
-): Answer {
+  { watchClock: clock, deliveries }: EndpointDependencies,
+): ApiResponse {
   const begin = (sink: Sink): WatchStream => {
     const encoder = new WatchEncoder(form)
     // With bookmarks, one marks the end of the initial state (KEP-3157).

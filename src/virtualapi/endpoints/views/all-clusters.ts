@@ -14,9 +14,9 @@ import type { ResourceTarget } from '#virtualapi/request/request-info.ts'
 import { annotateBytes } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import { customStrategy } from '#virtualapi/catalog/apiextensions/custom-strategy.ts'
-import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
-import { listAnswer } from '#virtualapi/endpoints/verbs/list.ts'
+import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import { listResponse } from '#virtualapi/endpoints/verbs/list.ts'
 import { listOptionsOf } from '#virtualapi/endpoints/verbs/list-options.ts'
 import {
   encodeToken,
@@ -27,7 +27,7 @@ import {
   type ListPosition,
 } from '#virtualapi/endpoints/verbs/read-position.ts'
 import { selectionOf, type Selection } from '#virtualapi/endpoints/verbs/selection.ts'
-import { waitForWatchRevision, openWatch, watchAnswer, watchOptions } from '#virtualapi/endpoints/verbs/watch.ts'
+import { waitForWatchRevision, openWatch, watchResponse, watchOptions } from '#virtualapi/endpoints/verbs/watch.ts'
 
 /**
  * Query parameter of lists over all logical clusters: `true` leaves out the base layer, so that a logical cluster
@@ -36,23 +36,23 @@ import { waitForWatchRevision, openWatch, watchAnswer, watchOptions } from '#vir
  */
 const storedOnly = 'storedOnly'
 
-export async function allClusters(exchange: Exchange, parts: EndpointParts, request: ResourceTarget): Promise<Answer> {
+export async function allClusters(exchange: Exchange, dependencies: EndpointDependencies, request: ResourceTarget): Promise<ApiResponse> {
   const { verb } = exchange.info
   if (verb !== 'list' && verb !== 'watch') {
     if (request.name !== '') throw methodNotAllowed(request, verb)
     throw forbidden(request, '', 'reads over all logical clusters are list and watch only; write to /clusters/NAME')
   }
-  const definition = definitionFor(parts, request)
+  const definition = definitionFor(dependencies, request)
   return verb === 'list'
-    ? listAll(exchange, parts, request, definition)
-    : watchAll(exchange, parts, request, definition)
+    ? listAll(exchange, dependencies, request, definition)
+    : watchAll(exchange, dependencies, request, definition)
 }
 
 /**
  * The definition of a resource in all logical clusters. A custom resource may have a different schema in each of them,
  * so its objects are answered as they are stored.
  */
-function definitionFor({ catalog }: EndpointParts, request: ResourceTarget): ResourceDefinition {
+function definitionFor({ catalog }: EndpointDependencies, request: ResourceTarget): ResourceDefinition {
   const builtIn = catalog.findBuiltIn(request)
   if (builtIn !== undefined) return builtIn
   if (request.group === '' || !request.group.includes('.')) throw pathNotFound()
@@ -83,16 +83,16 @@ function definitionFor({ catalog }: EndpointParts, request: ResourceTarget): Res
 
 async function listAll(
   exchange: Exchange,
-  parts: EndpointParts,
+  dependencies: EndpointDependencies,
   request: ResourceTarget,
   definition: ResourceDefinition,
-): Promise<Answer> {
-  const { directory, clock, unfinishedLists } = parts
+): Promise<ApiResponse> {
+  const { directory, clock, unfinishedLists } = dependencies
   const { query } = exchange.info
   const options = listOptionsOf(query, 'list')
   const selection = selectionOf(query, definition)
   const position = listPosition(options, { nowMs: clock.now() })
-  if (position.notOlderThan !== undefined) await waitForRevision(parts, position.notOlderThan, exchange.signal)
+  if (position.notOlderThan !== undefined) await waitForRevision(dependencies, position.notOlderThan, exchange.signal)
   const nameOf = (token: string): string =>
     JSON.stringify([
       definition.storageKey,
@@ -105,7 +105,7 @@ async function listAll(
   const kept = position.at === undefined ? undefined : unfinishedLists.take(nameOf(options.token))
   const { entries: rest, revision } =
     kept === undefined || position.at === undefined
-      ? await readRest(exchange, parts, { request, definition, selection, position })
+      ? await readRest(exchange, dependencies, { request, definition, selection, position })
       : { entries: kept, revision: position.at }
   const page = position.limit > 0 ? rest.slice(0, position.limit) : rest
   const last = page.length < rest.length ? page.at(-1) : undefined
@@ -120,7 +120,7 @@ async function listAll(
   // A logical cluster may have gone since its objects were kept.
   for (const entry of page)
     if (directory.byId(entry.key.cluster) !== undefined) items.push(listItem(view.annotate(entry)))
-  return listAnswer(view, items, metadata)
+  return listResponse(view, items, metadata)
 }
 
 interface Reading {
@@ -136,7 +136,7 @@ const matchesPerTurn = 128
 /** The matching entries after the position, and the revision of the list. Throws 410 if they are not known any more. */
 async function readRest(
   exchange: Exchange,
-  { hub, directory }: EndpointParts,
+  { watchCache, directory }: EndpointDependencies,
   { request, definition, selection, position }: Reading,
 ): Promise<{ readonly entries: readonly Entry[]; readonly revision: Revision }> {
   const { signal } = exchange
@@ -145,13 +145,13 @@ async function readRest(
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
   const { entries, revision } = isTrue(exchange.info.query.get(storedOnly))
-    ? await hub.listStored(scope, { signal })
-    : await hub.listAll(scope, idsOf(directory), { signal })
+    ? await watchCache.listStored(scope, { signal })
+    : await watchCache.listAll(scope, idsOf(directory), { signal })
   // An older state can be answered only if nothing of this resource has changed since: no history is kept over all
   // clusters.
   if (position.at !== undefined && position.at < revision) {
-    await hub.reached(revision, { signal })
-    if (hub.changedSince(definition.storageKey, position.at))
+    await watchCache.reached(revision, { signal })
+    if (watchCache.changedSince(definition.storageKey, position.at))
       throw position.after === undefined ? expiredList(position.at) : expiredToken(position.after)
   }
   const { after } = position
@@ -175,30 +175,30 @@ function clusterKeyText({ key }: Entry): string {
 
 async function watchAll(
   exchange: Exchange,
-  parts: EndpointParts,
+  dependencies: EndpointDependencies,
   request: ResourceTarget,
   definition: ResourceDefinition,
-): Promise<Answer> {
-  const { hub, directory, clock } = parts
+): Promise<ApiResponse> {
+  const { watchCache, directory, clock } = dependencies
   const { query } = exchange.info
   const options = watchOptions(listOptionsOf(query, 'watch'))
   const selection = selectionOf(query, definition)
   const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
-  const timeoutAnswer = options.sendInitialEvents
-    ? await waitForWatchRevision(parts, options.since, view, exchange.signal)
+  const timeoutResponse = options.sendInitialEvents
+    ? await waitForWatchRevision(dependencies, options.since, view, exchange.signal)
     : undefined
-  if (timeoutAnswer !== undefined) return timeoutAnswer
+  if (timeoutResponse !== undefined) return timeoutResponse
   const scope = {
     resource: definition.storageKey,
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
   const state = options.sendInitialEvents
-    ? await hub.listAll(scope, idsOf(directory), { signal: exchange.signal })
+    ? await watchCache.listAll(scope, idsOf(directory), { signal: exchange.signal })
     : undefined
-  const since = state?.revision ?? (options.since === 0 ? hub.revision() : options.since)
-  const watch = await openWatch(() => hub.watchAll(scope, { since, signal: exchange.signal }))
+  const since = state?.revision ?? (options.since === 0 ? watchCache.revision() : options.since)
+  const watch = await openWatch(() => watchCache.watchAll(scope, { since, signal: exchange.signal }))
   const form = { definition, selection, view, entryBytes: view.annotate }
-  return watchAnswer({ form, watch, initial: state?.entries, since, options }, exchange, parts)
+  return watchResponse({ form, watch, initial: state?.entries, since, options }, exchange, dependencies)
 }
 
 function formOf(exchange: Exchange, { info }: ResourceDefinition): Representation {

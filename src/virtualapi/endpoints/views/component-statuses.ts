@@ -6,16 +6,16 @@ import { notFound } from '#apimachinery/status/index.ts'
 import { jsonBytes } from '#virtualapi/codec/answers.ts'
 import { listItem } from '#virtualapi/codec/list-chunks.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
-import { listAnswer } from '#virtualapi/endpoints/verbs/list.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import { listResponse } from '#virtualapi/endpoints/verbs/list.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import { selectionOf } from '#virtualapi/endpoints/verbs/selection.ts'
 
 const components = ['controller-manager', 'etcd-0', 'scheduler'] as const
 
 /** Answers GET and LIST; all components are healthy. Throws 404 for other names. */
-export function componentStatuses(call: EndpointCall<EndpointParts>): Answer {
+export function componentStatuses(call: EndpointCall<EndpointDependencies>): ApiResponse {
   const { definition, representation, query, request, target } = call
   const includeObject = query.get('includeObject') ?? 'Metadata'
   const view = viewOf(definition, representation, { includeObject, now: target.context.now })
@@ -29,7 +29,7 @@ export function componentStatuses(call: EndpointCall<EndpointParts>): Answer {
     (name) => labels.matches({}) && fields.matches((field) => (field === 'metadata.name' ? name : '')),
   )
   const entries = found.map((name) => listItem(statusOf(name)))
-  return listAnswer(view, entries, {})
+  return listResponse(view, entries, {})
 }
 
 function statusOf(name: string): Uint8Array {

@@ -8,16 +8,16 @@ import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { jsonBytes } from '#virtualapi/codec/answers.ts'
 import { listItem } from '#virtualapi/codec/list-chunks.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
-import type { Answer } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import { stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
-import { listAnswer } from '#virtualapi/endpoints/verbs/list.ts'
+import { listResponse } from '#virtualapi/endpoints/verbs/list.ts'
 import { listOptionsOf } from '#virtualapi/endpoints/verbs/list-options.ts'
 import { entriesOf, MembersWatch, shownMembers, type ShownMembers } from './members-watch.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import { selectionOf } from '#virtualapi/endpoints/verbs/selection.ts'
-import { watchAnswer, watchOptions } from '#virtualapi/endpoints/verbs/watch.ts'
+import { watchResponse, watchOptions } from '#virtualapi/endpoints/verbs/watch.ts'
 
 /** Members that are shown, the first by name: an installation has tens. */
 const maxShown = 1000
@@ -26,14 +26,14 @@ const maxShown = 1000
  * Answers GET, LIST and WATCH. Throws 404 for a member that the logical cluster may not use, as for one that does not
  * exist, and 405.
  */
-export function memberViews(call: EndpointCall<EndpointParts>): Answer {
-  const { definition, exchange, representation, query, request, target, parts, cluster } = call
+export function memberViews(call: EndpointCall<EndpointDependencies>): ApiResponse {
+  const { definition, exchange, representation, query, request, target, dependencies, cluster } = call
   if (!definition.info.verbs.includes(exchange.info.verb) || request.subresource !== '')
     throw methodNotAllowed(definition.info, exchange.request.method)
   if (exchange.info.verb === 'watch') return watchMembers(call)
   const { now } = target.context
   const view = viewOf(definition, representation, { includeObject: query.get('includeObject') ?? 'Metadata', now })
-  const shown = membersOf(parts.fleet, cluster, now)
+  const shown = membersOf(dependencies.fleet, cluster, now)
   if (request.name !== '') {
     const found = shown.byName.get(request.name)
     if (found === undefined) throw notFound(definition.info, request.name)
@@ -41,7 +41,7 @@ export function memberViews(call: EndpointCall<EndpointParts>): Answer {
   }
   const selection = selectionOf(query, definition)
   const found = entriesOf(shown, cluster.id).filter((entry) => selection.matches(entry))
-  return listAnswer(
+  return listResponse(
     view,
     found.map(({ bytes }) => listItem(bytes)),
     { resourceVersion: String(shown.revision) },
@@ -49,9 +49,9 @@ export function memberViews(call: EndpointCall<EndpointParts>): Answer {
 }
 
 /** Rejects with 410 if the client knows another state than that of now: it lists again. */
-function watchMembers(call: EndpointCall<EndpointParts>): Answer {
-  const { definition, exchange, representation, query, request, target, parts, cluster } = call
-  const { fleet, directory } = parts
+function watchMembers(call: EndpointCall<EndpointDependencies>): ApiResponse {
+  const { definition, exchange, representation, query, request, target, dependencies, cluster } = call
+  const { fleet, directory } = dependencies
   const { now } = target.context
   const options = watchOptions(listOptionsOf(query, 'watch'))
   const selection = selectionOf(query, definition, request.name === '' ? {} : { name: request.name })
@@ -65,7 +65,7 @@ function watchMembers(call: EndpointCall<EndpointParts>): Answer {
     known,
     look: () => {
       const current = directory.byId(cluster.id)
-      return current && membersOf(fleet, current, parts.clock.now())
+      return current && membersOf(fleet, current, dependencies.clock.now())
     },
     follow: (changed) => {
       const stops = [
@@ -79,10 +79,10 @@ function watchMembers(call: EndpointCall<EndpointParts>): Answer {
   })
   const initial = options.sendInitialEvents ? entriesOf(known, cluster.id) : undefined
   const form = { definition, selection, view }
-  return watchAnswer(
+  return watchResponse(
     { form, watch, initial, since: known.revision, leastProgress: zeroRevision, options },
     exchange,
-    parts,
+    dependencies,
   )
 }
 

@@ -2,7 +2,7 @@
 // shown, and a watch goes on only from what is shown now.
 import { createHash } from 'node:crypto'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
-import { StoredEntry, type Entry, type HubEvent, type HubWatch, type WatchReader } from '#store/hub/index.ts'
+import { StoredEntry, type Entry, type CacheEvent, type CacheWatch, type WatchReader } from '#store/hub/index.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 
 /** The objects that a logical cluster shows at one time: bytes without a revision, by name, in their order. */
@@ -22,7 +22,7 @@ export function entriesOf({ byName, revision }: ShownMembers, cluster: ClusterId
   return [...byName].map(([name, bytes]) => entryOf({ cluster, name, bytes, revision }))
 }
 
-export class MembersWatch implements HubWatch {
+export class MembersWatch implements CacheWatch {
   readonly #cluster: ClusterId
   readonly #look: () => ShownMembers | undefined
   readonly #unfollow: () => void
@@ -63,7 +63,7 @@ export class MembersWatch implements HubWatch {
     if (this.#isDue) reader.ready()
   }
 
-  take(): readonly HubEvent[] | undefined {
+  take(): readonly CacheEvent[] | undefined {
     this.#isDue = false
     const now = this.#look()
     if (now === undefined) return undefined
@@ -87,9 +87,9 @@ export class MembersWatch implements HubWatch {
  * Each event has the revision of what is shown after it and those before it: a client that has not read all of them
  * cannot go on.
  */
-function eventsBetween(before: ShownMembers, after: ShownMembers, cluster: ClusterId): HubEvent[] {
+function eventsBetween(before: ShownMembers, after: ShownMembers, cluster: ClusterId): CacheEvent[] {
   const state = new Map(before.byName)
-  const events: HubEvent[] = []
+  const events: CacheEvent[] = []
   for (const name of new Set([...before.byName.keys(), ...after.byName.keys()])) {
     const [old, bytes] = [before.byName.get(name), after.byName.get(name)]
     if (bytes === undefined) state.delete(name)

@@ -17,7 +17,7 @@ import { listItem } from '#virtualapi/codec/list-chunks.ts'
 import { negotiate } from '#virtualapi/codec/negotiate.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
-import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { PodUsage } from '#virtualapi/outbound/members/member-metrics.ts'
 import type { ResourceTarget } from '#virtualapi/request/request-info.ts'
 import { decodeMetadata, decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -25,8 +25,8 @@ import { pathSegmentName } from '#virtualapi/kinds/resources/names.ts'
 import type { PrinterColumn, ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import { aggregatedTo } from '#virtualapi/endpoints/forwarded/aggregated.ts'
-import { listAnswer } from '#virtualapi/endpoints/verbs/list.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import { listResponse } from '#virtualapi/endpoints/verbs/list.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import { selectionOf, type Selection } from '#virtualapi/endpoints/verbs/selection.ts'
 import { groupNotServed, requirePath } from '#virtualapi/endpoints/call/served-path.ts'
 
@@ -53,13 +53,13 @@ const infos = Object.values(definitions).map(({ info }) => info)
  */
 export function metricsResources(
   { cluster }: Pick<Exchange, 'cluster'>,
-  parts: EndpointParts,
+  dependencies: EndpointDependencies,
   objects: ClusterObjects,
 ): readonly ResourceInfo[] {
-  if (cluster === undefined || parts.memberMetrics?.areServedIn(cluster) !== true) return []
+  if (cluster === undefined || dependencies.memberMetrics?.areServedIn(cluster) !== true) return []
   // A metrics server that the tenant runs comes first.
-  if (aggregatedTo(parts, objects, { group, version: 'v1beta1' }) !== undefined) return []
-  const isTenants = parts.catalog.crds(objects).some(({ compiled }) => compiled.resourceInfos[0]?.group === group)
+  if (aggregatedTo(dependencies, objects, { group, version: 'v1beta1' }) !== undefined) return []
+  const isTenants = dependencies.catalog.crds(objects).some(({ compiled }) => compiled.resourceInfos[0]?.group === group)
   return isTenants ? [] : infos
 }
 
@@ -71,22 +71,22 @@ interface ServedMetrics {
 /** Where the request is for metrics that members serve; undefined for any other request. */
 export async function servedMetrics(
   exchange: Exchange,
-  parts: EndpointParts,
+  dependencies: EndpointDependencies,
   target: ResourceTarget,
 ): Promise<ServedMetrics | undefined> {
   const { cluster, signal } = exchange
   if (target.group !== group || cluster === undefined) return undefined
-  const objects = await parts.hub.cluster(cluster.id, { signal })
-  return metricsResources(exchange, parts, objects).length === 0 ? undefined : { cluster, objects }
+  const objects = await dependencies.watchCache.cluster(cluster.id, { signal })
+  return metricsResources(exchange, dependencies, objects).length === 0 ? undefined : { cluster, objects }
 }
 
 /** Answers GET and LIST. Throws 404, 405, 413 where too many namespaces are asked for, 503 if no member answers. */
 export async function answerPodMetrics(
   exchange: Exchange,
-  parts: EndpointParts,
+  dependencies: EndpointDependencies,
   target: ResourceTarget,
   { cluster, objects }: ServedMetrics,
-): Promise<Answer> {
+): Promise<ApiResponse> {
   const { info: request } = exchange
   const definition = target.version === 'v1beta1' ? definitions[target.resource] : undefined
   if (definition === undefined || target.subresource !== '') throw groupNotServed(group)
@@ -97,12 +97,12 @@ export async function answerPodMetrics(
   const representation = negotiate(exchange.header('accept'), isList ? { info, reads: 'list' } : { info })
   const view = viewOf(definition, representation, {
     includeObject: request.query.get('includeObject') ?? 'Metadata',
-    now: parts.clock.now(),
+    now: dependencies.clock.now(),
   })
   const selection = selectionOf(request.query, definition)
-  const measured = await measure({ exchange, parts, cluster, objects }, podsOf(objects, target))
+  const measured = await measure({ exchange, dependencies, cluster, objects }, podsOf(objects, target))
   const found = info.resource === 'pods' ? measured.map(podMetrics) : nodeMetrics(measured)
-  if (isList) return listAnswer(view, found.filter((object) => selects(selection, object)).map(itemOf), {})
+  if (isList) return listResponse(view, found.filter((object) => selects(selection, object)).map(itemOf), {})
   const object = found.find(({ metadata }) => metadata.name === target.name)
   if (object === undefined) throw notFound({ group, resource: info.resource }, target.name)
   return jsonBytes(view.object(Buffer.from(encodeJson(object))))
@@ -123,7 +123,7 @@ interface Measured {
 
 interface Measuring {
   readonly exchange: Exchange
-  readonly parts: EndpointParts
+  readonly dependencies: EndpointDependencies
   readonly cluster: LogicalCluster
   readonly objects: ClusterObjects
 }
@@ -138,7 +138,7 @@ interface Place {
  * The metrics of these pods, as members measured them, without pods that are not measured yet. Warns of members that do
  * not answer; rejects with ServiceUnavailable if no member answers.
  */
-async function measure({ exchange, parts, cluster }: Measuring, entries: readonly Entry[]): Promise<Measured[]> {
+async function measure({ exchange, dependencies, cluster }: Measuring, entries: readonly Entry[]): Promise<Measured[]> {
   const places = await placesOf(exchange, entries)
   if (places.length > mostPlaces)
     throw requestEntityTooLarge(`metrics of more than ${mostPlaces} namespaces are not answered at once: ask for one`)
@@ -148,7 +148,7 @@ async function measure({ exchange, parts, cluster }: Measuring, entries: readonl
     // The other namespaces in a member that does not answer are not asked for.
     if (failures.has(member)) return
     try {
-      const usage = await parts.memberMetrics?.usageIn({ member, cluster, namespace }, exchange.signal)
+      const usage = await dependencies.memberMetrics?.usageIn({ member, cluster, namespace }, exchange.signal)
       for (const entry of pods) {
         const one = usage?.get(entry.key.name)
         if (one !== undefined) found.push({ entry, usage: one })

@@ -5,8 +5,8 @@ import { decodeObjectBody, objectOf } from '#virtualapi/codec/read-object.ts'
 import { negotiate, supportedMediaTypes } from '#virtualapi/codec/negotiate.ts'
 import { reviewOf } from '#virtualapi/auth/authz/reviews/index.ts'
 import type { ResourceTarget } from '#virtualapi/request/request-info.ts'
-import type { Answer, Exchange } from '#virtualapi/request/exchange.ts'
-import type { EndpointParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import { writeOptionsOf } from '#virtualapi/endpoints/call/write-options.ts'
 import { requireContentType } from '#virtualapi/endpoints/verbs/create.ts'
 
@@ -15,10 +15,10 @@ export function isReview(target: ResourceTarget): boolean {
 }
 
 /** POST of a review; the answer is the same object with a status. */
-export async function createReview(exchange: Exchange, parts: EndpointParts, target: ResourceTarget): Promise<Answer> {
+export async function createReview(exchange: Exchange, dependencies: EndpointDependencies, target: ResourceTarget): Promise<ApiResponse> {
   const { cluster, info, user, work, signal } = exchange
   const review = reviewOf(target)
-  const definition = parts.catalog.findBuiltIn(target)
+  const definition = dependencies.catalog.findBuiltIn(target)
   if (cluster === undefined || review === undefined || definition === undefined) throw pathNotFound()
   if (definition.info.namespaced !== (target.namespace !== '') || target.name !== '') throw pathNotFound()
   if (info.verb !== 'create') throw methodNotServed()
@@ -31,8 +31,8 @@ export async function createReview(exchange: Exchange, parts: EndpointParts, tar
     fieldValidation: writeOptionsOf(info.query, info.verb).fieldValidation,
     warnings: exchange.warnings,
   })
-  const { authorizer, tokenReviewer } = parts
-  const now = parts.clock.now()
+  const { authorizer, tokenReviewer } = dependencies
+  const now = dependencies.clock.now()
   const context = { user, cluster, namespace: target.namespace, authorizer, tokenReviewer, work, signal, now }
   return jsonDocument(await review(object, context), { status: 201 })
 }

@@ -37,8 +37,8 @@ export function forEmbedded(
 const known = new WeakMap<SchemaNode, boolean>()
 
 function mayEmbed(schema: SchemaNode): boolean {
-  const answer = known.get(schema)
-  if (answer !== undefined) return answer
+  const response = known.get(schema)
+  if (response !== undefined) return response
   known.set(schema, true)
   const { properties = {}, items, additionalProperties, embeddedResource } = schema
   const below = [...Object.values(properties), items, additionalProperties]

@@ -34,7 +34,7 @@ export interface RequestContext {
   /** Adds an annotation to the audit line of the request. */
   readonly annotate?: (key: string, value: string) => void
   /** Resolves as `answer`; the request does not count in the process-wide limit while it waits for somebody outside. */
-  readonly whileWaiting?: <T>(answer: Promise<T>) => Promise<T>
+  readonly whileWaiting?: <T>(response: Promise<T>) => Promise<T>
   /** Awaited before more work for the request, so that others are served; undefined: no need to wait. */
   readonly turn?: () => Promise<void> | undefined
   /** The allocator of addresses and ports of Services that all threads share. Absent: the allocator of this thread. */

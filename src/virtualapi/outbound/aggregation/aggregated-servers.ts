@@ -2,14 +2,14 @@
 // client certificate by which they know this server.
 import type { Duplex } from 'node:stream'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
-import type { Egress, EgressAnswer, EgressCall } from '#network/egress/index.ts'
+import type { Egress, EgressResponse, EgressCall } from '#network/egress/index.ts'
 import type { FrontProxyPair } from '#virtualapi/auth/authn/pki/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import type { Resolved, ServiceResolver } from '#virtualapi/outbound/calls/service-resolver.ts'
 import { identityHeaders } from './identity-headers.ts'
 import type { RemoteApiService, RemoteServer } from './remote-api-service.ts'
 
-interface Parts {
+interface Dependencies {
   readonly egress: Egress
   readonly resolveService: ServiceResolver
   readonly frontProxy: (cluster: ClusterId) => FrontProxyPair
@@ -27,21 +27,21 @@ const openingMs = 10_000
 const maxDocumentBytes = 4 * 1024 * 1024
 
 export class AggregatedServers {
-  readonly #parts: Parts
+  readonly #dependencies: Dependencies
 
-  constructor(parts: Parts) {
-    this.#parts = parts
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
   }
 
   /** An endpoint of the Service that is ready. Rejects with EgressError. */
   resolve(cluster: ClusterId, { service }: RemoteServer, signal: AbortSignal): Promise<Resolved> {
-    return this.#parts.resolveService(cluster, service, signal)
+    return this.#dependencies.resolveService(cluster, service, signal)
   }
 
   /** Opens a connection for one request, which ends with the signal. Rejects with EgressError. */
   async connect(cluster: ClusterId, { remote }: RemoteApiService, signal: AbortSignal): Promise<Duplex> {
     const endpoint = await this.resolve(cluster, remote, signal)
-    return await this.#parts.egress.connect({
+    return await this.#dependencies.egress.connect({
       ...this.#target(cluster, remote),
       ...endpoint,
       timeoutMs: openingMs,
@@ -64,15 +64,15 @@ export class AggregatedServers {
       readonly reading?: EgressCall['reading']
       readonly signal: AbortSignal
     },
-  ): Promise<EgressAnswer> {
+  ): Promise<EgressResponse> {
     const { accept = 'application/json', timeoutMs, reading, signal, insecure = remote.insecure } = options
     const endpoint = options.endpoint ?? (await this.resolve(cluster, remote, signal))
     const target = this.#target(cluster, insecure ? { service: remote.service, caBundle: undefined, insecure } : remote)
     const headers = { accept, 'user-agent': 'kcp', ...single(identityHeaders(aggregator)) }
     const url = new URL(path, target.url)
     const read = reading === undefined ? {} : { reading }
-    const bounds = { maxAnswerBytes: maxDocumentBytes, timeoutMs, signal, ...read }
-    return await this.#parts.egress.call({ ...target, ...endpoint, ...bounds, url, method: 'GET', headers })
+    const bounds = { maxResponseBytes: maxDocumentBytes, timeoutMs, signal, ...read }
+    return await this.#dependencies.egress.call({ ...target, ...endpoint, ...bounds, url, method: 'GET', headers })
   }
 
   #target(cluster: ClusterId, { service, caBundle, insecure }: RemoteServer) {
@@ -80,7 +80,7 @@ export class AggregatedServers {
       cluster,
       url: new URL(`https://${service.name}.${service.namespace}.svc:${service.port}`),
       insecure,
-      client: this.#parts.frontProxy(cluster).client,
+      client: this.#dependencies.frontProxy(cluster).client,
       ...(caBundle === undefined || caBundle.trim() === '' ? {} : { caBundle }),
     }
   }

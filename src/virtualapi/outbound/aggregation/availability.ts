@@ -2,7 +2,7 @@
 // APIServices or for what they lead to is open, and a minute after it. Others cost nothing.
 import { abortable, sleep } from '#async/index.ts'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
-import type { Hub } from '#store/hub/index.ts'
+import type { WatchCache } from '#store/hub/index.ts'
 import type { AggregatedServers } from './aggregated-servers.ts'
 import { unavailableService, type Verdict } from './availability-verdict.ts'
 import { remoteApiServices, type RemoteApiService } from './remote-api-service.ts'
@@ -10,8 +10,8 @@ import { remoteApiServices, type RemoteApiService } from './remote-api-service.t
 /** Writes the condition Available of an APIService, unless it is so already. */
 export type WriteAvailable = (cluster: ClusterId, name: string, verdict: Verdict, signal: AbortSignal) => Promise<void>
 
-interface Parts {
-  readonly hub: Pick<Hub, 'cluster'>
+interface Dependencies {
+  readonly watchCache: Pick<WatchCache, 'cluster'>
   readonly servers: AggregatedServers
   readonly write: WriteAvailable
   /** Told of what could not be written. */
@@ -51,12 +51,12 @@ class Keeper {
 }
 
 export class Availability {
-  readonly #parts: Parts
+  readonly #dependencies: Dependencies
   readonly #keepers = new Map<ClusterId, Keeper>()
   readonly #running = new Set<Promise<void>>()
 
-  constructor(parts: Parts) {
-    this.#parts = parts
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
   }
 
   /** Keeps the conditions of this logical cluster until the result is called, and a minute more. */
@@ -68,7 +68,7 @@ export class Availability {
       this.#keepers.set(cluster, keeper)
       const running = this.#keep(cluster, keeper)
         .catch((error: unknown) => {
-          if (!this.#parts.signal.aborted) this.#parts.onError(error)
+          if (!this.#dependencies.signal.aborted) this.#dependencies.onError(error)
         })
         .finally(() => {
           this.#keepers.delete(cluster)
@@ -89,7 +89,7 @@ export class Availability {
    */
   async untilJudged(cluster: ClusterId, name: string, signal: AbortSignal): Promise<void> {
     const timeout = AbortSignal.timeout(checkMs)
-    const objects = await this.#parts.hub.cluster(cluster, { signal })
+    const objects = await this.#dependencies.watchCache.cluster(cluster, { signal })
     while (remoteApiServices(objects).get(name)?.isJudged === false) {
       const keeper = this.#keepers.get(cluster)
       if (keeper === undefined || timeout.aborted) return
@@ -98,9 +98,9 @@ export class Availability {
   }
 
   async #keep(cluster: ClusterId, keeper: Keeper): Promise<void> {
-    const { hub, signal } = this.#parts
+    const { watchCache, signal } = this.#dependencies
     while (keeper.uses > 0 || performance.now() < keeper.until) {
-      const objects = await hub.cluster(cluster, { signal })
+      const objects = await watchCache.cluster(cluster, { signal })
       const remote = [...remoteApiServices(objects).values()]
       for (const name of keeper.checked.keys()) if (!remoteApiServices(objects).has(name)) keeper.checked.delete(name)
       for (let i = 0; i < remote.length; i += concurrency)
@@ -111,9 +111,9 @@ export class Availability {
   }
 
   async #visit(cluster: ClusterId, keeper: Keeper, one: RemoteApiService): Promise<void> {
-    const { hub, write, onError, signal } = this.#parts
+    const { watchCache, write, onError, signal } = this.#dependencies
     try {
-      const objects = await hub.cluster(cluster, { signal })
+      const objects = await watchCache.cluster(cluster, { signal })
       const unavailable = unavailableService(objects, one.remote)
       if (unavailable !== undefined) keeper.checked.delete(one.name)
       await write(cluster, one.name, unavailable ?? (await this.#asked(cluster, keeper, one)), signal)
@@ -136,7 +136,7 @@ export class Availability {
 
   /** As upstream, whatever certificate the server has: clients are sent there only with the right one. */
   async #ask(cluster: ClusterId, one: RemoteApiService): Promise<Verdict> {
-    const { servers, signal } = this.#parts
+    const { servers, signal } = this.#dependencies
     const { name, port, namespace } = one.remote.service
     let url = `https://${name}.${namespace}.svc:${port}/apis/${one.group}/${one.version}`
     try {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { Store } from '#store/index.ts'
-import { createHub, type ClusterObjects, type Hub } from '#store/hub/index.ts'
+import { createWatchCache, type ClusterObjects, type WatchCache } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { apiServiceKey, remoteApiServices } from './remote-api-service.ts'
@@ -14,20 +14,20 @@ const { signal } = new AbortController()
 describe('remoteApiServices', () => {
   let directory: string
   let store: Store
-  let hub: Hub
+  let watchCache: WatchCache
   let objects: ClusterObjects
   let clusters = 0
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'kcp-apiservices-'))
     store = await openSqliteStore({ file: join(directory, 'objects.db') })
-    hub = await createHub(store, { stamp: stampRevision, readFacts, signal })
+    watchCache = await createWatchCache(store, { stamp: stampRevision, readFacts, signal })
   })
   beforeEach(async () => {
-    objects = await hub.cluster(`services${++clusters}` as ClusterId, { signal })
+    objects = await watchCache.cluster(`services${++clusters}` as ClusterId, { signal })
   })
   after(async () => {
-    await hub[Symbol.asyncDispose]()
+    await watchCache[Symbol.asyncDispose]()
     await store[Symbol.asyncDispose]()
     await rm(directory, { recursive: true })
   })

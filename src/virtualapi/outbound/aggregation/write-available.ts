@@ -3,7 +3,7 @@
 import type { ClusterName, GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import type { Clock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import type { Hub } from '#store/hub/index.ts'
+import type { WatchCache } from '#store/hub/index.ts'
 import type { WriteAvailable } from './availability.ts'
 import { apiServiceKey } from './remote-api-service.ts'
 import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
@@ -21,19 +21,19 @@ interface Condition {
 
 /** Writes only what changes; the time of the last transition stays while the status does. */
 export function writeAvailable({
-  hub,
+  watchCache,
   directory,
   clock,
   client,
 }: {
-  readonly hub: Pick<Hub, 'cluster'>
+  readonly watchCache: Pick<WatchCache, 'cluster'>
   readonly directory: Pick<ClusterDirectory, 'byId'>
   readonly clock: Clock
   readonly client: (cluster: ClusterName) => KubeClient
 }): WriteAvailable {
   return async (id, name, { status, reason, message }, signal) => {
     const cluster = directory.byId(id)
-    const entry = (await hub.cluster(id, { signal })).get(apiServiceKey, '', name)
+    const entry = (await watchCache.cluster(id, { signal })).get(apiServiceKey, '', name)
     if (cluster === undefined || entry === undefined) return
     const object = decodeObject(entry.bytes) as KubeObject & { status?: { conditions?: readonly Condition[] } }
     const conditions = object.status?.conditions ?? []

@@ -24,20 +24,20 @@ export interface OutboundRequest {
   readonly isReview?: true
 }
 
-export interface OutboundAnswer {
+export interface OutboundResponse {
   readonly status: number
   readonly body: Uint8Array
 }
 
 /** Reads an answer while its bytes are charged to the logical cluster. */
-export type Reading = (answer: OutboundAnswer) => Promise<void>
+export type Reading = (response: OutboundResponse) => Promise<void>
 
 /**
  * Makes POSTs of JSON. Rejects with EgressError if there was no answer, with signal.reason when aborted, and as
  * `reading`, which is called before the call ends.
  */
 export interface Outbound {
-  post(request: OutboundRequest, signal: AbortSignal, reading?: Reading): Promise<OutboundAnswer>
+  post(request: OutboundRequest, signal: AbortSignal, reading?: Reading): Promise<OutboundResponse>
 }
 
 /** The URL of a target, as it is also named in errors. */
@@ -93,10 +93,10 @@ export function createOutbound({
       const trusted = caBundle?.trim() ? { caBundle } : {}
       const headers = { accept: 'application/json, */*', 'content-type': 'application/json', 'user-agent': 'kcp' }
       let reduced: Uint8Array | undefined
-      const reduce: Reading = async (answer) =>
-        void (reduced = await reduceReview(answer.body, { turn: () => turnOf(cluster), signal }))
+      const reduce: Reading = async (response) =>
+        void (reduced = await reduceReview(response.body, { turn: () => turnOf(cluster), signal }))
       const read = isReview ? reduce : reading
-      const answer = await egress.call({
+      const response = await egress.call({
         cluster,
         url,
         method: 'POST',
@@ -108,7 +108,7 @@ export function createOutbound({
         ...trusted,
         ...endpoint,
       })
-      return { status: answer.status, body: reduced ?? answer.body }
+      return { status: response.status, body: reduced ?? response.body }
     },
   }
 }

@@ -4,7 +4,7 @@ import { isJsonObject, type ClusterId, type JsonObject, type KubeObject } from '
 import { goQuote } from '#apimachinery/text/index.ts'
 import { memberAnnotation } from '#crds/index.ts'
 import { EgressError, type Tunnel } from '#network/egress/index.ts'
-import type { ClusterObjects, Hub } from '#store/hub/index.ts'
+import type { ClusterObjects, WatchCache } from '#store/hub/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { ServiceReference, ServiceResolver } from './service-resolver.ts'
 
@@ -28,16 +28,16 @@ export type ConnectToPod = (
   signal: AbortSignal,
 ) => Promise<Duplex>
 
-interface Parts {
-  readonly hub: Pick<Hub, 'cluster'>
+interface Dependencies {
+  readonly watchCache: Pick<WatchCache, 'cluster'>
   readonly connectToPod: ConnectToPod
   /** Chooses among the ready endpoints: a number from 0 up to 1. */
   readonly random?: () => number
 }
 
-export function createServiceResolver({ hub, connectToPod, random = Math.random }: Parts): ServiceResolver {
+export function createServiceResolver({ watchCache, connectToPod, random = Math.random }: Dependencies): ServiceResolver {
   return async (cluster, service, signal) => {
-    const objects = await hub.cluster(cluster, { signal })
+    const objects = await watchCache.cluster(cluster, { signal })
     const found = requireService(objects, service)
     if (found.externalName !== undefined) throw new EgressError(`service type "ExternalName" is not supported`)
     const candidates = readyEndpoints(objects, service, found.portName)

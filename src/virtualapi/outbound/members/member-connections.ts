@@ -143,7 +143,7 @@ export class MemberConnections implements AsyncDisposable {
     if (found.kind === 'noSecret') throw serviceUnavailable(`the credentials for member cluster "${name}" do not exist`)
     const known = this.#connections.get(name)
     if (known?.kubeconfig === found.text) return known
-    const opened = await connectToMember(found.text, { answerTimeoutMs: memberTimeouts.streamAnswerMs })
+    const opened = await connectToMember(found.text, { responseTimeoutMs: memberTimeouts.streamResponseMs })
     const { transport, client, kubeconfig } = opened
     const connection = { name, transport, client, kubeconfig }
     // Another request may have connected meanwhile and use its connection: keep that one.

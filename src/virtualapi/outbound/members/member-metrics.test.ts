@@ -29,12 +29,12 @@ const measured = {
 }
 
 /** A member that answers in this way, and the paths it was asked for. */
-function memberThat(answer: () => unknown) {
+function memberThat(response: () => unknown) {
   const asked: string[] = []
   let now = 0
   const raw = async (path: string): Promise<unknown> => {
     asked.push(path)
-    return await Promise.resolve().then(answer)
+    return await Promise.resolve().then(response)
   }
   const client = { raw } as unknown as KubeClient
   const members = {

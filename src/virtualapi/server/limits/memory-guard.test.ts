@@ -25,7 +25,7 @@ describe('MemoryGuard', () => {
     }: { limitBytes?: number; endCalls?: () => { cluster: string; bytes: number } | undefined } = {},
   ) {
     const done: string[] = []
-    const hub = {
+    const watchCache = {
       loaded: () => undefined,
       loads: () => [root, small, middle, idle, large],
       release: (id: ClusterId) => done.push(`release ${id}`) > 0,
@@ -33,7 +33,7 @@ describe('MemoryGuard', () => {
     }
     const metrics = createMetrics()
     const guard = new MemoryGuard({
-      hub,
+      watchCache,
       exempt: root.cluster,
       log: silentLogger,
       metrics,

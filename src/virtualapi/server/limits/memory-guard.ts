@@ -5,7 +5,7 @@ import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8'
 import { LRUCache } from 'lru-cache'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { tooManyRequests, type StatusError } from '#apimachinery/status/index.ts'
-import type { ClusterLoad, Hub } from '#store/hub/index.ts'
+import type { ClusterLoad, WatchCache } from '#store/hub/index.ts'
 import { watchBytes } from '#virtualapi/flowcontrol/selector-units.ts'
 import { containerMemory, youngGenerationLimit, type Logger, type Metrics } from '#telemetry/index.ts'
 
@@ -41,7 +41,7 @@ const minLoad = 4 * 1024 * 1024
 const maxUnloaded = 1000
 
 export interface MemoryGuardOptions {
-  readonly hub: Pick<Hub, 'loaded' | 'loads' | 'release' | 'unload'>
+  readonly watchCache: Pick<WatchCache, 'loaded' | 'loads' | 'release' | 'unload'>
   /** The logical cluster of the installation, which is never shed. */
   readonly exempt: ClusterId | undefined
   readonly log: Logger
@@ -110,12 +110,12 @@ export class MemoryGuard implements Disposable {
   mustStayUnloaded(cluster: ClusterId): boolean {
     const bytes = this.#unloaded.peek(cluster)
     if (bytes === undefined) return false
-    const { hub, limitBytes } = this.#options
+    const { watchCache, limitBytes } = this.#options
     const now = performance.now()
     if (now - this.#lookedAt >= lookMs) this.#look(now)
     const withIt = this.#share + bytes / limitBytes
     const fits = this.#share < thresholds.relaxed && withIt < thresholds.unload
-    if (!fits && hub.loaded(cluster) === undefined) return true
+    if (!fits && watchCache.loaded(cluster) === undefined) return true
     this.#unloaded.delete(cluster)
     // It is loaded next: others must fit beside it.
     if (fits) this.#share = withIt
@@ -172,9 +172,9 @@ export class MemoryGuard implements Disposable {
    * Unloads what is idle, and refuses the largest that is not refused yet; close to the limit it unloads the largest.
    */
   #shed(share: number): void {
-    const { hub, exempt, log, watchUnits } = this.#options
-    const loads = [...hub.loads()].filter(({ cluster }) => cluster !== exempt)
-    for (const { cluster, watches } of loads) if (watches === 0) hub.release(cluster)
+    const { watchCache, exempt, log, watchUnits } = this.#options
+    const loads = [...watchCache.loads()].filter(({ cluster }) => cluster !== exempt)
+    for (const { cluster, watches } of loads) if (watches === 0) watchCache.release(cluster)
     const ofWatches = ({ cluster, watches }: ClusterLoad): number => Math.max(watches, watchUnits(cluster)) * watchBytes
     const heavy = loads
       .map((load) => ({ ...load, total: load.bytes + load.objects * objectBytes + ofWatches(load) }))
@@ -186,7 +186,7 @@ export class MemoryGuard implements Disposable {
     if (unloaded !== undefined) {
       this.#refused.add(unloaded.cluster)
       this.#unloaded.set(unloaded.cluster, unloaded.bytes + unloaded.objects * objectBytes)
-      hub.unload(unloaded.cluster)
+      watchCache.unload(unloaded.cluster)
     }
     const keys = { usedPercent: Math.round(share * 100), refused: refused?.cluster, unloaded: unloaded?.cluster }
     log.warn('memory is short', { ...keys, watches: unloaded?.watches, bytes: (unloaded ?? refused)?.total })

@@ -86,7 +86,7 @@ function told({ key, revision, createRevision, base, bytes }: Entry, known: numb
   }
 }
 
-/** Writes to the hub; `objects` is undefined if the request has ended. Never rejects. */
+/** Writes to the watch cache; `objects` is undefined if the request has ended. Never rejects. */
 export async function writeFor(
   objects: ClusterObjects | undefined,
   what: Write,

@@ -2,11 +2,11 @@ import { Buffer } from 'node:buffer'
 import { expect } from 'chai'
 import { clusterIdOf, type ClusterName } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
-import { Exchange, type BytesAnswer } from '#virtualapi/request/exchange.ts'
+import { Exchange, type BytesResponse } from '#virtualapi/request/exchange.ts'
 import { OffloadThread, type OffloadThreadOptions } from './offload-thread.ts'
 
 /** A JSON list of so many objects; written as YAML, 100,000 take about a second and 90 MiB of heap. */
-function listOf(count: number): BytesAnswer {
+function listOf(count: number): BytesResponse {
   const items = Array.from({ length: count }, (_, i) => ({ a: `v${i}` }))
   const body = Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'List', items }))
   return { kind: 'bytes', status: 200, headers: { 'content-type': 'application/json' }, body }
@@ -38,7 +38,7 @@ describe('OffloadThread', function () {
   ): Promise<number> => {
     const exchange = requestOf(name, signal)
     const status = await offload.reformat(listOf(count), { format: 'yaml', pretty: false }, { exchange }).then(
-      (answer) => answer.status,
+      (response) => response.status,
       (error: unknown) => (isStatusError(error) ? error.code : -1),
     )
     settled.push(`${name} ${count}`)

@@ -5,7 +5,7 @@ import { containerMemory, currentContext, inSpan, processTracer } from '#telemet
 import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
 import type { ReadableForm } from '#virtualapi/codec/answers.ts'
 import type { Offload, OffloadableCall } from '#virtualapi/endpoints/call/parts.ts'
-import type { BytesAnswer, Exchange } from '#virtualapi/request/exchange.ts'
+import type { BytesResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { Outbound } from '#virtualapi/outbound/calls/outbound.ts'
 import { findThread } from './find-thread.ts'
 import type { Job } from './job.ts'
@@ -82,7 +82,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
    * The answer of this call's endpoint. Rejects with 429 if the queue is full, 504 if it computed for too long, 413 if
    * it needed too much memory, 503 if the thread ended for another reason.
    */
-  async answer({ exchange, cluster, objects, target }: OffloadableCall): Promise<BytesAnswer> {
+  async answer({ exchange, cluster, objects, target }: OffloadableCall): Promise<BytesResponse> {
     const { request, user } = exchange
     const { method, url, rawHeaders } = request
     const body = hasBody(exchange) ? await request.body() : new Uint8Array()
@@ -100,17 +100,17 @@ export class OffloadThread implements Offload, AsyncDisposable {
       if (outcome.named !== undefined) exchange.names(outcome.named)
       for (const [key, value] of outcome.annotations ?? []) exchange.annotate(key, value)
     }
-    return answerOf(outcome)
+    return responseOf(outcome)
   }
 
   /** Reformats an answer. Rejects as `answer`. */
-  async reformat(answer: BytesAnswer, form: ReadableForm, { exchange }: { exchange: Exchange }): Promise<BytesAnswer> {
+  async reformat(response: BytesResponse, form: ReadableForm, { exchange }: { exchange: Exchange }): Promise<BytesResponse> {
     const flow = exchange.cluster?.id ?? '-'
-    const outcome = await this.#run({ flow, bytes: answer.body.length, objects: undefined, exchange }, (job) => {
-      const body = owned(answer.body)
-      return { message: { do: 'reformat', job, answer: { ...answer, body }, form }, transfer: [body.buffer] }
+    const outcome = await this.#run({ flow, bytes: response.body.length, objects: undefined, exchange }, (job) => {
+      const body = owned(response.body)
+      return { message: { do: 'reformat', job, answer: { ...response, body }, form }, transfer: [body.buffer] }
     })
-    return answerOf(outcome)
+    return responseOf(outcome)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -156,7 +156,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
         signal,
         message: () => message(id),
         settle,
-        whileWaiting: (answer) => exchange.whileWaiting(answer),
+        whileWaiting: (response) => exchange.whileWaiting(response),
         turn: () => exchange.turn(),
         inTrace: currentContext(),
         queuedAt: performance.now(),
@@ -238,7 +238,7 @@ function hasBody(exchange: Exchange): boolean {
   return exchange.info.verb !== 'get'
 }
 
-function answerOf(outcome: JobResult): BytesAnswer {
+function responseOf(outcome: JobResult): BytesResponse {
   if (outcome.is === 'failed') throw new Error(`on the offload thread: ${outcome.stack}`)
   if (outcome.is === 'answer') return outcome.answer
   const { status, headers, text, cause } = outcome

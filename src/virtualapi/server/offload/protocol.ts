@@ -11,8 +11,8 @@ import type { ReadableForm } from '#virtualapi/codec/answers.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { Allocation, AllocationRequest } from '#virtualapi/kinds/resources/allocation.ts'
 import type { Decision, QuotaCharge } from '#virtualapi/write/quota/index.ts'
-import type { BytesAnswer } from '#virtualapi/request/exchange.ts'
-import type { OutboundAnswer, OutboundRequest } from '#virtualapi/outbound/calls/outbound.ts'
+import type { BytesResponse } from '#virtualapi/request/exchange.ts'
+import type { OutboundResponse, OutboundRequest } from '#virtualapi/outbound/calls/outbound.ts'
 import type { ToldFleet } from './told-fleet.ts'
 
 /** A request that was authenticated and authorized on the main thread. */
@@ -118,14 +118,14 @@ export type ReadResult =
 
 /** The result of an outbound call. */
 export type PostResult =
-  | { readonly is: 'answer'; readonly answer: OutboundAnswer }
+  | { readonly is: 'answer'; readonly answer: OutboundResponse }
   /** `isEgress`: an EgressError, whose message may be shown. */
   | { readonly is: 'failure'; readonly message: string; readonly isEgress: boolean }
 
 /** Messages to the worker. */
 export type ToWorker =
   | { readonly do: 'answer'; readonly job: number; readonly request: OffloadedRequest }
-  | { readonly do: 'reformat'; readonly job: number; readonly answer: BytesAnswer; readonly form: ReadableForm }
+  | { readonly do: 'reformat'; readonly job: number; readonly answer: BytesResponse; readonly form: ReadableForm }
   /** The request was aborted. */
   | { readonly do: 'abort'; readonly job: number }
   | { readonly do: 'written'; readonly write: number; readonly result: WriteResult }
@@ -140,7 +140,7 @@ export interface Told {
 }
 
 export type JobResult =
-  | ({ readonly is: 'answer'; readonly answer: BytesAnswer } & Told)
+  | ({ readonly is: 'answer'; readonly answer: BytesResponse } & Told)
   | ({
       readonly is: 'refused'
       readonly status: Status

@@ -17,13 +17,13 @@ function told(name: string, at: number): ToldEntry {
 
 /** Answers lists of these objects as the main thread does: without the bytes that the worker has. */
 function linkTo(objects: readonly ToldEntry[]): Link {
-  const answer = ({ known }: Extract<Read, { do: 'list' }>): ToldEntry[] =>
+  const response = ({ known }: Extract<Read, { do: 'list' }>): ToldEntry[] =>
     objects.map((one) => {
       const revision = [...known].find(([key]) => key.endsWith(`/shop/${one.name}`))?.[1]
       return revision === one.revision ? { ...one, bytes: undefined } : one
     })
   return {
-    read: (_, read) => (read.do === 'list' ? answer(read) : undefined),
+    read: (_, read) => (read.do === 'list' ? response(read) : undefined),
     write: () => Promise.reject(new Error('nothing is written here')),
   }
 }

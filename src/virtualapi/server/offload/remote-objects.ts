@@ -3,7 +3,7 @@
 import { LRUCache } from 'lru-cache'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import type { ObjectKey, Waiting } from '#store/index.ts'
-import { StoredEntry, type ClusterObjects, type Entry, type HubWatch, type WatchScope } from '#store/hub/index.ts'
+import { StoredEntry, type ClusterObjects, type Entry, type CacheWatch, type WatchScope } from '#store/hub/index.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { owned, type Read, type ReadAnswers, type ToldEntry, type Write, type WriteResult } from './protocol.ts'
 
@@ -110,7 +110,7 @@ export class RemoteObjects implements ClusterObjects {
   resources(): never {
     throw notOnWorker()
   }
-  watch(): Promise<HubWatch> {
+  watch(): Promise<CacheWatch> {
     return Promise.reject(notOnWorker())
   }
 
@@ -123,7 +123,7 @@ export class RemoteObjects implements ClusterObjects {
     signal.throwIfAborted()
     const own = owned(value)
     const { revision, createRevision } = await this.#link.write(write(own), [own.buffer])
-    // Stamps the revision as the hub does, so the bytes are the same.
+    // Stamps the revision as the watch cache does, so the bytes are the same.
     return this.#stored(key, { revision, createRevision, base: false }, stampRevision(value, revision))
   }
 

@@ -8,7 +8,7 @@ import { isStatusError } from '#apimachinery/status/index.ts'
 import { abortable } from '#async/index.ts'
 import { EgressError } from '#network/egress/index.ts'
 import { isStoreError, StoreError } from '#store/index.ts'
-import type { Hub } from '#store/hub/index.ts'
+import type { WatchCache } from '#store/hub/index.ts'
 import { createAuthorizer } from '#virtualapi/auth/authz/index.ts'
 import { reformat } from '#virtualapi/codec/answers.ts'
 import { dispatchOffloaded } from '#virtualapi/endpoints/dispatch.ts'
@@ -17,10 +17,10 @@ import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { Conversions } from '#virtualapi/write/conversion/conversions.ts'
 import { createRegistry } from '#virtualapi/write/registry/create-registry.ts'
 import { fromStoreError } from '#virtualapi/write/registry/store-errors.ts'
-import type { Outbound, OutboundAnswer } from '#virtualapi/outbound/calls/outbound.ts'
+import type { Outbound, OutboundResponse } from '#virtualapi/outbound/calls/outbound.ts'
 import { parseRequest } from '#virtualapi/request/parse-request.ts'
 import { Exchange } from '#virtualapi/request/exchange.ts'
-import type { ObjectParts } from '#virtualapi/endpoints/call/parts.ts'
+import type { ObjectDependencies } from '#virtualapi/endpoints/call/parts.ts'
 import { awaitAnswer } from './await-answer.ts'
 import {
   owned,
@@ -68,7 +68,7 @@ const writes = new Map<
 let lastWrite = 0
 const posts = new Map<
   number,
-  { job: number; resolve: (answer: OutboundAnswer) => void; reject: (error: Error) => void }
+  { job: number; resolve: (response: OutboundResponse) => void; reject: (error: Error) => void }
 >()
 let lastPost = 0
 
@@ -101,7 +101,7 @@ function linkOf(job: number): Link {
   }
 }
 
-function hubOf(link: Link): Pick<Hub, 'cluster'> {
+function watchCacheOf(link: Link): Pick<WatchCache, 'cluster'> {
   return { cluster: (id) => Promise.resolve(new RemoteObjects(id, { link, known })) }
 }
 
@@ -109,7 +109,7 @@ function hubOf(link: Link): Pick<Hub, 'cluster'> {
  * A hub for the authorizer, which caches compiled roles by ClusterObjects: returns the same ones until they are
  * reloaded.
  */
-function cachingHubOf(link: Link): Pick<Hub, 'cluster'> {
+function cachingWatchCacheOf(link: Link): Pick<WatchCache, 'cluster'> {
   const cached = new LRUCache<ClusterId, { readonly life: unknown; readonly objects: RemoteObjects }>({
     max: maxCached,
   })
@@ -128,8 +128,8 @@ function cachingHubOf(link: Link): Pick<Hub, 'cluster'> {
 const outbound: Outbound = {
   post: async (request, signal, reading) => {
     const job = [...jobs].find(([, life]) => life.signal === signal)?.[0] ?? 0
-    const answer = await abortable(
-      new Promise<OutboundAnswer>((resolve, reject) => {
+    const response = await abortable(
+      new Promise<OutboundResponse>((resolve, reject) => {
         const post = ++lastPost
         posts.set(post, { job, resolve, reject })
         const body = owned(request.body)
@@ -137,8 +137,8 @@ const outbound: Outbound = {
       }),
       signal,
     )
-    await reading?.(answer)
-    return answer
+    await reading?.(response)
+    return response
   },
 }
 
@@ -149,7 +149,7 @@ function posted(post: number, result: PostResult): void {
   else waiting?.reject(result.isEgress ? new EgressError(result.message) : new Error(result.message))
 }
 
-const authorizer = createAuthorizer({ hub: cachingHubOf(linkOf(0)) })
+const authorizer = createAuthorizer({ watchCache: cachingWatchCacheOf(linkOf(0)) })
 const catalog = new ClusterCatalog()
 const conversions = new Conversions({ outbound })
 /** Logical clusters of requests, whose pods no member may run. */
@@ -170,9 +170,9 @@ const registry = createRegistry({
 const allocationFor = remoteAllocations(read)
 
 /** The parts that the endpoints use on this thread; the others exist on the main thread only. */
-function partsOf(job: number, now: number): ObjectParts {
+function partsOf(job: number, now: number): ObjectDependencies {
   return {
-    hub: hubOf(linkOf(job)),
+    watchCache: watchCacheOf(linkOf(job)),
     registry,
     catalog,
     clock: { now: () => now, monotonic: () => performance.now() },

@@ -3,7 +3,7 @@
 import { pipeline, Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { createGzip, gzip } from 'node:zlib'
-import type { BytesAnswer, SentChunks, StreamAnswer } from '#virtualapi/request/exchange.ts'
+import type { BytesResponse, SentChunks, StreamResponse } from '#virtualapi/request/exchange.ts'
 
 const minBytes = 128 * 1024
 const level = 1
@@ -11,7 +11,7 @@ const gzipped = promisify(gzip)
 
 /** Whether an answer of about this size is compressed for a client with this Accept-Encoding header. */
 export function isCompressed(
-  { status, headers }: Pick<BytesAnswer, 'status' | 'headers'>,
+  { status, headers }: Pick<BytesResponse, 'status' | 'headers'>,
   bytes: number,
   acceptEncoding: string | undefined,
 ): boolean {
@@ -22,17 +22,17 @@ export function isCompressed(
 }
 
 /** The same answer, compressed. */
-export async function compressBytes(answer: BytesAnswer): Promise<BytesAnswer> {
-  return { ...answer, headers: compressedHeaders(answer.headers), body: await gzipped(answer.body, { level }) }
+export async function compressBytes(response: BytesResponse): Promise<BytesResponse> {
+  return { ...response, headers: compressedHeaders(response.headers), body: await gzipped(response.body, { level }) }
 }
 
 /** The same answer as a compressed stream. Its chunks are encoded in turns of their logical cluster. */
-export function compressChunks({ status, headers, chunks: pieces, turn, maxStallMs, maxMs }: SentChunks): StreamAnswer {
+export function compressChunks({ status, headers, chunks: pieces, turn, maxStallMs, maxMs }: SentChunks): StreamResponse {
   const chunks = compressedChunks(pieces, turn)
   return { kind: 'stream', status, headers: compressedHeaders(headers), chunks, maxStallMs, maxMs }
 }
 
-function compressedHeaders(headers: BytesAnswer['headers']): Record<string, string> {
+function compressedHeaders(headers: BytesResponse['headers']): Record<string, string> {
   const { 'content-length': _, ...others } = headers
   return { ...others, 'content-encoding': 'gzip', vary: 'Accept-Encoding' }
 }

@@ -1,10 +1,10 @@
 // Makes a push an AsyncIterable, for readers within the process and for WebSockets.
-import type { PushAnswer, Sink } from '#virtualapi/request/exchange.ts'
+import type { PushResponse, Sink } from '#virtualapi/request/exchange.ts'
 
 /** Starts the push. It ends when `signal` aborts, and writes the next chunk only after the last was read. */
-export function pushedChunks(answer: PushAnswer, signal: AbortSignal): AsyncIterable<Uint8Array> {
+export function pushedChunks(response: PushResponse, signal: AbortSignal): AsyncIterable<Uint8Array> {
   const chunks = new PushedChunks()
-  const push = answer.begin(chunks)
+  const push = response.begin(chunks)
   const stop = (): void => push.end()
   if (signal.aborted) stop()
   else signal.addEventListener('abort', stop, { once: true })

@@ -75,7 +75,7 @@ export interface Admission {
 }
 
 /** The parts of admission, in the order in which they run. */
-export interface AdmissionParts {
+export interface AdmissionDependencies {
   readonly plugins: readonly AdmissionPlugin[]
   readonly policies?: MutatingAdmission
   readonly webhooks?: WebhookAdmission
@@ -85,7 +85,7 @@ export interface AdmissionParts {
  * Runs the plugins in the given order, then the mutating policies, then the webhooks. Throws the error of the first
  * that refuses.
  */
-export function createAdmission({ plugins, policies, webhooks }: AdmissionParts): Admission {
+export function createAdmission({ plugins, policies, webhooks }: AdmissionDependencies): Admission {
   const mutators = plugins.filter((plugin) => 'mutate' in plugin)
   const validators = plugins.filter((plugin) => 'validate' in plugin)
   const mutateInOrder: Admission['mutate'] = (request, object, old) =>

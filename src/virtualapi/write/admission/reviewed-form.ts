@@ -27,7 +27,7 @@ export interface ReviewedForm {
   take(shown: KubeObject, object: KubeObject, options?: TakeOptions): KubeObject | Promise<KubeObject>
 }
 
-export interface FormParts {
+export interface FormDependencies {
   readonly catalog: Catalog
   readonly conversions: Conversions
 }
@@ -39,7 +39,7 @@ export function ownForm({ definition, subresource, kind }: AdmissionRequest): Re
 }
 
 /** The other forms, by which webhooks and policies with matchPolicy Equivalent match. */
-export function equivalentForms(request: AdmissionRequest, { catalog, conversions }: FormParts): ReviewedForm[] {
+export function equivalentForms(request: AdmissionRequest, { catalog, conversions }: FormDependencies): ReviewedForm[] {
   const { definition, subresource, kind, context } = request
   const others = catalog.equivalents(context.objects, definition)
   if (kind !== undefined)

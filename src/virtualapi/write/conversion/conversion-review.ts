@@ -43,7 +43,7 @@ export function conversionReview(
 /**
  * The objects in the answer to a review, unchecked. Rejects with an Error in kube-apiserver's words if there are none.
  */
-export async function objectsOfAnswer(
+export async function objectsOfResponse(
   body: Uint8Array,
   { uid, version }: Pick<ConversionReview, 'uid' | 'version'>,
   turn: () => Promise<void> | undefined,

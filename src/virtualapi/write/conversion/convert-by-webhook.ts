@@ -5,12 +5,12 @@ import { outboundTarget } from '#virtualapi/outbound/calls/client-config.ts'
 import {
   urlText,
   type Outbound,
-  type OutboundAnswer,
+  type OutboundResponse,
   type OutboundTarget,
 } from '#virtualapi/outbound/calls/outbound.ts'
 import { statusFailure } from '#virtualapi/outbound/calls/status-failure.ts'
 import type { WebhookConversion } from '#virtualapi/kinds/resources/resource-definition.ts'
-import { conversionReview, objectsOfAnswer } from './conversion-review.ts'
+import { conversionReview, objectsOfResponse } from './conversion-review.ts'
 import { conversionFailure, takeConverted, typeText } from './take-converted.ts'
 
 /** On whose behalf a conversion is made. */
@@ -19,7 +19,7 @@ export interface ConversionCall {
   readonly signal: AbortSignal
 }
 
-interface ConversionParts {
+interface ConversionDependencies {
   readonly outbound: Outbound
   /** Awaited between objects and other pieces of work. */
   readonly turn: () => Promise<void> | undefined
@@ -37,7 +37,7 @@ export async function convertByWebhook(
   conversion: WebhookConversion,
   objects: readonly JsonObject[],
   apiVersion: string,
-  { cluster, signal, outbound, turn }: ConversionCall & ConversionParts,
+  { cluster, signal, outbound, turn }: ConversionCall & ConversionDependencies,
 ): Promise<JsonObject[]> {
   const [first] = objects
   if (first === undefined) return []
@@ -46,10 +46,10 @@ export async function convertByWebhook(
   const target = outboundTarget(conversion.clientConfig)
   const request = { cluster, target, query, body: review.body, timeoutMs }
   let converted: readonly JsonValue[] = []
-  const reading = async ({ status, body }: OutboundAnswer): Promise<void> => {
+  const reading = async ({ status, body }: OutboundResponse): Promise<void> => {
     const failure = statusFailure(status)
     if (failure !== undefined) throw answerFailure(first, new Error(failure))
-    converted = await objectsOfAnswer(body, review, turn).catch((error: unknown) => {
+    converted = await objectsOfResponse(body, review, turn).catch((error: unknown) => {
       signal.throwIfAborted()
       throw answerFailure(first, error as Error)
     })

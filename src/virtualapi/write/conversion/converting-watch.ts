@@ -1,17 +1,17 @@
-// A watch of the hub that converts each batch of events before it can be taken. Batches are converted one after the
-// other, so events keep their order. Until then they wait in the watch of the hub, which bounds their size.
+// A watch of the watch cache that converts each batch of events before it can be taken. Batches are converted one after the
+// other, so events keep their order. Until then they wait in the watch of the watch cache, which bounds their size.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { isStatusError, statusError } from '#apimachinery/status/index.ts'
-import type { Entry, HubEvent, HubWatch, WatchReader } from '#store/hub/index.ts'
+import type { Entry, CacheEvent, CacheWatch, WatchReader } from '#store/hub/index.ts'
 
 /** Rejects when a conversion failed, or with the signal's reason. */
 type ConvertEntries = (entries: readonly Entry[], signal: AbortSignal) => Promise<readonly Entry[]>
 
-const nothing: readonly HubEvent[] = []
+const nothing: readonly CacheEvent[] = []
 
 /** An event that cannot be converted ends the watch with a StatusError, as upstream. */
-export class ConvertingWatch implements HubWatch, WatchReader {
-  readonly #source: HubWatch
+export class ConvertingWatch implements CacheWatch, WatchReader {
+  readonly #source: CacheWatch
   readonly #convert: ConvertEntries
   /**
    * Whether events need the previous state of their object. False for watches without selectors, which show every
@@ -20,12 +20,12 @@ export class ConvertingWatch implements HubWatch, WatchReader {
   readonly #withPrevious: boolean
   readonly #life = new AbortController()
   #reader: WatchReader | undefined
-  #events: readonly HubEvent[] | undefined
+  #events: readonly CacheEvent[] | undefined
   #taken: Revision | undefined
   #end: { readonly error?: unknown } | undefined
   #isBusy = false
 
-  constructor(source: HubWatch, convert: ConvertEntries, { withPrevious }: { withPrevious: boolean }) {
+  constructor(source: CacheWatch, convert: ConvertEntries, { withPrevious }: { withPrevious: boolean }) {
     this.#source = source
     this.#convert = convert
     this.#withPrevious = withPrevious
@@ -49,7 +49,7 @@ export class ConvertingWatch implements HubWatch, WatchReader {
   }
 
   /** The converted events of one batch. */
-  take(): readonly HubEvent[] | undefined {
+  take(): readonly CacheEvent[] | undefined {
     const events = this.#events
     if (events !== undefined) {
       this.#events = undefined
@@ -73,7 +73,7 @@ export class ConvertingWatch implements HubWatch, WatchReader {
   }
 
   async #next(): Promise<void> {
-    // Continues after the loop of the hub that applies changes and called ready().
+    // Continues after the loop of the watch cache that applies changes and called ready().
     await Promise.resolve()
     try {
       const events = this.#source.take()
@@ -88,14 +88,14 @@ export class ConvertingWatch implements HubWatch, WatchReader {
     else if (this.#source.waits) this.ready()
   }
 
-  async #converted(events: readonly HubEvent[]): Promise<readonly HubEvent[]> {
+  async #converted(events: readonly CacheEvent[]): Promise<readonly CacheEvent[]> {
     const entries = events.map(({ entry }) => entry)
     const previousEntries = this.#withPrevious
       ? events.flatMap((event) => ('previous' in event && event.previous !== undefined ? [event.previous] : []))
       : []
     const shown = await this.#convert([...entries, ...previousEntries], this.#life.signal)
     let next = events.length
-    return events.map((event, i): HubEvent => {
+    return events.map((event, i): CacheEvent => {
       const entry = shown[i] ?? event.entry
       if (event.type === 'ADDED') return { ...event, entry }
       const previous = this.#withPrevious && event.previous !== undefined ? shown[next++] : undefined

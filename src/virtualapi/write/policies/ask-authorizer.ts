@@ -35,18 +35,18 @@ export async function withAuthorizer<T>(
   { context, signal }: AdmissionRequest,
   evaluate: (authorizer: CelAuthorizer) => T | Promise<T>,
 ): Promise<T> {
-  const answers = new Map<string, AuthorizationAnswer>()
+  const responses = new Map<string, AuthorizationAnswer>()
   const release = await evaluating.take(context.cluster.id, signal)
   try {
-    while (answers.size <= maxQuestions) {
+    while (responses.size <= maxQuestions) {
       try {
-        return await evaluate(celAuthorizer(context.user, answers))
+        return await evaluate(celAuthorizer(context.user, responses))
       } catch (error) {
         if (!(error instanceof Unanswered)) throw error
         const { user, question } = error
         const { cluster, work } = context
         const decision = await decides.authorize(user, attributesOf(question), { cluster, work, signal })
-        answers.set(keyOf(user, question), decision)
+        responses.set(keyOf(user, question), decision)
         await context.turn?.()
       }
     }
@@ -58,17 +58,17 @@ export async function withAuthorizer<T>(
 
 const keyOf = ({ name }: UserInfo, question: AuthorizationQuestion): string => JSON.stringify([name, question])
 
-function celAuthorizer(user: UserInfo, answers: ReadonlyMap<string, AuthorizationAnswer>): CelAuthorizer {
+function celAuthorizer(user: UserInfo, responses: ReadonlyMap<string, AuthorizationAnswer>): CelAuthorizer {
   return {
     authorize(question) {
-      const answer = answers.get(keyOf(user, question))
-      if (answer === undefined) throw new Unanswered(user, question)
-      return answer
+      const response = responses.get(keyOf(user, question))
+      if (response === undefined) throw new Unanswered(user, question)
+      return response
     },
     asServiceAccount(namespace, name) {
       const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated']
       const account = { ...user, name: `system:serviceaccount:${namespace}:${name}`, groups, extra: {} }
-      return celAuthorizer(account, answers)
+      return celAuthorizer(account, responses)
     },
   }
 }

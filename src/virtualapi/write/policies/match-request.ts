@@ -4,7 +4,7 @@ import { notFound } from '#apimachinery/status/index.ts'
 import type { AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
 import {
   equivalentForms,
-  type FormParts,
+  type FormDependencies,
   ownForm,
   type ReviewedForm,
 } from '#virtualapi/write/admission/reviewed-form.ts'
@@ -24,14 +24,14 @@ interface Form extends MatchSubject {
 export class RequestMatch {
   readonly #request: AdmissionRequest
   readonly #objects: ReviewedObjects
-  readonly #parts: FormParts
+  readonly #dependencies: FormDependencies
   readonly #own: Form
   #others: readonly Form[] | undefined
 
-  constructor(request: AdmissionRequest, objects: ReviewedObjects, parts: FormParts) {
+  constructor(request: AdmissionRequest, objects: ReviewedObjects, dependencies: FormDependencies) {
     this.#request = request
     this.#objects = objects
-    this.#parts = parts
+    this.#dependencies = dependencies
     this.#own = this.#formOf(ownForm(request))
   }
 
@@ -86,7 +86,7 @@ export class RequestMatch {
   }
 
   #equivalents(): readonly Form[] {
-    return (this.#others ??= equivalentForms(this.#request, this.#parts).map((form) => this.#formOf(form)))
+    return (this.#others ??= equivalentForms(this.#request, this.#dependencies).map((form) => this.#formOf(form)))
   }
 }
 

@@ -19,20 +19,20 @@ import { type BoundPolicy, mutatingIndex } from './policy-index.ts'
 import { requestVariables, withAuthorizerVariables } from './policy-input.ts'
 import { policyRefusal } from './policy-refusal.ts'
 import { PolicyRun } from './policy-run.ts'
-import type { PolicyParts } from './validating-policies.ts'
+import type { PolicyDependencies } from './validating-policies.ts'
 
 /**
  * Writes of the installation itself (syncers, loops) are not mutated: a member's report would never be what was
  * written.
  */
-export function mutatingPolicies(parts: PolicyParts): MutatingAdmission {
+export function mutatingPolicies(dependencies: PolicyDependencies): MutatingAdmission {
   return {
     mutating(request) {
       const { context, operation } = request
       const policies = mutatingIndex.bound(context.objects)
       if (policies.length === 0 || operation === 'DELETE' || isExemptFromPolicies(request)) return undefined
       if (context.user.realm.kind === 'installation' || context.admitted === true) return undefined
-      return new PolicyRounds(parts, policies)
+      return new PolicyRounds(dependencies, policies)
     },
   }
 }
@@ -55,7 +55,7 @@ interface Failure {
 }
 
 class PolicyRounds implements MutatingRounds {
-  readonly #parts: PolicyParts
+  readonly #dependencies: PolicyDependencies
   readonly #policies: readonly BoundPolicy<CompiledMutatingPolicy>[]
   #round = 0
   #lastOutput: KubeObject | undefined
@@ -64,15 +64,15 @@ class PolicyRounds implements MutatingRounds {
   readonly #toReinvoke = new Set<string>()
   readonly #room = new JsonRoom(maxJsonBytesOfRequest)
 
-  constructor(parts: PolicyParts, policies: readonly BoundPolicy<CompiledMutatingPolicy>[]) {
-    this.#parts = parts
+  constructor(dependencies: PolicyDependencies, policies: readonly BoundPolicy<CompiledMutatingPolicy>[]) {
+    this.#dependencies = dependencies
     this.#policies = policies
   }
 
   async run(request: AdmissionRequest, object: KubeObject | undefined, old: KubeObject | undefined): Promise<boolean> {
     if (object === undefined) return false
     if (this.#round > 0 && !isDeepStrictEqual(object, this.#lastOutput)) this.#requireReinvocation()
-    const match = new RequestMatch(request, { object, old }, this.#parts)
+    const match = new RequestMatch(request, { object, old }, this.#dependencies)
     const failures: Failure[] = []
     const invocations: Invocation[] = []
     for (const policy of this.#policies)
@@ -104,7 +104,7 @@ class PolicyRounds implements MutatingRounds {
     const fail = (message: string): void => {
       if (!policy.failsOpen) failures.push({ message, isInvalid: false })
     }
-    const params = paramDefinition(policy, request, this.#parts.catalog)
+    const params = paramDefinition(policy, request, this.#dependencies.catalog)
     if (typeof params === 'string') {
       fail(`policy ${JSON.stringify(name)} denied request: failed to configure policy: ${params}`)
       return []
@@ -112,7 +112,7 @@ class PolicyRounds implements MutatingRounds {
     const invocations: Invocation[] = []
     for (const binding of bindings) {
       if (binding.match !== undefined && match.form(binding.match) === undefined) continue
-      const found = await collectParams(params, binding, request, this.#parts.conversions)
+      const found = await collectParams(params, binding, request, this.#dependencies.conversions)
       if (typeof found === 'string') fail(`${deniedBy(name, binding.name)}: failed to configure binding: ${found}`)
       else invocations.push(...found.map((param) => invocationOf({ name, binding: binding.name, policy, form }, param)))
     }
@@ -139,7 +139,7 @@ class PolicyRounds implements MutatingRounds {
       try {
         const shown = await shownForMutation(invocation.form, review.request, review.object, review.old)
         const patch = await this.#evaluate(invocation, shown, review, (run) =>
-          applyMutation(mutation, run, { shown, catalog: this.#parts.catalog, room: this.#room }),
+          applyMutation(mutation, run, { shown, catalog: this.#dependencies.catalog, room: this.#room }),
         )
         changed = (await patch(review.object)) || changed
         mutated = true
@@ -167,7 +167,7 @@ class PolicyRounds implements MutatingRounds {
     evaluate: (run: PolicyRun) => Promise<T>,
   ): Promise<T> {
     const variables = requestVariables(shown, namespace)
-    return withAuthorizer(this.#parts.authorizer, request, (authorizer) => {
+    return withAuthorizer(this.#dependencies.authorizer, request, (authorizer) => {
       const shared = withAuthorizerVariables(variables, shown, authorizer)
       const { context } = request
       return evaluate(new PolicyRun(policy, { shared, params, spent: chargedTo(context), turn: context.turn }))

@@ -16,7 +16,7 @@ import { paramDefinition } from './collect-params.ts'
 const group = 'admissionregistration.k8s.io'
 const written = /^(validating|mutating)admissionpolic(ies|ybindings)$/
 
-interface CheckParts {
+interface CheckDependencies {
   readonly authorizer: Pick<RbacAuthorizer, 'authorize' | 'isSuperuser'>
   readonly catalog: Catalog
 }
@@ -43,37 +43,37 @@ const allTargets: Target = { group: '*', version: '*', resource: '*' }
  * Refuses, with 422 as upstream, policies and bindings whose parameters the user may not read. Does not change the
  * object.
  */
-export function readParamsCheck(parts: CheckParts): AdmissionPlugin {
+export function readParamsCheck(dependencies: CheckDependencies): AdmissionPlugin {
   return {
     name: 'ReadParams',
     validate(request, object, old) {
       const { definition, subresource } = request
       if (definition.info.group !== group || subresource !== '' || object === undefined) return undefined
-      return checkParams(parts, request, object, old)
+      return checkParams(dependencies, request, object, old)
     },
   }
 }
 
 async function checkParams(
-  parts: CheckParts,
+  dependencies: CheckDependencies,
   request: AdmissionRequest,
   object: KubeObject,
   old: KubeObject | undefined,
 ): Promise<void> {
   const { definition, context } = request
   const [, prefix, suffix] = written.exec(definition.info.resource) ?? []
-  if (prefix === undefined || parts.authorizer.isSuperuser(context.user, context.cluster)) return
+  if (prefix === undefined || dependencies.authorizer.isSuperuser(context.user, context.cluster)) return
   const refusal =
     suffix === 'ies'
-      ? await policyRefusal(parts, request, object, old)
-      : await bindingRefusal(parts, request, object, prefix)
+      ? await policyRefusal(dependencies, request, object, old)
+      : await bindingRefusal(dependencies, request, object, prefix)
   if (refusal === undefined) return
   const field = suffix === 'ies' ? 'spec.paramKind' : 'spec.paramRef'
   throw invalid(definition.info, object.metadata.name ?? '', [fieldForbidden(field, refusal)])
 }
 
 async function policyRefusal(
-  parts: CheckParts,
+  dependencies: CheckDependencies,
   request: AdmissionRequest,
   object: KubeObject,
   old: KubeObject | undefined,
@@ -82,15 +82,15 @@ async function policyRefusal(
   if (paramKind === undefined) return undefined
   const { paramKind: before } = (old?.['spec'] ?? {}) as PolicySpec
   if (before?.apiVersion === paramKind.apiVersion && before?.kind === paramKind.kind) return undefined
-  const { target } = targetOf(paramKind, parts, request)
-  if (await allowed(parts, request, 'get', { ...target, namespace: '*', name: '*' })) return undefined
+  const { target } = targetOf(paramKind, dependencies, request)
+  if (await allowed(dependencies, request, 'get', { ...target, namespace: '*', name: '*' })) return undefined
   const { kind = '', apiVersion = '' } = paramKind
   return `user ${userText(request)} must have "get" permission on all objects of the referenced paramKind (kind=${kind}, apiVersion=${apiVersion})`
 }
 
 /** Upstream compares pointers to find out whether a paramRef has changed, so it checks on each update. */
 async function bindingRefusal(
-  parts: CheckParts,
+  dependencies: CheckDependencies,
   request: AdmissionRequest,
   object: KubeObject,
   prefix: string,
@@ -101,8 +101,8 @@ async function bindingRefusal(
   const verb = name === '' ? 'list' : 'get'
   const policy = request.context.objects.get(`${prefix}admissionpolicies.${group}`, '', policyName)
   const { paramKind } = policy === undefined ? {} : (decodeObject(policy.bytes)['spec'] as PolicySpec)
-  const { target, isResolved } = targetOf(paramKind, parts, request)
-  if (await allowed(parts, request, verb, { ...target, namespace, name })) return undefined
+  const { target, isResolved } = targetOf(paramKind, dependencies, request)
+  if (await allowed(dependencies, request, verb, { ...target, namespace, name })) return undefined
   const user = userText(request)
   const lacksAll = `to determine minimum required permissions and user ${user} does not have "${verb}" permission for all groups, versions and resources`
   if (policy === undefined) return `unable to get policy ${policyName} ${lacksAll}`
@@ -115,7 +115,7 @@ async function bindingRefusal(
 
 function targetOf(
   paramKind: Data<V1ParamKind> | undefined,
-  { catalog }: CheckParts,
+  { catalog }: CheckDependencies,
   request: AdmissionRequest,
 ): { readonly target: Target; readonly isResolved: boolean } {
   if (paramKind === undefined) return { target: allTargets, isResolved: false }
@@ -126,7 +126,7 @@ function targetOf(
 }
 
 async function allowed(
-  { authorizer }: CheckParts,
+  { authorizer }: CheckDependencies,
   { context: { user, cluster, work }, signal }: AdmissionRequest,
   verb: string,
   target: Target & { readonly namespace: string; readonly name: string },

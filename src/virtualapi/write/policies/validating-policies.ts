@@ -2,7 +2,7 @@
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import type { Value } from '#apimachinery/cel/index.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
-import type { FormParts, ReviewedForm } from '#virtualapi/write/admission/reviewed-form.ts'
+import type { FormDependencies, ReviewedForm } from '#virtualapi/write/admission/reviewed-form.ts'
 import type { Shown } from '#virtualapi/write/admission/shown.ts'
 import type { Authorizer } from '#virtualapi/auth/authz/index.ts'
 import { withAuthorizer } from './ask-authorizer.ts'
@@ -17,13 +17,13 @@ import { requestVariables, withAuthorizerVariables } from './policy-input.ts'
 import { policyRefusal } from './policy-refusal.ts'
 import type { RequestContext } from '#virtualapi/kinds/resources/resource-definition.ts'
 
-export interface PolicyParts extends FormParts {
+export interface PolicyDependencies extends FormDependencies {
   readonly authorizer: Pick<Authorizer, 'authorize'>
 }
 
 const codes: Readonly<Record<string, number>> = { Forbidden: 403, Unauthorized: 401, RequestEntityTooLarge: 413 }
 
-export function validatingPolicies(parts: PolicyParts): AdmissionPlugin {
+export function validatingPolicies(dependencies: PolicyDependencies): AdmissionPlugin {
   return {
     name: 'ValidatingAdmissionPolicy',
     validatesParts: true,
@@ -31,7 +31,7 @@ export function validatingPolicies(parts: PolicyParts): AdmissionPlugin {
       const policies = validatingIndex.bound(request.context.objects)
       // Writes that follow an admitted part, such as a binding of a pod, are not admitted again.
       if (policies.length === 0 || isExemptFromPolicies(request) || request.context.admitted === true) return
-      return new Review(parts, request, { object, old }).run(policies)
+      return new Review(dependencies, request, { object, old }).run(policies)
     },
   }
 }
@@ -47,17 +47,17 @@ interface Seen {
 }
 
 class Review {
-  readonly #parts: PolicyParts
+  readonly #dependencies: PolicyDependencies
   readonly #request: AdmissionRequest
   readonly #objects: ReviewedObjects
   readonly #match: RequestMatch
   readonly #seen = new Map<ReviewedForm, Promise<Seen>>()
 
-  constructor(parts: PolicyParts, request: AdmissionRequest, objects: ReviewedObjects) {
-    this.#parts = parts
+  constructor(dependencies: PolicyDependencies, request: AdmissionRequest, objects: ReviewedObjects) {
+    this.#dependencies = dependencies
     this.#request = request
     this.#objects = objects
-    this.#match = new RequestMatch(request, objects, parts)
+    this.#match = new RequestMatch(request, objects, dependencies)
   }
 
   /** Throws the first denial. Waits for nothing if no policy matches. */
@@ -79,13 +79,13 @@ class Review {
   async #policy({ name, policy, bindings }: BoundPolicy<CompiledPolicy>, form: ReviewedForm): Promise<Refusal[]> {
     const failed = (message: string, binding?: string): Refusal[] =>
       policy.failsOpen ? [] : [{ policy: name, binding, message, reason: 'Invalid', index: 0 }]
-    const params = paramDefinition(policy, this.#request, this.#parts.catalog)
+    const params = paramDefinition(policy, this.#request, this.#dependencies.catalog)
     if (typeof params === 'string') return failed(`failed to configure policy: ${params}`)
     const refusals: Refusal[] = []
     const annotations = new AuditAnnotations(name)
     for (const binding of bindings) {
       if (binding.match !== undefined && this.#match.form(binding.match) === undefined) continue
-      const found = await collectParams(params, binding, this.#request, this.#parts.conversions)
+      const found = await collectParams(params, binding, this.#request, this.#dependencies.conversions)
       if (typeof found === 'string') {
         refusals.push(...failed(`failed to configure binding: ${found}`, binding.name))
         continue
@@ -103,7 +103,7 @@ class Review {
   async #evaluate(policy: CompiledPolicy, form: ReviewedForm, params: JsonObject | undefined): Promise<Verdict> {
     const { shown, variables } = await this.#see(form)
     const { context } = this.#request
-    return withAuthorizer(this.#parts.authorizer, this.#request, (authorizer) =>
+    return withAuthorizer(this.#dependencies.authorizer, this.#request, (authorizer) =>
       evaluatePolicy(policy, {
         shared: withAuthorizerVariables(variables, shown, authorizer),
         params,

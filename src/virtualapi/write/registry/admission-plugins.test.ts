@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import type { ClusterId, ClusterName, KubeObject } from '#apimachinery/meta/index.ts'
 import { StatusError } from '#apimachinery/status/index.ts'
-import { createHub, type ClusterObjects, type Hub } from '#store/hub/index.ts'
+import { createWatchCache, type ClusterObjects, type WatchCache } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import type { Store } from '#store/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
@@ -61,15 +61,15 @@ describe('fields of the installation', () => {
 describe('standard admission plugins', () => {
   let directory: string
   let store: Store
-  let hub: Hub
+  let watchCache: WatchCache
   let objects: ClusterObjects
   let warnings: string[]
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'kcp-plugins-'))
     store = await openSqliteStore({ file: join(directory, 'objects.db') })
-    hub = await createHub(store, { stamp: stampRevision, readFacts, signal })
-    objects = await hub.cluster('plugins001' as ClusterId, { signal })
+    watchCache = await createWatchCache(store, { stamp: stampRevision, readFacts, signal })
+    objects = await watchCache.cluster('plugins001' as ClusterId, { signal })
     for (const name of ['default', 'shop', 'leaving'])
       await registry.create(target('namespaces', { namespace: '' }), named('Namespace', name))
     await registry.create(target('serviceaccounts'), named('ServiceAccount', 'default'))
@@ -78,7 +78,7 @@ describe('standard admission plugins', () => {
     warnings = []
   })
   after(async () => {
-    await hub[Symbol.asyncDispose]()
+    await watchCache[Symbol.asyncDispose]()
     await store[Symbol.asyncDispose]()
     await rm(directory, { recursive: true })
   })

@@ -15,10 +15,10 @@ import { readParamsCheck } from '#virtualapi/write/policies/read-params-check.ts
 import { validatingPolicies } from '#virtualapi/write/policies/validating-policies.ts'
 import type { LedgerFor } from '#virtualapi/write/quota/index.ts'
 import { createWebhooks } from '#virtualapi/write/webhooks/create-webhooks.ts'
-import type { WebhookParts } from '#virtualapi/write/webhooks/webhook-parts.ts'
+import type { WebhookDependencies } from '#virtualapi/write/webhooks/webhook-parts.ts'
 import { Registry } from './registry.ts'
 
-export interface RegistryParts extends WebhookParts {
+export interface RegistryDependencies extends WebhookDependencies {
   readonly authorizer: RbacAuthorizer
   /** This server keeps its LogicalClusters in a logical cluster of its own. */
   readonly hasRoot: boolean
@@ -41,7 +41,7 @@ export function createRegistry({
   fleet,
   mayRunPods,
   ledgerFor,
-}: RegistryParts): Registry {
+}: RegistryDependencies): Registry {
   const policyParts = { authorizer, catalog, conversions }
   const plugins = [
     ...standardPlugins(mayRunPods === undefined ? {} : { mayRunPods }),

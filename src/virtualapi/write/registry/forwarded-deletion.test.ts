@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import type { ClusterId, ClusterName, KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { WorkBudget } from '#apimachinery/work-budget/index.ts'
-import { createHub, type ClusterObjects } from '#store/hub/index.ts'
+import { createWatchCache, type ClusterObjects } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { createAdmission } from '#virtualapi/write/admission/admission.ts'
 import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
@@ -31,8 +31,8 @@ describe('deletion of an object that runs elsewhere', () => {
     const directory = await mkdtemp(join(tmpdir(), 'kcp-forwarded-'))
     stack.defer(() => rm(directory, { recursive: true }))
     const store = stack.use(await openSqliteStore({ file: join(directory, 'objects.db') }))
-    const hub = stack.use(await createHub(store, { stamp: stampRevision, readFacts, signal }))
-    objects = await hub.cluster('forwarded1' as ClusterId, { signal })
+    const watchCache = stack.use(await createWatchCache(store, { stamp: stampRevision, readFacts, signal }))
+    objects = await watchCache.cluster('forwarded1' as ClusterId, { signal })
   })
   after(() => stack.disposeAsync())
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import type { ClusterId, ClusterName, KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { WorkBudget } from '#apimachinery/work-budget/index.ts'
-import { createHub, type ClusterObjects } from '#store/hub/index.ts'
+import { createWatchCache, type ClusterObjects } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { createAdmission } from '#virtualapi/write/admission/admission.ts'
 import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
@@ -26,8 +26,8 @@ describe('a copy of an object in a member', () => {
     const directory = await mkdtemp(join(tmpdir(), 'kcp-uids-'))
     stack.defer(() => rm(directory, { recursive: true }))
     const store = stack.use(await openSqliteStore({ file: join(directory, 'objects.db') }))
-    const hub = stack.use(await createHub(store, { stamp: stampRevision, readFacts, signal }))
-    objects = await hub.cluster('copies1' as ClusterId, { signal })
+    const watchCache = stack.use(await createWatchCache(store, { stamp: stampRevision, readFacts, signal }))
+    objects = await watchCache.cluster('copies1' as ClusterId, { signal })
   })
   after(() => stack.disposeAsync())
 
@@ -96,9 +96,9 @@ describe('a copy of an object in a member', () => {
       return all.list(scope)
     }
     objects = new Proxy(all, {
-      get(hub, property) {
-        const value: unknown = property === 'list' ? list : Reflect.get(hub, property)
-        return typeof value === 'function' ? (value.bind(hub) as unknown) : value
+      get(watchCache, property) {
+        const value: unknown = property === 'list' ? list : Reflect.get(watchCache, property)
+        return typeof value === 'function' ? (value.bind(watchCache) as unknown) : value
       },
     })
     for (let i = 0; i < 20; i++) expect(await copy({ name: `many-${i}`, uid: `uid-${i}` })).to.equal(`uid-${i}`)

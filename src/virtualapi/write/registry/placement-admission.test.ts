@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import type { ClusterId, ClusterName, KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { WorkBudget } from '#apimachinery/work-budget/index.ts'
-import { createHub, type ClusterObjects, type Hub } from '#store/hub/index.ts'
+import { createWatchCache, type ClusterObjects, type WatchCache } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import type { Store } from '#store/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
@@ -48,7 +48,7 @@ const { signal } = new AbortController()
 describe('admission of placement', () => {
   let directory: string
   let store: Store
-  let hub: Hub
+  let watchCache: WatchCache
   let objects: ClusterObjects
   let rules: Placement[] = []
   let members: MemberCluster[] = []
@@ -63,8 +63,8 @@ describe('admission of placement', () => {
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'kcp-placing-'))
     store = await openSqliteStore({ file: join(directory, 'objects.db') })
-    hub = await createHub(store, { stamp: stampRevision, readFacts, signal })
-    objects = await hub.cluster('placing001' as ClusterId, { signal })
+    watchCache = await createWatchCache(store, { stamp: stampRevision, readFacts, signal })
+    objects = await watchCache.cluster('placing001' as ClusterId, { signal })
     await registry.create(target('namespaces').target, object('Namespace', 'shop', { tier: 'web' }))
   })
   beforeEach(() => {
@@ -72,7 +72,7 @@ describe('admission of placement', () => {
     rules = [rule('eu-only', { require: { labelSelector: { matchLabels: { region: 'eu' } } } })]
   })
   after(async () => {
-    await hub[Symbol.asyncDispose]()
+    await watchCache[Symbol.asyncDispose]()
     await store[Symbol.asyncDispose]()
     await rm(directory, { recursive: true })
   })

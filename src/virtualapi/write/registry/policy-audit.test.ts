@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import type { ClusterId, ClusterName, KubeObject } from '#apimachinery/meta/index.ts'
 import { WorkBudget } from '#apimachinery/work-budget/index.ts'
-import { createHub, type ClusterObjects, type Hub } from '#store/hub/index.ts'
+import { createWatchCache, type ClusterObjects, type WatchCache } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import type { Store } from '#store/index.ts'
 import { createAdmission } from '#virtualapi/write/admission/admission.ts'
@@ -22,7 +22,7 @@ const { signal } = new AbortController()
 describe('what policies write into the audit line', () => {
   let directory: string
   let store: Store
-  let hub: Hub
+  let watchCache: WatchCache
   let objects: ClusterObjects
   let registry: Registry
   const catalog = new ClusterCatalog()
@@ -32,9 +32,9 @@ describe('what policies write into the audit line', () => {
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'kcp-policies-'))
     store = await openSqliteStore({ file: join(directory, 'objects.db') })
-    hub = await createHub(store, { stamp: stampRevision, readFacts, signal })
-    objects = await hub.cluster('policies01' as ClusterId, { signal })
-    const plugin = validatingPolicies({ authorizer: createAuthorizer({ hub }), catalog, conversions })
+    watchCache = await createWatchCache(store, { stamp: stampRevision, readFacts, signal })
+    objects = await watchCache.cluster('policies01' as ClusterId, { signal })
+    const plugin = validatingPolicies({ authorizer: createAuthorizer({ watchCache }), catalog, conversions })
     registry = new Registry({ admission: createAdmission({ plugins: [plugin] }), conversions })
     await create('namespaces', { kind: 'Namespace', apiVersion: 'v1', metadata: { name: 'shop' } }, '')
     for (const name of ['one', 'two'])
@@ -43,7 +43,7 @@ describe('what policies write into the audit line', () => {
     await create('validatingadmissionpolicybindings', binding)
   })
   after(async () => {
-    await hub[Symbol.asyncDispose]()
+    await watchCache[Symbol.asyncDispose]()
     await store[Symbol.asyncDispose]()
     await rm(directory, { recursive: true })
   })

@@ -7,7 +7,7 @@ import type { ClusterId, ClusterName, KubeObject } from '#apimachinery/meta/inde
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import type { Store } from '#store/index.ts'
-import { createHub, type ClusterObjects, type Hub } from '#store/hub/index.ts'
+import { createWatchCache, type ClusterObjects, type WatchCache } from '#store/hub/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { createAdmission } from '#virtualapi/write/admission/admission.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
@@ -29,17 +29,17 @@ const { signal } = new AbortController()
 describe('quotas', () => {
   let directory: string
   let store: Store
-  let hub: Hub
+  let watchCache: WatchCache
   let objects: ClusterObjects
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'kcp-quotas-'))
     store = await openSqliteStore({ file: join(directory, 'objects.db') })
-    hub = await createHub(store, { stamp: stampRevision, readFacts, signal })
-    objects = await hub.cluster('quotas0001' as ClusterId, { signal })
+    watchCache = await createWatchCache(store, { stamp: stampRevision, readFacts, signal })
+    objects = await watchCache.cluster('quotas0001' as ClusterId, { signal })
   })
   after(async () => {
-    await hub[Symbol.asyncDispose]()
+    await watchCache[Symbol.asyncDispose]()
     await store[Symbol.asyncDispose]()
     await rm(directory, { recursive: true })
   })

@@ -2,18 +2,18 @@
 import type { AdmissionRequest, WebhookAdmission } from '#virtualapi/write/admission/admission.ts'
 import { MutatingWebhooks } from './mutate.ts'
 import { validateWithWebhooks } from './validate.ts'
-import type { WebhookParts } from './webhook-parts.ts'
+import type { WebhookDependencies } from './webhook-parts.ts'
 import { webhooksIn, type Webhook, type WebhookType } from './webhook-configurations.ts'
 
-export function createWebhooks(parts: WebhookParts): WebhookAdmission {
+export function createWebhooks(dependencies: WebhookDependencies): WebhookAdmission {
   return {
     mutating(request) {
       const webhooks = concerned(request, 'mutating')
-      return webhooks.length === 0 ? undefined : new MutatingWebhooks(parts, webhooks)
+      return webhooks.length === 0 ? undefined : new MutatingWebhooks(dependencies, webhooks)
     },
     validate(request, object, old) {
       const webhooks = concerned(request, 'validating')
-      return webhooks.length === 0 ? undefined : validateWithWebhooks(parts, webhooks, request, { object, old })
+      return webhooks.length === 0 ? undefined : validateWithWebhooks(dependencies, webhooks, request, { object, old })
     },
   }
 }

@@ -6,7 +6,7 @@ import { namespaceOf } from './admission-review.ts'
 import {
   equivalentForms,
   ownForm,
-  type FormParts,
+  type FormDependencies,
   type ReviewedForm,
 } from '#virtualapi/write/admission/reviewed-form.ts'
 import { ruleMatches } from './rule-match.ts'
@@ -27,9 +27,9 @@ export function matchWebhook(
   webhook: Webhook,
   request: AdmissionRequest,
   objects: Objects,
-  parts: FormParts,
+  dependencies: FormDependencies,
 ): Matched | undefined {
-  const form = formFor(webhook, request, parts)
+  const form = formFor(webhook, request, dependencies)
   if (form === undefined) return undefined
   if (!namespaceMatches(webhook, request, objects)) return undefined
   const { objectSelector } = webhook
@@ -44,7 +44,7 @@ function labelsOf(object: Partial<KubeObject>): Readonly<Record<string, string>>
   return object.metadata?.labels
 }
 
-function formFor(webhook: Webhook, request: AdmissionRequest, parts: FormParts): ReviewedForm | undefined {
+function formFor(webhook: Webhook, request: AdmissionRequest, dependencies: FormDependencies): ReviewedForm | undefined {
   const { operation, subresource } = request
   const namespace = namespaceOf(request)
   const subjectOf = ({ group, version, resource }: ReviewedForm) => {
@@ -53,7 +53,7 @@ function formFor(webhook: Webhook, request: AdmissionRequest, parts: FormParts):
   const own = ownForm(request)
   if (webhook.rules.some((rule) => ruleMatches(rule, subjectOf(own)))) return own
   if (!webhook.matchesEquivalent) return undefined
-  const others = equivalentForms(request, parts)
+  const others = equivalentForms(request, dependencies)
   // Earlier rules count first, whichever form they match.
   for (const rule of webhook.rules) {
     const found = others.find((form) => ruleMatches(rule, subjectOf(form)))

@@ -11,10 +11,10 @@ import { conditionsHold } from './match-conditions.ts'
 import { matchWebhook, type Matched } from './match-webhook.ts'
 import type { Webhook } from './webhook-configurations.ts'
 import { WebhookCallError } from './webhook-errors.ts'
-import type { WebhookParts } from './webhook-parts.ts'
+import type { WebhookDependencies } from './webhook-parts.ts'
 
 export class MutatingWebhooks implements MutatingRounds {
-  readonly #parts: WebhookParts
+  readonly #dependencies: WebhookDependencies
   readonly #webhooks: readonly Webhook[]
   #round = 0
   #lastOutput: KubeObject | undefined
@@ -22,8 +22,8 @@ export class MutatingWebhooks implements MutatingRounds {
   #invoked = new Set<string>()
   #toReinvoke = new Set<string>()
 
-  constructor(parts: WebhookParts, webhooks: readonly Webhook[]) {
-    this.#parts = parts
+  constructor(dependencies: WebhookDependencies, webhooks: readonly Webhook[]) {
+    this.#dependencies = dependencies
     this.#webhooks = webhooks
   }
 
@@ -31,10 +31,10 @@ export class MutatingWebhooks implements MutatingRounds {
     if (this.#round > 0 && !isDeepStrictEqual(object, this.#lastOutput)) this.#requireReinvocation()
     let changed = false
     for (const [index, webhook] of this.#webhooks.entries()) {
-      const matched = matchWebhook(webhook, request, { object, old }, this.#parts)
+      const matched = matchWebhook(webhook, request, { object, old }, this.#dependencies)
       if (matched === undefined) continue
       const shown = await shownForMutation(matched.form, request, object, old)
-      const { authorizer } = this.#parts
+      const { authorizer } = this.#dependencies
       if (webhook.matchConditions.length > 0 && !(await conditionsHold(webhook, shown, authorizer))) continue
       if (this.#round > 0 && !this.#toReinvoke.has(webhook.uid)) continue
       const changedNow = await this.#call(matched, shown, object, index)
@@ -53,7 +53,7 @@ export class MutatingWebhooks implements MutatingRounds {
   }
 
   async #call({ webhook }: Matched, shown: Shown, object: KubeObject | undefined, index: number): Promise<boolean> {
-    const { outbound } = this.#parts
+    const { outbound } = this.#dependencies
     const { context, signal } = shown.request
     const place = `round_${this.#round}_index_${index}`
     const { configuration, name } = webhook

@@ -3,7 +3,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
 import type { Shown } from '#virtualapi/write/admission/shown.ts'
 import { callWebhook } from './call-webhook.ts'
-import type { WebhookParts } from './webhook-parts.ts'
+import type { WebhookDependencies } from './webhook-parts.ts'
 import { conditionsHold } from './match-conditions.ts'
 import { matchWebhook } from './match-webhook.ts'
 import { ownForm } from '#virtualapi/write/admission/reviewed-form.ts'
@@ -17,7 +17,7 @@ interface Call {
 
 /** Rejects with the StatusError of the first webhook that refused or failed closed. */
 export async function validateWithWebhooks(
-  parts: WebhookParts,
+  dependencies: WebhookDependencies,
   webhooks: readonly Webhook[],
   request: AdmissionRequest,
   { object, old }: { readonly object: KubeObject | undefined; readonly old: KubeObject | undefined },
@@ -25,7 +25,7 @@ export async function validateWithWebhooks(
   const calls: Call[] = []
   const own = ownForm(request)
   for (const webhook of webhooks) {
-    const matched = matchWebhook(webhook, request, { object, old }, parts)
+    const matched = matchWebhook(webhook, request, { object, old }, dependencies)
     if (matched === undefined) continue
     const { form } = matched
     const shown: Shown = {
@@ -35,15 +35,15 @@ export async function validateWithWebhooks(
       object: object && (await form.show(object)),
       old: old && (await form.show(old)),
     }
-    const isCalled = webhook.matchConditions.length === 0 || (await conditionsHold(webhook, shown, parts.authorizer))
+    const isCalled = webhook.matchConditions.length === 0 || (await conditionsHold(webhook, shown, dependencies.authorizer))
     if (isCalled) calls.push({ webhook, shown })
   }
-  const results = await Promise.allSettled(calls.map((call, index) => validate(parts, call, index)))
+  const results = await Promise.allSettled(calls.map((call, index) => validate(dependencies, call, index)))
   const refused = results.find((result) => result.status === 'rejected')
   if (refused !== undefined) throw refused.reason
 }
 
-async function validate({ outbound }: WebhookParts, { webhook, shown }: Call, index: number): Promise<void> {
+async function validate({ outbound }: WebhookDependencies, { webhook, shown }: Call, index: number): Promise<void> {
   try {
     await callWebhook(webhook, shown, { outbound, type: 'validating' })
   } catch (error) {

@@ -43,7 +43,7 @@ const resources: Readonly<Record<WebhookType, string>> = {
 }
 const none: readonly Webhook[] = []
 
-/** Keyed by the hub's Entry, which is the same object while a configuration does not change. */
+/** Keyed by the watch cache's Entry, which is the same object while a configuration does not change. */
 const compiled = new WeakMap<Entry, readonly Webhook[]>()
 const lists = new WeakMap<ClusterObjects, Map<WebhookType, { changes: number; webhooks: readonly Webhook[] }>>()
 

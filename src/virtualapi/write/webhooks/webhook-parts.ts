@@ -4,7 +4,7 @@ import type { Catalog } from '#virtualapi/catalog/catalog.ts'
 import type { Conversions } from '#virtualapi/write/conversion/conversions.ts'
 import type { Outbound } from '#virtualapi/outbound/calls/outbound.ts'
 
-export interface WebhookParts {
+export interface WebhookDependencies {
   readonly outbound: Outbound
   readonly catalog: Catalog
   readonly conversions: Conversions

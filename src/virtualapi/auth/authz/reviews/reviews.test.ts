@@ -49,8 +49,8 @@ async function review(kind: string, spec?: object, extra: Partial<ReviewContext>
   const object: KubeObject = { kind, apiVersion: `${group}/v1`, metadata: {}, ...(spec === undefined ? {} : { spec }) }
   asked.length = 0
   try {
-    const answer = await reviewOf({ group, resource: `${kind.toLowerCase()}s` })!(object, { ...context, ...extra })
-    const { status, ...rest } = answer
+    const response = await reviewOf({ group, resource: `${kind.toLowerCase()}s` })!(object, { ...context, ...extra })
+    const { status, ...rest } = response
     // These two reviews do not return the spec and metadata that were sent.
     const metadata = kind === 'LocalSubjectAccessReview' ? { namespace: extra.namespace } : {}
     if (kind !== 'SelfSubjectRulesReview' && kind !== 'SelfSubjectReview')
