@@ -1,5 +1,5 @@
-// Many members that are real control planes, and thousands of Deployments on them: how fast they are placed, a drain of one member, and
-// what is decided and written when another does not answer for a while.
+// Many members that are real control planes, and thousands of Deployments on them: how fast they are placed, a drain of
+// one member, and what is decided and written when another does not answer for a while.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// The time that one client waits for a tenant's API: through the host's aggregator, of `kcp apiserver` directly, and of the
-// host's own API for the same verb.
+// The time that one client waits for a tenant's API: through the host's aggregator, of `kcp apiserver` directly, and of
+// the host's own API for the same verb.
 import { startHostedTenant } from './hosted-tenant.ts'
 import { openEndpoint, type Endpoint } from './load.ts'
 import type { Measurement } from './measurement.ts'

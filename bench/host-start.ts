@@ -1,5 +1,5 @@
-// Measures a start of `kcp apiserver` in front of a host that keeps many Records. They are written directly into its etcd: only
-// the start is measured.
+// Measures a start of `kcp apiserver` in front of a host that keeps many Records. They are written directly into its
+// etcd: only the start is measured.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { clusterIdOf } from '#apimachinery/meta/index.ts'

@@ -1,10 +1,10 @@
-// Many member clusters on one machine: each a kube-apiserver, a kube-controller-manager with the controllers that Deployments need, a
-// kube-scheduler, and a node that kwok simulates.
-// So that 50 of them fit on two cores and in 16 GiB, they lack what kcp does not see: one etcd keeps them all, under a prefix each, and
-// does not wait for the disk; the API groups that neither kcp nor the controllers use are off; no priority and fairness, compaction,
-// polling of etcd, lease of the API server's identity, check of its caches against etcd, or snapshots for lists from older
-// revisions; each program runs on one thread and collects garbage early. Watches, their caches,
-// webhooks, policies and RBAC are as usual.
+// Many member clusters on one machine: each a kube-apiserver, a kube-controller-manager with the controllers that
+// Deployments need, a kube-scheduler, and a node that kwok simulates. So that 50 of them fit on two cores and in 16
+// GiB, they lack what kcp does not see: one etcd keeps them all, under a prefix each, and does not wait for the disk;
+// the API groups that neither kcp nor the controllers use are off; no priority and fairness, compaction, polling of
+// etcd, lease of the API server's identity, check of its caches against etcd, or snapshots for lists from older
+// revisions; each program runs on one thread and collects garbage early. Watches, their caches, webhooks, policies and
+// RBAC are as usual.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { setPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -58,8 +58,8 @@ export interface MemberFleetOptions {
 /** Members that start at a time: each takes two seconds of processor time. */
 const startsAtOnce = 4
 /**
- * Against 40 and two threads this saves 25 of 180 MiB and takes 2.7 instead of 2.4 s of processor time for a start. At 10 a start takes 3.2 s,
- * for less than 10 MiB more.
+ * Against 40 and two threads this saves 25 of 180 MiB and takes 2.7 instead of 2.4 s of processor time for a start. At
+ * 10 a start takes 3.2 s, for less than 10 MiB more.
  */
 const sparing = { GOGC: '20', GOMAXPROCS: '1' }
 
@@ -155,8 +155,9 @@ export async function startMemberFleet(options: MemberFleetOptions): Promise<Mem
 }
 
 /**
- * Members run on machines of their own. Here they share the processor with kcp and this program, and Linux gives each session
- * (autogroup, sched(7)) an equal part of it: one of two hundred would be left to kcp, and one to the etcd that keeps them all.
+ * Members run on machines of their own. Here they share the processor with kcp and this program, and Linux gives each
+ * session (autogroup, sched(7)) an equal part of it: one of two hundred would be left to kcp, and one to the etcd that
+ * keeps them all.
  */
 function prioritize(pid: number, niceness: number): void {
   try {
@@ -194,7 +195,10 @@ interface Pki {
   readonly dir: string
 }
 
-/** One authority, serving certificate and signing key for all: they are on addresses of their own, and nobody confuses them. */
+/**
+ * One authority, serving certificate and signing key for all: they are on addresses of their own, and nobody confuses
+ * them.
+ */
 async function writePki(dir: string, hosts: readonly string[]): Promise<Pki> {
   mkdirSync(dir, { recursive: true, mode: 0o700 })
   const put = (file: string, text: string): void => writeFileSync(join(dir, file), text, { mode: 0o600 })
@@ -237,7 +241,8 @@ async function startMember(
   const config = await loadKubeconfig({ file: kubeconfig }, { trusted: true })
   const transport = stack.use(httpTransport(config))
   const client = createClient(transport)
-  // Its last steps: the namespaces, and the built-in roles. kube-controller-manager ends if it is not healthy within 10 s.
+  // Its last steps: the namespaces, and the built-in roles. kube-controller-manager ends if it is not healthy within 10
+  // s.
   const isReady = async (): Promise<boolean> => {
     const found = await Promise.all([
       client.tryGet(namespaces, { name: 'kube-system' }, { signal }),

@@ -1,5 +1,5 @@
-// Measures what definitions of custom resources cost in memory, the first of their content and those of other logical clusters
-// with the same content; and what managedFields cost where nobody uses server-side apply.
+// Measures what definitions of custom resources cost in memory, the first of their content and those of other logical
+// clusters with the same content; and what managedFields cost where nobody uses server-side apply.
 import { sleep } from '#async/index.ts'
 import { packedManagers } from '#virtualapi/kinds/resources/packed-managers.ts'
 import { startKcpUnderTest, type KcpUnderTest } from './kcp-under-test.ts'
@@ -106,8 +106,8 @@ const kinds = [
 ]
 
 /**
- * Bytes of objects that were created without server-side apply: as they are kept in memory while nobody reads them, as they are
- * answered, and without managedFields.
+ * Bytes of objects that were created without server-side apply: as they are kept in memory while nobody reads them, as
+ * they are answered, and without managedFields.
  */
 async function ofObjects(kcp: KcpUnderTest, say: (line: string) => void): Promise<Numbers> {
   await using endpoint = openEndpoint(await kcp.tenantKubeconfig('objects'), { connections: 1 })

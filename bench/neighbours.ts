@@ -12,7 +12,9 @@ const quietTenants = 3
 /** Rate per quiet tenant: three GETs and a create in rotation. */
 const requestsPerSecond = 40
 const secondsEach = 5
-/** Requests that are not answered so long after the last was sent count with the time that they have waited, seconds. */
+/**
+ * Requests that are not answered so long after the last was sent count with the time that they have waited, seconds.
+ */
 const maxTailSeconds = 10
 const listed = 10_000
 
@@ -89,8 +91,8 @@ async function withNoise(
 }
 
 /**
- * Latencies of all requests in milliseconds. Requests are sent on schedule, whether or not earlier ones were answered, so that
- * it ends in time however slow the answers are.
+ * Latencies of all requests in milliseconds. Requests are sent on schedule, whether or not earlier ones were answered,
+ * so that it ends in time however slow the answers are.
  */
 async function steady(others: readonly Endpoint[], seconds: number, signal: AbortSignal): Promise<readonly number[]> {
   const elapsed: number[] = []

@@ -1,5 +1,5 @@
-// Measures decisions of placement: the operator's own inputs, indexes and plans over objects in memory, without an API server. Members
-// report at once what they were given, so only the time of decisions counts.
+// Measures decisions of placement: the operator's own inputs, indexes and plans over objects in memory, without an API
+// server. Members report at once what they were given, so only the time of decisions counts.
 import { randomUUID } from 'node:crypto'
 import { memoryUsage } from 'node:process'
 import { setFlagsFromString } from 'node:v8'

@@ -1,4 +1,5 @@
-// Requests to a pod without kubectl, whose own start takes longer than what is measured: exec over a WebSocket, and logs.
+// Requests to a pod without kubectl, whose own start takes longer than what is measured: exec over a WebSocket, and
+// logs.
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { Way } from './stream-pod.ts'

@@ -1,4 +1,5 @@
-// Measures exec, logs and port-forward through a logical cluster beside the same at the kube-apiserver of the member, by turns.
+// Measures exec, logs and port-forward through a logical cluster beside the same at the kube-apiserver of the member,
+// by turns.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { get } from 'node:http'

@@ -26,7 +26,9 @@ export function cpuSeconds(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0) / ticksPerSecond
 }
 
-/** Resident memory of these processes, MiB; RssAnon: without the pages of files, which processes of one program share. */
+/**
+ * Resident memory of these processes, MiB; RssAnon: without the pages of files, which processes of one program share.
+ */
 export function residentMiB(pids: readonly number[], part: 'VmRSS' | 'RssAnon' = 'VmRSS'): number {
   const pattern = new RegExp(`${part}:\\s+(\\d+)`)
   const kib = pids.map((pid) => Number(pattern.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0))

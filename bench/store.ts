@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { clusterIdOf, type ClusterId, type Revision } from '#apimachinery/meta/index.ts'
-import { createWatchCache, type BaseLayer } from '#store/hub/index.ts'
+import { createWatchCache, type BaseLayer } from '#store/watch-cache/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 

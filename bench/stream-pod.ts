@@ -1,5 +1,5 @@
-// A pod on a real node of a member, and the two ways to it: through a logical cluster of `kcp start`, and at the member's own
-// kube-apiserver.
+// A pod on a real node of a member, and the two ways to it: through a logical cluster of `kcp start`, and at the
+// member's own kube-apiserver.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -37,8 +37,8 @@ const label = { app: 'streams' }
 export const servedPath = '/data/file'
 
 /**
- * Starts all of it. Container `log` has written `logBytes` of log, `tools` has a shell and the usual programs, `files` serves a file
- * of `fileBytes`.
+ * Starts all of it. Container `log` has written `logBytes` of log, `tools` has a shell and the usual programs, `files`
+ * serves a file of `fileBytes`.
  */
 export async function startStreamPod(
   { logBytes, fileBytes }: { readonly logBytes: number; readonly fileBytes: number },

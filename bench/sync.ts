@@ -1,4 +1,5 @@
-// Measures the way of workloads into a member and back: `kcp start` and a real control plane whose nodes kwok simulates.
+// Measures the way of workloads into a member and back: `kcp start` and a real control plane whose nodes kwok
+// simulates.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -105,7 +106,10 @@ export class Bench {
     await up.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }, { signal })
   }
 
-  /** From the create of a Deployment of one pod to its copy in the member; from its pod's Ready there to Ready upstream; writes. */
+  /**
+   * From the create of a Deployment of one pod to its copy in the member; from its pod's Ready there to Ready upstream;
+   * writes.
+   */
   async oneByOne(count: number): Promise<Numbers> {
     const { up, down, pids } = this.#options
     await using seen = {
@@ -211,7 +215,10 @@ export class Bench {
   }
 }
 
-/** When objects first met a condition, and how many events they had until then; by name, from one watch of all namespaces. */
+/**
+ * When objects first met a condition, and how many events they had until then; by name, from one watch of all
+ * namespaces.
+ */
 class Followed implements AsyncDisposable {
   readonly #first = new Map<string, PromiseWithResolvers<number>>()
   readonly #met = new Set<string>()

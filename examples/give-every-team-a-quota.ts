@@ -1,6 +1,6 @@
-// Gives each namespace with a label `team` a ResourceQuota, in all logical clusters of an installation: one list and one
-// watch per resource, however many there are. Run it with the path of a kubeconfig of the installation's admin:
-//   node examples/give-every-team-a-quota.ts .kcp/admin.kubeconfig
+// Gives each namespace with a label `team` a ResourceQuota, in all logical clusters of an installation: one list and
+// one watch per resource, however many there are. Run it with the path of a kubeconfig of the installation's admin:
+// node examples/give-every-team-a-quota.ts .kcp/admin.kubeconfig
 import { createLogger, loadKubeconfig, watchAcross, type KubeObject } from 'kcp/watch-across'
 
 const namespaces = { group: '', version: 'v1', resource: 'namespaces', labelSelector: 'team' }

@@ -1,4 +1,5 @@
-// Runs the end-to-end tests of Kubernetes against logical clusters of `kcp start`.   node scripts/conformance.ts [--help]
+// Runs the end-to-end tests of Kubernetes against logical clusters of `kcp start`.   node scripts/conformance.ts
+// [--help]
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -123,8 +124,8 @@ async function run(round: RoundName): Promise<void> {
 }
 
 /**
- * Runs tests of the round that have no result yet, until the time is over. Resolves with whether there are others left in any
- * round; if there are none in this one, prints what did not pass.
+ * Runs tests of the round that have no result yet, until the time is over. Resolves with whether there are others left
+ * in any round; if there are none in this one, prints what did not pass.
  */
 async function runPiece(round: RoundName, earlier: KeptResults): Promise<boolean> {
   const names = namesToRun(expectedIn[round])

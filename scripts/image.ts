@@ -1,5 +1,5 @@
-// Builds the container image without a container engine and without a base image: Node's official binary, the libraries it
-// is linked against, our build.   node scripts/image.ts [--arch amd64,arm64] [--name NAME:TAG] [--out FILE]
+// Builds the container image without a container engine and without a base image: Node's official binary, the libraries
+// it is linked against, our build.   node scripts/image.ts [--arch amd64,arm64] [--name NAME:TAG] [--out FILE]
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { arch } from 'node:os'
 import { join } from 'node:path'

@@ -65,8 +65,8 @@ const registerApiService: PolicyRule = {
 }
 
 /**
- * The chart makes these Secrets without content. Our processes create none: whoever may create a Secret can make one with a token of
- * any ServiceAccount of its namespace.
+ * The chart makes these Secrets without content. Our processes create none: whoever may create a Secret can make one
+ * with a token of any ServiceAccount of its namespace.
  */
 const ownSecrets = ['kcp-keys', 'kcp-serving-certificates', 'kcp-replica-authority', 'kcp-metrics-client']
 
@@ -110,8 +110,9 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
     { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'patch', 'delete'] },
     { ...publishAddress, verbs: read },
   ]),
-  // Secrets of LogicalCluster.spec.kubeconfigs, in any namespace that a spec names. Whoever holds it everywhere can read every
-  // Secret whose name they know, and make a token of any ServiceAccount: bind it in single namespaces where that is too much.
+  // Secrets of LogicalCluster.spec.kubeconfigs, in any namespace that a spec names. Whoever holds it everywhere can
+  // read every Secret whose name they know, and make a token of any ServiceAccount: bind it in single namespaces where
+  // that is too much.
   'kubeconfig-secrets.yaml': [
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -119,7 +120,8 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
       metadata: { name: 'kcp-kubeconfig-secrets' },
       rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['create', 'get', 'patch', 'delete'] }],
     },
-    // Bound everywhere with the other: by it the operator sees at once that one of these Secrets was changed or deleted.
+    // Bound everywhere with the other: by it the operator sees at once that one of these Secrets was changed or
+    // deleted.
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'ClusterRole',

@@ -1,8 +1,9 @@
-// Runs the suites and counts.   node scripts/test.ts all|long|verify|unit|conformance|integration|harness|parity|clients|faults|e2e ...
-// `long` is what `make test-long` runs: every suite with more rounds and seeds, parity through a host, and test/long besides.
-// Without names of suites, three lanes of them run side by side, then those that measure the machine. What the second
-// and the third print appears when a suite of theirs has ended.
-// The last line is `N passed, N failed, N skipped`. With CI=true a skipped test is a failure: CI has what every test needs.
+// Runs the suites and counts.   node scripts/test.ts
+// all|long|verify|unit|conformance|integration|harness|parity|clients|faults|e2e ... `long` is what `make test-long`
+// runs: every suite with more rounds and seeds, parity through a host, and test/long besides. Without names of suites,
+// three lanes of them run side by side, then those that measure the machine. What the second and the third print
+// appears when a suite of theirs has ended. The last line is `N passed, N failed, N skipped`. With CI=true a skipped
+// test is a failure: CI has what every test needs.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -47,9 +48,10 @@ const lateMoves = [
   'test/integration/gateway/**/*.test.ts',
 ]
 
-// Tests of real processes run again once when they fail: on a machine that is shared, one of ten thousand meets a pause that no
-// deadline foresaw. If a test fails then too, or a hook does, its whole file runs once more in a new process, because what the
-// first try left may be in the way. The end of the output names them, because each is a defect to mend all the same.
+// Tests of real processes run again once when they fail: on a machine that is shared, one of ten thousand meets a pause
+// that no deadline foresaw. If a test fails then too, or a hook does, its whole file runs once more in a new process,
+// because what the first try left may be in the way. The end of the output names them, because each is a defect to mend
+// all the same.
 const suites: readonly Suite[] = [
   { name: 'unit', files: ['src/**/*.test.ts', 'scripts/**/*.test.ts'], timeoutMs: 20_000 },
   { name: 'conformance', files: ['test/conformance/**/*.test.ts'], timeoutMs: 120_000, repeats: true },

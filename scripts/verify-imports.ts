@@ -1,5 +1,5 @@
-// Prints what each folder of src/ imports, down to two levels, and fails where the rules do not allow an import, or where
-// there is a cycle.   node scripts/verify-imports.ts
+// Prints what each folder of src/ imports, down to two levels, and fails where the rules do not allow an import, or
+// where there is a cycle.   node scripts/verify-imports.ts
 import { join, resolve } from 'node:path'
 import { checkImports, importsByFolder } from './imports/check-imports.ts'
 import { readImports } from './imports/read-imports.ts'

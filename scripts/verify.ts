@@ -24,8 +24,8 @@ const checks: readonly Check[] = [
   },
   {
     name: 'lint',
-    // With a cache, a second run takes seconds. A changed type can alter the result for a file that did not change: a clean
-    // clone, as in CI, finds that.
+    // With a cache, a second run takes seconds. A changed type can alter the result for a file that did not change: a
+    // clean clone, as in CI, finds that.
     command: [bin('eslint'), '--cache', '--cache-strategy', 'content', '--cache-location', lintCache, '.'],
     repair: 'npx eslint --fix .',
   },

@@ -1,5 +1,6 @@
-// Bundles the program into dist/src: each thing that is started or loaded late becomes one file, at the path that its source
-// has below src. Loading thousands of small modules takes more of a start than running them.   node scripts/build/bundle.ts
+// Bundles the program into dist/src: each thing that is started or loaded late becomes one file, at the path that its
+// source has below src. Loading thousands of small modules takes more of a start than running them.   node
+// scripts/build/bundle.ts
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { build, type Plugin } from 'esbuild'
@@ -9,7 +10,9 @@ const root = resolve(import.meta.dirname, '../..')
 const source = join(root, 'src')
 const output = join(root, 'dist/src')
 
-/** The program, its threads, and the library for others, below src. What these import late, with `import()`, is added. */
+/**
+ * The program, its threads, and the library for others, below src. What these import late, with `import()`, is added.
+ */
 const entries = [
   'cli/main.ts',
   'store/sqlite/worker.ts',
@@ -22,8 +25,8 @@ const entries = [
 const compiledName = (file: string): string => file.replaceAll('\\', '/').replace(/\.ts$/, '.js')
 
 /**
- * Gives `import.meta.url` the value that it has without a bundle: the place of the compiled source below dist/src. Assets
- * and the files of threads are found relative to it.
+ * Gives `import.meta.url` the value that it has without a bundle: the place of the compiled source below dist/src.
+ * Assets and the files of threads are found relative to it.
  */
 const sourceUrls: Plugin = {
   name: 'source-urls',

@@ -1,5 +1,6 @@
-// Names the imports of the declarations in dist/src as a package that uses them finds them: relative, with the extension of
-// the compiled file. TypeScript leaves `#FOLDER/FILE.ts` as the source has it.   node scripts/build/declarations.ts
+// Names the imports of the declarations in dist/src as a package that uses them finds them: relative, with the
+// extension of the compiled file. TypeScript leaves `#FOLDER/FILE.ts` as the source has it.   node
+// scripts/build/declarations.ts
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 

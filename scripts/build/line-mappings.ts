@@ -1,5 +1,5 @@
-// Reduces a source map to one mapping for each line. A process that prints a stack keeps all mappings in memory: those of
-// every expression of a large bundle take 45 MB, one for each line takes a tenth.
+// Reduces a source map to one mapping for each line. A process that prints a stack keeps all mappings in memory: those
+// of every expression of a large bundle take 45 MB, one for each line takes a tenth.
 
 const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
 const continued = 32

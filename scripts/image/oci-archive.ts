@@ -1,5 +1,6 @@
-// An OCI image archive of one or more platforms, readable by `ctr images import`, `docker load`, `podman load` and `skopeo`.
-// OCI image specification v1.1: image-layout, image-index, manifest, config. The same input gives the same bytes.
+// An OCI image archive of one or more platforms, readable by `ctr images import`, `docker load`, `podman load` and
+// `skopeo`. OCI image specification v1.1: image-layout, image-index, manifest, config. The same input gives the same
+// bytes.
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'

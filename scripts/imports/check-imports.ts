@@ -4,11 +4,14 @@ import { cyclesOf } from './cycles.ts'
 import type { Import } from './read-imports.ts'
 
 export interface ImportRules {
-  /** The other top-level folders that the files of a folder may import. A room with an entry of its own has only that. */
+  /**
+   * The other top-level folders that the files of a folder may import. A room with an entry of its own has only that.
+   */
   readonly folders: Readonly<Record<string, readonly string[]>>
   /**
-   * The rooms of a folder by floor, from the lowest up, several on a floor with spaces between; `.` stands for the files of
-   * the folder itself. A file may import its own room and lower floors. A folder without an entry has no order.
+   * The rooms of a folder by floor, from the lowest up, several on a floor with spaces between; `.` stands for the
+   * files of the folder itself. A file may import its own room and lower floors. A folder without an entry has no
+   * order.
    */
   readonly floors: Readonly<Record<string, readonly string[]>>
 }

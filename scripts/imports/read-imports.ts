@@ -9,7 +9,9 @@ export interface Import {
   readonly to: string
 }
 
-/** Every import of our own files by the TypeScript files below `src`: by a relative path, or by name (`#FOLDER/FILE`). */
+/**
+ * Every import of our own files by the TypeScript files below `src`: by a relative path, or by name (`#FOLDER/FILE`).
+ */
 export function readImports(src: string): readonly Import[] {
   return globSync('**/*.ts', { cwd: src })
     .sort()

@@ -47,7 +47,7 @@ export const rules: ImportRules = {
       'cel managed-fields patch',
     ],
     client: ['kubeconfig', 'verbs', 'informer', '.', 'member'],
-    store: ['. ownership', 'host hub sqlite', 'measured'],
+    store: ['. ownership', 'host sqlite watch-cache', 'measured'],
     virtualapi: [
       'flowcontrol request',
       'kinds',

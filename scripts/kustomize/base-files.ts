@@ -21,8 +21,8 @@ export function keyOf({ apiVersion, kind, metadata }: KubeObject): string {
 }
 
 /**
- * The objects of a chart that has no Helm: without hooks, which Helm alone runs, and without labels and annotations that
- * name it. Does not change what it is given.
+ * The objects of a chart that has no Helm: without hooks, which Helm alone runs, and without labels and annotations
+ * that name it. Does not change what it is given.
  */
 export function withoutHelm(rendered: readonly KubeObject[]): KubeObject[] {
   return rendered.filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'] === undefined).map(withoutHelmIn)

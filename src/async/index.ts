@@ -1,5 +1,5 @@
 export * from './abortable.ts'
-export * from './answer-account.ts'
+export * from './response-account.ts'
 export * from './batch-queue.ts'
 export * from './child-signal.ts'
 export * from './clock.ts'

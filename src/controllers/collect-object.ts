@@ -27,7 +27,8 @@ const unresolvableRetrySeconds = 300
 const maxOrphaned = 50
 
 /**
- * Takes one step; the change it makes causes the next reconcile. Every write has the uid of the object as a precondition.
+ * Takes one step; the change it makes causes the next reconcile. Every write has the uid of the object as a
+ * precondition.
  */
 export async function reconcileObject(
   object: GraphObject,
@@ -102,9 +103,9 @@ export async function releaseIfUnblocked(
 }
 
 /**
- * Removes this owner from a limited number of dependents per reconcile, then removes the finalizer `orphan`. Dependents of
- * another object that has the same uid keep their owner. The finalizer stays as long as syncers have theirs: it tells
- * them to leave the dependents in members.
+ * Removes this owner from a limited number of dependents per reconcile, then removes the finalizer `orphan`. Dependents
+ * of another object that has the same uid keep their owner. The finalizer stays as long as syncers have theirs: it
+ * tells them to leave the dependents in members.
  */
 async function orphanDependents(object: GraphObject, context: CollectContext, signal: AbortSignal): Promise<undefined> {
   const { uid = '' } = object.metadata

@@ -81,7 +81,8 @@ async function releaseNames(
 }
 
 /**
- * Deletes the objects of the kind. Resolves with the number that is left, or `unfinished` if one reconcile was not enough.
+ * Deletes the objects of the kind. Resolves with the number that is left, or `unfinished` if one reconcile was not
+ * enough.
  */
 async function deleteInstances(
   client: KubeClient,

@@ -1,4 +1,5 @@
-// Deletes many objects of one resource. One reconcile deletes a limited number, so that other keys are not kept waiting.
+// Deletes many objects of one resource. One reconcile deletes a limited number, so that other keys are not kept
+// waiting.
 import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'

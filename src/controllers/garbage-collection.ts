@@ -19,7 +19,8 @@ type Task =
   | { readonly do: 'owner'; readonly cluster: string; readonly namespace: string; readonly owner: OwnerReference }
 
 /**
- * Reconciles every object with owners, and every object whose deletion waits for its dependents, until the signal aborts.
+ * Reconciles every object with owners, and every object whose deletion waits for its dependents, until the signal
+ * aborts.
  */
 export async function startGarbageCollection(context: ControllerContext): Promise<void> {
   const { graph, cluster: clientOf, log, signal } = context

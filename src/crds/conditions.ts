@@ -13,8 +13,8 @@ export interface ConditionUpdate {
 }
 
 /**
- * The conditions with this one replaced or added. `now` (RFC 3339) becomes its lastTransitionTime only if the status has
- * changed. Pure; returns the same array if nothing has changed.
+ * The conditions with this one replaced or added. `now` (RFC 3339) becomes its lastTransitionTime only if the status
+ * has changed. Pure; returns the same array if nothing has changed.
  */
 export function setCondition(
   conditions: readonly Readonly<Condition>[] | undefined,
@@ -89,7 +89,10 @@ export const observedGenerationSchema: JsonSchema = {
   description: 'The metadata.generation that this status is based on; -1 until the operator has processed the object.',
 }
 
-/** The status of an object that the operator has not processed. Without it, kstatus (Flux, Helm 4) would call a new object ready. */
+/**
+ * The status of an object that the operator has not processed. Without it, kstatus (Flux, Helm 4) would call a new
+ * object ready.
+ */
 export const unobservedStatus = { observedGeneration: -1 }
 
 /** A printer column with the status of one condition. */

@@ -12,8 +12,8 @@ export function contentHash(value: unknown): string {
 const hashes = new WeakMap<object, string>()
 
 /**
- * contentHash of a value that does not change any more, such as a part of an object from a cache: computed once, because scheduler and
- * syncers ask for that of one workload a dozen times.
+ * contentHash of a value that does not change any more, such as a part of an object from a cache: computed once,
+ * because scheduler and syncers ask for that of one workload a dozen times.
  */
 export function unchangingHash(value: unknown): string {
   if (typeof value !== 'object' || value === null) return contentHash(value)

@@ -72,8 +72,8 @@ export interface Kind {
   readonly properties: Readonly<Record<string, JsonSchema>>
   readonly required?: readonly string[]
   /**
-   * The schema names nothing but `properties`, and other fields are kept unchecked: for each property that it knows, also of
-   * every object's own like `metadata`, a kube-apiserver does work in every write.
+   * The schema names nothing but `properties`, and other fields are kept unchecked: for each property that it knows,
+   * also of every object's own like `metadata`, a kube-apiserver does work in every write.
    */
   readonly open?: true
   readonly validations?: readonly { rule: string; message: string }[]

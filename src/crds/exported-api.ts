@@ -1,4 +1,5 @@
-// APIs that an admin lets a member offer to logical clusters: resources that CustomResourceDefinitions of the member define.
+// APIs that an admin lets a member offer to logical clusters: resources that CustomResourceDefinitions of the member
+// define.
 import type { JsonSchema } from './crd.ts'
 
 export interface ExportedApi {
@@ -52,7 +53,10 @@ export interface ExportReport {
   readonly withdrawn: readonly string[]
 }
 
-/** What the syncer of a member needs to know about the APIs that the member exports: which, to whom, and where to report. */
+/**
+ * What the syncer of a member needs to know about the APIs that the member exports: which, to whom, and where to
+ * report.
+ */
 export interface MemberExports {
   readonly apis: readonly Readonly<ExportedApi>[]
   /** Exported before, and being withdrawn. */
@@ -61,7 +65,10 @@ export interface MemberExports {
   clusters(): readonly string[]
   /** Whether the logical cluster may use the member. */
   admits(cluster: string): boolean
-  /** Calls the listener with a logical cluster whose admission may have changed. Returns a function that unsubscribes it. */
+  /**
+   * Calls the listener with a logical cluster whose admission may have changed. Returns a function that unsubscribes
+   * it.
+   */
   onAdmission(listener: (cluster: string) => void): () => void
   /** Whether there is a member of this name. */
   isMember(name: string): boolean

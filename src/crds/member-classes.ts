@@ -1,12 +1,15 @@
-// The classes of a member: StorageClasses, IngressClasses, RuntimeClasses and PriorityClasses, which objects of tenants name.
-// The operator writes them into the status of the MemberCluster; placement and the projection into logical clusters read them.
+// The classes of a member: StorageClasses, IngressClasses, RuntimeClasses and PriorityClasses, which objects of tenants
+// name. The operator writes them into the status of the MemberCluster; placement and the projection into logical
+// clusters read them.
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import type { JsonSchema } from './crd.ts'
 
 export const classKindNames = ['StorageClass', 'IngressClass', 'RuntimeClass', 'PriorityClass'] as const
 export type ClassKindName = (typeof classKindNames)[number]
 
-/** One class, with the fields that its tenants may know: no parameters, which name Secrets and backends of the member. */
+/**
+ * One class, with the fields that its tenants may know: no parameters, which name Secrets and backends of the member.
+ */
 export interface MemberClass {
   name: string
   isDefault?: boolean
@@ -23,7 +26,10 @@ export interface MemberClass {
 /** The classes of one kind. */
 export interface MemberClasses {
   kind: ClassKindName
-  /** There are more than maxClasses. The classes that are left out are not projected, and kcp does not call them missing. */
+  /**
+   * There are more than maxClasses. The classes that are left out are not projected, and kcp does not call them
+   * missing.
+   */
   truncated?: boolean
   items: MemberClass[]
 }

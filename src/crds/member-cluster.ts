@@ -59,7 +59,10 @@ export function areJoined(one: ServiceNetwork | undefined, other: ServiceNetwork
   return one === other && (one === 'Flat' || one === 'Gateway')
 }
 
-/** The value of reachableAnnotation on EndpointSlices of a member; members with the same value can reach their endpoints. */
+/**
+ * The value of reachableAnnotation on EndpointSlices of a member; members with the same value can reach their
+ * endpoints.
+ */
 export function reachabilityOf(network: ServiceNetwork): string | undefined {
   const values = { None: undefined, Flat: 'true', Gateway: 'gateway' } as const
   return values[network]
@@ -117,8 +120,8 @@ export interface RemainingWorkload {
 }
 
 /**
- * Fields of a kind of workload, such as `spec.containers[*].restartPolicyRules`; `.` is the kind itself. Fields of a pod template are
- * listed as those of a Pod.
+ * Fields of a kind of workload, such as `spec.containers[*].restartPolicyRules`; `.` is the kind itself. Fields of a
+ * pod template are listed as those of a Pod.
  */
 export interface UnsupportedFields {
   kind: string

@@ -1,5 +1,6 @@
-// The gateway of a member whose pod network is not connected to that of other members: it forwards connections to Services. The
-// syncer and the program `kcp gateway` communicate only through objects in the member; this file is their contract.
+// The gateway of a member whose pod network is not connected to that of other members: it forwards connections to
+// Services. The syncer and the program `kcp gateway` communicate only through objects in the member; this file is their
+// contract.
 
 /** How the other members reach the gateway of a member. */
 export interface MemberGateway {
@@ -33,7 +34,10 @@ export interface GatewayTarget {
   readonly service: string
 }
 
-/** Whether connections to the Service can use gateways: these forward TCP to the address of a Service, not to single pods. */
+/**
+ * Whether connections to the Service can use gateways: these forward TCP to the address of a Service, not to single
+ * pods.
+ */
 export function crossesGateways(service: Readonly<Record<string, unknown>>): boolean {
   const {
     type,

@@ -6,8 +6,8 @@ import { workloadKindOfObject, workloadKinds, templateOf } from './workload-kind
 
 /**
  * Prefixes of annotations that are copied into members. Controllers of a member act on annotations (DNS names, cloud
- * identities, copies of Secrets, load balancers), with rights that the tenant does not have, so all others stay upstream.
- * MemberCluster.spec.annotationPrefixes allows more.
+ * identities, copies of Secrets, load balancers), with rights that the tenant does not have, so all others stay
+ * upstream. MemberCluster.spec.annotationPrefixes allows more.
  */
 export const defaultAnnotationPrefixes: readonly string[] = [
   'kubectl.kubernetes.io/',
@@ -31,8 +31,8 @@ export function isLocalAnnotation(annotation: string): boolean {
 }
 
 /**
- * True for an annotation that is copied into a member that allows these prefixes besides the default ones, never for one of ours. Names
- * without a prefix are private to users: Kubernetes requires one of automated components.
+ * True for an annotation that is copied into a member that allows these prefixes besides the default ones, never for
+ * one of ours. Names without a prefix are private to users: Kubernetes requires one of automated components.
  */
 export function isAnnotationForMembers(name: string, prefixes: readonly string[] = []): boolean {
   if (!name.includes('/')) return true

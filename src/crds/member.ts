@@ -1,5 +1,5 @@
-// Member: what a tenant sees of a MemberCluster that its logical cluster may use. Read-only and not stored: the API server makes it
-// from the MemberCluster for each request.
+// Member: what a tenant sees of a MemberCluster that its logical cluster may use. Read-only and not stored: the API
+// server makes it from the MemberCluster for each request.
 import type { Condition, KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { ageColumn, conditionColumn, conditionsSchema, reasonColumn } from './conditions.ts'
 import { crdOf, type CustomResourceDefinition, type Kind } from './crd.ts'

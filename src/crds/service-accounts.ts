@@ -26,8 +26,8 @@ export function serviceAccountsOf(workload: KubeObject): Map<string, number> {
 }
 
 /**
- * The value of formerAccountsAnnotation for a workload whose template changed from that of `old`; undefined if there is no
- * former ServiceAccount.
+ * The value of formerAccountsAnnotation for a workload whose template changed from that of `old`; undefined if there is
+ * no former ServiceAccount.
  */
 export function formerAccountsText(workload: KubeObject, old: KubeObject, now: number): string | undefined {
   const accounts = new Map([...formerAccounts(old)].filter(([, until]) => now < until))

@@ -1,6 +1,6 @@
-// The Multi-Cluster Services API (KEP-1645), `multicluster.x-k8s.io`: what a ServiceExport makes of a Service, in logical clusters
-// whose tenants installed its definitions. The operator makes a ServiceImport and a second Service, which is synced like any
-// other; syncers and nameservers know that Service by its name and label.
+// The Multi-Cluster Services API (KEP-1645), `multicluster.x-k8s.io`: what a ServiceExport makes of a Service, in
+// logical clusters whose tenants installed its definitions. The operator makes a ServiceImport and a second Service,
+// which is synced like any other; syncers and nameservers know that Service by its name and label.
 import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 
 /** Every release of the API serves this version; objects of v1beta1 have the same fields. */
@@ -14,7 +14,10 @@ export const exportedServiceLabel = 'multicluster.kubernetes.io/service-name'
 /** Label of the API, on EndpointSlices: the member that the endpoints are in. */
 export const sourceClusterLabel = 'multicluster.kubernetes.io/source-cluster'
 
-/** The second Service has this before the name of the exported one: the nameserver finds it without knowing which there are. */
+/**
+ * The second Service has this before the name of the exported one: the nameserver finds it without knowing which there
+ * are.
+ */
 export const clusterSetPrefix = 'clusterset--'
 /** The zone of names of exported Services: `NAME.NAMESPACE.svc.clusterset.local`. */
 export const clusterSetZone = 'clusterset.local'
@@ -37,7 +40,10 @@ export function exportedNameOf(object: {
   return exported !== undefined && service === clusterSetServiceName(exported) ? exported : undefined
 }
 
-/** The name of a pod with a hostname in the nameserver of other members: pods of several members may have the same hostname. */
+/**
+ * The name of a pod with a hostname in the nameserver of other members: pods of several members may have the same
+ * hostname.
+ */
 export function hostnameFrom(hostname: string, member: string): string | undefined {
   const name = `${hostname}--${member}`
   return name.length <= 63 && !name.includes('.') ? name : undefined

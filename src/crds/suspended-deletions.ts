@@ -2,7 +2,9 @@
 // and the answer of an admin.
 import type { DeepReadonly, ObjectMeta } from '#apimachinery/meta/index.ts'
 
-/** On a MemberCluster: until this time (RFC 3339) its syncer deletes what is not known upstream any more, however much. */
+/**
+ * On a MemberCluster: until this time (RFC 3339) its syncer deletes what is not known upstream any more, however much.
+ */
 export const acceptDeletionsAnnotation = 'kcp.dev/accept-deletions-until'
 
 export interface SuspendedDeletions {

@@ -19,8 +19,8 @@ export const heldAnnotation = 'kcp.dev/held'
 /** Written by the scheduler: the last moves of a workload, JSON of PlacementHistory. */
 export const historyAnnotation = 'kcp.dev/placement-history'
 /**
- * Written by the API server when the ServiceAccount of a workload's pods changes: JSON of when the pods of each former one must
- * have gone. Until then their tokens are accepted.
+ * Written by the API server when the ServiceAccount of a workload's pods changes: JSON of when the pods of each former
+ * one must have gone. Until then their tokens are accepted.
  */
 export const formerAccountsAnnotation = 'kcp.dev/former-service-accounts'
 /** Written by a syncer on objects that a member created, such as pods: the name of the member. */
@@ -33,9 +33,15 @@ export const volumeAnnotation = 'kcp.dev/volume-in'
 export const reachableAnnotation = 'kcp.dev/reachable'
 /** Written by the operator on EndpointSlices of a member that is lost: it has made their endpoints not ready. */
 export const memberLostAnnotation = 'kcp.dev/member-lost'
-/** Written by the operator on classes that it shows in a logical cluster: the members that have them, such as `east,west`. */
+/**
+ * Written by the operator on classes that it shows in a logical cluster: the members that have them, such as
+ * `east,west`.
+ */
 export const projectedAnnotation = 'kcp.dev/projected-from'
-/** Label, written by a syncer on CustomResourceDefinitions that its member exports to a logical cluster: the name of the member. */
+/**
+ * Label, written by a syncer on CustomResourceDefinitions that its member exports to a logical cluster: the name of the
+ * member.
+ */
 export const exportedFromLabel = 'kcp.dev/exported-from'
 /** Written by syncers on ReplicaSets: the content hash of the pod template in the Deployment. */
 export const templateAnnotation = 'kcp.dev/template'
@@ -100,8 +106,8 @@ export const locatorAnnotation = 'kcp.dev/locator'
 /** On everything a syncer creates and on everything the member creates from it. */
 export const managedLabel = 'kcp.dev/managed'
 /**
- * True for a Service without an address of its own that publishes pods which are not ready: its clients ask it for the names of pods,
- * which they need as long as the pods run. Requests to it are not spread over pods that take requests.
+ * True for a Service without an address of its own that publishes pods which are not ready: its clients ask it for the
+ * names of pods, which they need as long as the pods run. Requests to it are not spread over pods that take requests.
  */
 export function isForNames(service: Readonly<Record<string, unknown>>): boolean {
   const { clusterIP, publishNotReadyAddresses } = (service['spec'] ?? {}) as {
@@ -127,11 +133,14 @@ export const sourceAnnotation = 'kcp.dev/source'
 export const templateChangesAnnotation = 'kcp.dev/changes'
 /** On pod templates and pods that ask for their namespace by a downward API volume: the upstream namespace. */
 export const namespaceAnnotation = 'kcp.dev/namespace'
-/** On pod templates and pods: the beginning of the names of annotations that their volumes read, and no controller of a member. */
+/**
+ * On pod templates and pods: the beginning of the names of annotations that their volumes read, and no controller of a
+ * member.
+ */
 export const keptAnnotationPrefix = 'kcp.dev/annotation-'
 /**
- * On templates of claims and Jobs, and so on the claims and Jobs that a member makes of them: the tenant's annotations that are not for
- * members, as JSON. Upstream they are annotations again.
+ * On templates of claims and Jobs, and so on the claims and Jobs that a member makes of them: the tenant's annotations
+ * that are not for members, as JSON. Upstream they are annotations again.
  */
 export const withheldAnnotation = 'kcp.dev/withheld'
 /** Upstream nobody writes them: there they would say that an object of a tenant is a copy. */
@@ -151,7 +160,10 @@ export const ownAnnotationPrefix = 'kcp.dev/'
 
 /** On namespaces in members, and in selectors of namespaces: the id of the logical cluster. */
 export const clusterLabel = 'kcp.dev/logical-cluster'
-/** Prefix of the labels by which a namespace in a member carries those of its upstream namespace: a hash of the key follows. */
+/**
+ * Prefix of the labels by which a namespace in a member carries those of its upstream namespace: a hash of the key
+ * follows.
+ */
 export const namespaceLabelPrefix = 'namespace.kcp.dev/'
 
 // --- The installation. ---
@@ -161,8 +173,8 @@ export const systemNamespace = 'kcp-system'
 /** Secret in the systemNamespace of a host: the keys of the installation. */
 export const installationKeysName = 'kcp-keys'
 /**
- * Objects in the systemNamespace of a member: the nameserver with its identity, and the syncer's identity. `tokenSecret` is
- * what members that joined long ago have: a token that does not expire. Joining again deletes it.
+ * Objects in the systemNamespace of a member: the nameserver with its identity, and the syncer's identity.
+ * `tokenSecret` is what members that joined long ago have: a token that does not expire. Joining again deletes it.
  */
 export const memberParts = {
   nameserver: 'kcp-dns',
@@ -176,12 +188,15 @@ export const memberFinalizer = 'kcp.dev/member'
 /** On a MemberCluster, written when it joins: the uid of the member's kube-system, until the first status has it. */
 export const kubeSystemUidAnnotation = 'kcp.dev/kube-system-uid'
 /**
- * On a MemberCluster, and on kcp's ServiceAccounts in the member: which installation joined it, by the uid of the namespace
- * kube-system beside its MemberClusters.
+ * On a MemberCluster, and on kcp's ServiceAccounts in the member: which installation joined it, by the uid of the
+ * namespace kube-system beside its MemberClusters.
  */
 export const installationAnnotation = 'kcp.dev/installation'
 
-/** The installation to which the syncer's ServiceAccount in a member belongs, if it is known to be another one than ours. */
+/**
+ * The installation to which the syncer's ServiceAccount in a member belongs, if it is known to be another one than
+ * ours.
+ */
 export function otherOwnerOf(account: KubeObject | undefined, ours: string | undefined): string | undefined {
   const owner = account?.metadata.annotations?.[installationAnnotation]
   return ours === undefined || owner === ours ? undefined : owner
@@ -190,9 +205,10 @@ export function otherOwnerOf(account: KubeObject | undefined, ours: string | und
 // --- The scheduler's decision. ---
 
 /**
- * States of one copy, in the order of its life. Forwarding: the copy goes, and the Ingresses and Services of its namespace stay
- * for clients that still know the addresses of the member. Held: the copy is wanted and cannot be created. Lost: the member does not answer.
- * Fenced: it does not answer, and somebody has made sure that nothing runs there.
+ * States of one copy, in the order of its life. Forwarding: the copy goes, and the Ingresses and Services of its
+ * namespace stay for clients that still know the addresses of the member. Held: the copy is wanted and cannot be
+ * created. Lost: the member does not answer. Fenced: it does not answer, and somebody has made sure that nothing runs
+ * there.
  */
 export const copyStates = [
   'Assumed',
@@ -226,8 +242,8 @@ export interface PlacedCopy {
   /** Its replicas become fewer, because other members have them: the pods that end take no new requests. */
   readonly shrinking?: ShrinkingShare
   /**
-   * Its rollout waits, because another copy takes its place and has the present template already; of a StatefulSet that moves pod by
-   * pod, because one pod at a time ends, whatever the cause.
+   * Its rollout waits, because another copy takes its place and has the present template already; of a StatefulSet that
+   * moves pod by pod, because one pod at a time ends, whatever the cause.
    */
   readonly paused?: true
   /** What it waits for before its next state. */
@@ -297,8 +313,8 @@ export function membersWithCopy(object: KubeObject): string[] {
 }
 
 /**
- * Of a spec as one member has it, with the replicas it runs: the value of sourceAnnotation, and `observed` of its report. The spec must
- * not change afterwards, as those of objects from a cache do not.
+ * Of a spec as one member has it, with the replicas it runs: the value of sourceAnnotation, and `observed` of its
+ * report. The spec must not change afterwards, as those of objects from a cache do not.
  */
 export function sourceOf(
   spec: unknown,
@@ -373,10 +389,15 @@ export interface StatusCondition {
   readonly lastUpdateTime?: string
 }
 
-/** What a member reports about its copy of a Service: the ready endpoints it knows, counted by the member they run in. */
+/**
+ * What a member reports about its copy of a Service: the ready endpoints it knows, counted by the member they run in.
+ */
 export interface ServiceMemberStatus {
   readonly endpoints?: Readonly<Record<string, number>>
-  /** It can be reached from outside the member: it has addresses of a load balancer, or an Ingress with addresses leads to it. */
+  /**
+   * It can be reached from outside the member: it has addresses of a load balancer, or an Ingress with addresses leads
+   * to it.
+   */
   readonly external?: true
   /** Of a Service that stands for an exported one: its cluster IPs in the member. */
   readonly addresses?: readonly string[]
@@ -390,7 +411,10 @@ const clusterIdLength = 10
 /** Most characters of a namespace that follow the id in the name of the namespace in a member, which has at most 63. */
 const maxSuffixLength = 63 - (clusterIdLength + 1)
 
-/** How a namespace of one length, which is too long for members, is shortened: what is kept of both ends, and what stands between. */
+/**
+ * How a namespace of one length, which is too long for members, is shortened: what is kept of both ends, and what
+ * stands between.
+ */
 export interface Shortening {
   readonly begin: number
   readonly omitted: number
@@ -406,8 +430,8 @@ export const shortenings: readonly Shortening[] = Array.from('0123456789x', (mar
 })
 
 /**
- * What follows the id in the name of a namespace in a member: the upstream name, or if it is too long for that, its beginning and its
- * end. Two long names may be shortened to one: then the second namespace is refused.
+ * What follows the id in the name of a namespace in a member: the upstream name, or if it is too long for that, its
+ * beginning and its end. Two long names may be shortened to one: then the second namespace is refused.
  */
 export function namespaceSuffix(namespace: string): string {
   const how = shortenings[namespace.length - maxSuffixLength - 1]
@@ -420,8 +444,8 @@ export function downstreamNamespace(id: ClusterId, namespace: string): string {
 }
 
 /**
- * The reverse of downstreamNamespace; undefined for a namespace that is not of that form. `suffix` is the upstream namespace. If it may be
- * shortened (`isShortened`), the locator of the namespace has the name.
+ * The reverse of downstreamNamespace; undefined for a namespace that is not of that form. `suffix` is the upstream
+ * namespace. If it may be shortened (`isShortened`), the locator of the namespace has the name.
  */
 export function parseDownstreamNamespace(
   name: string,
@@ -433,8 +457,8 @@ export function parseDownstreamNamespace(
 }
 
 /**
- * Short id of a member, from the uid of its kube-system: 50 bits of SHA-256 in base32, like the ids of logical clusters.
- * Tokens of pods in the member have the audience `CLUSTERID.MEMBERID`.
+ * Short id of a member, from the uid of its kube-system: 50 bits of SHA-256 in base32, like the ids of logical
+ * clusters. Tokens of pods in the member have the audience `CLUSTERID.MEMBERID`.
  */
 export function memberIdOf(kubeSystemUid: string): string {
   const letters = 'abcdefghijklmnopqrstuvwxyz234567'

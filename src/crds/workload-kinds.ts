@@ -1,5 +1,5 @@
-// The workload kinds that are placed on members, one row each: where their fields are, when a copy is healthy and how it
-// moves. Scheduler and syncer read only this table, so another kind with pods of its own is another row.
+// The workload kinds that are placed on members, one row each: where their fields are, when a copy is healthy and how
+// it moves. Scheduler and syncer read only this table, so another kind with pods of its own is another row.
 import { cloneJson, isJsonObject, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { StatusRule } from './status-rule.ts'
 import { isOwnAnnotation, memberAnnotation, placedOnAnnotation, templateAnnotation } from './sync-contract.ts'
@@ -31,7 +31,9 @@ export interface WorkloadKind {
   }
   /** Which fields of the status come from members. Absent: the syncer copies the whole status, as for every pod. */
   readonly status?: StatusRule
-  /** A copy is complete if each field of `reaching` is at least the wanted replicas and all fields of `equal` are equal. */
+  /**
+   * A copy is complete if each field of `reaching` is at least the wanted replicas and all fields of `equal` are equal.
+   */
   readonly health: {
     readonly reaching: readonly string[]
     readonly equal: readonly string[]
@@ -49,11 +51,14 @@ export interface WorkloadKind {
   }
   /** Annotations with this prefix belong to the kind's controller and are not copied between members. */
   readonly controllerAnnotationPrefix?: string
-  /** Kinds whose controllers make such objects. They run in members only, so one that a tenant made with this owner is left alone. */
+  /**
+   * Kinds whose controllers make such objects. They run in members only, so one that a tenant made with this owner is
+   * left alone.
+   */
   readonly madeBy: readonly string[]
   /**
-   * How a copy goes to another member: the new one serves before the old one goes, the old one is gone before the new one is
-   * created, or it ends where it began.
+   * How a copy goes to another member: the new one serves before the old one goes, the old one is gone before the new
+   * one is created, or it ends where it began.
    */
   readonly move: 'makeBeforeBreak' | 'breakBeforeMake' | 'stays'
   /** The template of a copy that exists cannot be changed. */
@@ -319,9 +324,9 @@ export function hasEnded(workload: AnyObject): boolean {
 }
 
 /**
- * True for a workload that its tenant made, and that we place. False for copies of what members make (pods, ReplicaSets of a
- * Deployment, Jobs of a CronJob), for what a controller in the logical cluster made for a workload that we place, and
- * for a pod that somebody else has bound to a node.
+ * True for a workload that its tenant made, and that we place. False for copies of what members make (pods, ReplicaSets
+ * of a Deployment, Jobs of a CronJob), for what a controller in the logical cluster made for a workload that we place,
+ * and for a pod that somebody else has bound to a node.
  */
 export function isPlaceable(workload: AnyObject): boolean {
   const { metadata, ...rest } = workload as unknown as KubeObject

@@ -7,9 +7,9 @@ const nano = 1_000_000_000n
 const known = new WeakMap<object, Map<number | undefined, Amounts>>()
 
 /**
- * The requests of a workload's pods and their number (`pods`). With what a rolling update adds for a while (maxSurge), so that a
- * rollout fits where the workload fits. Nothing of a Job or pod that has ended. `replicas`: those that a member has of it; default all. Computed once for each version of
- * an object: `workload` must not change.
+ * The requests of a workload's pods and their number (`pods`). With what a rolling update adds for a while (maxSurge),
+ * so that a rollout fits where the workload fits. Nothing of a Job or pod that has ended. `replicas`: those that a
+ * member has of it; default all. Computed once for each version of an object: `workload` must not change.
  */
 export function requestsOf(workload: { readonly kind: string }, replicas?: number): Amounts {
   const before = known.get(workload)?.get(replicas)
@@ -42,7 +42,10 @@ function podsOf(workload: { readonly kind: string }): number {
   return typeof parallelism === 'number' ? parallelism : replicasOf(workload)
 }
 
-/** How many pods more than its replicas a Deployment has during a rolling update; a percentage is rounded up, and there are never more new pods than replicas. */
+/**
+ * How many pods more than its replicas a Deployment has during a rolling update; a percentage is rounded up, and there
+ * are never more new pods than replicas.
+ */
 export function surgeOf(workload: { readonly kind: string }, replicas: number): number {
   const { strategy } = ((workload as { spec?: unknown }).spec ?? {}) as {
     strategy?: { type?: string; rollingUpdate?: { maxSurge?: number | string } }

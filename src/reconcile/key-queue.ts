@@ -1,5 +1,6 @@
-// The queue between watches and workers. It holds keys, not events, so ten changes cause one reconcile. Only one worker has
-// a key at a time; a change meanwhile adds the key again when that worker is done. Bounded by the number of objects.
+// The queue between watches and workers. It holds keys, not events, so ten changes cause one reconcile. Only one worker
+// has a key at a time; a change meanwhile adds the key again when that worker is done. Bounded by the number of
+// objects.
 import { FairQueue } from './fair-queue.ts'
 
 export interface Timers {

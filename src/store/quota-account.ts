@@ -1,6 +1,6 @@
 // The account to which writes of a logical cluster are charged, and its limit. There is one account for each logical
-// cluster, on the main thread: writes of the offload thread go through the watch cache like every other write, and are charged
-// here, too.
+// cluster, on the main thread: writes of the offload thread go through the watch cache like every other write, and are
+// charged here, too.
 import { StoreError } from './store.ts'
 
 /** The stored objects of a logical cluster. */

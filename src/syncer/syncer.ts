@@ -15,7 +15,7 @@ import { SyncFailures } from './context/sync-failures.ts'
 import type { SyncedMember } from './context/synced-member.ts'
 import { inMember, type Upstream } from './context/upstream.ts'
 import { Views } from './context/views.ts'
-import { clusterOfRequest, isUrgentRequest, requestKey } from './context/visit.ts'
+import { clusterOfRequest, isUrgentRequest, requestKey } from './context/request.ts'
 import { startExportedApis, type ExportedApis } from './exports/exported-apis.ts'
 import {
   gatewayPorts,

@@ -1,6 +1,6 @@
 // Writes lines to a file or to standard output in bounded memory: lines that a slow disk does not take in time are
-// dropped and counted. A writer never waits.
-// Not pino's destination: it does not rotate files, and it keeps lines that a full disk refuses until its buffer is full.
+// dropped and counted. A writer never waits. Not pino's destination: it does not rotate files, and it keeps lines that
+// a full disk refuses until its buffer is full.
 import { open, readdir, rename, rm, type FileHandle } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
 

@@ -1,5 +1,5 @@
-// The tracer on OpenTelemetry: spans are sampled as kube-apiserver does it, queued within bounds, and sent in batches to a
-// collector (OTLP over HTTP, as JSON). Its packages are loaded here, when a tracer is opened.
+// The tracer on OpenTelemetry: spans are sampled as kube-apiserver does it, queued within bounds, and sent in batches
+// to a collector (OTLP over HTTP, as JSON). Its packages are loaded here, when a tracer is opened.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type * as Api from '@opentelemetry/api'
 import type { SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace'

@@ -11,8 +11,9 @@ export function containerMemory(): number {
 }
 
 /**
- * The part of V8's heap limit that is for new objects alone, bytes: three semi-spaces, whose size V8 takes from the memory of the
- * container or the machine (Node 24): 1 MiB up to 512 MiB of memory, else the next power of two above a 64th of it, at most 64 MiB.
+ * The part of V8's heap limit that is for new objects alone, bytes: three semi-spaces, whose size V8 takes from the
+ * memory of the container or the machine (Node 24): 1 MiB up to 512 MiB of memory, else the next power of two above a
+ * 64th of it, at most 64 MiB.
  */
 export function youngGenerationLimit(memoryBytes: number): number {
   if (memoryBytes <= 512 * MiB) return 3 * MiB

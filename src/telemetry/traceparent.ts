@@ -1,5 +1,5 @@
-// The header `traceparent` of W3C Trace Context, which continues a trace in another process. `tracestate` and `baggage` are neither
-// read nor sent, because they contain whatever clients wrote.
+// The header `traceparent` of W3C Trace Context, which continues a trace in another process. `tracestate` and `baggage`
+// are neither read nor sent, because they contain whatever clients wrote.
 
 /** A span of this or another process, as the header names it. */
 export interface SpanReference {

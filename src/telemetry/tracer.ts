@@ -1,5 +1,5 @@
-// Distributed traces: the contract of a tracer, and the one of this process. Off by default: then there is no tracer, and
-// nothing else of OpenTelemetry is loaded (open-tracer.ts).
+// Distributed traces: the contract of a tracer, and the one of this process. Off by default: then there is no tracer,
+// and nothing else of OpenTelemetry is loaded (open-tracer.ts).
 import type { SpanReference } from './traceparent.ts'
 
 /** Short values only: longer ones are cut. Never a token, a body, a query or Secret data. */
@@ -10,7 +10,10 @@ export interface Span extends SpanReference {
   readonly hasEnded: boolean
   /** Adds attributes. */
   set(attributes: SpanAttributes): void
-  /** Marks the span as failed. `type` is a short constant such as a reason, never a message: messages carry data of tenants. */
+  /**
+   * Marks the span as failed. `type` is a short constant such as a reason, never a message: messages carry data of
+   * tenants.
+   */
   fail(type: string): void
   /** Ends the span. Call it once. */
   end(): void
@@ -19,7 +22,9 @@ export interface Span extends SpanReference {
 export interface SpanOptions {
   /** `server`: a request that came; `client`: a request that is sent. Default: neither. */
   readonly kind?: 'server' | 'client'
-  /** The span that this one is a step of. Default: the span begins a trace, which is sampled by the rate of the process. */
+  /**
+   * The span that this one is a step of. Default: the span begins a trace, which is sampled by the rate of the process.
+   */
   readonly parent?: SpanReference | undefined
   /** A span that caused this one, and decides neither about its trace nor whether it is sampled. */
   readonly link?: SpanReference | undefined
@@ -39,8 +44,8 @@ export interface Tracer {
 let active: Tracer | undefined
 
 /**
- * The tracer of this process; undefined where nothing is traced. There is one per process and not one per server, because so
- * it is with the asynchronous context in which it finds the current span. Threads have none.
+ * The tracer of this process; undefined where nothing is traced. There is one per process and not one per server,
+ * because so it is with the asynchronous context in which it finds the current span. Threads have none.
  */
 export function processTracer(): Tracer | undefined {
   return active
@@ -54,8 +59,8 @@ export function useTracer(tracer: Tracer): Disposable {
 }
 
 /**
- * Runs a step as a span inside the current one, or inside `options.parent`. A step that returns no promise did not wait for
- * anything: it leaves no span, and neither does one of a trace that is not sampled.
+ * Runs a step as a span inside the current one, or inside `options.parent`. A step that returns no promise did not wait
+ * for anything: it leaves no span, and neither does one of a trace that is not sampled.
  */
 export function inSpan<R extends Promise<unknown> | undefined>(
   tracer: Tracer,

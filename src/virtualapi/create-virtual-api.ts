@@ -4,7 +4,7 @@ import { createClient, tracedTransport, type KubeClient, type Transport } from '
 import { createEgress, tracedEgress, type Egress, type EgressOptions } from '#network/egress/index.ts'
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import { StorageBudget, type Store } from '#store/index.ts'
-import { createWatchCache, type BaseLayer, type WatchCache } from '#store/hub/index.ts'
+import { createWatchCache, type BaseLayer, type WatchCache } from '#store/watch-cache/index.ts'
 import { containerMemory, processTracer, type Logger, type Metrics } from '#telemetry/index.ts'
 import type { AuditSink } from './request/request-audit.ts'
 import {
@@ -44,7 +44,7 @@ import { Deliveries } from './flowcontrol/deliveries.ts'
 import { EventLoopShare } from './flowcontrol/event-loop-share.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
-import type { ServerDependencies } from './server/parts.ts'
+import type { ServerDependencies } from './server/dependencies.ts'
 import type { PeerConnections } from './server/peer-connections.ts'
 import { Readiness } from './server/readiness.ts'
 import { MemoryGuard } from './server/limits/memory-guard.ts'
@@ -116,11 +116,25 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   const life = childSignal(signal)
   const client: VirtualApi['client'] = (cluster, clientOptions) =>
     createClient(loopback, { basePath: `/clusters/${cluster}`, ...clientOptions })
-  const dependencies = createParts(settings, { watchCache, directory, members, readiness, client, stack, life: life.signal })
+  const dependencies = createParts(settings, {
+    watchCache,
+    directory,
+    members,
+    readiness,
+    client,
+    stack,
+    life: life.signal,
+  })
   const loopback = createLoopback(dependencies)
   if (settings.members !== undefined) members.set(settings.members(loopback))
   const ownership = settings.sharing?.ownership
-  const graph = new ObjectGraph({ watchCache, catalog: dependencies.catalog, directory, baseLayer, ...(ownership && { ownership }) })
+  const graph = new ObjectGraph({
+    watchCache,
+    catalog: dependencies.catalog,
+    directory,
+    baseLayer,
+    ...(ownership && { ownership }),
+  })
   stack.defer(unloadMovedClusters(settings, { watchCache, directory }))
   stack.defer(expireOldEvents(settings, life.signal))
   stack.defer(() => {

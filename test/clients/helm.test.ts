@@ -1,5 +1,5 @@
-// Helm 3, and Helm 4, which applies on the server side, in a logical cluster: the life of a release with values, hooks, a CRD and
-// notes. No pods run here: the test writes the status that kubelets and controllers would write.
+// Helm 3, and Helm 4, which applies on the server side, in a logical cluster: the life of a release with values, hooks,
+// a CRD and notes. No pods run here: the test writes the status that kubelets and controllers would write.
 import { expect } from 'chai'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

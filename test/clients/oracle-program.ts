@@ -22,6 +22,7 @@ export async function askGo<ApiResponse>(questions: readonly Question[]): Promis
   const input = questions.map((question) => `${JSON.stringify(question)}\n`).join('')
   const { stdout } = await runCommand(join(dir, 'oracle'), [], { input, timeoutMs: 60_000 })
   const responses = stdout.trimEnd().split('\n')
-  if (responses.length !== questions.length) throw new Error(`${responses.length} answers to ${questions.length} questions`)
+  if (responses.length !== questions.length)
+    throw new Error(`${responses.length} answers to ${questions.length} questions`)
   return responses.map((response) => JSON.parse(response) as ApiResponse)
 }

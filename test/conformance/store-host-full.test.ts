@@ -1,5 +1,5 @@
-// A host whose etcd has no space left: writes are refused with the reason, and what was acknowledged stays readable and can
-// be deleted.
+// A host whose etcd has no space left: writes are refused with the reason, and what was acknowledged stays readable and
+// can be deleted.
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { createClient, httpTransport, loadKubeconfig } from '#client/index.ts'

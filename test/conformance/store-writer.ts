@@ -1,6 +1,6 @@
 // A process that writes to an embedded store until it is killed: `node store-writer.ts FILE CLUSTER ROUND`. Says on
-// standard output what was acknowledged, one line each, before it goes on with that object. Standard output is a file: its
-// writes block, and they survive the end of the process. A pipe may be set to non-blocking, and full.
+// standard output what was acknowledged, one line each, before it goes on with that object. Standard output is a file:
+// its writes block, and they survive the end of the process. A pipe may be set to non-blocking, and full.
 import { writeSync } from 'node:fs'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'

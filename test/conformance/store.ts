@@ -17,8 +17,8 @@ export interface StoreSuite {
   readonly backend: string
   readonly open: () => Promise<StoreFixture>
   /**
-   * False: of deletions from before the store was opened it is known which kinds had any; asking for the changes of these is
-   * rejected. Default true.
+   * False: of deletions from before the store was opened it is known which kinds had any; asking for the changes of
+   * these is rejected. Default true.
    */
   readonly remembersDeletions?: boolean
   /** Number of creates in load tests; smaller where every write takes milliseconds. */

@@ -97,7 +97,10 @@ describe('kcp under failures', function () {
     return process
   }
 
-  /** States of the new copy in the order in which it takes them. A state may pass before it is seen: then the next one counts. */
+  /**
+   * States of the new copy in the order in which it takes them. A state may pass before it is seen: then the next one
+   * counts.
+   */
   const statesIn = ['Assumed', 'Syncing', 'Applied', 'Available', 'Serving']
   const statesOut = ['Draining', 'Terminating']
   /** Moves the application to and fro under load, and kills all our processes when a move is in each of the states. */

@@ -1,4 +1,5 @@
-// Members whose pod networks are not joined: pods reach Services of other members through gateways, with the image of kcp itself.
+// Members whose pod networks are not joined: pods reach Services of other members through gateways, with the image of
+// kcp itself.
 import { join } from 'node:path'
 import { expect } from 'chai'
 import {

@@ -1,8 +1,8 @@
 // The process behind startLoad: sends GETs at a steady rate until SIGTERM, then prints the result as one line of JSON.
-//   node test/e2e/load-generator.ts URL PER_SECOND [fresh|kept] [ZONE]
-// `kept`: over connections that are kept. A request over one that the server has closed is sent again, as Go's client and browsers do, and
-// counted in `repeated`. ZONE: a file with the addresses of the host in the URL, as a JSON list; each new connection takes the next one. What
-// was read is used for as long as a DNS record with a short life; connections that are kept stay where they are.
+// node test/e2e/load-generator.ts URL PER_SECOND [fresh|kept] [ZONE] `kept`: over connections that are kept. A request
+// over one that the server has closed is sent again, as Go's client and browsers do, and counted in `repeated`. ZONE: a
+// file with the addresses of the host in the URL, as a JSON list; each new connection takes the next one. What was read
+// is used for as long as a DNS record with a short life; connections that are kept stay where they are.
 import { readFileSync } from 'node:fs'
 import { Agent, get, type ClientRequest } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -26,8 +26,8 @@ function nextAddress(): string | undefined {
 }
 
 /**
- * Each connection has a source port that none had for two minutes. Connection tracking in the node sends a new connection from a port of
- * which it remembers another one to the pod of that one, also when this pod has ended since.
+ * Each connection has a source port that none had for two minutes. Connection tracking in the node sends a new
+ * connection from a port of which it remembers another one to the pod of that one, also when this pod has ended since.
  */
 class FreshPorts extends Agent {
   override createConnection(...[options, callback]: Parameters<Agent['createConnection']>): Duplex | null | undefined {

@@ -1,5 +1,6 @@
 // Steady requests against one address from within a node, so that they pass through kube-proxy as a pod's requests do.
-// Every request opens its own connection, unless connections are to be kept: one that is kept notices a move only at its end.
+// Every request opens its own connection, unless connections are to be kept: one that is kept notices a move only at
+// its end.
 import { join } from 'node:path'
 import { repositoryRoot, startProcess, type Cluster, type ManagedProcess } from '#test/support/index.ts'
 

@@ -10,7 +10,9 @@ export function namespace(name: string, clusters?: string): Manifest {
   return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, annotations } }
 }
 
-/** The template of pods that answer with their names, and take two seconds to end as servers with requests under way do. */
+/**
+ * The template of pods that answer with their names, and take two seconds to end as servers with requests under way do.
+ */
 export function answeringPods(labels: Readonly<Record<string, string>>): Manifest {
   const container = {
     name: 'main',

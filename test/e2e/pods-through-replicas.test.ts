@@ -1,5 +1,5 @@
-// Connections to a pod of a member that begin at a replica of `kcp apiserver` which does not own the logical cluster: logs, exec,
-// attach and port-forward pass through the owner, over WebSocket and SPDY.
+// Connections to a pod of a member that begin at a replica of `kcp apiserver` which does not own the logical cluster:
+// logs, exec, attach and port-forward pass through the owner, over WebSocket and SPDY.
 import { expect } from 'chai'
 import { startReplicas, type ReplicaSet, type RunningReplica } from '#test/integration/replicas.ts'
 import {

@@ -1,5 +1,5 @@
-// Separates the pod networks of the lab's members, as those of clusters in different places are: pods reach the nodes of other clusters
-// with the address of their own node, and no pods there.
+// Separates the pod networks of the lab's members, as those of clusters in different places are: pods reach the nodes
+// of other clusters with the address of their own node, and no pods there.
 import { runCommand, systemProgram, type Cluster, type ClusterNode } from '#test/support/index.ts'
 
 /** Until the stack is disposed of. */

@@ -1,5 +1,5 @@
-// Every kind of workload with stock kubectl on two real members with pods: it runs, its status and what the member makes of it
-// are told, it moves or ends where it began, and nothing is left behind.
+// Every kind of workload with stock kubectl on two real members with pods: it runs, its status and what the member
+// makes of it are told, it moves or ends where it began, and nothing is left behind.
 import { expect } from 'chai'
 import { kubectl, needsNodes, waitFor, type Cluster, type CommandResult } from '#test/support/index.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
@@ -157,7 +157,8 @@ describe('workloads of every kind in members', function () {
       await until(
         'the pods in the other member',
         async () => {
-          // West first: what runs there has ended in east before. And once more after it: of two pods, one is there at any time.
+          // West first: what runs there has ended in east before. And once more after it: of two pods, one is there at
+          // any time.
           const west = await below(clusters.west, space, 'pods')
           const east = await below(clusters.east, space, 'pods')
           const later = await below(clusters.west, space, 'pods')

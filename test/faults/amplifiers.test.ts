@@ -1,5 +1,5 @@
-// A sample of test/long/amplifiers that is short enough for every run of the tests: it shows that the measuring works, and
-// finds what became quadratic in a common path.
+// A sample of test/long/amplifiers that is short enough for every run of the tests: it shows that the measuring works,
+// and finds what became quadratic in a common path.
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { setPriority } from 'node:os'

@@ -1,5 +1,5 @@
-// A small heap: logical clusters that open thousands of watches are refused more, keep those that they have, and the process
-// lives and answers others.
+// A small heap: logical clusters that open thousands of watches are refused more, keep those that they have, and the
+// process lives and answers others.
 import { readFileSync } from 'node:fs'
 import { connect, type ClientHttp2Session } from 'node:http2'
 import { expect } from 'chai'
@@ -22,7 +22,10 @@ const heaps = [
       ]
     : []),
 ]
-/** So few at once that what is in flight is a small part of the heap between the limits: else the oldest may be ended too. */
+/**
+ * So few at once that what is in flight is a small part of the heap between the limits: else the oldest may be ended
+ * too.
+ */
 const perSession = 100
 const maxWatches = 5000
 

@@ -1,5 +1,5 @@
-// One round of load on several replicas of `kcp apiserver`, while one of them is stopped and goes on, with the history that its
-// clients saw and what the checker says about it.
+// One round of load on several replicas of `kcp apiserver`, while one of them is stopped and goes on, with the history
+// that its clients saw and what the checker says about it.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ReplicaSet, RunningReplica } from '#test/integration/replicas.ts'
 import { waitFor } from '#test/support/index.ts'
@@ -41,7 +41,9 @@ export interface RecordedRound {
   readonly history: History
 }
 
-/** Writes, reads and watches through every replica while the victim is stopped and goes on. Ends its load in any case. */
+/**
+ * Writes, reads and watches through every replica while the victim is stopped and goes on. Ends its load in any case.
+ */
 export async function recordedRound(
   set: ReplicaSet,
   { clusters, victim, stop, resume, whileStopped, mayForget = false }: Disturbance,

@@ -176,7 +176,8 @@ export class Recorder {
     // Too old: 410 is the correct answer.
     if (response.status === 410) return true
     const revision = Number(response.body.metadata?.resourceVersion)
-    if (response.status !== 200 || revision !== wanted) this.unexpected.push(`${path}: ${response.status} at ${revision}`)
+    if (response.status !== 200 || revision !== wanted)
+      this.unexpected.push(`${path}: ${response.status} at ${revision}`)
     const items = (response.body.items ?? []).map((item) => seenOf(cluster, item))
     this.lists.push({ cluster, revision, items, begun, ended: performance.now(), latest: false })
     return true

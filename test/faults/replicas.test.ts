@@ -1,5 +1,5 @@
-// Three replicas of `kcp apiserver` under load while the owner of some logical clusters is killed, is paused for longer than
-// its Lease, and while all are restarted one after the other. The recorded history is checked.
+// Three replicas of `kcp apiserver` under load while the owner of some logical clusters is killed, is paused for longer
+// than its Lease, and while all are restarted one after the other. The recorded history is checked.
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startReplicas, type ReplicaSet, type RunningReplica } from '#test/integration/replicas.ts'

@@ -1,5 +1,5 @@
-// APIServices of a logical cluster that lead to a real aggregated API server: Kubernetes' sample-apiserver behind a Service
-// without selector.
+// APIServices of a logical cluster that lead to a real aggregated API server: Kubernetes' sample-apiserver behind a
+// Service without selector.
 import { expect } from 'chai'
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
 import { ownAddress, startSampleApiServer, type SampleApiServer } from '#test/support/sample-api-server.ts'

@@ -71,7 +71,8 @@ describe('a list over all logical clusters in pages', function () {
     const second = await ask(next(first.page))
     expect([...namesOf(first.page), ...namesOf(second.page)]).to.deep.equal(['a', 'b', 'a', 'b'])
     expect(second.page.metadata).to.include({ resourceVersion: first.page.metadata.resourceVersion })
-    // What was kept for a page is not kept any longer once that page was answered, and the state is not known otherwise.
+    // What was kept for a page is not kept any longer once that page was answered, and the state is not known
+    // otherwise.
     expect(await ask(next(first.page))).to.include({ status: 410, reason: 'Expired' })
     const exact = `&resourceVersion=${first.page.metadata.resourceVersion}&resourceVersionMatch=Exact`
     expect(await ask(exact)).to.include({ status: 410, reason: 'Expired' })

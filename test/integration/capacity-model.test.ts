@@ -1,6 +1,6 @@
-// A model of the operator's workers around the real decisions (choiceOf, plan and MemberUsage): several workloads compete for the room
-// of three members, while caches lag, writes are refused, answers are lost and the process restarts. Invariant I7: no decision brings
-// what is requested of a member above its limits.
+// A model of the operator's workers around the real decisions (choiceOf, plan and MemberUsage): several workloads
+// compete for the room of three members, while caches lag, writes are refused, answers are lost and the process
+// restarts. Invariant I7: no decision brings what is requested of a member above its limits.
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
@@ -204,7 +204,10 @@ function act(world: World, { what, name, n }: Step): void {
   else scale(world, name, n)
 }
 
-/** More replicas only while nothing is placed: what grows where it runs is the tenant's doing, and is limited afterwards. */
+/**
+ * More replicas only while nothing is placed: what grows where it runs is the tenant's doing, and is limited
+ * afterwards.
+ */
 function scale(world: World, name: Name, n: number): void {
   const { object } = world.truth.get(name)!
   const { replicas } = object['spec'] as { replicas: number }

@@ -1,5 +1,5 @@
-// 24 hours in steps of ten minutes, then 400 days in steps of one, on a clock that the test moves: nothing that we issue runs
-// out while it is used, and what was open before goes on.
+// 24 hours in steps of ten minutes, then 400 days in steps of one, on a clock that the test moves: nothing that we
+// issue runs out while it is used, and what was open before goes on.
 import { expect } from 'chai'
 import { X509Certificate } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'

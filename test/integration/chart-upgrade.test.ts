@@ -1,4 +1,5 @@
-// The chart on a real API server without nodes: what an upgrade does with the Secrets of our processes, and what their tokens may do.
+// The chart on a real API server without nodes: what an upgrade does with the Secrets of our processes, and what their
+// tokens may do.
 import { expect } from 'chai'
 import { join } from 'node:path'
 import { installationKeys } from '#cli/roles/host-installation.ts'

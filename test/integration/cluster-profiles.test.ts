@@ -1,5 +1,5 @@
-// `kcp operator --cluster-profiles` in a real host: profiles come with their CustomResourceDefinition, follow their member, and
-// are what other tools of SIG Multicluster read.
+// `kcp operator --cluster-profiles` in a real host: profiles come with their CustomResourceDefinition, follow their
+// member, and are what other tools of SIG Multicluster read.
 import { expect } from 'chai'
 import { join } from 'node:path'
 import { clusterProfilesController, ensureCrds, startOperator } from '#operator/index.ts'

@@ -1,5 +1,5 @@
-// Conversion webhooks in the parts that a comparison with a real server does not reach: batches, watches, what hangs, large
-// objects, addresses that are denied.
+// Conversion webhooks in the parts that a comparison with a real server does not reach: batches, watches, what hangs,
+// large objects, addresses that are denied.
 import { createInterface } from 'node:readline'
 import { expect } from 'chai'
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'

@@ -1,5 +1,5 @@
-// The module of outbound calls against real servers on this machine: TLS, slow and endless bodies, redirects, a name server
-// that changes its answer.
+// The module of outbound calls against real servers on this machine: TLS, slow and endless bodies, redirects, a name
+// server that changes its answer.
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'

@@ -1,5 +1,5 @@
-// Expressions of tenants whose intermediate values hold one another many times over, wherever expressions are: the request ends
-// soon, and others are served meanwhile.
+// Expressions of tenants whose intermediate values hold one another many times over, wherever expressions are: the
+// request ends soon, and others are served meanwhile.
 import { expect } from 'chai'
 import { isLongRun } from '#test/support/index.ts'
 import { startServedApi, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'

@@ -1,4 +1,5 @@
-// Many members lost at once, with a real API server: their workloads stay where they are until most members answer again.
+// Many members lost at once, with a real API server: their workloads stay where they are until most members answer
+// again.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { sharedInformers, type KubeClient } from '#client/index.ts'

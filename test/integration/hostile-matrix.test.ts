@@ -391,7 +391,13 @@ describe('the matrix of hostile input', function () {
     return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024
   }
 
-  async function overHttp1({ method = 'POST', path = maps, type = json, headers = {}, body }: Sent): Promise<ApiResponse> {
+  async function overHttp1({
+    method = 'POST',
+    path = maps,
+    type = json,
+    headers = {},
+    body,
+  }: Sent): Promise<ApiResponse> {
     const all = [...(body === undefined ? [] : ['Content-Type', type]), ...Object.entries(headers).flat()]
     return acme.http.request(method, path, { headers: all, ...(body === undefined ? {} : { body }) })
   }

@@ -1,5 +1,5 @@
-// A program that floods a server over HTTP/2, forked by its test so that it does not slow down the neighbour there. Its message tells
-// how many answers came, by status.
+// A program that floods a server over HTTP/2, forked by its test so that it does not slow down the neighbour there. Its
+// message tells how many answers came, by status.
 import { connect, type ClientHttp2Session } from 'node:http2'
 import { argv } from 'node:process'
 

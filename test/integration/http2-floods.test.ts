@@ -1,4 +1,5 @@
-// Floods of requests over HTTP/2: they are refused in turns, so that others are answered soon, and clients that mean well are served.
+// Floods of requests over HTTP/2: they are refused in turns, so that others are answered soon, and clients that mean
+// well are served.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

@@ -1,5 +1,6 @@
-// LogicalCluster.spec.kubeconfigs in a real host: what is written works with the tools' own ways of reading it, is renewed in
-// time, and is the only thing that is ever changed or deleted. The operator has the rights of config/rbac and no others.
+// LogicalCluster.spec.kubeconfigs in a real host: what is written works with the tools' own ways of reading it, is
+// renewed in time, and is the only thing that is ever changed or deleted. The operator has the rights of config/rbac
+// and no others.
 import { expect } from 'chai'
 import { createHash } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'

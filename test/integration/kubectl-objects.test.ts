@@ -408,7 +408,9 @@ describe('stock kubectl in a logical cluster', () => {
       expect((await acme.kubectl(['auth', 'whoami', '-o', 'json'])).stdout).to.include('"username": "admin"')
       expect((await acme.kubectl(['auth', 'can-i', 'delete', 'nodes'])).stdout.trim()).to.equal('yes')
       const asWeb = ['--as=system:serviceaccount:shop:web']
-      const response = await acme.kubectl(['auth', 'can-i', 'list', 'cm', '-n', 'shop', ...asWeb], { expectCode: 'any' })
+      const response = await acme.kubectl(['auth', 'can-i', 'list', 'cm', '-n', 'shop', ...asWeb], {
+        expectCode: 'any',
+      })
       expect(response.stdout.trim(), response.stderr).to.equal('yes')
       const no = await acme.kubectl(['auth', 'can-i', 'delete', 'cm', '-n', 'shop', ...asWeb], { expectCode: 1 })
       expect(no.stdout.trim()).to.equal('no')

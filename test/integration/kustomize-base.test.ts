@@ -1,5 +1,5 @@
-// The kustomize base in a real host: an overlay of it installs everything, and its removal leaves what tenants stored. That it has
-// the objects of the chart is a static check (`scripts/verify.ts kustomize`).
+// The kustomize base in a real host: an overlay of it installs everything, and its removal leaves what tenants stored.
+// That it has the objects of the chart is a static check (`scripts/verify.ts kustomize`).
 import { expect } from 'chai'
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

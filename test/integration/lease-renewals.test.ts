@@ -1,5 +1,5 @@
-// Renewals of Leases through `kcp apiserver`, which keeps them in memory: how many writes the host sees, and what is left of them
-// after kill -9 and after a handover.
+// Renewals of Leases through `kcp apiserver`, which keeps them in memory: how many writes the host sees, and what is
+// left of them after kill -9 and after a handover.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '#client/index.ts'

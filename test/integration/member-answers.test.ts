@@ -1,4 +1,5 @@
-// Answers of members, each kind of request against every way to harm whoever asks: too large, without an end, slow, elsewhere, no JSON.
+// Answers of members, each kind of request against every way to harm whoever asks: too large, without an end, slow,
+// elsewhere, no JSON.
 import { expect } from 'chai'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { responseBoundOf, maxErrorBytes, type ResponseBound } from '#client/verbs/bounded-transport.ts'
@@ -21,63 +22,66 @@ const object = (kind: string) => ({ apiVersion: 'v1', kind, metadata: { name: 'a
 const ref = { namespace: 'b', name: 'a' }
 
 /** What is asked of members, and how. */
-const requests: readonly { title: string; kind: ResponseBound['kind']; ask: (client: KubeClient) => Promise<unknown> }[] =
-  [
-    { title: 'the version', kind: 'small', ask: (client) => client.raw('/version', { signal }) },
-    { title: 'its keys', kind: 'small', ask: (client) => client.raw('/openid/v1/jwks', { signal }) },
-    {
-      title: 'a TokenReview',
-      kind: 'small',
-      ask: (client) => client.create(reviews, object('TokenReview'), { signal }),
-    },
-    {
-      title: 'a SubjectAccessReview',
-      kind: 'small',
-      ask: (client) => client.create(accessReviews, object('SubjectAccessReview'), { signal }),
-    },
-    {
-      title: 'a TokenRequest',
-      kind: 'small',
-      ask: (client) => client.create(accounts, object('TokenRequest'), { subresource: 'token', signal }),
-    },
-    {
-      title: 'the discovery of a group',
-      kind: 'discovery',
-      ask: (client) => client.raw('/apis/metrics.k8s.io', { signal }),
-    },
-    {
-      title: 'the discovery of a version',
-      kind: 'discovery',
-      ask: (client) => client.raw('/apis/apps/v1', { signal }),
-    },
-    { title: 'an object', kind: 'object', ask: (client) => client.get(pods, ref, { signal }) },
-    {
-      title: 'the status of an object',
-      kind: 'object',
-      ask: (client) => client.get(pods, ref, { subresource: 'status', signal }),
-    },
-    { title: 'a creation', kind: 'object', ask: (client) => client.create(pods, object('Pod'), { signal }) },
-    { title: 'an update', kind: 'object', ask: (client) => client.update(pods, object('Pod'), { signal }) },
-    { title: 'a patch', kind: 'object', ask: (client) => client.patch(pods, ref, 'merge', {}, { signal }) },
-    { title: 'a deletion', kind: 'object', ask: (client) => client.delete(pods, ref, { signal }) },
-    {
-      title: 'an eviction',
-      kind: 'object',
-      ask: (client) => client.create(pods, object('Eviction'), { subresource: 'eviction', signal }),
-    },
-    { title: 'a page of a list', kind: 'list', ask: (client) => client.list(pods, { limit: 1, signal }) },
-    {
-      title: 'metrics',
-      kind: 'list',
-      ask: (client) => client.raw('/apis/metrics.k8s.io/v1beta1/namespaces/b/pods', { signal }),
-    },
-    { title: 'the index of OpenAPI', kind: 'schema', ask: (client) => client.raw('/openapi/v3', { signal }) },
-    {
-      title: 'an OpenAPI document',
-      kind: 'schema',
-      ask: (client) => client.raw('/openapi/v3/apis/apps/v1?hash=1', { signal }),
-    },
-  ]
+const requests: readonly {
+  title: string
+  kind: ResponseBound['kind']
+  ask: (client: KubeClient) => Promise<unknown>
+}[] = [
+  { title: 'the version', kind: 'small', ask: (client) => client.raw('/version', { signal }) },
+  { title: 'its keys', kind: 'small', ask: (client) => client.raw('/openid/v1/jwks', { signal }) },
+  {
+    title: 'a TokenReview',
+    kind: 'small',
+    ask: (client) => client.create(reviews, object('TokenReview'), { signal }),
+  },
+  {
+    title: 'a SubjectAccessReview',
+    kind: 'small',
+    ask: (client) => client.create(accessReviews, object('SubjectAccessReview'), { signal }),
+  },
+  {
+    title: 'a TokenRequest',
+    kind: 'small',
+    ask: (client) => client.create(accounts, object('TokenRequest'), { subresource: 'token', signal }),
+  },
+  {
+    title: 'the discovery of a group',
+    kind: 'discovery',
+    ask: (client) => client.raw('/apis/metrics.k8s.io', { signal }),
+  },
+  {
+    title: 'the discovery of a version',
+    kind: 'discovery',
+    ask: (client) => client.raw('/apis/apps/v1', { signal }),
+  },
+  { title: 'an object', kind: 'object', ask: (client) => client.get(pods, ref, { signal }) },
+  {
+    title: 'the status of an object',
+    kind: 'object',
+    ask: (client) => client.get(pods, ref, { subresource: 'status', signal }),
+  },
+  { title: 'a creation', kind: 'object', ask: (client) => client.create(pods, object('Pod'), { signal }) },
+  { title: 'an update', kind: 'object', ask: (client) => client.update(pods, object('Pod'), { signal }) },
+  { title: 'a patch', kind: 'object', ask: (client) => client.patch(pods, ref, 'merge', {}, { signal }) },
+  { title: 'a deletion', kind: 'object', ask: (client) => client.delete(pods, ref, { signal }) },
+  {
+    title: 'an eviction',
+    kind: 'object',
+    ask: (client) => client.create(pods, object('Eviction'), { subresource: 'eviction', signal }),
+  },
+  { title: 'a page of a list', kind: 'list', ask: (client) => client.list(pods, { limit: 1, signal }) },
+  {
+    title: 'metrics',
+    kind: 'list',
+    ask: (client) => client.raw('/apis/metrics.k8s.io/v1beta1/namespaces/b/pods', { signal }),
+  },
+  { title: 'the index of OpenAPI', kind: 'schema', ask: (client) => client.raw('/openapi/v3', { signal }) },
+  {
+    title: 'an OpenAPI document',
+    kind: 'schema',
+    ask: (client) => client.raw('/openapi/v3/apis/apps/v1?hash=1', { signal }),
+  },
+]
 
 describe('the answer of a member', function () {
   this.timeout(60_000)

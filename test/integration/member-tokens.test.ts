@@ -1,5 +1,5 @@
-// Tokens of pods in a member that is compromised: it issues what it likes and confirms everything. Such a token counts only as a
-// ServiceAccount as which a workload placed on that member runs.
+// Tokens of pods in a member that is compromised: it issues what it likes and confirms everything. Such a token counts
+// only as a ServiceAccount as which a workload placed on that member runs.
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { createLogger } from '#telemetry/index.ts'

@@ -1,7 +1,8 @@
-// A model of the operator, the syncers and three members around the real decisions (plan, choose, move and copySeen): random edits,
-// crashes between reading and writing, stale caches, members that go, are fenced and return. Invariants I1 to I11 hold at each step,
-// but for I5, which is of the syncer (test/integration/syncer/deletion-guard.test.ts), and I7 (test/integration/capacity-model.test.ts).
-// While two of the three members do not answer, nothing moves away from them.
+// A model of the operator, the syncers and three members around the real decisions (plan, choose, move and copySeen):
+// random edits, crashes between reading and writing, stale caches, members that go, are fenced and return. Invariants
+// I1 to I11 hold at each step, but for I5, which is of the syncer (test/integration/syncer/deletion-guard.test.ts), and
+// I7 (test/integration/capacity-model.test.ts). While two of the three members do not answer, nothing moves away from
+// them.
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
@@ -549,7 +550,9 @@ const rules: Record<string, Rules> = {
 
 const runs = process.env['KCP_TEST_LONG'] === '1' ? 4000 : 250
 
-/** Plays random stories. Returns the number of distinct states; throws with the name of an invariant that was broken. */
+/**
+ * Plays random stories. Returns the number of distinct states; throws with the name of an invariant that was broken.
+ */
 function play(of: Rules, numRuns: number, only = /./): number {
   const reconciled = new Set<string>()
   const broken: Broken = (invariant, why) => {

@@ -1,5 +1,6 @@
-// Every way to write the annotation that names members: of each kind that it means something on, by each verb and each subresource that
-// carries metadata, small and so large that the offload thread writes it, and by a mutating policy that runs after the request.
+// Every way to write the annotation that names members: of each kind that it means something on, by each verb and each
+// subresource that carries metadata, small and so large that the offload thread writes it, and by a mutating policy
+// that runs after the request.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import resources from '#virtualapi/kinds/resources/generated/resources.json' with { type: 'json' }

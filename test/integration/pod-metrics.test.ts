@@ -1,4 +1,5 @@
-// `kubectl top` in a logical cluster: kcp start with a real API server as member, which has the metrics of its pods as objects.
+// `kubectl top` in a logical cluster: kcp start with a real API server as member, which has the metrics of its pods as
+// objects.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { runKcp, startCluster, waitFor, type Cluster } from '#test/support/index.ts'

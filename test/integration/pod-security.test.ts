@@ -1,5 +1,5 @@
-// Pod security of a logical cluster: what the LogicalCluster says is enforced on pods and on templates, whoever writes them
-// inside and whatever labels a tenant puts on namespaces.
+// Pod security of a logical cluster: what the LogicalCluster says is enforced on pods and on templates, whoever writes
+// them inside and whatever labels a tenant puts on namespaces.
 import { expect } from 'chai'
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
 import { startServedApi, untilTrue, type ServedApi, type ServedTenant } from './served-api.ts'

@@ -77,8 +77,9 @@ describe('large RBAC objects of a tenant', function () {
   }
 
   /**
-   * Reads from the other logical cluster until `work` is done. Resolves with the longest answer in milliseconds: the time that
-   * the server's main thread computed meanwhile, because an answer also waits for other programs of this machine.
+   * Reads from the other logical cluster until `work` is done. Resolves with the longest answer in milliseconds: the
+   * time that the server's main thread computed meanwhile, because an answer also waits for other programs of this
+   * machine.
    */
   async function worstOfNeighbour(work: Promise<unknown>): Promise<number> {
     const stop = new AbortController()

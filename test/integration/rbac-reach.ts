@@ -73,7 +73,10 @@ function adminBy({ verb, resource, namespace, name }: Right): boolean {
   return where === '*' || where === 'kube-system'
 }
 
-/** The reach of each ServiceAccount among the objects, by `NAMESPACE/NAME`. Bindings of groups count for all ServiceAccounts. */
+/**
+ * The reach of each ServiceAccount among the objects, by `NAMESPACE/NAME`. Bindings of groups count for all
+ * ServiceAccounts.
+ */
 export function reachOf(objects: readonly KubeObject[]): ReadonlyMap<string, Reach> {
   const accounts = objects
     .filter(({ kind }) => kind === 'ServiceAccount')

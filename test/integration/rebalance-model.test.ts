@@ -1,5 +1,5 @@
-// A model of rebalancing around the real decisions (findRebalances, choiceOf, plan, moveBegun and MemberUsage): members are compared
-// once a minute, moves take some reconciles, tenants scale, and new copies may never serve.
+// A model of rebalancing around the real decisions (findRebalances, choiceOf, plan, moveBegun and MemberUsage): members
+// are compared once a minute, moves take some reconciles, tenants scale, and new copies may never serve.
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'

@@ -1,4 +1,5 @@
-// Answers of tenants' servers (webhooks, conversions, aggregated APIs): each kind of call against every way to harm whoever asks.
+// Answers of tenants' servers (webhooks, conversions, aggregated APIs): each kind of call against every way to harm
+// whoever asks.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'

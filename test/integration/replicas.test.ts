@@ -1,5 +1,5 @@
-// Three replicas of `kcp apiserver` on a real host: every request is answered by the owner of its logical cluster, whichever
-// replica it was sent to.
+// Three replicas of `kcp apiserver` on a real host: every request is answered by the owner of its logical cluster,
+// whichever replica it was sent to.
 import { expect } from 'chai'
 import { readFileSync } from 'node:fs'
 import { request } from 'node:https'

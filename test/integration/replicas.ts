@@ -34,7 +34,10 @@ export interface ReplicaSet extends AsyncDisposable {
   readonly operator: ManagedProcess
   /** Starts one more, which the host's aggregator does not know. */
   add(): Promise<RunningReplica>
-  /** Creates a LogicalCluster; resolves when it is Ready. `owner` is a user of the host, `podSecurity` is spec.podSecurity.enforce. */
+  /**
+   * Creates a LogicalCluster; resolves when it is Ready. `owner` is a user of the host, `podSecurity` is
+   * spec.podSecurity.enforce.
+   */
   create(name: string, options?: { readonly owner?: string; readonly podSecurity?: string }): Promise<void>
   /** The id of a logical cluster. */
   idOf(name: string): Promise<ClusterId>
@@ -51,8 +54,8 @@ export interface ReplicaSet extends AsyncDisposable {
 const deadlineMs = 120_000
 
 /**
- * Starts a host of this name with so many replicas; `args` are for them and the operator, `apiserverArgs` for them alone.
- * Everything ends when it is disposed of.
+ * Starts a host of this name with so many replicas; `args` are for them and the operator, `apiserverArgs` for them
+ * alone. Everything ends when it is disposed of.
  */
 export async function startReplicas(
   count: number,

@@ -1,5 +1,5 @@
-// A watch through a replica of `kcp apiserver` goes on where it was after the last replica was stopped and one is started again, also
-// when it had not run for long: by `helm uninstall` and `helm install`, for example.
+// A watch through a replica of `kcp apiserver` goes on where it was after the last replica was stopped and one is
+// started again, also when it had not run for long: by `helm uninstall` and `helm install`, for example.
 import { expect } from 'chai'
 import type { KubeList } from '#apimachinery/meta/index.ts'
 import { kubectl, waitFor } from '#test/support/index.ts'

@@ -1,5 +1,5 @@
-// Admission webhooks in the parts that a comparison with a real server does not reach: many that hang, other logical clusters,
-// large objects, kcp's own writes, audit lines.
+// Admission webhooks in the parts that a comparison with a real server does not reach: many that hang, other logical
+// clusters, large objects, kcp's own writes, audit lines.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts'

@@ -1,4 +1,5 @@
-// The alerts of the chart, judged by Prometheus' own unit tests of rules. Building promtool takes some twenty minutes once.
+// The alerts of the chart, judged by Prometheus' own unit tests of rules. Building promtool takes some twenty minutes
+// once.
 import { expect } from 'chai'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'

@@ -1,6 +1,6 @@
-// Charts and manifests of well-known applications, in members with real pods: what their tenants apply runs, is reached, and goes.
-// The lab has none of the images: one program plays all of them (test/programs/stand-in). docs/reference/applications.md has what
-// ran; KCP_UPDATE_REFERENCE=1 writes it.
+// Charts and manifests of well-known applications, in members with real pods: what their tenants apply runs, is
+// reached, and goes. The lab has none of the images: one program plays all of them (test/programs/stand-in).
+// docs/reference/applications.md has what ran; KCP_UPDATE_REFERENCE=1 writes it.
 import { expect } from 'chai'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,6 @@
-// HorizontalPodAutoscalers whose metrics an unmodified metrics-server in each member reads from real kubelets. The same application has the
-// same load three times: divided over two members, whole in one member, and in that member without kcp, to compare with.
+// HorizontalPodAutoscalers whose metrics an unmodified metrics-server in each member reads from real kubelets. The same
+// application has the same load three times: divided over two members, whole in one member, and in that member without
+// kcp, to compare with.
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +24,9 @@ import { startLoad, type Load } from '#test/e2e/load.ts'
 import { documents, namespace, type Manifest } from '#test/e2e/manifests.ts'
 
 const image = 'kcp.test/web-load:1'
-/** Ten requests a second that take 6 ms of CPU time each: six pods at the target, and what pods use without requests. */
+/**
+ * Ten requests a second that take 6 ms of CPU time each: six pods at the target, and what pods use without requests.
+ */
 const load = { perSecond: 10, cpuOfRequest: '6ms' } as const
 const [minReplicas, maxReplicas, targetPercent, requestMilli] = [2, 10, 40, 25]
 /** `--horizontal-pod-autoscaler-tolerance` of kube-controller-manager. */

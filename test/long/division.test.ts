@@ -1,4 +1,5 @@
-// A Deployment that is divided over three real members with pods: counts and `kubectl rollout status` are true at each step.
+// A Deployment that is divided over three real members with pods: counts and `kubectl rollout status` are true at each
+// step.
 import { join } from 'node:path'
 import { expect } from 'chai'
 import {

@@ -1,5 +1,6 @@
-// A drain of a member that runs forty applications of all kinds, with real controllers and pods that only report that they run:
-// what the dry run says beforehand is what happens, nothing serving goes down, and the member is then deleted and clean.
+// A drain of a member that runs forty applications of all kinds, with real controllers and pods that only report that
+// they run: what the dry run says beforehand is what happens, nothing serving goes down, and the member is then deleted
+// and clean.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { memberControllers } from '#cli/roles/member-controllers.ts'
@@ -18,7 +19,10 @@ const core = (resource: string) => ({ group: '', version: 'v1', resource })
 const namespaces = core('namespaces')
 const claims = core('persistentvolumeclaims')
 const deployments = { group: 'apps', version: 'v1', resource: 'deployments' }
-/** So many applications of each kind: forty in all. `claimed` are Deployments with a volume, which binds them to its member. */
+/**
+ * So many applications of each kind: forty in all. `claimed` are Deployments with a volume, which binds them to its
+ * member.
+ */
 const kinds = { Deployment: 16, StatefulSet: 8, DaemonSet: 5, Job: 3, CronJob: 4, claimed: 4 } as const
 
 describe('a drain of forty applications', function () {

@@ -1,5 +1,5 @@
-// A gateway under 100,000 connections that ask for nothing: at its port for peers, at a port for pods and at its health port. Others
-// pass meanwhile, readiness tells the truth, and nothing stays.
+// A gateway under 100,000 connections that ask for nothing: at its port for peers, at a port for pods and at its health
+// port. Others pass meanwhile, readiness tells the truth, and nothing stays.
 import { readFileSync, readdirSync } from 'node:fs'
 import { expect } from 'chai'
 import { freePort, waitFor, type ManagedProcess } from '#test/support/index.ts'

@@ -1,5 +1,6 @@
-// A hostile member beside two honest ones: for some minutes its admin does at random what such an admin can, in the name of three logical
-// clusters. What has nothing placed there stays as it is; how long neighbours wait, and how much memory kcp takes, is recorded and bounded.
+// A hostile member beside two honest ones: for some minutes its admin does at random what such an admin can, in the
+// name of three logical clusters. What has nothing placed there stays as it is; how long neighbours wait, and how much
+// memory kcp takes, is recorded and bounded.
 import { readFileSync } from 'node:fs'
 import { performance } from 'node:perf_hooks'
 import { expect } from 'chai'

@@ -1,7 +1,7 @@
-// Moves of a Deployment that is reached from outside, through an Ingress that an unmodified Ingress controller (Skipper, one process per
-// member) serves: no request may fail. The controllers write their addresses into the Ingresses of their members. The test plays what lies
-// outside of Kubernetes: the load balancer that gives a controller its address, and the DNS that follows the status upstream.
-// KCP_TEST_MOVES (default 20): number of moves.
+// Moves of a Deployment that is reached from outside, through an Ingress that an unmodified Ingress controller
+// (Skipper, one process per member) serves: no request may fail. The controllers write their addresses into the
+// Ingresses of their members. The test plays what lies outside of Kubernetes: the load balancer that gives a controller
+// its address, and the DNS that follows the status upstream. KCP_TEST_MOVES (default 20): number of moves.
 import { expect } from 'chai'
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -28,7 +28,10 @@ const space = 'site'
 const name = 'web'
 const host = 'web.example'
 const moves = Number(process.env['KCP_TEST_MOVES'] ?? 20)
-/** Clients use an address as long as its DNS record lives (see load-generator.ts), and then over connections that they keep. */
+/**
+ * Clients use an address as long as its DNS record lives (see load-generator.ts), and then over connections that they
+ * keep.
+ */
 const recordSeconds = 5
 const connectionSeconds = 5
 const times = { drainSeconds: 5, forwardSeconds: 12 }

@@ -1,7 +1,7 @@
-// Many moves of applications of several kinds under load, all at once, on two real members with pods: no request may fail.
-// KCP_TEST_MOVES (default 20): moves of each application. KCP_TEST_MOVE_SECONDS: no move begins later than this after the first, so
-// that the test can run in pieces; it prints what was done. KCP_TEST_APPLICATIONS: names of those that move, such as `web`; default all.
-// KCP_TEST_DRAIN_SECONDS: how long old pods keep running without new requests.
+// Many moves of applications of several kinds under load, all at once, on two real members with pods: no request may
+// fail. KCP_TEST_MOVES (default 20): moves of each application. KCP_TEST_MOVE_SECONDS: no move begins later than this
+// after the first, so that the test can run in pieces; it prints what was done. KCP_TEST_APPLICATIONS: names of those
+// that move, such as `web`; default all. KCP_TEST_DRAIN_SECONDS: how long old pods keep running without new requests.
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { kubectl, needsNodes, repositoryRoot, waitFor, type CommandResult } from '#test/support/index.ts'

@@ -1,4 +1,5 @@
-// A host of the oldest supported Kubernetes version: it takes everything that an installation has, and serves the first tenant.
+// A host of the oldest supported Kubernetes version: it takes everything that an installation has, and serves the first
+// tenant.
 import { expect } from 'chai'
 import { join } from 'node:path'
 import { createHelm } from '#test/e2e/helm.ts'

@@ -1,5 +1,6 @@
-// Real servers in members with real pods: each through a rollout, a scale, a move and the deletion of its namespace, beside the same
-// manifest applied directly in a member. What a client asks of them has the same answer on both sides at every step.
+// Real servers in members with real pods: each through a rollout, a scale, a move and the deletion of its namespace,
+// beside the same manifest applied directly in a member. What a client asks of them has the same answer on both sides
+// at every step.
 import { expect } from 'chai'
 import { join } from 'node:path'
 import {

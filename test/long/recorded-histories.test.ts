@@ -1,5 +1,5 @@
-// The history of many rounds in which a replica of `kcp apiserver` is killed, paused or restarted, at random and for a random time,
-// is checked. KCP_HISTORIES says how many rounds; each takes about 20 s.
+// The history of many rounds in which a replica of `kcp apiserver` is killed, paused or restarted, at random and for a
+// random time, is checked. KCP_HISTORIES says how many rounds; each takes about 20 s.
 import { expect } from 'chai'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

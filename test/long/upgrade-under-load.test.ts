@@ -1,6 +1,7 @@
-// `helm upgrade` of the chart on a real host while client-go sends 200 requests a second to a logical cluster through the host's API and
-// follows one watch: no acknowledged write may be lost, no event missed, and no error left after client-go's own retries.
-// KCP_STEADY_SECONDS (default 150): how long; KCP_TEST_UPGRADES (default 2): upgrades meanwhile.
+// `helm upgrade` of the chart on a real host while client-go sends 200 requests a second to a logical cluster through
+// the host's API and follows one watch: no acknowledged write may be lost, no event missed, and no error left after
+// client-go's own retries. KCP_STEADY_SECONDS (default 150): how long; KCP_TEST_UPGRADES (default 2): upgrades
+// meanwhile.
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ensureGoClients } from '#test/clients/go-program.ts'

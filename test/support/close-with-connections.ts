@@ -3,8 +3,8 @@ import type { Server, Socket } from 'node:net'
 
 /**
  * Ends a server that other processes are connected to, with every connection of it; call the result once, at the end.
- * `closeAllConnections` knows only those that have asked something: a client that keeps a spare connection, or is still in its TLS
- * handshake, would keep the server open for ever.
+ * `closeAllConnections` knows only those that have asked something: a client that keeps a spare connection, or is still
+ * in its TLS handshake, would keep the server open for ever.
  */
 export function closeWithConnections(server: Server): () => Promise<void> {
   const sockets = new Set<Socket>()

@@ -19,7 +19,10 @@ import { ensureSystemPackages } from './system-packages.ts'
 export interface ClusterOptions {
   /** Lower-case letters and digits; `host`, `east`. */
   name: string
-  /** 0: control plane only. 1: a node that runs real pods (see needsNodes); from kind where `engine` or KCP_TEST_CLUSTERS says so. */
+  /**
+   * 0: control plane only. 1: a node that runs real pods (see needsNodes); from kind where `engine` or
+   * KCP_TEST_CLUSTERS says so.
+   */
   nodes?: 0 | 1
   /** Default: true with a node, else false. */
   controllerManager?: boolean

@@ -1,4 +1,5 @@
-// A real HTTPS server whose answers harm whoever asks, for the remote sides of this product: members, webhooks, aggregated servers.
+// A real HTTPS server whose answers harm whoever asks, for the remote sides of this product: members, webhooks,
+// aggregated servers.
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'

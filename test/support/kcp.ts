@@ -32,8 +32,8 @@ export async function runKcp(args: readonly string[], options: CommandOptions = 
 }
 
 /**
- * Puts the Node that runs the tests first in PATH and hides the user's own cluster. The hundreds of processes that tests start
- * share what Node has compiled: 0.1 s of each `kcp start`.
+ * Puts the Node that runs the tests first in PATH and hides the user's own cluster. The hundreds of processes that
+ * tests start share what Node has compiled: 0.1 s of each `kcp start`.
  */
 function kcpEnvironment(): Record<string, string | undefined> {
   return {

@@ -1,4 +1,5 @@
-// An unmodified metrics-server in a cluster with a node, as its own manifests run it: the numbers are those of the kubelet.
+// An unmodified metrics-server in a cluster with a node, as its own manifests run it: the numbers are those of the
+// kubelet.
 
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -44,7 +45,9 @@ async function archive(): Promise<string> {
   return file
 }
 
-/** manifests/base of v0.9.0; kubelets are checked by the authority that signed their certificates, which every pod has. */
+/**
+ * manifests/base of v0.9.0; kubelets are checked by the authority that signed their certificates, which every pod has.
+ */
 function manifests(): object[] {
   const metadata = { name, namespace, labels }
   const subjects = [{ kind: 'ServiceAccount', name, namespace }]

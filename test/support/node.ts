@@ -158,7 +158,9 @@ const kubeletSettings = ['vm/overcommit_memory', 'vm/panic_on_oom', 'kernel/pani
   .map((name) => join('/proc/sys', name))
   .filter((file) => existsSync(file))
 
-/** How many programs of a user may watch files. A kubelet ends where a few dozen API servers have used up the usual 128. */
+/**
+ * How many programs of a user may watch files. A kubelet ends where a few dozen API servers have used up the usual 128.
+ */
 const inotifyLimit = '/proc/sys/fs/inotify/max_user_instances'
 const inotifyInstances = 1024
 

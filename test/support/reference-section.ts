@@ -1,9 +1,13 @@
-// A generated part of a page in docs/reference, between two comments. Tests that count write it when KCP_UPDATE_REFERENCE is 1.
+// A generated part of a page in docs/reference, between two comments. Tests that count write it when
+// KCP_UPDATE_REFERENCE is 1.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { repositoryRoot } from './cache-dir.ts'
 
-/** The lines between `<!-- NAME -->` and `<!-- /NAME -->` in a page; `lines` are written there first if that is asked for. */
+/**
+ * The lines between `<!-- NAME -->` and `<!-- /NAME -->` in a page; `lines` are written there first if that is asked
+ * for.
+ */
 export function referenceSection(page: string, name: string, lines: readonly string[]): readonly string[] {
   const file = join(repositoryRoot, 'docs', 'reference', page)
   const text = readFileSync(file, 'utf8')

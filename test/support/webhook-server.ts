@@ -1,5 +1,5 @@
-// A server of admission and conversion webhooks on this machine. What it answers follows from the path, so that any number of API servers can
-// ask the same one.
+// A server of admission and conversion webhooks on this machine. What it answers follows from the path, so that any
+// number of API servers can ask the same one.
 import { once } from 'node:events'
 import { createServer } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'

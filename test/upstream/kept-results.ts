@@ -49,8 +49,8 @@ export class KeptResults {
 const keyOf = (round: string, name: string): string => `${round} ${name}`
 
 /**
- * Whether a test has ended by itself: the end of its suite (Ginkgo's --timeout) leaves tests `timedout`, `interrupted`, or `skipped`
- * without a reason, which then says nothing about us.
+ * Whether a test has ended by itself: the end of its suite (Ginkgo's --timeout) leaves tests `timedout`, `interrupted`,
+ * or `skipped` without a reason, which then says nothing about us.
  */
 export function hasEnded({ state, message }: UpstreamResult): boolean {
   return state === 'passed' || state === 'failed' || state === 'panicked' || (state === 'skipped' && message !== '')

@@ -2,8 +2,9 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import type { Tenant } from '#test/integration/kcp-instance.ts'
 
 /**
- * Writes a kubeconfig whose server address has no path beside the tenant's own, and returns its file: the client certificate
- * leads to the logical cluster. `kubectl proxy` leaves out the path of the address, so tests that start it need this.
+ * Writes a kubeconfig whose server address has no path beside the tenant's own, and returns its file: the client
+ * certificate leads to the logical cluster. `kubectl proxy` leaves out the path of the address, so tests that start it
+ * need this.
  */
 export function kubeconfigWithoutPath({
   name,

@@ -1,6 +1,6 @@
 // The lists of passing upstream tests, one per round, and the reasons why others do not pass: passing.txt,
-// passing-with-workloads.txt, passing-with-nodes.txt and passing-in-members.txt (if present) and not-passing.md in a folder,
-// this one by default.
+// passing-with-workloads.txt, passing-with-nodes.txt and passing-in-members.txt (if present) and not-passing.md in a
+// folder, this one by default.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -10,7 +10,9 @@ interface Section {
   readonly names: readonly string[]
 }
 
-/** Whether the tests of a section are not run: they need what these logical clusters do not have, or skip themselves. */
+/**
+ * Whether the tests of a section are not run: they need what these logical clusters do not have, or skip themselves.
+ */
 export function isSkipped({ reason }: Pick<Section, 'reason'>): boolean {
   return reason.startsWith('Needs ') || reason.startsWith('Skipped ')
 }

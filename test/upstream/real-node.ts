@@ -1,5 +1,5 @@
-// Real nodes for logical clusters without members: kubelet, kube-proxy and DNS of a node use its logical cluster as their
-// API, so that its pods run.
+// Real nodes for logical clusters without members: kubelet, kube-proxy and DNS of a node use its logical cluster as
+// their API, so that its pods run.
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { acquireRun, CertificateAuthority, ensureSystemPackages, kubectl } from '#test/support/index.ts'

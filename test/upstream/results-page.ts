@@ -9,8 +9,8 @@ interface Row {
 }
 
 /**
- * Markdown with one row per listed test. A listed test counts as passing unless `results` says otherwise; the others are
- * skipped if the heading of their section in not-passing.md begins with "Needs" or "Skipped", and fail if not.
+ * Markdown with one row per listed test. A listed test counts as passing unless `results` says otherwise; the others
+ * are skipped if the heading of their section in not-passing.md begins with "Needs" or "Skipped", and fail if not.
  */
 export function resultsPage(lists: Lists, results: readonly UpstreamResult[]): string {
   const rows = rowsOf(lists, new Map(results.map((result) => [result.name, result])))

@@ -1,4 +1,5 @@
-// One round of the upstream suite: a list of tests, each of which runs in every logical cluster, in all of them at once.
+// One round of the upstream suite: a list of tests, each of which runs in every logical cluster, in all of them at
+// once.
 import { join } from 'node:path'
 import { startInstance, type KcpInstance, type Tenant } from '#test/integration/kcp-instance.ts'
 import { ensurePrograms, repositoryRoot, runKcp, startCluster } from '#test/support/index.ts'

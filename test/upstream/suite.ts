@@ -48,8 +48,8 @@ export async function runSuite(options: SuiteOptions): Promise<SuiteRun> {
   writeFileSync(reportFile, '')
   const { stdout, stderr } = await runCommand('nice', ['-n', '5', program, ...args], {
     cwd: dir,
-    // Not a directory, so nothing is cached: kubectl caches discovery by host and port, which logical clusters may have in
-    // common, and `kubectl explain SHORTNAME` does not look for a kind that is newer than its cache.
+    // Not a directory, so nothing is cached: kubectl caches discovery by host and port, which logical clusters may have
+    // in common, and `kubectl explain SHORTNAME` does not look for a kind that is newer than its cache.
     env: { ...noCluster, KUBECACHEDIR: '/dev/null/kubectl' },
     expectCode: 'any',
     timeoutMs: timeoutMs + 60_000,

@@ -110,7 +110,10 @@ export async function shellLayer(): Promise<TarEntry[]> {
   ]
 }
 
-/** Programs of this machine, by their names in the image, and the libraries that the loader finds for them, at the same paths. */
+/**
+ * Programs of this machine, by their names in the image, and the libraries that the loader finds for them, at the same
+ * paths.
+ */
 export async function withLibraries(programs: Readonly<Record<string, string>>): Promise<TarEntry[]> {
   const files = Object.values(programs).map(systemProgram)
   const { stdout } = await runCommand('ldd', files)

@@ -23,8 +23,8 @@ const workload = (apiVersion: string, kind: string, name: string, spec: object):
 const selector = (app: string): object => ({ matchLabels: { app } })
 
 /**
- * Errors that these programs log in a real cluster too: no metrics are served; a cache lags for a moment; a pod is deleted while the
- * scheduler binds it.
+ * Errors that these programs log in a real cluster too: no metrics are served; a cache lags for a moment; a pod is
+ * deleted while the scheduler binds it.
  */
 const expected =
   /unable to get metrics for resource|the object has been modified|sync .* failed with .* not found|pods \\?"[^"]+" not found/

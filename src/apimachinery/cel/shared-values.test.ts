@@ -1,4 +1,5 @@
-// Values that hold one another many times over: small in memory, endless where they are printed, compared, searched or converted.
+// Values that hold one another many times over: small in memory, endless where they are printed, compared, searched or
+// converted.
 import { expect } from 'chai'
 import {
   compileExpression,

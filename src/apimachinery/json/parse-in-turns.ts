@@ -1,5 +1,5 @@
-// Parses a large JSON document in pieces, so that others run in between. One pass over the bytes bounds depth and number of
-// values and finds where the document can be cut; JSON.parse reads the pieces.
+// Parses a large JSON document in pieces, so that others run in between. One pass over the bytes bounds depth and
+// number of values and finds where the document can be cut; JSON.parse reads the pieces.
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { badRequest, requestEntityTooLarge } from '#apimachinery/status/index.ts'
 import { defaultMaxJsonBytes, defaultMaxJsonDepth, parseJson, tooManyValues, type JsonLimits } from './parse-json.ts'
@@ -45,8 +45,8 @@ const [quote, backslash, colon, comma, openBracket, closeBracket, openBrace, clo
 ]
 
 /**
- * Parses a document. Rejects as `parseJson` throws: RequestEntityTooLarge above `maxBytes` or `maxValues`, BadRequest above
- * `maxDepth` or for a syntax error.
+ * Parses a document. Rejects as `parseJson` throws: RequestEntityTooLarge above `maxBytes` or `maxValues`, BadRequest
+ * above `maxDepth` or for a syntax error.
  */
 export async function parseJsonInTurns(
   bytes: Uint8Array,

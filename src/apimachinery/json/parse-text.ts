@@ -12,8 +12,8 @@ const singleEscapeName = /"\\(?:u[0-9a-fA-F]{4}|[^u])"\s*:/
 const longDigits = 16
 
 /**
- * Parses a JSON text; integers beyond 2^53 become bigints (see JsonValue). Throws SyntaxError as JSON.parse does. Depth is bounded by the
- * caller.
+ * Parses a JSON text; integers beyond 2^53 become bigints (see JsonValue). Throws SyntaxError as JSON.parse does. Depth
+ * is bounded by the caller.
  */
 export function parseJsonText(text: string): JsonValue {
   const value = JSON.parse(text) as JsonValue
@@ -24,8 +24,8 @@ export function parseJsonText(text: string): JsonValue {
 }
 
 /**
- * True if the text has a run of digits that may be an integer beyond 2^53. Looks at one character in 16, which every such run
- * covers, so that the search takes a few hundredths of the time of JSON.parse.
+ * True if the text has a run of digits that may be an integer beyond 2^53. Looks at one character in 16, which every
+ * such run covers, so that the search takes a few hundredths of the time of JSON.parse.
  */
 function hasLongNumber(text: string): boolean {
   for (let i = longDigits - 1; i < text.length; i += longDigits) {

@@ -1,5 +1,5 @@
-// The fields of a value that was not there before. Most objects of a kind have the same fields as some of those before, so the
-// last sets of each type are kept: then the set is the same object.
+// The fields of a value that was not there before. Most objects of a kind have the same fields as some of those before,
+// so the last sets of each type are kept: then the set is the same object.
 import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { emptySet, type FieldSet, type FieldSetBuilder } from './field-set.ts'
 import { shapeOf, typeOfField, type FieldType, type ListType, type MapType } from './field-type.ts'
@@ -19,7 +19,9 @@ const rememberedOf = new WeakMap<MapType | ListType, Remembered[]>()
 /** Nodes remembered for one type, and the most fields of one. */
 const [maxNodes, maxFields] = [8, 64]
 
-/** The node of a value with all that is in it; undefined for a value that does not fit its type or has an item twice. */
+/**
+ * The node of a value with all that is in it; undefined for a value that does not fit its type or has an item twice.
+ */
 export function addedFields(value: JsonValue, type: FieldType): FieldSet | undefined {
   const shape = shapeOf(type, value)
   if (shape === 'scalar') return emptySet

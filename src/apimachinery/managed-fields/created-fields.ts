@@ -48,7 +48,10 @@ const rememberedOf = new WeakMap<OwnershipContext, Remembered[]>()
 /** Sets remembered for one endpoint of a kind. */
 const maxRemembered = 8
 
-/** The fields that the creator of this object owns, sorted. Throws a TypedError for an object that does not fit its type. */
+/**
+ * The fields that the creator of this object owns, sorted. Throws a TypedError for an object that does not fit its
+ * type.
+ */
 export function createdFields(object: JsonObject, creation: Creation): FieldSet {
   const { apiVersion, type, empty, context } = creation
   const compared = (): FieldSet =>

@@ -1,5 +1,5 @@
-// Sets of fields, in the very form of FieldsV1: a trie of path elements. A node is a member if it has no children or the
-// key `.`; the root is none. Sets are never changed once made, so they share what is equal.
+// Sets of fields, in the very form of FieldsV1: a trie of path elements. A node is a member if it has no children or
+// the key `.`; the root is none. Sets are never changed once made, so they share what is equal.
 
 /** FieldsV1 as data; also any node below it. */
 export interface FieldSet {

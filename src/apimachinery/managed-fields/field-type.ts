@@ -37,7 +37,9 @@ deducedType.map = { atomic: false, fields: noFields, values: deducedType }
 
 export type Shape = 'map' | 'scalar' | 'list'
 
-/** As which of its shapes a type takes a value; for null and what does not fit: as its first. Undefined: it has none. */
+/**
+ * As which of its shapes a type takes a value; for null and what does not fit: as its first. Undefined: it has none.
+ */
 export function shapeOf(type: FieldType, value: JsonValue | undefined): Shape | undefined {
   if (value !== undefined && value !== null) {
     const own = Array.isArray(value) ? 'list' : typeof value === 'object' ? 'map' : 'scalar'

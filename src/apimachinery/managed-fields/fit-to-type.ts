@@ -11,7 +11,9 @@ export function fitToType(set: FieldSet, type: FieldType): FieldSet {
   return fitted(set, set, type) ?? set
 }
 
-/** The children of a node as they should be; undefined: they are. `emptySet` for children that become part of the whole. */
+/**
+ * The children of a node as they should be; undefined: they are. `emptySet` for children that become part of the whole.
+ */
 function fitted(node: FieldSet, root: FieldSet, type: FieldType): FieldSet | undefined {
   const isLeaf = node !== root && !hasChildren(node)
   const shape = shapeOf(type, null)

@@ -1,10 +1,14 @@
-// An apply configuration put onto an object of which nobody tracks the owners: what MutatingAdmissionPolicies do (KEP-3962).
+// An apply configuration put onto an object of which nobody tracks the owners: what MutatingAdmissionPolicies do
+// (KEP-3962).
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import type { FieldType } from './field-type.ts'
 import { mergeTyped } from './merge-typed.ts'
 import { requireTyped } from './validate-typed.ts'
 
-/** `live` with what `config` says; neither is changed, parts are shared. Throws an Error with the words of kube-apiserver. */
+/**
+ * `live` with what `config` says; neither is changed, parts are shared. Throws an Error with the words of
+ * kube-apiserver.
+ */
 export function mergeConfiguration(live: JsonObject, config: JsonObject, type: FieldType): JsonValue {
   explained('failed to convert patch object to typed object', () =>
     requireTyped(config, type, { allowDuplicates: false }),

@@ -7,7 +7,9 @@ import { scalarProblem, TypedProblems } from './typed-errors.ts'
 
 type Value = JsonValue | undefined
 
-/** `live` with what `config` says; neither is changed, parts are shared. Throws a TypedError for values that do not fit. */
+/**
+ * `live` with what `config` says; neither is changed, parts are shared. Throws a TypedError for values that do not fit.
+ */
 export function mergeTyped(live: JsonValue, config: JsonValue, type: FieldType): JsonValue {
   const problems = new TypedProblems()
   const merged = new Merger(problems).merge(live, config, type)
@@ -131,7 +133,10 @@ interface Slot {
   readonly live: Value
 }
 
-/** The items of a merged list: the wanted ones in their own order, those that are only present where they were among them. */
+/**
+ * The items of a merged list: the wanted ones in their own order, those that are only present where they were among
+ * them.
+ */
 function orderOf(live: readonly JsonValue[], present: Index, wanted: Index): Slot[] {
   const slots: Slot[] = []
   const placed = new Set<string>()

@@ -28,8 +28,8 @@ export interface TypedObject {
 /** What the rules must know of a kind. */
 export interface OwnershipContext {
   /**
-   * The object in another version; undefined where there is no such version any more, and then nobody owns anything in it. Throws
-   * where the object cannot be converted. Pure.
+   * The object in another version; undefined where there is no such version any more, and then nobody owns anything in
+   * it. Throws where the object cannot be converted. Pure.
    */
   convert(object: TypedObject, apiVersion: string): TypedObject | undefined
   /** Keeps the fields that writes through this endpoint can own; undefined: all. */
@@ -64,7 +64,9 @@ export function managersAfterUpdate(
   return after
 }
 
-/** What `next` has otherwise than `live`, as far as writes through this endpoint can own it: all is the first writer's. */
+/**
+ * What `next` has otherwise than `live`, as far as writes through this endpoint can own it: all is the first writer's.
+ */
 export function changedFields(
   live: TypedObject,
   next: TypedObject,
@@ -78,8 +80,9 @@ export function changedFields(
 }
 
 /**
- * `live` with an applied configuration, and who owns what then. What the manager applied before and not now goes, unless
- * somebody else owns it. Object undefined: it is as it was. Throws OwnershipConflicts unless `force`, or a TypedError.
+ * `live` with an applied configuration, and who owns what then. What the manager applied before and not now goes,
+ * unless somebody else owns it. Object undefined: it is as it was. Throws OwnershipConflicts unless `force`, or a
+ * TypedError.
  */
 export function applyOwned(
   write: OwnershipWrite,

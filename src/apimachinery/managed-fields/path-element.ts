@@ -1,5 +1,5 @@
-// One step of a path into an object, written as FieldsV1 writes it as a key: `f:name`, `k:{"name":"x"}`, `v:"x"`, `i:0`.
-// A step is always in its canonical form, so that equal steps are equal strings.
+// One step of a path into an object, written as FieldsV1 writes it as a key: `f:name`, `k:{"name":"x"}`, `v:"x"`,
+// `i:0`. A step is always in its canonical form, so that equal steps are equal strings.
 import { goFloat, goQuote } from '#apimachinery/text/index.ts'
 import { remember } from '#apimachinery/memo/index.ts'
 import { parseJsonText } from '#apimachinery/json/index.ts'
@@ -31,8 +31,8 @@ export function valueElement(value: JsonValue): string {
 }
 
 /**
- * The canonical form of a step that a client sent. Undefined for an unknown type of step, which upstream leaves out. Throws
- * for a text that is not a step.
+ * The canonical form of a step that a client sent. Undefined for an unknown type of step, which upstream leaves out.
+ * Throws for a text that is not a step.
  */
 export function canonicalElement(element: string): string | undefined {
   if (element.length < 2) throw new Error('key must be 2 characters long:')
@@ -118,7 +118,10 @@ function valueRank(value: JsonValue): number {
   ]
 }
 
-/** Compares by UTF-8 bytes. Comparing UTF-16 units would put characters from U+10000 on, which are surrogates, before U+E000. */
+/**
+ * Compares by UTF-8 bytes. Comparing UTF-16 units would put characters from U+10000 on, which are surrogates, before
+ * U+E000.
+ */
 function compareUtf8(a: string, b: string): number {
   const shorter = Math.min(a.length, b.length)
   for (let i = 0; i < shorter; i++) {

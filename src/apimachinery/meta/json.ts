@@ -1,8 +1,9 @@
 // JSON as data: the type of every Kubernetes object after parsing.
 
 /**
- * A bigint is an integer of 64 bits that a JavaScript number cannot hold exactly: beyond 2^53 - 1. Every other number, also one beyond
- * 64 bits, is a double, as in Go. `parseJsonText` makes such bigints; JSON.stringify prints them (below).
+ * A bigint is an integer of 64 bits that a JavaScript number cannot hold exactly: beyond 2^53 - 1. Every other number,
+ * also one beyond 64 bits, is a double, as in Go. `parseJsonText` makes such bigints; JSON.stringify prints them
+ * (below).
  */
 export type JsonValue = string | number | bigint | boolean | null | JsonValue[] | JsonObject
 export interface JsonObject {
@@ -23,7 +24,8 @@ declare global {
   }
 }
 
-// JSON.stringify asks a bigint for toJSON and refuses one without. A replacer function gets the wrapped text: sort with sortedMembers.
+// JSON.stringify asks a bigint for toJSON and refuses one without. A replacer function gets the wrapped text: sort with
+// sortedMembers.
 BigInt.prototype.toJSON = function (this: bigint): unknown {
   return JSON.rawJSON(String(this))
 }
@@ -32,7 +34,10 @@ const [minInt64, maxInt64] = [-(2n ** 63n), 2n ** 63n - 1n]
 /** Characters of the longest integer of 64 bits. */
 const maxInt64Text = 20
 
-/** The value of a decimal integer, as Go's JSON decoder reads it for Kubernetes: exact up to 64 bits, and a double beyond. */
+/**
+ * The value of a decimal integer, as Go's JSON decoder reads it for Kubernetes: exact up to 64 bits, and a double
+ * beyond.
+ */
 export function integerOfText(text: string): Int64 {
   const value = Number(text)
   if (Number.isSafeInteger(value) || text.length > maxInt64Text) return value
@@ -68,8 +73,8 @@ export function fieldOf(object: Readonly<JsonObject>, key: string): JsonValue | 
 }
 
 /**
- * Makes `__proto__` a key like any other in this thread, as in JSON. For programs, which call it before they read data: a library
- * must not change the objects of others.
+ * Makes `__proto__` a key like any other in this thread, as in JSON. For programs, which call it before they read data:
+ * a library must not change the objects of others.
  */
 export function makeProtoAPlainKey(): void {
   Reflect.deleteProperty(Object.prototype, '__proto__')

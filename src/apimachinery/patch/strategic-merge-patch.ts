@@ -107,7 +107,8 @@ function mergeField(result: JsonObject, key: string, change: JsonValue, schema: 
   } else if (Array.isArray(before) && Array.isArray(change)) {
     putField(result, key, isMerged(field) ? mergeList(before, change, field) : change)
   } else {
-    // Upstream keeps the nulls inside a new value if the old one was a scalar of another type. Here they are always dropped.
+    // Upstream keeps the nulls inside a new value if the old one was a scalar of another type. Here they are always
+    // dropped.
     const kept = withoutDirectives(withoutNulls(change))
     if (kept === undefined) drop(result, key)
     else putField(result, key, kept)

@@ -7,7 +7,10 @@ import { restrictedChecks } from './restricted-checks.ts'
 
 export type { PodSecurityViolation } from './pod-check.ts'
 
-/** Everything in which the pod is beyond the level; empty if it is allowed. The same order and texts as kube-apiserver 1.34. */
+/**
+ * Everything in which the pod is beyond the level; empty if it is allowed. The same order and texts as kube-apiserver
+ * 1.34.
+ */
 export function evaluatePod(
   { level, version = 'latest' }: PodSecurityPolicy,
   pod: PodToCheck,
@@ -19,7 +22,9 @@ export function evaluatePod(
     .filter((violation) => violation !== undefined)
 }
 
-/** `host namespaces (hostNetwork=true), privileged (container "a" must not ...)`: what follows the name of the policy. */
+/**
+ * `host namespaces (hostNetwork=true), privileged (container "a" must not ...)`: what follows the name of the policy.
+ */
 export function podSecurityViolationsText(violations: readonly PodSecurityViolation[]): string {
   return violations.map(({ reason, detail }) => (detail === '' ? reason : `${reason} (${detail})`)).join(', ')
 }

@@ -17,7 +17,10 @@ export function tryPodSecurityLevel(text: string): PodSecurityLevel | undefined 
   return podSecurityLevels.find((level) => level === text)
 }
 
-/** The version `latest` or `v1.N`; undefined for other texts, which kube-apiserver refuses with `must be "latest" or "v1.x"`. */
+/**
+ * The version `latest` or `v1.N`; undefined for other texts, which kube-apiserver refuses with `must be "latest" or
+ * "v1.x"`.
+ */
 export function tryPodSecurityVersion(text: string): PodSecurityVersion | undefined {
   if (text === 'latest') return 'latest'
   const minor = /^v1\.([0-9]|[1-9][0-9]*)$/.exec(text)?.[1]

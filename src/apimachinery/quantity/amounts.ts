@@ -13,7 +13,10 @@ export function amountsOf(list: Readonly<Record<string, unknown>> | null | undef
   )
 }
 
-/** Adds `more`, or subtracts it (`sign` -1). Mutates `sum`. As upstream, an amount of zero takes the format of the other. */
+/**
+ * Adds `more`, or subtracts it (`sign` -1). Mutates `sum`. As upstream, an amount of zero takes the format of the
+ * other.
+ */
 export function addAmounts(sum: Map<string, Quantity>, more: Amounts, sign: 1 | -1 = 1): void {
   for (const [name, { nanos, format }] of more) {
     const before = sum.get(name) ?? zero

@@ -1,5 +1,5 @@
-// Reads the text of a quantity as resource.ParseQuantity does, with the form that Go holds it in: some functions, such as
-// isInteger() of expressions, depend on that form and not only on the amount.
+// Reads the text of a quantity as resource.ParseQuantity does, with the form that Go holds it in: some functions, such
+// as isInteger() of expressions, depend on that form and not only on the amount.
 import { binarySuffixes, decimalExponents } from './suffixes.ts'
 
 /** How a quantity is printed: `12M`, `12e6` or `12Mi`. */

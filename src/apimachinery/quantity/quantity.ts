@@ -28,8 +28,8 @@ export function tryQuantity(text: string): Quantity | undefined {
 }
 
 /**
- * The text that Go prints for a quantity that it parsed from `text`: the same text where Go takes it for canonical, although it
- * may have a sign, a final dot or another form of its exponent, and else the canonical one.
+ * The text that Go prints for a quantity that it parsed from `text`: the same text where Go takes it for canonical,
+ * although it may have a sign, a final dot or another form of its exponent, and else the canonical one.
  */
 export function printedQuantity(text: string, quantity: Quantity): string {
   const amount = parseAmount(text)
@@ -50,8 +50,8 @@ export function roundUpToMilli({ nanos, format }: Quantity): Quantity {
 }
 
 /**
- * The canonical text of a quantity: the largest suffix that needs no fraction. Binary suffixes are for whole numbers from 1024 on:
- * `1.1Gi` is printed as `1181116006400m`. As upstream, an amount for which there is no suffix has none.
+ * The canonical text of a quantity: the largest suffix that needs no fraction. Binary suffixes are for whole numbers
+ * from 1024 on: `1.1Gi` is printed as `1181116006400m`. As upstream, an amount for which there is no suffix has none.
  */
 export function quantityText({ nanos, format }: Quantity): string {
   if (nanos === 0n) return '0'

@@ -7,7 +7,10 @@ const unicodeClassSize = 4
 /** Reading so many characters costs as much as one instruction. */
 const charactersPerInstruction = 4
 
-/** An upper estimate of the number of instructions, in time linear in the length of the text; for invalid ones any number. */
+/**
+ * An upper estimate of the number of instructions, in time linear in the length of the text; for invalid ones any
+ * number.
+ */
 export function estimatePatternSize(pattern: string): number {
   const groups: Group[] = [{ done: 0, last: 0 }]
   const top = (): Group => groups[groups.length - 1] ?? { done: 0, last: 0 }

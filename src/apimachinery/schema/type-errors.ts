@@ -43,8 +43,8 @@ export function conversionErrors(value: JsonValue, schema: SchemaNode): string[]
 }
 
 /**
- * Gives each quantity that is written as a number the text of the number: Go parses it. `written`: the same object with its numbers as
- * written. Mutates `object`.
+ * Gives each quantity that is written as a number the text of the number: Go parses it. `written`: the same object with
+ * its numbers as written. Mutates `object`.
  */
 export function takeQuantityTexts(object: JsonObject, written: LiteralJson, schema: SchemaNode): void {
   if (!isJsonObject(written)) return
@@ -68,8 +68,8 @@ export function hasLargeNumber(document: JsonValue): boolean {
 }
 
 /**
- * Converts integers that do not fit their fields, as Go's converter from maps does on amd64, which reads the result of a strategic merge
- * patch: it keeps the low bits. Mutates `object`, but no part in which every integer fits.
+ * Converts integers that do not fit their fields, as Go's converter from maps does on amd64, which reads the result of
+ * a strategic merge patch: it keeps the low bits. Mutates `object`, but no part in which every integer fits.
  */
 export function truncateIntegers(object: JsonObject, schema: SchemaNode): void {
   for (const key in object) {

@@ -258,7 +258,9 @@ function asInt64(value: number): Int64 {
 const lowestInt64 = -(2n ** 63n)
 const exactInteger = (value: bigint): Int64 => (Number.isSafeInteger(Number(value)) ? Number(value) : value)
 
-/** True for a double that upstream takes for an integer: one within 2^53 that is whole, up to a relative error of 1e-9. */
+/**
+ * True for a double that upstream takes for an integer: one within 2^53 that is whole, up to a relative error of 1e-9.
+ */
 function isJsonInteger(value: number): boolean {
   if (!(Math.abs(value) <= Number.MAX_SAFE_INTEGER)) return false
   const whole = Math.trunc(value)

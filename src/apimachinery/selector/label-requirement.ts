@@ -97,8 +97,8 @@ export function compileRequirement({ key, operator, values }: LabelRequirement):
 }
 
 /**
- * Whether a requirement with few values holds. Slower than a compiled one, and takes no memory: a selector may have thousands of
- * requirements.
+ * Whether a requirement with few values holds. Slower than a compiled one, and takes no memory: a selector may have
+ * thousands of requirements.
  */
 export function holds(requirement: LabelRequirement, labels: Labels): boolean {
   const { key, operator, values } = requirement

@@ -18,7 +18,10 @@ export class WorkBudget {
     this.#bytes = bytes
   }
 
-  /** Charges steps. Throws RequestEntityTooLarge (413) with this message if too few are left: a retry would cost the same. */
+  /**
+   * Charges steps. Throws RequestEntityTooLarge (413) with this message if too few are left: a retry would cost the
+   * same.
+   */
   spend(steps: number, message: string): void {
     this.#steps -= steps
     if (this.#steps < 0) throw requestEntityTooLarge(message)

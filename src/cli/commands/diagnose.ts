@@ -158,7 +158,11 @@ async function askObjects(
 }
 
 /** The status of /readyz at this address, whose certificate must be signed by `ca`. */
-async function askReady(server: string, ca: string | Buffer | undefined, signal: AbortSignal): Promise<ApiResponse<number>> {
+async function askReady(
+  server: string,
+  ca: string | Buffer | undefined,
+  signal: AbortSignal,
+): Promise<ApiResponse<number>> {
   await using transport = httpTransport({ server, ...(ca !== undefined && { ca }) }, timeouts)
   return await ask(signal, async (limit) => {
     const { status, body } = await transport.request({ method: 'GET', path: '/readyz', signal: limit })

@@ -41,7 +41,10 @@ export function hostFinding(version: ApiResponse<{ readonly gitVersion?: string 
 }
 
 /** Whether our kinds are served; `missing` are those that are not. */
-export function kindsFinding(missing: ApiResponse<readonly string[]>, { starts }: { readonly starts: string }): Finding {
+export function kindsFinding(
+  missing: ApiResponse<readonly string[]>,
+  { starts }: { readonly starts: string },
+): Finding {
   if ('error' in missing)
     return wrong(
       `the CustomResourceDefinitions of kcp cannot be checked: ${missing.error}`,

@@ -1,5 +1,6 @@
-// One controller for all logical clusters. However many there are, it has one list and one watch per resource and one fair
-// queue. Each visit gets a client for the logical cluster of its object. This is the library that other programs import.
+// One controller for all logical clusters. However many there are, it has one list and one watch per resource and one
+// fair queue. Each visit gets a client for the logical cluster of its object. This is the library that other programs
+// import.
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { childSignal } from '#async/index.ts'
 import {
@@ -33,11 +34,16 @@ export interface ReconcileRequest extends ObjectIn {
   readonly signal: AbortSignal
 }
 
-/** Brings one object closer to its desired state. If it throws, it runs again after a backoff. May run twice for one change. */
+/**
+ * Brings one object closer to its desired state. If it throws, it runs again after a backoff. May run twice for one
+ * change.
+ */
 export type ReconcileAcross = (request: ReconcileRequest) => Promise<ReconcileResult | undefined> | Promise<void>
 
 export interface AcrossOptions {
-  /** For an identity that may list and watch the resources in these logical clusters. The path in `server` is replaced. */
+  /**
+   * For an identity that may list and watch the resources in these logical clusters. The path in `server` is replaced.
+   */
   readonly kubeconfig: Kubeconfig
   readonly resources: readonly AcrossResource[]
   /** `*`: all, also those that are created later. Or the names of some; each of them has its own watch. */
@@ -63,8 +69,8 @@ export interface Across extends AsyncDisposable {
 }
 
 /**
- * Watches resources across logical clusters and reconciles each of their objects. No object is worked on by two workers at a
- * time, and logical clusters take turns, so one with many changes does not delay the others.
+ * Watches resources across logical clusters and reconciles each of their objects. No object is worked on by two workers
+ * at a time, and logical clusters take turns, so one with many changes does not delay the others.
  */
 export function watchAcross(options: AcrossOptions): Across {
   return new AcrossController(options)
@@ -166,7 +172,10 @@ function keyOf({ logicalCluster, namespace, name }: ObjectIn): string {
   return keyFor({ cluster: logicalCluster, namespace, name })
 }
 
-/** The kubeconfig with the URL of the whole server: in kubeconfigs of kcp, the URL ends in the path of one logical cluster. */
+/**
+ * The kubeconfig with the URL of the whole server: in kubeconfigs of kcp, the URL ends in the path of one logical
+ * cluster.
+ */
 function atRoot(kubeconfig: Kubeconfig): Kubeconfig {
   return {
     ...kubeconfig,

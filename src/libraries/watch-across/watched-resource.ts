@@ -1,4 +1,5 @@
-// One resource in all logical clusters, or in some of them: its objects, kept current by one watch for all or one for each.
+// One resource in all logical clusters, or in some of them: its objects, kept current by one watch for all or one for
+// each.
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import {
   clusterInKey,

@@ -134,7 +134,8 @@ async function reconcileOne(
   const scaleError = await applyScale(planned.scaleTo, { workload, client, namespace }, signal)
   const done = scaleError === undefined ? planned : planRefused(planned, input, scaleError)
   const told = done.events.map(({ type, message }) => (type === 'Warning' ? message : '')).join('\n')
-  // Before the status is written: a scale that was changed counts for the next reconcile, whatever becomes of the status.
+  // Before the status is written: a scale that was changed counts for the next reconcile, whatever becomes of the
+  // status.
   memory.set(key, { history: done.history, nextMs: now + periodMs, generation, told })
   const plan = told !== '' && told === before?.told ? { ...done, events: [] } : done
   await applyStatus(plan, { autoscaler, workload, client, namespace, name, now, log }, signal)

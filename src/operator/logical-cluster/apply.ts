@@ -50,7 +50,8 @@ async function purge(
 const parallelDeletions = 16
 
 /**
- * Removes the finalizers of members that do not exist. Conflict, NotFound: the next reconcile looks at the object again.
+ * Removes the finalizers of members that do not exist. Conflict, NotFound: the next reconcile looks at the object
+ * again.
  */
 async function releaseOrphaned(
   virtual: KubeClient,

@@ -80,7 +80,8 @@ export function memberClusterController(deps: MemberClusterDeps): OperatorContro
       try {
         await informer.synced(signal)
         started()
-        const reconcile = (name: string, signal: AbortSignal): Promise<ReconcileResult> => members.reconcile(name, signal)
+        const reconcile = (name: string, signal: AbortSignal): Promise<ReconcileResult> =>
+          members.reconcile(name, signal)
         await runController({ name: 'member-cluster', queue, workers, reconcile, log: context.log, signal })
       } finally {
         unsubscribe()

@@ -52,7 +52,8 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
         const parts = { context, inputs, reports, clock: deps.clock ?? systemClock }
         const writeStatus = (key: string, signal: AbortSignal): Promise<ReconcileResult> =>
           writePlacementStatus(key, parts, signal)
-        const tellOfClaim = (key: string, signal: AbortSignal): Promise<ReconcileResult> => reconcileClaim(key, parts, signal)
+        const tellOfClaim = (key: string, signal: AbortSignal): Promise<ReconcileResult> =>
+          reconcileClaim(key, parts, signal)
         const balancing = { log, everyMs: (deps.rebalanceSeconds ?? 60) * 1000, clock: parts.clock }
         await Promise.all([
           runRebalancing(inputs, (key) => queue.add(key), balancing, signal),

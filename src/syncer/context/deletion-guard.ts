@@ -11,7 +11,7 @@ import { locatorOf } from './locator.ts'
 import { gvrs, type ResourceName } from './resources.ts'
 import { Scope } from './scope.ts'
 import type { AskedObject, DeletionChecks, SyncContext } from './sync-context.ts'
-import type { ReconcileRequest } from './visit.ts'
+import type { ReconcileRequest } from './request.ts'
 
 /** The cause of the errors with which the guard holds a deletion. */
 const heldByGuard = new Error('a deletion in a member is held')

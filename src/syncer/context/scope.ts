@@ -8,7 +8,7 @@ import type { NamespaceView } from './namespace-view.ts'
 import type { CachedObject, ResourceName } from './resources.ts'
 import type { SyncContext } from './sync-context.ts'
 import type { SyncedMember } from './synced-member.ts'
-import { requestKindOf, type ReconcileRequest, type RequestKind } from './visit.ts'
+import { requestKindOf, type ReconcileRequest, type RequestKind } from './request.ts'
 
 /** A namespace of a logical cluster, and what is in it on both sides. Each question reads the caches again. */
 export class Scope {
@@ -162,7 +162,9 @@ export class Reconcile extends Scope implements ReconcileRequest {
     return new Reconcile(this.context, { kind, cluster: this.cluster, namespace: this.namespace, name }, this.signal)
   }
 
-  /** Whether a report waits for the next one; then the reconcile of `kind` comes again when the report must be written. */
+  /**
+   * Whether a report waits for the next one; then the reconcile of `kind` comes again when the report must be written.
+   */
   isPostponed(report: string, kind: RequestKind = this.kind): boolean {
     const { context, cluster, namespace, name } = this
     const waitMs = context.passing.wait(report)

@@ -14,7 +14,7 @@ import type { SyncFailures } from './sync-failures.ts'
 import type { SyncedMember } from './synced-member.ts'
 import type { Upstream } from './upstream.ts'
 import type { Views } from './views.ts'
-import type { ReconcileRequest } from './visit.ts'
+import type { ReconcileRequest } from './request.ts'
 
 /** The object upstream without which an object in the member is to be deleted: `kind` is its resource. */
 export interface AskedObject extends ReconcileRequest {

@@ -3,7 +3,7 @@ import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 import { gvrs, type CachedObject, type ResourceName } from '#syncer/context/resources.ts'
 import { Reconcile } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
-import { requestKindOf } from '#syncer/context/visit.ts'
+import { requestKindOf } from '#syncer/context/request.ts'
 import { syncedKindOf, type SyncedKind } from './synced-kinds.ts'
 
 interface ObjectRef {

@@ -4,7 +4,7 @@ import { memberAnnotation } from '#crds/index.ts'
 import type { Scope } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { nodeNameOf, onNode } from '#syncer/context/upstream.ts'
-import type { ReconcileRequest } from '#syncer/context/visit.ts'
+import type { ReconcileRequest } from '#syncer/context/request.ts'
 import { isUsed } from '#syncer/up/nodes.ts'
 import type { ObjectChange } from './change.ts'
 

@@ -3,7 +3,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { memberStatusAnnotation, placedOnAnnotation, syncerFinalizer, templateAnnotation } from '#crds/index.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { Views } from '#syncer/context/views.ts'
-import { requestKey, type ReconcileRequest } from '#syncer/context/visit.ts'
+import { requestKey, type ReconcileRequest } from '#syncer/context/request.ts'
 import { upstreamChanged } from './upstream.ts'
 
 const key = 'acme|shop/web'

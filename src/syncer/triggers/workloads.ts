@@ -16,7 +16,7 @@ import { workloadOwnerOf } from '#syncer/context/owners.ts'
 import { asOrdinalClaim, scaleTargetOf } from '#syncer/context/references.ts'
 import type { ResourceName } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'
-import { requestKindOf, type ReconcileRequest } from '#syncer/context/visit.ts'
+import { requestKindOf, type ReconcileRequest } from '#syncer/context/request.ts'
 import { ordinalsIn } from '#syncer/rules/entitlement.ts'
 import { reportedName } from '#syncer/up/history.ts'
 import { objectOf, type ObjectChange } from './change.ts'
@@ -86,7 +86,12 @@ export function orphanChanged(scope: Scope, resource: WorkloadResource, { before
   if (was !== is || changesView(before, after)) contentChanged(scope, resource, { before, after })
   const reported = before && resource === 'replicasets' ? reportedName(before, scope.member.name) : undefined
   if (!was || after !== undefined || before === undefined || reported === undefined) return
-  const request: ReconcileRequest = { kind: 'made:replicasets', cluster: scope.cluster, namespace: scope.namespace, name: reported }
+  const request: ReconcileRequest = {
+    kind: 'made:replicasets',
+    cluster: scope.cluster,
+    namespace: scope.namespace,
+    name: reported,
+  }
   scope.context.copyDeleted(request, before)
   scope.context.enqueue(request)
 }

@@ -1,7 +1,7 @@
 // The resources that a logical cluster serves. The write path, endpoints and loops know this interface only: resources
 // may come from elsewhere than the logical cluster's own CustomResourceDefinitions.
 import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
-import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import type { CompiledCrd, CustomResourceDefinition } from './apiextensions/index.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'

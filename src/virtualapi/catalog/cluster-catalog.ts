@@ -1,7 +1,7 @@
 // The resources of a logical cluster of its own: the built-in ones, and what its CustomResourceDefinitions add.
 import { apiVersionOf, parseApiVersion, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import { memberCrd, members } from '#crds/index.ts'
-import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { builtInResource, builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import { builtInSchema } from '#virtualapi/kinds/resources/builtin-schemas.ts'
 import type { Catalog, DocumentedCrd, ServedCrd } from './catalog.ts'
@@ -24,7 +24,8 @@ export class ClusterCatalog implements Catalog {
   readonly #hasMembers: () => boolean
   #projected: ResourceDefinition | undefined
   readonly #builtIn = new Map<string, ResourceDefinition>()
-  // A CRD is compiled on first use. The watch cache keeps the same Entry while a CRD does not change, so Entry can be the key.
+  // A CRD is compiled on first use. The watch cache keeps the same Entry while a CRD does not change, so Entry can be
+  // the key.
   readonly #compiled = new WeakMap<Entry, CompiledCrd | undefined>()
   // Definitions of the base layer are equal in all logical clusters, and their entries are made again and again.
   readonly #compiledBase = new Map<string, CompiledCrd | undefined>()

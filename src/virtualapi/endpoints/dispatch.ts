@@ -10,7 +10,7 @@ import type { ResourceTarget } from '#virtualapi/request/request-info.ts'
 import { isBuiltInGroup } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import type { SubresourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
-import type { EndpointDependencies, ObjectDependencies } from './call/parts.ts'
+import type { EndpointDependencies, ObjectDependencies } from './call/dependencies.ts'
 import { aggregatedRequest, keepAvailability, passOn } from './forwarded/aggregated.ts'
 import { allClusters } from './views/all-clusters.ts'
 import { bindThroughCollection, bindPod } from './subresources/binding.ts'
@@ -90,7 +90,10 @@ export async function dispatch(exchange: Exchange, dependencies: EndpointDepende
  * The answer, from the offload thread if webhooks or policies make a large object of a small one: there the request
  * begins again. A request that cannot be answered there is refused with 413.
  */
-async function untilLarge(call: EndpointCall<EndpointDependencies>, response: () => Promise<ApiResponse>): Promise<ApiResponse> {
+async function untilLarge(
+  call: EndpointCall<EndpointDependencies>,
+  response: () => Promise<ApiResponse>,
+): Promise<ApiResponse> {
   const { exchange, dependencies } = call
   exchange.grown = (size) => {
     if (!isLargeSize(size)) return

@@ -60,7 +60,8 @@ export interface ChunkedResponse {
   /** Approximate size in bytes. */
   readonly about: number
   /**
-   * Bytes that it keeps in memory alone; default: a part of `about`, because most of its bytes are those of the watch cache.
+   * Bytes that it keeps in memory alone; default: a part of `about`, because most of its bytes are those of the watch
+   * cache.
    */
   readonly held?: number
 }

@@ -3,7 +3,7 @@
 import { LRUCache } from 'lru-cache'
 import { remember } from '#apimachinery/memo/index.ts'
 import type { JsonObject } from '#apimachinery/meta/index.ts'
-import type { BaseLayer, ClusterObjects } from '#store/hub/index.ts'
+import type { BaseLayer, ClusterObjects } from '#store/watch-cache/index.ts'
 import { byPrecedence, classify, type ClassifiedRequest, type Flow, flowOf } from '#virtualapi/flowcontrol/classify.ts'
 import { decodeMetadata, decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 

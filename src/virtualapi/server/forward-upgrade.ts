@@ -4,7 +4,7 @@ import type { Peer } from '#virtualapi/request/ownership.ts'
 import type { IncomingRequest } from '#virtualapi/request/exchange.ts'
 import { hopHeaders } from './wire/hop-headers.ts'
 import { moving } from './own.ts'
-import type { ServerDependencies } from './parts.ts'
+import type { ServerDependencies } from './dependencies.ts'
 import { pipeSockets } from './wire/pipe-sockets.ts'
 
 export interface ForwardedUpgrade {

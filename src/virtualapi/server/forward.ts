@@ -2,7 +2,7 @@
 // parsed nor kept. A request is never sent twice.
 import { constants, type ClientHttp2Stream, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2'
 import { statusError, type StatusError } from '#apimachinery/status/index.ts'
-import { errorResponse } from '#virtualapi/codec/answers.ts'
+import { errorResponse } from '#virtualapi/codec/responses.ts'
 import type { Peer } from '#virtualapi/request/ownership.ts'
 import { headerOf } from '#virtualapi/request/exchange.ts'
 import { endToEndHeaders, hopHeaders, type HopClient } from './wire/hop-headers.ts'

@@ -6,7 +6,7 @@ import {
   serviceUnavailable,
   type StatusError,
 } from '#apimachinery/status/index.ts'
-import { errorResponse, largeResponseBytes, reformat, type ReadableForm } from '#virtualapi/codec/answers.ts'
+import { errorResponse, largeResponseBytes, reformat, type ReadableForm } from '#virtualapi/codec/responses.ts'
 import { preferredFormat } from '#virtualapi/codec/negotiate.ts'
 import { builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import { fromStoreError } from '#virtualapi/write/registry/store-errors.ts'
@@ -27,7 +27,7 @@ import {
 } from '#virtualapi/request/exchange.ts'
 import { compressBytes, compressChunks, isCompressed } from './wire/compress.ts'
 import type { Peer } from '#virtualapi/request/ownership.ts'
-import type { ServerDependencies } from './parts.ts'
+import type { ServerDependencies } from './dependencies.ts'
 import { endTenure } from './own.ts'
 import { codeLabel, verbLabel } from './limits/request-labels.ts'
 import { RequestTrace } from './request-trace.ts'
@@ -42,8 +42,8 @@ const mostReformatted = 64 * 1024 * 1024
 const minTakeMs = 60_000
 const minTakeBytesPerSecond = 256 * 1024
 /**
- * A chunked list counts for this part of its bytes: it shares the bytes of unchanged objects with the watch cache and other
- * lists, and retains alone only those of objects that were written since.
+ * A chunked list counts for this part of its bytes: it shares the bytes of unchanged objects with the watch cache and
+ * other lists, and retains alone only those of objects that were written since.
  */
 const chunksShare = 1 / 4
 
@@ -124,7 +124,11 @@ async function refusal(exchange: Exchange, error: StatusError): Promise<ApiRespo
 /**
  * The StatusError for the client. Unexpected errors are logged in full and answered as InternalError without details.
  */
-export function toStatusError(error: unknown, exchange: Exchange, { log }: Pick<ServerDependencies, 'log'>): StatusError {
+export function toStatusError(
+  error: unknown,
+  exchange: Exchange,
+  { log }: Pick<ServerDependencies, 'log'>,
+): StatusError {
   if (isStatusError(error)) {
     if (error.code >= 500) log.warn('request failed', { url: exchange.request.url, error })
     return error
@@ -292,7 +296,12 @@ function finish(cleanups: (() => void)[]): void {
   for (const cleanup of cleanups.splice(0).reverse()) cleanup()
 }
 
-function measure(exchange: Exchange, { status }: ApiResponse, { metrics }: ServerDependencies, elapsedMs: number): void {
+function measure(
+  exchange: Exchange,
+  { status }: ApiResponse,
+  { metrics }: ServerDependencies,
+  elapsedMs: number,
+): void {
   const verb = verbLabel(exchange.isUnderstood ? exchange.info.verb : undefined)
   metrics.requestSeconds.observe(elapsedMs / 1000, { verb, code: codeLabel(status) })
 }

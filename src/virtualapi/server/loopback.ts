@@ -3,11 +3,11 @@
 import { Buffer } from 'node:buffer'
 import type { Transport, TransportRequest, TransportResponse } from '#client/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
-import { statusResponse } from '#virtualapi/codec/answers.ts'
+import { statusResponse } from '#virtualapi/codec/responses.ts'
 import { pathNotFound } from '#apimachinery/status/index.ts'
 import type { SentChunks } from '#virtualapi/request/exchange.ts'
 import { handle, type Handled } from './handle.ts'
-import type { ServerDependencies } from './parts.ts'
+import type { ServerDependencies } from './dependencies.ts'
 import { pushedChunks } from './wire/push-chunks.ts'
 
 /** The user of our own controllers. */

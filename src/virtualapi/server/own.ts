@@ -7,7 +7,7 @@ import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { headerOf, type Exchange } from '#virtualapi/request/exchange.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import { hasHopHeader } from './wire/hop-headers.ts'
-import type { ServerDependencies } from './parts.ts'
+import type { ServerDependencies } from './dependencies.ts'
 
 type Dependencies = Pick<ServerDependencies, 'ownership'>
 

@@ -43,10 +43,12 @@ export class RequestTrace {
   /** The same stages, each in the context of the span. */
   traced(plain: readonly Stage[]): readonly Stage[] {
     return plain.map((stage): Stage => {
-      if (stage === authenticate) return (exchange, dependencies) => this.#authenticate(() => stage(exchange, dependencies))
+      if (stage === authenticate)
+        return (exchange, dependencies) => this.#authenticate(() => stage(exchange, dependencies))
       const name = stageSpans.get(stage)
       // A superuser waits for nothing here; the step is shown all the same.
-      if (stage === authorize) return (exchange, dependencies) => this.#run(name, async () => stage(exchange, dependencies))
+      if (stage === authorize)
+        return (exchange, dependencies) => this.#run(name, async () => stage(exchange, dependencies))
       return (exchange, dependencies) => this.#run(name, () => stage(exchange, dependencies))
     })
   }

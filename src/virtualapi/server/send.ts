@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { childSignal } from '#async/index.ts'
-import { largeResponseBytes } from '#virtualapi/codec/answers.ts'
+import { largeResponseBytes } from '#virtualapi/codec/responses.ts'
 import type { Push, PushResponse, SentResponse, Sink, StreamResponse } from '#virtualapi/request/exchange.ts'
 import { maxSendMs } from './handle.ts'
 import type { RawResponse } from './wire/raw-response.ts'
@@ -61,7 +61,11 @@ function writeHead(response: RawResponse, status: number, headers: Readonly<Reco
   else response.writeHead(status, headers)
 }
 
-async function stream(response: RawResponse, { chunks, maxStallMs }: StreamResponse, signal: AbortSignal): Promise<void> {
+async function stream(
+  response: RawResponse,
+  { chunks, maxStallMs }: StreamResponse,
+  signal: AbortSignal,
+): Promise<void> {
   if ('flushHeaders' in response) response.flushHeaders()
   for await (const chunk of chunks) {
     if (chunk.length === 0) continue

@@ -2,7 +2,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Histogram, Metrics } from '#telemetry/index.ts'
 import { storageUsed } from '#store/index.ts'
-import type { WatchCache } from '#store/hub/index.ts'
+import type { WatchCache } from '#store/watch-cache/index.ts'
 import type { WatchClock } from '#virtualapi/endpoints/call/watch-clock.ts'
 
 export interface ServerMetrics {

@@ -18,7 +18,7 @@ import { RequestAudit } from '#virtualapi/request/request-audit.ts'
 import { flowHeaders } from './flow-headers.ts'
 import { impersonated, impersonationForbidden, wantedIdentity } from './impersonate.ts'
 import { own, requireTenure } from './own.ts'
-import type { ServerDependencies } from './parts.ts'
+import type { ServerDependencies } from './dependencies.ts'
 
 export type Stage = (exchange: Exchange, dependencies: ServerDependencies) => void | Promise<void>
 
@@ -166,7 +166,11 @@ export function authenticate(exchange: Exchange, dependencies: ServerDependencie
   return undefined
 }
 
-function takeIdentityOf(result: Authentication | undefined, exchange: Exchange, dependencies: ServerDependencies): void {
+function takeIdentityOf(
+  result: Authentication | undefined,
+  exchange: Exchange,
+  dependencies: ServerDependencies,
+): void {
   const { info } = exchange
   if (result === undefined && info.entryPoint === 'unprefixed') throw unauthorized()
   exchange.user = result?.user ?? anonymous
@@ -309,7 +313,11 @@ function isOf({ realm }: UserInfo, { id }: LogicalCluster): boolean {
 }
 
 /** Tells the client to which FlowSchema its request belongs, if authorization has loaded the logical cluster. */
-function nameFlow(exchange: Exchange, { verb, path = '', resource }: Attributes, { watchCache }: ServerDependencies): void {
+function nameFlow(
+  exchange: Exchange,
+  { verb, path = '', resource }: Attributes,
+  { watchCache }: ServerDependencies,
+): void {
   const { cluster, info, user } = exchange
   // Our own controllers do not read the headers.
   const objects = cluster && info.entryPoint !== 'loopback' ? watchCache.loaded(cluster.id) : undefined

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { badRequest, statusError } from '#apimachinery/status/index.ts'
 import type { TransportResponse } from '#client/index.ts'
-import { errorResponse } from '#virtualapi/codec/answers.ts'
+import { errorResponse } from '#virtualapi/codec/responses.ts'
 import { isConnectSubresource, podConnection } from '#virtualapi/endpoints/forwarded/connect.ts'
 import { noPodConnector } from '#virtualapi/outbound/members/pod-connector.ts'
 import { isProxySubresource, upgradeProxied } from '#virtualapi/endpoints/forwarded/proxy.ts'
@@ -17,7 +17,7 @@ import { Exchange, type BytesResponse, type IncomingRequest } from '#virtualapi/
 import { toStatusError } from './handle.ts'
 import { forwardUpgrade } from './forward-upgrade.ts'
 import { endTenure } from './own.ts'
-import type { ServerDependencies } from './parts.ts'
+import type { ServerDependencies } from './dependencies.ts'
 import { end, pipeSockets } from './wire/pipe-sockets.ts'
 import { RequestTrace } from './request-trace.ts'
 import { stagesOfUpgrade } from './stages.ts'
@@ -39,7 +39,10 @@ const maxRefusalBytes = 64 * 1024
 const refusedLingerMs = 2000
 
 /** Answers an upgrade on its socket. Never rejects. */
-export async function upgrade({ incoming, request, socket, head }: UpgradeRequest, dependencies: ServerDependencies): Promise<void> {
+export async function upgrade(
+  { incoming, request, socket, head }: UpgradeRequest,
+  dependencies: ServerDependencies,
+): Promise<void> {
   const gone = new AbortController()
   const stop = (): void => gone.abort(new Error('the client went away'))
   socket.once('close', stop)
@@ -57,7 +60,10 @@ export async function upgrade({ incoming, request, socket, head }: UpgradeReques
       exchange.audit?.discard()
       const traceparent = trace?.forward().traceparent
       trace?.answered()
-      await forwardUpgrade({ incoming, socket, head, to: exchange.forwardTo, signal: gone.signal, traceparent }, dependencies)
+      await forwardUpgrade(
+        { incoming, socket, head, to: exchange.forwardTo, signal: gone.signal, traceparent },
+        dependencies,
+      )
       return
     }
     const join = (): Promise<void> => answer(exchange, { request, socket, head }, { dependencies, gone })
@@ -100,7 +106,9 @@ async function connect(
     throw badRequest(`${exchange.request.url.split('?')[0] ?? ''} takes no upgrade`)
   if (dependencies.podConnector === undefined) throw noPodConnector()
   const call = await prepareCall(exchange, dependencies, target)
-  const result = isProxy ? await upgradeProxied(call) : await dependencies.podConnector.upgrade(await podConnection(call))
+  const result = isProxy
+    ? await upgradeProxied(call)
+    : await dependencies.podConnector.upgrade(await podConnection(call))
   await pipe(exchange, { socket, head, dependencies }, result)
 }
 

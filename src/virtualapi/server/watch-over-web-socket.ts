@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { childSignal } from '#async/index.ts'
 import type { Exchange, PushResponse } from '#virtualapi/request/exchange.ts'
-import type { ServerDependencies } from './parts.ts'
+import type { ServerDependencies } from './dependencies.ts'
 import { pushedChunks } from './wire/push-chunks.ts'
 import { acceptWebSocket } from './wire/web-socket.ts'
 

@@ -8,7 +8,9 @@ import { applyAll, installCrds, readyOf, untilObject, type ClusterAccess, type S
 const sources = 'source.toolkit.fluxcd.io'
 export const fluxNamespace = 'flux-system'
 
-/** Installs the CustomResourceDefinitions of Flux's sources and of Kustomization, and the namespace of the controller. */
+/**
+ * Installs the CustomResourceDefinitions of Flux's sources and of Kustomization, and the namespace of the controller.
+ */
 export async function installFlux(cluster: ClusterAccess): Promise<void> {
   const modules = await moduleFolders()
   const folder = (module: string): string => join(modules.get(`github.com/fluxcd/${module}`)!, 'config/crd/bases')

@@ -86,8 +86,8 @@ async function versions({ kubectl }: ClusterAccess): Promise<string[]> {
 }
 
 /**
- * The widget's definition is in the same commit: without this annotation, Argo CD fails the dry run of its kind. The agent
- * cannot apply on the server side, because it sets no field manager.
+ * The widget's definition is in the same commit: without this annotation, Argo CD fails the dry run of its kind. The
+ * agent cannot apply on the server side, because it sets no field manager.
  */
 function withoutDryRunOfNewKinds(files: Readonly<Record<string, string>>): Record<string, string> {
   const annotate = (text: string): string => {

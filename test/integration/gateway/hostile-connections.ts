@@ -1,5 +1,5 @@
-// Connections that say nothing of use: opened, held, half closed and reset, before, within and after a TLS handshake, in all
-// orders, from ten addresses.
+// Connections that say nothing of use: opened, held, half closed and reset, before, within and after a TLS handshake,
+// in all orders, from ten addresses.
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 

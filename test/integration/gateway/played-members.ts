@@ -1,4 +1,5 @@
-// Two members, each a real API server with our gateway beside it. Their syncers are played: the test writes what they would.
+// Two members, each a real API server with our gateway beside it. Their syncers are played: the test writes what they
+// would.
 import { createHash, randomBytes } from 'node:crypto'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { once } from 'node:events'

@@ -1,7 +1,8 @@
-// No input of a tenant costs more than n log n, and no neighbour waits: every list, map and text of every request the server
-// documents, what decides, selects and defines, and what servers of tenants answer. KCP_AMPLIFIERS_ONLY: a pattern of titles;
-// KCP_AMPLIFIERS_ONE_OF: only one of so many, evenly, and KCP_AMPLIFIERS_PIECE: which one, from 0; KCP_AMPLIFIERS_DIR: where the
-// tables are written; KCP_AMPLIFIERS_PAIRS=1: two at a time; KCP_AMPLIFIERS_MEMORY: the MiB that the server may have.
+// No input of a tenant costs more than n log n, and no neighbour waits: every list, map and text of every request the
+// server documents, what decides, selects and defines, and what servers of tenants answer. KCP_AMPLIFIERS_ONLY: a
+// pattern of titles; KCP_AMPLIFIERS_ONE_OF: only one of so many, evenly, and KCP_AMPLIFIERS_PIECE: which one, from 0;
+// KCP_AMPLIFIERS_DIR: where the tables are written; KCP_AMPLIFIERS_PAIRS=1: two at a time; KCP_AMPLIFIERS_MEMORY: the
+// MiB that the server may have.
 import { expect } from 'chai'
 import { fails } from './scenario.ts'
 import { failureText, keepResults, runMatrix } from './run-matrix.ts'

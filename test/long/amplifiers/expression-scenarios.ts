@@ -1,4 +1,5 @@
-// Intermediate values of expressions: what n doublings, joins and runs make of a small value, wherever a tenant's expressions run.
+// Intermediate values of expressions: what n doublings, joins and runs make of a small value, wherever a tenant's
+// expressions run.
 import type { Sent } from './measured-process.ts'
 import type { Scenario } from './scenario.ts'
 

@@ -61,7 +61,10 @@ function createdBy({ document, path, ...rest }: BodyRequest): BodyRequest {
 
 let corpus: Map<string, Manifest> | undefined
 
-/** One that the server takes: written by hand, or the smallest object of the corpus of this kind, or one made of its schema. */
+/**
+ * One that the server takes: written by hand, or the smallest object of the corpus of this kind, or one made of its
+ * schema.
+ */
 function goodObject({ document, path, schema }: BodyRequest): Manifest {
   corpus ??= new Map(
     readCorpus('valid')

@@ -1,4 +1,5 @@
-// Objects that the server takes, of kinds of which the corpus has none that a tenant may create: what subresources are tried on.
+// Objects that the server takes, of kinds of which the corpus has none that a tenant may create: what subresources are
+// tried on.
 
 const request = [
   ...['-----BEGIN CERTIFICATE REQUEST-----', 'MIHnMIGOAgEAMCwxDTALBgNVBAoMBGRldnMxDDAKBgNVBAoMA29wczENMAsGA1UE'],

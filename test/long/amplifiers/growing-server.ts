@@ -1,5 +1,5 @@
-// A server whose cost is known, to try the measuring itself: POST /EXPONENT with a number as body computes for as long as
-// that number to the power of EXPONENT says. Sends its port.
+// A server whose cost is known, to try the measuring itself: POST /EXPONENT with a number as body computes for as long
+// as that number to the power of EXPONENT says. Sends its port.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

@@ -13,10 +13,10 @@ const noiseMs = 8
 const stepMs = 300
 
 /**
- * The exponent e of cost ~ n^e; 1 is linear, 2 quadratic: the best fit over the last doublings (at most four points), or the
- * least of the last two doublings where that is lower: one step of a cost (another thread, a garbage collection) is no growth.
- * The cost at the smallest size counts as fixed. Undefined where fewer than three points are above the noise, or two
- * if the cost is large.
+ * The exponent e of cost ~ n^e; 1 is linear, 2 quadratic: the best fit over the last doublings (at most four points),
+ * or the least of the last two doublings where that is lower: one step of a cost (another thread, a garbage collection)
+ * is no growth. The cost at the smallest size counts as fixed. Undefined where fewer than three points are above the
+ * noise, or two if the cost is large.
  */
 export function growthExponent(points: readonly Point[]): number | undefined {
   const sorted = points.toSorted((a, b) => a.n - b.n)

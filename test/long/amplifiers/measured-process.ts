@@ -96,7 +96,10 @@ const passMs = 8
 const idleShare = 0.35
 const settleMs = 30_000
 
-/** Waits until the server has done what it still had to do after its answer: it uses little, and no thread would use more. */
+/**
+ * Waits until the server has done what it still had to do after its answer: it uses little, and no thread would use
+ * more.
+ */
 export async function untilIdle(usage: ServerUsage): Promise<Usage> {
   const deadline = performance.now() + settleMs
   let at = performance.now()

@@ -1,6 +1,6 @@
-// The quiet tenant, in a process of its own: three small GETs and a create, 30 requests a second, whatever becomes of the
-// others. Started with the path of its kubeconfig, the name of its logical cluster and the pid of the server, of which it is
-// sent another when the server was started again; sends `Waited` for each request.
+// The quiet tenant, in a process of its own: three small GETs and a create, 30 requests a second, whatever becomes of
+// the others. Started with the path of its kubeconfig, the name of its logical cluster and the pid of the server, of
+// which it is sent another when the server was started again; sends `Waited` for each request.
 import { openRawClient } from '#test/integration/raw-client.ts'
 import { delayedMs } from './server-usage.ts'
 

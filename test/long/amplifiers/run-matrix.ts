@@ -102,7 +102,9 @@ export function failureText({ scenario, step, points, exponent, worstNeighbourMs
   return `${scenario}: ${step}${growth}, neighbour ${worstNeighbourMs.toFixed(0)} ms; CPU all/main, neighbour ms: ${costs.join(', ')}`
 }
 
-/** Writes both forms of what was found below the directory for temporary files; returns the path of the readable one. */
+/**
+ * Writes both forms of what was found below the directory for temporary files; returns the path of the readable one.
+ */
 export function keepResults(found: Found): string {
   const file = join(process.env['KCP_AMPLIFIERS_DIR'] ?? tmpdir(), 'kcp-amplifiers')
   writeFileSync(`${file}.json`, jsonOf(found))

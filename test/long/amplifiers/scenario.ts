@@ -64,8 +64,8 @@ export interface Verdict {
 /** Nobody is to wait longer for another tenant, milliseconds. */
 export const mostWaitMs = 100
 /**
- * n log n over the doublings that are fitted is 1.2 at most. The rest is noise of processor times: caches that other programs
- * empty and garbage collections, which are a larger part of what takes little.
+ * n log n over the doublings that are fitted is 1.2 at most. The rest is noise of processor times: caches that other
+ * programs empty and garbage collections, which are a larger part of what takes little.
  */
 const mostExponent = (costMs: number): number => (costMs < 500 ? 1.6 : 1.4)
 /** A growth is looked into from here on, milliseconds of the largest size: below, nobody feels it. */
@@ -141,8 +141,8 @@ export async function fullDoubling(subject: Measurable, scenario: Scenario): Pro
 const rounds = 6
 
 /**
- * As `fullDoubling`, and what would fail is measured again where it fails, size by size in turn: only what is the same each
- * time is no noise. Seconds, or a server that ended, are certain at once.
+ * As `fullDoubling`, and what would fail is measured again where it fails, size by size in turn: only what is the same
+ * each time is no noise. Seconds, or a server that ended, are certain at once.
  */
 export async function confirmedDoubling(subject: Measurable, scenario: Scenario): Promise<Verdict[]> {
   let found = await fullDoubling(subject, scenario)

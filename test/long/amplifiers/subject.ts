@@ -11,7 +11,10 @@ export interface Subject extends AsyncDisposable {
   readonly pid: number
   /** Sends it. `settle`: also waits, before and after, until the server has nothing to do any more, and counts that. */
   readonly measure: Measure
-  /** Sends them, some at once, without measuring. Resolves with what the first refused one was answered; 404 and 409 are none. */
+  /**
+   * Sends them, some at once, without measuring. Resolves with what the first refused one was answered; 404 and 409 are
+   * none.
+   */
   prepare(all: readonly Sent[]): Promise<string | undefined>
   /** The longest wait of the neighbour for a request that was under way at that time, milliseconds. */
   worstWait(began: number, ended: number): number

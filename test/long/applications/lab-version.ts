@@ -12,7 +12,9 @@ import {
   type ServiceSpec,
 } from './manifest.ts'
 
-/** Images of the program in test/programs/stand-in, which serves or is done at once, as root or not; see lab-images.ts. */
+/**
+ * Images of the program in test/programs/stand-in, which serves or is done at once, as root or not; see lab-images.ts.
+ */
 export const standIns = ['serve', 'once'].flatMap((role) => [
   `kcp.test/stand-in:${role}`,
   `kcp.test/stand-in:${role}-nonroot`,
@@ -29,8 +31,9 @@ const mostDelay = 2
 const mostPeriod = 5
 
 /**
- * The same objects, changed in these ways alone: images; the ports to listen on, in a variable; commands that lie in a volume,
- * where the real image would have put them; mounts that pass on others; requests for cpu and memory, and times of probes, if they are large.
+ * The same objects, changed in these ways alone: images; the ports to listen on, in a variable; commands that lie in a
+ * volume, where the real image would have put them; mounts that pass on others; requests for cpu and memory, and times
+ * of probes, if they are large.
  */
 export function labVersion(objects: readonly Manifest[]): Manifest[] {
   const changed = structuredClone(objects) as Manifest[]

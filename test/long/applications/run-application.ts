@@ -1,4 +1,5 @@
-// The life of an application in a member: it is applied, everything in it runs and is reached, and nothing is left of it.
+// The life of an application in a member: it is applied, everything in it runs and is reached, and nothing is left of
+// it.
 import { expect } from 'chai'
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -70,7 +71,10 @@ export async function runApplication(app: Application, home: Home): Promise<numb
   }
 }
 
-/** Resolves once `kubectl apply` has been refused for the reason that the catalogue gives, and what was created is deleted. */
+/**
+ * Resolves once `kubectl apply` has been refused for the reason that the catalogue gives, and what was created is
+ * deleted.
+ */
 export async function isRefused(app: Application, home: Home): Promise<void> {
   const objects = labVersion(app.objects).map((object) => inNamespaceOf(app, object))
   const as: Kubectl = (...args) => kubectl(home.kubeconfig, args, { expectCode: 'any' })
@@ -241,7 +245,12 @@ async function claimsAreBound(namespaces: readonly string[], as: Kubectl): Promi
 }
 
 /** Every Service with pods has ready endpoints; one of them answers to a pod and through kubectl. */
-async function servicesResponse(app: Application, objects: readonly Manifest[], home: Home, as: Kubectl): Promise<void> {
+async function servicesResponse(
+  app: Application,
+  objects: readonly Manifest[],
+  home: Home,
+  as: Kubectl,
+): Promise<void> {
   const running = objects.filter((object) => templateOf(object) !== undefined && !(nameOf(object) in (app.stays ?? {})))
   const services = objects.filter((service) =>
     running.some((object) => !endsAtOnce(object) && selects(service, object, templateOf(object)!)),

@@ -1,5 +1,5 @@
-// Tells the stories to a server as tests: what is defined is refused or served, and holds up nobody for long. Prints the
-// numbers of docs/benchmarks.md.
+// Tells the stories to a server as tests: what is defined is refused or served, and holds up nobody for long. Prints
+// the numbers of docs/benchmarks.md.
 import { expect } from 'chai'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
-// Loaded into the measured server with `node --import`: writes how much processor time the main thread used between two ticks of
-// a timer. That is the length of the longest pass of its event loop, whatever else the machine does meanwhile.
+// Loaded into the measured server with `node --import`: writes how much processor time the main thread used between two
+// ticks of a timer. That is the length of the longest pass of its event loop, whatever else the machine does meanwhile.
 import { writeSync, openSync } from 'node:fs'
 import process from 'node:process'
 import { isMainThread } from 'node:worker_threads'

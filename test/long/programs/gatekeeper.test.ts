@@ -1,5 +1,5 @@
-// Gatekeeper beside a real kube-apiserver and logical clusters: templates in Rego and CEL, webhooks that come back to this
-// machine, the policies that it generates, mutation and audit.
+// Gatekeeper beside a real kube-apiserver and logical clusters: templates in Rego and CEL, webhooks that come back to
+// this machine, the policies that it generates, mutation and audit.
 import { expect } from 'chai'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
-// Gateway API's own tests of the CEL rules in its CustomResourceDefinitions, both channels, beside a real kube-apiserver and
-// logical clusters; and cert-manager's definitions, whose rules are few.
+// Gateway API's own tests of the CEL rules in its CustomResourceDefinitions, both channels, beside a real
+// kube-apiserver and logical clusters; and cert-manager's definitions, whose rules are few.
 import { expect } from 'chai'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'

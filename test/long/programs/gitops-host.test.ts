@@ -1,6 +1,6 @@
-// GitOps on a real host, as docs/gitops.md tells it: LogicalClusters, MemberClusters and Placements come from a directory, and
-// an application is deployed into each logical cluster through the Secret of its spec.kubeconfigs; with Flux, then with the
-// engine of Argo CD.
+// GitOps on a real host, as docs/gitops.md tells it: LogicalClusters, MemberClusters and Placements come from a
+// directory, and an application is deployed into each logical cluster through the Secret of its spec.kubeconfigs; with
+// Flux, then with the engine of Argo CD.
 import { expect } from 'chai'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
-// Kyverno beside a real kube-apiserver and logical clusters: its webhooks come back to this machine, where they validate and
-// mutate by its own kinds of policies and by CEL, and its background controller generates objects.
+// Kyverno beside a real kube-apiserver and logical clusters: its webhooks come back to this machine, where they
+// validate and mutate by its own kinds of policies and by CEL, and its background controller generates objects.
 import { expect } from 'chai'
 import { join } from 'node:path'
 import {

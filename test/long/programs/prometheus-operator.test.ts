@@ -1,5 +1,5 @@
-// Prometheus-operator beside a real kube-apiserver and beside 20 logical clusters at once: it makes StatefulSets, Secrets and
-// Services of monitors, follows changes, and the garbage collector removes what it made.
+// Prometheus-operator beside a real kube-apiserver and beside 20 logical clusters at once: it makes StatefulSets,
+// Secrets and Services of monitors, follows changes, and the garbage collector removes what it made.
 import { expect } from 'chai'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'

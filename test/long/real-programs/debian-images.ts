@@ -1,5 +1,5 @@
-// Container images made of Debian packages, with all that these depend on. Nothing is installed on this machine, and no script of a
-// package runs.
+// Container images made of Debian packages, with all that these depend on. Nothing is installed on this machine, and no
+// script of a package runs.
 import { createHash } from 'node:crypto'
 import { existsSync, lstatSync, readdirSync, readlinkSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'

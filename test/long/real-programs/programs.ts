@@ -1,4 +1,5 @@
-// Real servers, and what is asked of them: the same of those that a tenant runs and of those that the same manifest made in a member.
+// Real servers, and what is asked of them: the same of those that a tenant runs and of those that the same manifest
+// made in a member.
 
 /** A command in a pod of the application; its output must be the same on both sides. */
 export interface Question {

@@ -1,4 +1,5 @@
-// Compares APIServices of a real kube-apiserver and of a logical cluster: the objects, what is refused, conditions, discovery.
+// Compares APIServices of a real kube-apiserver and of a logical cluster: the objects, what is refused, conditions,
+// discovery.
 import { expect } from 'chai'
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { hostService } from '#test/support/host-service.ts'

@@ -1,5 +1,5 @@
-// Expressions that kube-apiserver's libraries and ours are asked about. None depends on the order of the entries of a map, which Go
-// chooses at random.
+// Expressions that kube-apiserver's libraries and ours are asked about. None depends on the order of the entries of a
+// map, which Go chooses at random.
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 
 /** Without a schema. */

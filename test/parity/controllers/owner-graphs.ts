@@ -57,11 +57,13 @@ export function randomGraph(
     const owners = new Set(i === 0 ? [] : Array.from({ length: dice.below(4) }, () => dice.below(i)))
     const links = [...owners].map((to): Link => {
       const owner = nodes[to]
-      // An owner in the foreground waits for ever for a blocking dependent that it cannot own: kcp does not block there.
+      // An owner in the foreground waits for ever for a blocking dependent that it cannot own: kcp does not block
+      // there.
       const mayBlock = owner?.namespace === '' || owner?.namespace === namespace
       return { to, form: dice.pick(forms), block: mayBlock && dice.once(2) }
     })
-    // Such a reference ends the look of kube-controller-manager at the others, until something else makes it look again.
+    // Such a reference ends the look of kube-controller-manager at the others, until something else makes it look
+    // again.
     const invalid = links.find(({ to }) => namespace === '' && nodes[to]?.namespace !== '')
     nodes.push({ name: `${id}-${i}`, type, namespace, links: invalid === undefined ? links : [invalid] })
   }

@@ -1,4 +1,5 @@
-// Random sequences of changes of a CustomResourceDefinition (served flags, storage version, removal) and of requests in its versions.
+// Random sequences of changes of a CustomResourceDefinition (served flags, storage version, removal) and of requests in
+// its versions.
 import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
 import type { WebhookServer } from '#test/support/webhook-server.ts'
 import { crdPath, install, objectsPath, sampleObject } from '#test/parity/crds/sample-crd.ts'

@@ -81,7 +81,8 @@ export const lifeRows: readonly Row[] = [
     await session.send('POST', crdsPath, { body: crd })
     await session.until(
       `${crdsPath}/${name}`,
-      (response) => established(response) && conditionOf(response, 'KubernetesAPIApprovalPolicyConformant') !== undefined,
+      (response) =>
+        established(response) && conditionOf(response, 'KubernetesAPIApprovalPolicyConformant') !== undefined,
     )
     await session.patch(
       `${crdsPath}/${name}`,
@@ -117,7 +118,8 @@ export const lifeRows: readonly Row[] = [
     // A real server serves a new group a moment after it reports it.
     await session.untilQuiet(`/apis/${group}/v1/namespaces/$NS/apples`, ({ status }) => status === 200)
     const rejected = (response: ApiResponse): boolean =>
-      conditionOf(response, 'NamesAccepted')?.['status'] === 'False' && conditionOf(response, 'Established') !== undefined
+      conditionOf(response, 'NamesAccepted')?.['status'] === 'False' &&
+      conditionOf(response, 'Established') !== undefined
     const others: [string, JsonObject][] = [
       ['aps', { singular: 'ap', kind: 'Ap', listKind: 'ApList' }],
       ['boats', { singular: 'boat', kind: 'Apple', listKind: 'BoatList' }],

@@ -49,7 +49,9 @@ const metadataPaths = [
 
 /** Every listed difference must occur, or the test fails. */
 const known = {
-  /** Parameters of operations of custom resources have no descriptions, and are not shared by the operations of a path. */
+  /**
+   * Parameters of operations of custom resources have no descriptions, and are not shared by the operations of a path.
+   */
   operations: /\/paths\/\/apis\/documents\.example\.com\/.*\/parameters(\/|: )/,
   /** Besides custom resources, DeleteOptions are listed only for the groups of built-in kinds. */
   deleteOptions: /v1\.DeleteOptions\/x-kubernetes-group-version-kind: /,

@@ -1,4 +1,5 @@
-// Compares which FlowSchema and PriorityLevelConfiguration answers name, on a real kube-apiserver and in a logical cluster.
+// Compares which FlowSchema and PriorityLevelConfiguration answers name, on a real kube-apiserver and in a logical
+// cluster.
 import { expect } from 'chai'
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
 import { waitFor } from '#test/support/index.ts'

@@ -1,5 +1,5 @@
-// Generated cases, the same for the same seed (KCP_SEED), compared with a real kube-apiserver: thousands in make test-long;
-// KCP_GENERATED: how many of the smallest sort. KCP_GENERATED_ONLY: a pattern of titles.
+// Generated cases, the same for the same seed (KCP_SEED), compared with a real kube-apiserver: thousands in make
+// test-long; KCP_GENERATED: how many of the smallest sort. KCP_GENERATED_ONLY: a pattern of titles.
 import { expect } from 'chai'
 import { rounds } from '#test/support/index.ts'
 import { startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts'

@@ -2,7 +2,9 @@
 import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
 import type { Dice } from './dice.ts'
 
-/** A kind, and how an object of it is written at random. `make` gives the members other than kind, apiVersion and name. */
+/**
+ * A kind, and how an object of it is written at random. `make` gives the members other than kind, apiVersion and name.
+ */
 export interface RandomKind {
   readonly apiVersion: string
   readonly kind: string

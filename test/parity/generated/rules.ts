@@ -1,4 +1,5 @@
-// Random CEL as rules of CustomResourceDefinitions: what is said of a rule when it is written, and what it says of objects.
+// Random CEL as rules of CustomResourceDefinitions: what is said of a rule when it is written, and what it says of
+// objects.
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { resource, resourceSchema } from '#test/parity/cel/expressions.ts'
 import { randomExpression } from '#test/parity/cel/generate.ts'

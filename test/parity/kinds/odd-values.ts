@@ -1,5 +1,5 @@
-// Values that a generator over the OpenAPI schemas found: quantities and times in unusual spellings, and what the storage of a
-// kind fills in or drops.
+// Values that a generator over the OpenAPI schemas found: quantities and times in unusual spellings, and what the
+// storage of a kind fills in or drops.
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { row, type Row } from '#test/parity/support/compare-rows.ts'
 import type { Manifest } from '#test/parity/support/session.ts'

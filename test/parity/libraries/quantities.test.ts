@@ -1,4 +1,5 @@
-// Compares quantities with Go's resource.Quantity: reading, printing, rounding, sums and order, and what expressions see of them.
+// Compares quantities with Go's resource.Quantity: reading, printing, rounding, sums and order, and what expressions
+// see of them.
 import { expect } from 'chai'
 import { parseQuantity, QuantityValue } from '#apimachinery/cel/kubernetes/quantity-value.ts'
 import {

@@ -1,4 +1,5 @@
-// Odd values in objects that are written to both servers: quantities, keys that JavaScript takes for its own, YAML, formats, time zones.
+// Odd values in objects that are written to both servers: quantities, keys that JavaScript takes for its own, YAML,
+// formats, time zones.
 import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
 import { install, objectsPath, sampleObject } from '#test/parity/crds/sample-crd.ts'
 import type { Dice } from '#test/parity/generated/dice.ts'
@@ -19,7 +20,9 @@ const ownKeys = [
 /** Of these, the valid names of labels. */
 const labelKeys = ['constructor', 'toString', 'hasOwnProperty', 'valueOf', 'prototype', 'length'] as const
 
-/** Like Object.fromEntries, whose result has no setter of `__proto__` either; as text, because a body is sent as it is. */
+/**
+ * Like Object.fromEntries, whose result has no setter of `__proto__` either; as text, because a body is sent as it is.
+ */
 const mapOf = (keys: readonly string[], value: JsonValue): JsonObject =>
   JSON.parse(`{${keys.map((key) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`) as JsonObject
 

@@ -7,7 +7,10 @@ const written = [
   ...['9007199254740993.0', '0.1234567890123456789', '1e20', '1e21', '1e22', '1E400', '-1E400', '1e-400'],
 ]
 
-/** Literals at and around each bound (`thorough`: more of them), others that are written in unusual ways, and `random` more. */
+/**
+ * Literals at and around each bound (`thorough`: more of them), others that are written in unusual ways, and `random`
+ * more.
+ */
 export function numberLiterals({
   thorough,
   random,

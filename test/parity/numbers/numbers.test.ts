@@ -1,4 +1,5 @@
-// Numbers around 2^53, 2^63 and 2^64 in every place and on every way, compared with a real kube-apiserver digit by digit.
+// Numbers around 2^53, 2^63 and 2^64 in every place and on every way, compared with a real kube-apiserver digit by
+// digit.
 import { expect } from 'chai'
 import { rounds } from '#test/support/index.ts'
 import { differencesOf, type Case } from '#test/parity/generated/compare-cases.ts'
@@ -24,7 +25,10 @@ async function yamlLines(session: Session, path: string): Promise<void> {
   session.note(`YAML of ${path}`, [...spec.matchAll(/\S*\d\S*/g)].map(([text]) => text).sort())
 }
 
-/** Records the status, the spec and the end of the message: it quotes the patched document, whose order of fields is each server's own. */
+/**
+ * Records the status, the spec and the end of the message: it quotes the patched document, whose order of fields is
+ * each server's own.
+ */
 async function patched(session: Session, path: string, body: string, type: PatchType): Promise<void> {
   const { status, body: answer, warnings } = await session.patch(dryRun(path), body, type, { quiet: true })
   const message = valueAt(answer, 'message')
@@ -35,8 +39,8 @@ async function patched(session: Session, path: string, body: string, type: Patch
 const dryRun = (path: string): string => `${path}${path.includes('?') ? '&' : '?'}dryRun=All`
 
 /**
- * Fields where a real server tells `1.0` from `1`: it takes a number with a fraction or an exponent for a float until it has stored it.
- * Here a whole number within 2^53 is an integer.
+ * Fields where a real server tells `1.0` from `1`: it takes a number with a fraction or an exponent for a float until
+ * it has stored it. Here a whole number within 2^53 is an integer.
  */
 const tellsFloats = new Set(['half', 'high', 'ruled', 'choice'])
 const isWholeFloat = (literal: string): boolean => !/^-?\d+$/.test(literal) && Number.isSafeInteger(Number(literal))

@@ -87,7 +87,9 @@ interface RecordedFilter {
   readonly exclude: FieldSet | null
 }
 
-/** What cannot be asked: go walks managers in any order, so upstream may never have told of a conversion that we want. */
+/**
+ * What cannot be asked: go walks managers in any order, so upstream may never have told of a conversion that we want.
+ */
 class NotOurs extends Error {}
 
 function conversionsOf(fact: Fact): readonly Conversion[] {

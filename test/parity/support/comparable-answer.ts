@@ -80,7 +80,10 @@ function dropStatus(object: JsonObject): void {
   if (isJsonObject(object['metadata'] ?? null)) delete (object['metadata'] as JsonObject)['managedFields']
 }
 
-/** Fields as text, to compare their order too. Entries are ordered by when they were written: both servers in turn may be late. */
+/**
+ * Fields as text, to compare their order too. Entries are ordered by when they were written: both servers in turn may
+ * be late.
+ */
 function maskManagers(entries: readonly JsonValue[]): JsonValue {
   const masked = entries
     .filter((entry) => !isJsonObject(entry) || entry['manager'] !== 'kcp')
@@ -91,7 +94,10 @@ function maskManagers(entries: readonly JsonValue[]): JsonValue {
   return masked.sort()
 }
 
-/** The conditions and annotations of a Deployment may be there before a client writes some: then it does not own them all. */
+/**
+ * The conditions and annotations of a Deployment may be there before a client writes some: then it does not own them
+ * all.
+ */
 function shareWithPlacement(metadata: JsonValue): void {
   const entries = isJsonObject(metadata) ? metadata['managedFields'] : undefined
   if (!isJsonObject(metadata) || !Array.isArray(entries)) return

@@ -7,8 +7,8 @@ import { startInstance } from '#test/integration/kcp-instance.ts'
 import { startReplicas } from '#test/integration/replicas.ts'
 
 /**
- * The way from a test to its logical cluster: `start` is `kcp start`; `host` is `kcp apiserver` on the etcd of a host, at its
- * own address; `aggregator` is the same through the host's kube-apiserver, as a user of the host.
+ * The way from a test to its logical cluster: `start` is `kcp start`; `host` is `kcp apiserver` on the etcd of a host,
+ * at its own address; `aggregator` is the same through the host's kube-apiserver, as a user of the host.
  */
 const ways = ['start', 'host', 'aggregator'] as const
 export type Way = (typeof ways)[number]

@@ -167,7 +167,11 @@ export class Session {
   }
 
   /** Waits for an answer without recording it. Rejects after `deadlineMs`. */
-  async untilQuiet(path: string, wanted: (response: ApiResponse) => boolean, { deadlineMs = 60_000 } = {}): Promise<void> {
+  async untilQuiet(
+    path: string,
+    wanted: (response: ApiResponse) => boolean,
+    { deadlineMs = 60_000 } = {},
+  ): Promise<void> {
     const probe = async (): Promise<boolean> => wanted(await this.get(path, { quiet: true }))
     await waitFor(probe, { what: path, deadlineMs, intervalMs: 25 })
   }
@@ -180,7 +184,12 @@ export class Session {
   }
 
   /** Repeats a request, unrecorded, until the answer is as wanted. */
-  async untilAnswered(method: string, path: string, body: unknown, wanted: (response: ApiResponse) => boolean): Promise<void> {
+  async untilAnswered(
+    method: string,
+    path: string,
+    body: unknown,
+    wanted: (response: ApiResponse) => boolean,
+  ): Promise<void> {
     const probe = async (): Promise<boolean> => wanted(await this.send(method, path, { body, quiet: true }))
     await waitFor(probe, { what: `${method} ${path}`, deadlineMs: 15_000, intervalMs: 25 })
   }

@@ -1,5 +1,5 @@
-// One real kube-apiserver for all specs that start it without flags of their own: starting one takes ten seconds of processor time.
-// A spec that has ended leaves it as it found it.
+// One real kube-apiserver for all specs that start it without flags of their own: starting one takes ten seconds of
+// processor time. A spec that has ended leaves it as it found it.
 import { after } from 'mocha'
 import { startCluster, waitFor, type Cluster } from '#test/support/index.ts'
 import { openSide } from './side.ts'
@@ -80,7 +80,10 @@ async function groupsOf(cluster: Cluster): Promise<number> {
   return ((await cluster.get('/apis')) as { groups: readonly unknown[] }).groups.length
 }
 
-/** Paths of all objects without a namespace that can be deleted, except namespaces: only a controller completes their deletion. */
+/**
+ * Paths of all objects without a namespace that can be deleted, except namespaces: only a controller completes their
+ * deletion.
+ */
 async function objectsOf(cluster: Cluster): Promise<string[]> {
   const { groups } = (await cluster.get('/apis')) as {
     groups: readonly { versions: readonly { groupVersion: string }[] }[]

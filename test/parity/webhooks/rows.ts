@@ -17,7 +17,9 @@ const annotate = (name: string, value: string): Json => ({
 
 /** The rows; `server` is started before they run. */
 export function webhookRows(server: () => WebhookServer): readonly Row[] {
-  /** Creates a configuration whose webhooks see only objects with the label `row: word`, and waits until it is in force. */
+  /**
+   * Creates a configuration whose webhooks see only objects with the label `row: word`, and waits until it is in force.
+   */
   const configure = async (
     session: Session,
     kind: Kind,

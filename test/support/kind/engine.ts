@@ -11,9 +11,9 @@ export type Provider = { readonly kind: 'built-in' } | { readonly kind: 'kind'; 
 type Answers = (engine: ContainerEngine) => Promise<boolean>
 
 /**
- * What boots clusters with nodes. `wanted` (KCP_TEST_CLUSTERS) is `kind`, `built-in`, or undefined for `fallback`: `built-in`
- * for tests, `any` for clusters to try out, which takes kind where an engine answers. Rejects with what to do where kind is
- * wanted and no engine answers, or for another word.
+ * What boots clusters with nodes. `wanted` (KCP_TEST_CLUSTERS) is `kind`, `built-in`, or undefined for `fallback`:
+ * `built-in` for tests, `any` for clusters to try out, which takes kind where an engine answers. Rejects with what to
+ * do where kind is wanted and no engine answers, or for another word.
  */
 export async function chooseProvider(
   wanted: string | undefined,

@@ -1,5 +1,6 @@
-// A cluster with a node from kind, for the length of a test: where a container engine runs, it takes the place of the nodes that
-// this harness makes itself. Its parts are not processes of ours, so tests that kill one of them need the harness' own clusters.
+// A cluster with a node from kind, for the length of a test: where a container engine runs, it takes the place of the
+// nodes that this harness makes itself. Its parts are not processes of ours, so tests that kill one of them need the
+// harness' own clusters.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ClusterAddresses } from '#test/support/address-plan.ts'

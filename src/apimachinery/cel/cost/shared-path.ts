@@ -1,6 +1,6 @@
-// Paths of nodes while costs are estimated. cel-go builds them by appending to Go slices, so paths that continue the same
-// path may share memory and the later one overwrites the earlier. Which rules a server accepts depends on the estimates,
-// so paths share here as they do there.
+// Paths of nodes while costs are estimated. cel-go builds them by appending to Go slices, so paths that continue the
+// same path may share memory and the later one overwrites the earlier. Which rules a server accepts depends on the
+// estimates, so paths share here as they do there.
 
 export class SharedPath {
   static readonly none = new SharedPath([], 0, 0)

@@ -1,5 +1,5 @@
-// Paths from a variable or another value: `self.spec.replicas`, `f(x)[0]`, `(a ? b : c).d`. Their steps cost as in cel-go,
-// where a path costs 1 as a whole and 1 for each step that was taken.
+// Paths from a variable or another value: `self.spec.replicas`, `f(x)[0]`, `(a ? b : c).d`. Their steps cost as in
+// cel-go, where a path costs 1 as a whole and 1 for each step that was taken.
 import { CelError, CelOptional, noSuchOverload, type Value } from '#apimachinery/cel/values/value.ts'
 import type { Evaluate, Evaluation } from './evaluation.ts'
 import { find, isPresent, lookUp } from './lookup.ts'

@@ -1,5 +1,5 @@
-// Turns a checked expression into closures. Constants are folded and costs are counted as cel-go does with the options of
-// kube-apiserver.
+// Turns a checked expression into closures. Constants are folded and costs are counted as cel-go does with the options
+// of kube-apiserver.
 import type { CheckedExpression, FunctionReference } from '#apimachinery/cel/declarations/checked-expression.ts'
 import type { Implementation, StructProvider } from '#apimachinery/cel/declarations/declarations.ts'
 import type {

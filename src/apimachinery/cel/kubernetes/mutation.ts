@@ -63,8 +63,8 @@ export class ObjectValue extends CelObject {
   }
 
   /**
-   * What is wrong with the type names, which must repeat the path of fields down from this value. Throws an Error where there is
-   * no room for as many values.
+   * What is wrong with the type names, which must repeat the path of fields down from this value. Throws an Error where
+   * there is no room for as many values.
    */
   typeErrors(room: JsonRoom): readonly string[] {
     const errors: string[] = []

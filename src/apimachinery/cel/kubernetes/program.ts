@@ -52,8 +52,8 @@ const maxErrorLength = 10_000
 
 export interface RunOptions extends EvaluationLimits {
   /**
-   * Told at the end of the run, however it ends, what it cost in cost units, and how many steps beside these it took to look at
-   * values that hold one another. A run within another one is counted with that one.
+   * Told at the end of the run, however it ends, what it cost in cost units, and how many steps beside these it took to
+   * look at values that hold one another. A run within another one is counted with that one.
    */
   readonly spent?: (cost: number, steps: number) => void
 }

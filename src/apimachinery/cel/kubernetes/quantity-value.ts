@@ -37,7 +37,10 @@ export class QuantityValue extends CelObject {
     return new QuantityValue({ ...(sum ?? sumInDecimal(a, b)), format })
   }
 
-  /** The quantity as an integer; undefined if Go does not hold it as a whole number of 64 bits: `1000m` and `1Ei` are none. */
+  /**
+   * The quantity as an integer; undefined if Go does not hold it as a whole number of 64 bits: `1000m` and `1Ei` are
+   * none.
+   */
   asInt(): CelInt | undefined {
     const { value, scale, isInt64 } = this.#form
     if (!isInt64 || scale < 0) return undefined

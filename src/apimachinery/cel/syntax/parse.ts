@@ -128,7 +128,8 @@ class Parser {
     return this.#peek.type === type ? this.#next() : undefined
   }
 
-  // Takes a token. Where it is missing, one token too many is left out, or the missing one is thought of, as ANTLR does.
+  // Takes a token. Where it is missing, one token too many is left out, or the missing one is thought of, as ANTLR
+  // does.
   #expect(type: string, expecting = `'${type}'`): Token {
     if (this.#peek.type === type) return this.#next()
     if (this.#second === type) {

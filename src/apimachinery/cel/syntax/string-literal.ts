@@ -15,7 +15,9 @@ const simple: Readonly<Record<string, number>> = {
   '?': 63,
 }
 
-/** The text of a string literal, quotes and prefix included. An object with what is wrong where it stands for no text. */
+/**
+ * The text of a string literal, quotes and prefix included. An object with what is wrong where it stands for no text.
+ */
 export function unescapeString(literal: string): string | { error: string } {
   const { body, raw } = bodyOf(literal)
   if (raw || !body.includes('\\')) return body

@@ -127,7 +127,9 @@ const stringNode: SchemaNode = { type: 'string' }
 const metaNode: SchemaNode = { type: 'object', properties: { name: stringNode, generateName: stringNode } }
 const resources = new WeakMap<SchemaNode, SchemaNode>()
 
-/** The schema with apiVersion, kind, metadata.name and metadata.generateName, which rules of resources can always see. */
+/**
+ * The schema with apiVersion, kind, metadata.name and metadata.generateName, which rules of resources can always see.
+ */
 export function withTypeAndMeta(schema: SchemaNode): SchemaNode {
   const meta = schema.properties?.metadata?.properties
   const { kind, apiVersion } = schema.properties ?? {}

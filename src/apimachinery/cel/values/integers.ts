@@ -1,4 +1,5 @@
-// Arithmetic of 64-bit integers: numbers while they are exact, bigints beyond, errors where 64 bits do not hold the result.
+// Arithmetic of 64-bit integers: numbers while they are exact, bigints beyond, errors where 64 bits do not hold the
+// result.
 import { CelError, type CelInt, CelUint, intValue } from './value.ts'
 
 export const intOverflow = new CelError('integer overflow')

@@ -1,4 +1,5 @@
-// JSON data as values: read where an expression reads it, never copied. A schema says what its numbers and strings mean.
+// JSON data as values: read where an expression reads it, never copied. A schema says what its numbers and strings
+// mean.
 import {
   fieldOf,
   isExactInteger,

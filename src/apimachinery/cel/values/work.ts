@@ -31,8 +31,8 @@ let left = 0
 let isCounting = false
 
 /**
- * Counts the steps of a run: `done` gets their number, however the run ends. A run within another one has what that has left;
- * its own number is 0.
+ * Counts the steps of a run: `done` gets their number, however the run ends. A run within another one has what that has
+ * left; its own number is 0.
  */
 export function countWork<T>(run: () => T, done: (steps: number) => void): T {
   const isWithin = isCounting

@@ -1,5 +1,5 @@
-// The contract for verifying tokens of pods in members. Implemented in virtualapi/outbound/members, with what the watch cache
-// knows.
+// The contract for verifying tokens of pods in members. Implemented in virtualapi/outbound/members, with what the watch
+// cache knows.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 
 /** The claims of a token before anything is verified. */

@@ -1,7 +1,7 @@
 // The members in which a ServiceAccount runs, by the scheduler's decision alone: a member is not asked.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { placedOn, serviceAccountsOf, workloadKinds } from '#crds/index.ts'
-import type { ClusterObjects, Entry, WatchCache } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry, WatchCache } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { storageKeyOf } from '#virtualapi/kinds/resources/resource-definition.ts'
 

@@ -9,7 +9,7 @@ import { systemClock, type Clock } from '#async/index.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import { Buffer } from 'node:buffer'
-import type { WatchCache } from '#store/hub/index.ts'
+import type { WatchCache } from '#store/watch-cache/index.ts'
 import { decodeMetadata } from '#virtualapi/kinds/resources/object-bytes.ts'
 
 /** The audience of this API, in every logical cluster. */

@@ -1,7 +1,7 @@
 // The Policy of each logical cluster: compiled on first use, then updated by the changed RBAC objects only.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { abortable, yieldEvery } from '#async/index.ts'
-import type { ClusterObjects, Entry, WatchCache } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry, WatchCache } from '#store/watch-cache/index.ts'
 import { bootstrapObjects } from '#virtualapi/catalog/bootstrap/index.ts'
 import { LayeredPolicy, type Policy } from './policy.ts'
 import { RbacIndex, rbacResources, type RbacPlace } from './rbac-index.ts'

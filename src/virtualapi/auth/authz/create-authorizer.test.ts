@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { clusterIdOf, type ClusterId, type ClusterName, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { WorkBudget } from '#apimachinery/work-budget/index.ts'
-import { createWatchCache, type ClusterObjects, type Entry, type WatchCache } from '#store/hub/index.ts'
+import { createWatchCache, type ClusterObjects, type Entry, type WatchCache } from '#store/watch-cache/index.ts'
 import type { Store } from '#store/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { anonymous, type UserInfo } from '#virtualapi/request/user-info.ts'
@@ -332,7 +332,9 @@ describe('authorization', () => {
       }
       for (let round = 0; round < 150; round++) {
         for (let changes = Math.floor(random() * 3); changes >= 0; changes--) change()
-        expect(await all(authorizer), `round ${round}`).to.deep.equal(await all(createAuthorizer({ watchCache: objects })))
+        expect(await all(authorizer), `round ${round}`).to.deep.equal(
+          await all(createAuthorizer({ watchCache: objects })),
+        )
         // Evicted and loaded again: its change counters start again.
         if (round % 40 === 39) objects.unload()
       }
@@ -693,7 +695,9 @@ class Objects implements Pick<WatchCache, 'cluster'>, AsyncDisposable {
     stack.defer(() => rm(dir, { recursive: true, force: true }))
     const store = stack.use(await openSqliteStore({ file: join(dir, 'store.db') }))
     const baseLayer = createBaseLayer({ directory: { byId: () => acme }, rootCa: '', frontProxyCa: () => '' })
-    const watchCache = stack.use(await createWatchCache(store, { stamp: stampRevision, readFacts, baseLayer, windowEvents, signal }))
+    const watchCache = stack.use(
+      await createWatchCache(store, { stamp: stampRevision, readFacts, baseLayer, windowEvents, signal }),
+    )
     return new Objects(watchCache, store, stack)
   }
   put(...objects: KubeObject[]): void {
@@ -714,7 +718,8 @@ class Objects implements Pick<WatchCache, 'cluster'>, AsyncDisposable {
   }
   async clear(): Promise<void> {
     await this.#writes
-    // Deleted in the store directly: a logical cluster that was deleted through the watch cache can never be used again.
+    // Deleted in the store directly: a logical cluster that was deleted through the watch cache can never be used
+    // again.
     await this.#store.deleteCluster(acme.id, { signal })
     await this.#watchCache.reached(await this.#store.revision({ signal }), { signal })
     this.#watchCache.unload(acme.id)

@@ -1,5 +1,5 @@
 // Authorization: RBAC inside a logical cluster, owners from its spec, and requests over all logical clusters.
-import type { WatchCache } from '#store/hub/index.ts'
+import type { WatchCache } from '#store/watch-cache/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import type { LogicalCluster, OwnerSubject } from '#virtualapi/request/logical-cluster.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'

@@ -1,7 +1,7 @@
 // After a start, loads the logical clusters in which controllers may have unfinished work.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { sleep } from '#async/index.ts'
-import type { WatchCache } from '#store/hub/index.ts'
+import type { WatchCache } from '#store/watch-cache/index.ts'
 import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
 
 /**
@@ -22,7 +22,8 @@ const pauseMs = 5
 const pauseFactor = 4
 
 /**
- * Loads the logical clusters with unfinished work, one after the other. The watch cache notifies its observers of each load.
+ * Loads the logical clusters with unfinished work, one after the other. The watch cache notifies its observers of each
+ * load.
  */
 export async function loadUnfinishedClusters(
   {

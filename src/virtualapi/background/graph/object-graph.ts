@@ -1,5 +1,5 @@
-// The controllers' view of all logical clusters: changes of objects, and owner references. Reads from the watch cache, and
-// notifies its listeners when the watch cache applies a change.
+// The controllers' view of all logical clusters: changes of objects, and owner references. Reads from the watch cache,
+// and notifies its listeners when the watch cache applies a change.
 import { sleep, yieldEvery } from '#async/index.ts'
 import {
   apiVersionOf,
@@ -21,7 +21,7 @@ import type {
   SelectedObject,
 } from '#reconcile/object-graph/index.ts'
 import { isStoreError } from '#store/index.ts'
-import type { BaseLayer, ClusterObjects, Entry, WatchCache, CacheEvent } from '#store/hub/index.ts'
+import type { BaseLayer, ClusterObjects, Entry, WatchCache, CacheEvent } from '#store/watch-cache/index.ts'
 import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
 import type { ClusterFilter, ClusterOwnership } from '#virtualapi/request/ownership.ts'
 import { builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
@@ -122,7 +122,12 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   }
 
   async loadUnfinished(signal: AbortSignal): Promise<void> {
-    const [watchCache, directory, searched, ownership] = [this.#watchCache, this.#directory, this.#searched, this.#ownership]
+    const [watchCache, directory, searched, ownership] = [
+      this.#watchCache,
+      this.#directory,
+      this.#searched,
+      this.#ownership,
+    ]
     const isDone: ClusterFilter = (id) => this.#loadedOnce.has(id) || searched.has(id) || !this.#owns(id)
     if (ownership === undefined) {
       await loadUnfinishedClusters({ watchCache, directory, isDone, searched }, signal)
@@ -132,7 +137,9 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     try {
       for (;;) {
         const seen = gains.count
-        const isComplete = await isSearched(() => loadUnfinishedClusters({ watchCache, directory, isDone, searched }, signal))
+        const isComplete = await isSearched(() =>
+          loadUnfinishedClusters({ watchCache, directory, isDone, searched }, signal),
+        )
         if (isComplete) await gains.after(seen, signal)
         else await sleep(searchAgainMs, signal, { unref: true })
       }

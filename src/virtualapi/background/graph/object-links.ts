@@ -1,7 +1,7 @@
 // Finds what garbage collection needs in the bytes of an object, without decoding it.
 import { Buffer } from 'node:buffer'
 import type { OwnerReference } from '#apimachinery/meta/index.ts'
-import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { asBuffer, decodeMetadata, kindOf } from '#virtualapi/kinds/resources/object-bytes.ts'
 
 export interface Links {

@@ -1,6 +1,6 @@
 // The namespaces with ResourceQuotas in loaded logical clusters: every change of an object is passed on only there.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
-import type { ClusterObjects, CacheEvent } from '#store/hub/index.ts'
+import type { ClusterObjects, CacheEvent } from '#store/watch-cache/index.ts'
 import { quotaResource } from '#virtualapi/write/quota/index.ts'
 
 export type NamespaceListener = (namespace: { readonly cluster: string; readonly namespace: string }) => void

@@ -3,7 +3,7 @@
 import { timestamp } from '#async/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
 import type { GroupResource, KubeObject } from '#apimachinery/meta/index.ts'
-import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import {
   crdStatus,
   defaultCrd,

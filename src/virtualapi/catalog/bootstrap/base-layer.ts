@@ -2,7 +2,7 @@
 // creationTimestamp of the logical cluster that reads. Nothing is kept per logical cluster.
 import { hash } from 'node:crypto'
 import { encodeJson, type ClusterId } from '#apimachinery/meta/index.ts'
-import type { BaseLayer } from '#store/hub/index.ts'
+import type { BaseLayer } from '#store/watch-cache/index.ts'
 import type { ObjectKey } from '#store/index.ts'
 import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
 import { bootstrapObjects, type ApiAddress, type BootstrapObject } from './bootstrap-objects.ts'

@@ -1,7 +1,7 @@
 // The argument of an endpoint: the exchange, the definition of the requested resource, and the target for the registry.
 import { goQuote } from '#apimachinery/text/index.ts'
 import { badRequest, notFound, pathNotFound } from '#apimachinery/status/index.ts'
-import type { ClusterObjects } from '#store/hub/index.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import { negotiate, type Representation } from '#virtualapi/codec/negotiate.ts'
 import type { FieldValidation } from '#virtualapi/codec/read-object.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
@@ -13,7 +13,7 @@ import type { RequestInfo, ResourceTarget } from '#virtualapi/request/request-in
 import type { RegistryTarget } from '#virtualapi/write/registry/write.ts'
 import type { RequestContext, ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import type { Exchange } from '#virtualapi/request/exchange.ts'
-import type { ObjectDependencies } from './parts.ts'
+import type { ObjectDependencies } from './dependencies.ts'
 
 /** A verb on a resource of one logical cluster. */
 export interface EndpointCall<Dependencies extends ObjectDependencies = ObjectDependencies> {

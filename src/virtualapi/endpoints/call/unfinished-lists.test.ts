@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
-import type { Entry } from '#store/hub/index.ts'
+import type { Entry } from '#store/watch-cache/index.ts'
 import { UnfinishedLists } from './unfinished-lists.ts'
 
 const entries = (count: number): Entry[] => Array.from({ length: count }, () => ({ size: 100 }) as Entry)

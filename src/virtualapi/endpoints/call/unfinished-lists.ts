@@ -1,6 +1,6 @@
 // The rest of lists over all logical clusters that clients read page by page. To read and compare all objects again for
 // each page would cost the square of their number.
-import type { Entry } from '#store/hub/index.ts'
+import type { Entry } from '#store/watch-cache/index.ts'
 
 export interface UnfinishedListsOptions {
   /** Larger lists are not kept, nor are more of them than have so many bytes together. Default 128 MiB. */

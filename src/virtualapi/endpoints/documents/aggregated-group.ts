@@ -2,11 +2,11 @@
 // host's namespace controller reads the discovery of all groups before it deletes a namespace, and waits while we are
 // down.
 import { pathNotFound } from '#apimachinery/status/index.ts'
-import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import { jsonDocument } from '#virtualapi/codec/responses.ts'
 import { aggregatedFormat, discoveryDocument } from '#virtualapi/discovery/index.ts'
 import { virtualGroup, virtualVersion } from '#virtualapi/request/parse-request.ts'
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
-import { aggregatedResponse } from './document-answers.ts'
+import { aggregatedResponse } from './document-responses.ts'
 
 const groupVersion = `${virtualGroup}/${virtualVersion}`
 const version = { groupVersion, version: virtualVersion }

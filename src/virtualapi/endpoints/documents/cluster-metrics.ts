@@ -1,14 +1,14 @@
 // /metrics and /metrics/slis of one logical cluster, computed when they are asked for: nothing is counted per logical
 // cluster.
-import type { ClusterObjects } from '#store/hub/index.ts'
-import { textResponse } from '#virtualapi/codec/answers.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
+import { textResponse } from '#virtualapi/codec/responses.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import { versionInfo } from '#virtualapi/discovery/index.ts'
 import { programVersion } from '#telemetry/index.ts'
 import { requestsOfCluster } from '#virtualapi/flowcontrol/fairness.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { healthChecks } from './health.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 
 const priorityLevels = 'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io'
 /** Where there are more, their seats are left out. */

@@ -4,8 +4,8 @@ import { LRUCache } from 'lru-cache'
 import { yieldEvery } from '#async/index.ts'
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { methodNotServed, notAcceptable, pageNotFound } from '#apimachinery/status/index.ts'
-import type { ClusterObjects } from '#store/hub/index.ts'
-import { jsonDocument, notModified, textResponse } from '#virtualapi/codec/answers.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
+import { jsonDocument, notModified, textResponse } from '#virtualapi/codec/responses.ts'
 import {
   aggregatedDiscovery,
   aggregatedFormat,
@@ -32,9 +32,9 @@ import { programVersion } from '#telemetry/index.ts'
 import type { DocumentedCrd } from '#virtualapi/catalog/catalog.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import { aggregatedGroupDiscovery } from './aggregated-group.ts'
-import { aggregatedResponse, conditional, plain } from './document-answers.ts'
+import { aggregatedResponse, conditional, plain } from './document-responses.ts'
 import { metricsResources } from '#virtualapi/endpoints/views/pod-metrics.ts'
 import { groupNotServed } from '#virtualapi/endpoints/call/served-path.ts'
 import { clusterMetrics } from './cluster-metrics.ts'
@@ -61,7 +61,11 @@ const openApiDocuments = new LRUCache<string, Pick<OpenApiDocument, 'json' | 'gz
 /** Work between two turns of the event loop, milliseconds. */
 const sliceMs = 5
 
-export async function discovery(exchange: Exchange, dependencies: EndpointDependencies, path: string): Promise<ApiResponse> {
+export async function discovery(
+  exchange: Exchange,
+  dependencies: EndpointDependencies,
+  path: string,
+): Promise<ApiResponse> {
   const { info, cluster } = exchange
   if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) {
     const inCluster = cluster !== undefined
@@ -113,12 +117,17 @@ interface Asked {
   readonly turn: () => Promise<void>
 }
 
-function answerFor(exchange: Exchange, dependencies: EndpointDependencies, asked: Asked): ApiResponse | Promise<ApiResponse> {
+function answerFor(
+  exchange: Exchange,
+  dependencies: EndpointDependencies,
+  asked: Asked,
+): ApiResponse | Promise<ApiResponse> {
   const { objects, path } = asked
   const metrics = metricsResources(exchange, dependencies, objects)
   const infos = (): readonly ResourceInfo[] => [...dependencies.catalog.all(objects), ...metrics]
   const [, root = '', group = '', version = '', more] = path.split('/')
-  if (path.startsWith('/.well-known/') || path.startsWith('/openid/')) return tokenDiscovery(exchange, dependencies, path)
+  if (path.startsWith('/.well-known/') || path.startsWith('/openid/'))
+    return tokenDiscovery(exchange, dependencies, path)
   if (path === '/openapi/v2') return openApiV2(exchange, customResources(dependencies.catalog.documented(objects)))
   if (root === 'openapi') return openApi(exchange, dependencies, asked)
   if (path === '/metrics' || path === '/metrics/slis') return clusterMetrics(path, objects, dependencies)
@@ -190,7 +199,11 @@ function fingerprint(crds: readonly DocumentedCrd[]): string {
   return contentHash(crds.map(({ compiled }) => compiled.hash).join(','))
 }
 
-async function openApi(exchange: Exchange, dependencies: EndpointDependencies, { objects, path, turn }: Asked): Promise<ApiResponse> {
+async function openApi(
+  exchange: Exchange,
+  dependencies: EndpointDependencies,
+  { objects, path, turn }: Asked,
+): Promise<ApiResponse> {
   if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) throw pageNotFound()
   const all = allOpenApi(dependencies.catalog.documented(objects))
   if (path === '/openapi/v3') {

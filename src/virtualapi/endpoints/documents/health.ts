@@ -1,10 +1,10 @@
 // /livez, /readyz and /healthz, in the format of kube-apiserver: of a logical cluster with kube-apiserver's checks,
 // elsewhere those of this process.
 import { pageNotFound } from '#apimachinery/status/index.ts'
-import { textResponse } from '#virtualapi/codec/answers.ts'
+import { textResponse } from '#virtualapi/codec/responses.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import { controlPlaneChecks, type HealthCheck, type HealthEndpoint } from './control-plane-checks.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 
 const plainOk = { ...textResponse('ok'), headers: { 'content-type': 'text/plain; charset=utf-8' } }
 

@@ -1,7 +1,7 @@
 // /openapi/v2: one document for all resources of a logical cluster, as JSON or protobuf. kubectl reads it where OpenAPI
 // v3 does not suffice, for example for kind List.
 import { notAcceptable } from '#apimachinery/status/index.ts'
-import { notModified } from '#virtualapi/codec/answers.ts'
+import { notModified } from '#virtualapi/codec/responses.ts'
 import { matchesEtag } from '#virtualapi/discovery/index.ts'
 import {
   openApiV2Body,

@@ -3,11 +3,11 @@
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { conflict, forbidden, pathNotFound } from '#apimachinery/status/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
-import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import { jsonDocument } from '#virtualapi/codec/responses.ts'
 import { decodeBody } from '#virtualapi/codec/read-object.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 
 /** True for `DELETE /clusters/NAME`. */
 export function isPurge({ method, target }: Pick<RequestInfo, 'method' | 'target'>): boolean {

@@ -2,14 +2,14 @@
 // theirs.
 import { surveyJson } from '#apimachinery/json/index.ts'
 import { apiVersionOf, encodeJson, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
-import type { ClusterObjects } from '#store/hub/index.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import {
   apiServices,
   remoteApiServices,
   type RemoteApiService,
 } from '#virtualapi/outbound/aggregation/remote-api-service.ts'
 import type { Digest, WantedDocument } from '#virtualapi/outbound/aggregation/remote-documents.ts'
-import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import { jsonDocument } from '#virtualapi/codec/responses.ts'
 import {
   aggregatedDiscovery,
   aggregatedFormat,
@@ -25,9 +25,9 @@ import { remoteSwagger, type SwaggerSource, type SwaggerSources } from '#virtual
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import { aggregatedTo, keepAvailability, passOn } from '#virtualapi/endpoints/forwarded/aggregated.ts'
-import { aggregatedResponse, conditional, plain } from './document-answers.ts'
+import { aggregatedResponse, conditional, plain } from './document-responses.ts'
 import { openApiV2 } from './openapi-v2.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import { metricsResources } from '#virtualapi/endpoints/views/pod-metrics.ts'
 
 interface Discovering {
@@ -232,7 +232,10 @@ function fromLegacy(rows: readonly JsonObject[]): JsonObject[] {
 }
 
 /** Our own index with the group versions of which the other servers have a document. */
-async function openApiIndex({ exchange, dependencies, objects, remote }: Discovering, local: JsonObject): Promise<ApiResponse> {
+async function openApiIndex(
+  { exchange, dependencies, objects, remote }: Discovering,
+  local: JsonObject,
+): Promise<ApiResponse> {
   const { documents } = dependencies.aggregation
   const found = await exchange.whileWaiting(documents.getAll(objects.cluster, remote, openApiHash, exchange.signal))
   const rows = remote.flatMap((one, i): [string, JsonValue][] => {

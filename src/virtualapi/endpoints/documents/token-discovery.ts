@@ -1,9 +1,9 @@
 // OpenID Connect discovery for those who verify ServiceAccount tokens: the issuer and its public keys.
 import { pageNotFound, pathNotFound } from '#apimachinery/status/index.ts'
-import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import { jsonDocument } from '#virtualapi/codec/responses.ts'
 import { issuerOf } from '#virtualapi/auth/authn/index.ts'
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 
 /** `/.well-known/openid-configuration` and `/openid/v1/jwks` of a logical cluster. Throws 404 for other paths. */
 export async function tokenDiscovery(

@@ -3,13 +3,13 @@
 import { EgressError } from '#network/egress/index.ts'
 import type { TransportResponse } from '#client/index.ts'
 import { processTracer, traceparentOf } from '#telemetry/index.ts'
-import type { ClusterObjects } from '#store/hub/index.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import { identityHeaders } from '#virtualapi/outbound/aggregation/identity-headers.ts'
 import { remoteApiServices, type RemoteApiService } from '#virtualapi/outbound/aggregation/remote-api-service.ts'
-import { textResponse } from '#virtualapi/codec/answers.ts'
+import { textResponse } from '#virtualapi/codec/responses.ts'
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import { isBuiltInGroup } from '#virtualapi/kinds/resources/builtin-resources.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import { proxiedHeaders, proxyOver, shownHeaders, type Upgraded } from './proxy-exchange.ts'
 
 /** A client that reads nothing for so long is cut off. */
@@ -47,13 +47,20 @@ export async function aggregatedRequest(
  * Checks the APIServices of the logical cluster while the request is open, and a minute more; not for our own
  * controllers.
  */
-export function keepAvailability({ cluster, request, cleanups }: Exchange, { aggregation }: EndpointDependencies): void {
+export function keepAvailability(
+  { cluster, request, cleanups }: Exchange,
+  { aggregation }: EndpointDependencies,
+): void {
   if (cluster === undefined || request.loopbackUser !== undefined) return
   cleanups.push(aggregation.availability.use(cluster.id))
 }
 
 /** The answer of the other server, as it comes. */
-export async function passOn(exchange: Exchange, dependencies: EndpointDependencies, to: RemoteApiService): Promise<ApiResponse> {
+export async function passOn(
+  exchange: Exchange,
+  dependencies: EndpointDependencies,
+  to: RemoteApiService,
+): Promise<ApiResponse> {
   keepAvailability(exchange, dependencies)
   const result = await exchange.whileWaiting(passed(exchange, dependencies, to, { upgrade: false }))
   if ('failure' in result) return textResponse(result.failure, result.status)

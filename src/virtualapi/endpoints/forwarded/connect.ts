@@ -10,7 +10,7 @@ import { noPodConnector, type PodConnection } from '#virtualapi/outbound/members
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import { requireSubresource, type EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { requireLogOptions } from './log-options.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 
 const connectable = ['log', 'exec', 'attach', 'portforward'] as const
 type Connectable = (typeof connectable)[number]

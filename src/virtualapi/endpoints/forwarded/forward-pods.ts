@@ -6,7 +6,7 @@ import type { PodWrite, PodWriter } from '#virtualapi/outbound/members/pod-write
 import { decodeMetadata } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { Forward } from '#virtualapi/write/registry/write.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 
 const forwardedParts: ReadonlySet<string> = new Set(['', 'status', 'ephemeralcontainers', 'resize'])
 const verbs: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete', 'deletecollection'])

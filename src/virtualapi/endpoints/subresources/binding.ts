@@ -3,7 +3,7 @@ import { aggregateText, causeText, fieldNotSupported, fieldRequired } from '#api
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
 import { badRequest, conflict, notFound, statusError } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'
-import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import { jsonDocument } from '#virtualapi/codec/responses.ts'
 import { decodeObjectBody, objectOf, withKind } from '#virtualapi/codec/read-object.ts'
 import type { RegistryTarget } from '#virtualapi/write/registry/write.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'

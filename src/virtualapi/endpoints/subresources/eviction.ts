@@ -10,7 +10,7 @@ import {
   type StatusError,
 } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'
-import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import { jsonDocument } from '#virtualapi/codec/responses.ts'
 import { decodeObjectBody, objectOf, withKind } from '#virtualapi/codec/read-object.ts'
 import { builtInSchema } from '#virtualapi/kinds/resources/builtin-schemas.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -21,7 +21,7 @@ import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { requireContentType, requireNamespace } from '#virtualapi/endpoints/verbs/create.ts'
 import { deleteOptionsOf } from '#virtualapi/endpoints/verbs/delete-options.ts'
 import { forwardEviction } from '#virtualapi/endpoints/forwarded/forward-pods.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 
 /** policy/v1beta1 has the same fields. */
 const evictions = { group: 'policy', version: 'v1', kind: 'Eviction' }

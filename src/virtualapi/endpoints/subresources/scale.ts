@@ -10,7 +10,7 @@ import {
   type ManagedFieldsEntry,
 } from '#apimachinery/meta/index.ts'
 import { badRequest, methodNotAllowed, notFound } from '#apimachinery/status/index.ts'
-import { jsonBytes, jsonDocument } from '#virtualapi/codec/answers.ts'
+import { jsonBytes, jsonDocument } from '#virtualapi/codec/responses.ts'
 import { decodeBody, objectOf, withKind, type Decoded } from '#virtualapi/codec/read-object.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'

@@ -3,12 +3,12 @@ import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { badRequest, conflict, invalid, methodNotServed, type StatusCause } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'
 import { apiAudience, type NameAndUid } from '#virtualapi/auth/authn/index.ts'
-import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import { jsonDocument } from '#virtualapi/codec/responses.ts'
 import { decodeObjectBody, objectOf, withKind } from '#virtualapi/codec/read-object.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import { requireContentType } from '#virtualapi/endpoints/verbs/create.ts'
 
 const kind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' }
@@ -80,7 +80,11 @@ function specOf({
 }
 
 /** The request as the webhooks leave it; they are shown it complete, with the identity of the account. */
-async function admitted({ dependencies, target, request }: EndpointCall, asked: KubeObject, uid: string): Promise<KubeObject> {
+async function admitted(
+  { dependencies, target, request }: EndpointCall,
+  asked: KubeObject,
+  uid: string,
+): Promise<KubeObject> {
   const { name, namespace } = request
   const metadata = { ...asked.metadata, name, namespace, uid, creationTimestamp: timestamp(target.context.now) }
   const status = { token: '', expirationTimestamp: null }
@@ -148,7 +152,11 @@ function boundObject(call: EndpointCall, reference: ObjectReference): Bound {
   throw badRequest(`cannot bind token to object of type ${group}/${version}, Kind=${reference.kind ?? ''}`)
 }
 
-function readNamed({ dependencies, target, request }: EndpointCall, resource: string, reference: ObjectReference): KubeObject {
+function readNamed(
+  { dependencies, target, request }: EndpointCall,
+  resource: string,
+  reference: ObjectReference,
+): KubeObject {
   const { name = '', uid = '' } = reference
   if (name === '') throw badRequest('Name parameter required.')
   const definition = dependencies.catalog.findBuiltIn({ group: '', version: 'v1', resource })

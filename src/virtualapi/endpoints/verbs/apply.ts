@@ -4,7 +4,7 @@ import { hasLargeNumber, truncateIntegers } from '#apimachinery/schema/index.ts'
 import { goKind } from '#apimachinery/patch/index.ts'
 import { cloneJson, isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
 import { badRequest, conflict, isStatusError, notFound } from '#apimachinery/status/index.ts'
-import { jsonBytes } from '#virtualapi/codec/answers.ts'
+import { jsonBytes } from '#virtualapi/codec/responses.ts'
 import { decodeBody, type Decoded, type FieldValidation } from '#virtualapi/codec/read-object.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
@@ -33,8 +33,9 @@ export async function applyObject(call: EndpointCall): Promise<ApiResponse> {
       exchange.warnings.length = before
       const force = isTrue(query.get('force'))
       const { context, signal } = target
-      const object = await dependencies.registry.forms.withVersions({ definition, context, subresource, signal }, (managed) =>
-        applied(managed, cloneJson(config), current, { force }),
+      const object = await dependencies.registry.forms.withVersions(
+        { definition, context, subresource, signal },
+        (managed) => applied(managed, cloneJson(config), current, { force }),
       )
       tellDuplicates(complaints, call)
       const { uid } = object.metadata

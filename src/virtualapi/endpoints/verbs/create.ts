@@ -2,7 +2,7 @@
 import type { ObjectMeta } from '#apimachinery/meta/index.ts'
 import { badRequest, unsupportedMediaType } from '#apimachinery/status/index.ts'
 import { keepUidHeader } from '#crds/index.ts'
-import { jsonBytes } from '#virtualapi/codec/answers.ts'
+import { jsonBytes } from '#virtualapi/codec/responses.ts'
 import { decodeObjectBody, objectOf } from '#virtualapi/codec/read-object.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'

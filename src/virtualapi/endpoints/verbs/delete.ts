@@ -1,11 +1,11 @@
 // DELETE of one object, or of the objects of a collection that selectors match.
 import { tolerate } from '#apimachinery/status/index.ts'
-import { jsonBytes, jsonDocument } from '#virtualapi/codec/answers.ts'
+import { jsonBytes, jsonDocument } from '#virtualapi/codec/responses.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import type { DeleteOptions } from '#virtualapi/write/registry/deletion.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import { readDeleteOptions } from './delete-options.ts'
 import { listResponse, readPage } from './list.ts'
 import { listOptionsOf } from './list-options.ts'

@@ -2,11 +2,11 @@
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { badRequest } from '#apimachinery/status/index.ts'
 import { isTrue } from '#virtualapi/request/parse-request.ts'
-import { jsonBytes } from '#virtualapi/codec/answers.ts'
+import { jsonBytes } from '#virtualapi/codec/responses.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import { requireRevision, waitForRevision } from './read-position.ts'
 
 export async function getObject(call: EndpointCall<EndpointDependencies>): Promise<ApiResponse> {
@@ -23,7 +23,11 @@ export async function readObject(call: EndpointCall): Promise<ApiResponse> {
 }
 
 /** Waits until the server knows the resourceVersion of the query, if there is one. Rejects as `waitForRevision`. */
-export async function waitForAskedRevision({ query, dependencies, exchange }: EndpointCall<EndpointDependencies>): Promise<void> {
+export async function waitForAskedRevision({
+  query,
+  dependencies,
+  exchange,
+}: EndpointCall<EndpointDependencies>): Promise<void> {
   const revision = askedRevision(query)
   if (revision !== undefined) await waitForRevision(dependencies, revision, exchange.signal)
 }

@@ -1,14 +1,14 @@
 // GET of a collection: filters and pages the entries in memory, and joins their bytes.
 import type { Revision } from '#apimachinery/meta/index.ts'
-import type { Entry } from '#store/hub/index.ts'
+import type { Entry } from '#store/watch-cache/index.ts'
 import { isConverted, requireConvertedSize } from '#virtualapi/write/conversion/conversions.ts'
-import { jsonChunks } from '#virtualapi/codec/answers.ts'
+import { jsonChunks } from '#virtualapi/codec/responses.ts'
 import type { ListMeta } from '#virtualapi/codec/list-chunks.ts'
 import type { ListItem } from '#virtualapi/codec/list-segments.ts'
 import { viewOf, type ObjectView } from '#virtualapi/codec/representations.ts'
 import type { ApiResponse, BytesResponse, ChunkedResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import { listOptionsOf, type ListOptions } from './list-options.ts'
 import {
   encodeToken,
@@ -59,7 +59,8 @@ export async function readPage(
   const { definition, query, dependencies, objects, request } = call
   const selection = selectionOf(query, definition)
   const position = listPosition(options, { nowMs: dependencies.clock.now() })
-  if (position.notOlderThan !== undefined) await waitForRevision(dependencies, position.notOlderThan, call.exchange.signal)
+  if (position.notOlderThan !== undefined)
+    await waitForRevision(dependencies, position.notOlderThan, call.exchange.signal)
   const revision = position.at ?? objects.revision()
   const scope = {
     resource: definition.storageKey,

@@ -22,7 +22,7 @@ import {
   unsupportedMediaType,
 } from '#apimachinery/status/index.ts'
 import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
-import { jsonBytes } from '#virtualapi/codec/answers.ts'
+import { jsonBytes } from '#virtualapi/codec/responses.ts'
 import { decodeBody, infiniteText, objectOf, type Decoded } from '#virtualapi/codec/read-object.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'

@@ -1,7 +1,7 @@
 // A list of built-in objects, or of the metadata of any, as protobuf. All items are encoded before the first byte is
 // sent, because the list begins with its length; between slices other logical clusters have their turns.
 import { apiVersionOf, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
-import type { Entry } from '#store/hub/index.ts'
+import type { Entry } from '#store/watch-cache/index.ts'
 import type { ListMeta } from '#virtualapi/codec/list-chunks.ts'
 import { encodeListItem, protobufListFrame } from '#virtualapi/codec/protobuf/index.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'

@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer'
 import { badRequest, expired, statusError, timedOut } from '#apimachinery/status/index.ts'
 import { isJsonObject, tryRevision, type Revision } from '#apimachinery/meta/index.ts'
 import type { ListOptions } from './list-options.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 
 /** How long a read with NotOlderThan waits for the revision. */
 const waitMs = 3000
@@ -67,7 +67,9 @@ export function requireRevision(text: string): Revision {
   return revision
 }
 
-/** Waits until the watch cache has this revision, at most 3 s. Rejects with 504 and the cause ResourceVersionTooLarge. */
+/**
+ * Waits until the watch cache has this revision, at most 3 s. Rejects with 504 and the cause ResourceVersionTooLarge.
+ */
 export async function waitForRevision(
   { watchCache }: Pick<EndpointDependencies, 'watchCache'>,
   revision: Revision,

@@ -8,7 +8,7 @@ import {
   type LabelSelector,
 } from '#apimachinery/selector/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { Entry } from '#store/hub/index.ts'
+import type { Entry } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { expect } from 'chai'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
-import { StoredEntry, type CacheEvent } from '#store/hub/index.ts'
+import { StoredEntry, type CacheEvent } from '#store/watch-cache/index.ts'
 import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
 import { viewOf, type ObjectView } from '#virtualapi/codec/representations.ts'
 import { readFacts } from '#virtualapi/kinds/resources/object-bytes.ts'

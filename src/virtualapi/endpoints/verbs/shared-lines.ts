@@ -1,7 +1,7 @@
 // The encoded lines of events, for the other watches that show the same ones. Watches take an event soon after one
 // another, while the watch cache keeps it for minutes: so only the newest lines are kept.
 import { Buffer } from 'node:buffer'
-import type { CacheEvent } from '#store/hub/index.ts'
+import type { CacheEvent } from '#store/watch-cache/index.ts'
 import type { ObjectView } from '#virtualapi/codec/representations.ts'
 
 interface SharedLinesOptions {

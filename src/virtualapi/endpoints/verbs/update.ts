@@ -1,6 +1,6 @@
 // PUT of an object or of one of its subresources.
 import { cloneJson } from '#apimachinery/meta/index.ts'
-import { jsonBytes } from '#virtualapi/codec/answers.ts'
+import { jsonBytes } from '#virtualapi/codec/responses.ts'
 import { decodeObjectBody, objectOf } from '#virtualapi/codec/read-object.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { expect } from 'chai'
 import type { ClusterId, KubeObject, Revision } from '#apimachinery/meta/index.ts'
-import { StoredEntry, type Entry, type CacheEvent } from '#store/hub/index.ts'
+import { StoredEntry, type Entry, type CacheEvent } from '#store/watch-cache/index.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
 import { encodeObject, readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'

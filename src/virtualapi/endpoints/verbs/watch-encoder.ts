@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, type JsonObject, type Revision } from '#apimachinery/meta/index.ts'
 import type { StatusError } from '#apimachinery/status/index.ts'
-import type { Entry, CacheEvent } from '#store/hub/index.ts'
+import type { Entry, CacheEvent } from '#store/watch-cache/index.ts'
 import { ListSegments } from '#virtualapi/codec/list-segments.ts'
 import { encodeProtobuf, protobufWatchEvent } from '#virtualapi/codec/protobuf/index.ts'
 import type { ObjectView } from '#virtualapi/codec/representations.ts'

@@ -1,10 +1,10 @@
 // An open watch: first the initial state, then the events of the watch cache, written to a sink when `Deliveries` calls
-// `deliver`. An idle watch costs this object, the watch cache's watcher and the sink: no promise, generator or timer is pending
-// for it.
+// `deliver`. An idle watch costs this object, the watch cache's watcher and the sink: no promise, generator or timer is
+// pending for it.
 import { expired, isStatusError, type StatusError } from '#apimachinery/status/index.ts'
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { isStoreError } from '#store/index.ts'
-import type { CacheWatch, WatchReader } from '#store/hub/index.ts'
+import type { CacheWatch, WatchReader } from '#store/watch-cache/index.ts'
 import type { Deliveries, PendingDelivery } from '#virtualapi/flowcontrol/deliveries.ts'
 import type { Push, Sink } from '#virtualapi/request/exchange.ts'
 import type { TimedWatch, WatchClock } from '#virtualapi/endpoints/call/watch-clock.ts'

@@ -2,12 +2,12 @@
 import { zeroRevision, type Revision } from '#apimachinery/meta/index.ts'
 import { expired, isStatusError, notAcceptable } from '#apimachinery/status/index.ts'
 import { isStoreError } from '#store/index.ts'
-import type { Entry, CacheWatch } from '#store/hub/index.ts'
+import type { Entry, CacheWatch } from '#store/watch-cache/index.ts'
 import { isConverted, type ConvertedDefinition } from '#virtualapi/write/conversion/conversions.ts'
 import { ConvertingWatch } from '#virtualapi/write/conversion/converting-watch.ts'
 import { viewOf, type ObjectView } from '#virtualapi/codec/representations.ts'
 import type { ApiResponse, Exchange, Sink } from '#virtualapi/request/exchange.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { listOptionsOf, type ListOptions } from './list-options.ts'
 import { requireRevision, waitForRevision } from './read-position.ts'
@@ -136,7 +136,9 @@ export function watchOptions({
   }
 }
 
-/** The answer that streams a watch. The watch cache's watch is disposed when the answer ends, and when it never begins. */
+/**
+ * The answer that streams a watch. The watch cache's watch is disposed when the answer ends, and when it never begins.
+ */
 export function watchResponse(
   { form, watch, initial, since, leastProgress = since, options: { bookmarks, timeoutMs } }: WatchPlan,
   { flow }: Exchange,

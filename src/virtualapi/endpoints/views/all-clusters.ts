@@ -4,7 +4,7 @@ import { isTrue } from '#virtualapi/request/parse-request.ts'
 import { groupResourceText, type ClusterId, type Revision } from '#apimachinery/meta/index.ts'
 import { forbidden, methodNotAllowed, pathNotFound } from '#apimachinery/status/index.ts'
 import { logicalClusterAnnotation } from '#client/index.ts'
-import type { Entry } from '#store/hub/index.ts'
+import type { Entry } from '#store/watch-cache/index.ts'
 import { negotiate, type Representation } from '#virtualapi/codec/negotiate.ts'
 import { listItem, type ListMeta } from '#virtualapi/codec/list-chunks.ts'
 import type { ListItem } from '#virtualapi/codec/list-segments.ts'
@@ -15,7 +15,7 @@ import { annotateBytes } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import { customStrategy } from '#virtualapi/catalog/apiextensions/custom-strategy.ts'
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import { listResponse } from '#virtualapi/endpoints/verbs/list.ts'
 import { listOptionsOf } from '#virtualapi/endpoints/verbs/list-options.ts'
 import {
@@ -36,7 +36,11 @@ import { waitForWatchRevision, openWatch, watchResponse, watchOptions } from '#v
  */
 const storedOnly = 'storedOnly'
 
-export async function allClusters(exchange: Exchange, dependencies: EndpointDependencies, request: ResourceTarget): Promise<ApiResponse> {
+export async function allClusters(
+  exchange: Exchange,
+  dependencies: EndpointDependencies,
+  request: ResourceTarget,
+): Promise<ApiResponse> {
   const { verb } = exchange.info
   if (verb !== 'list' && verb !== 'watch') {
     if (request.name !== '') throw methodNotAllowed(request, verb)

@@ -3,13 +3,13 @@
 import { Buffer } from 'node:buffer'
 import { encodeJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import { notFound } from '#apimachinery/status/index.ts'
-import { jsonBytes } from '#virtualapi/codec/answers.ts'
+import { jsonBytes } from '#virtualapi/codec/responses.ts'
 import { listItem } from '#virtualapi/codec/list-chunks.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { listResponse } from '#virtualapi/endpoints/verbs/list.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import { selectionOf } from '#virtualapi/endpoints/verbs/selection.ts'
 
 const components = ['controller-manager', 'etcd-0', 'scheduler'] as const

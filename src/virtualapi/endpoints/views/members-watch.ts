@@ -2,7 +2,13 @@
 // shown, and a watch goes on only from what is shown now.
 import { createHash } from 'node:crypto'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
-import { StoredEntry, type Entry, type CacheEvent, type CacheWatch, type WatchReader } from '#store/hub/index.ts'
+import {
+  StoredEntry,
+  type Entry,
+  type CacheEvent,
+  type CacheWatch,
+  type WatchReader,
+} from '#store/watch-cache/index.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 
 /** The objects that a logical cluster shows at one time: bytes without a revision, by name, in their order. */

@@ -11,8 +11,8 @@ import {
   serviceUnavailable,
 } from '#apimachinery/status/index.ts'
 import { memberAnnotation } from '#crds/index.ts'
-import type { ClusterObjects, Entry } from '#store/hub/index.ts'
-import { jsonBytes } from '#virtualapi/codec/answers.ts'
+import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
+import { jsonBytes } from '#virtualapi/codec/responses.ts'
 import { listItem } from '#virtualapi/codec/list-chunks.ts'
 import { negotiate } from '#virtualapi/codec/negotiate.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
@@ -26,7 +26,7 @@ import type { PrinterColumn, ResourceDefinition } from '#virtualapi/kinds/resour
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import { aggregatedTo } from '#virtualapi/endpoints/forwarded/aggregated.ts'
 import { listResponse } from '#virtualapi/endpoints/verbs/list.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import { selectionOf, type Selection } from '#virtualapi/endpoints/verbs/selection.ts'
 import { groupNotServed, requirePath } from '#virtualapi/endpoints/call/served-path.ts'
 
@@ -59,7 +59,9 @@ export function metricsResources(
   if (cluster === undefined || dependencies.memberMetrics?.areServedIn(cluster) !== true) return []
   // A metrics server that the tenant runs comes first.
   if (aggregatedTo(dependencies, objects, { group, version: 'v1beta1' }) !== undefined) return []
-  const isTenants = dependencies.catalog.crds(objects).some(({ compiled }) => compiled.resourceInfos[0]?.group === group)
+  const isTenants = dependencies.catalog
+    .crds(objects)
+    .some(({ compiled }) => compiled.resourceInfos[0]?.group === group)
   return isTenants ? [] : infos
 }
 

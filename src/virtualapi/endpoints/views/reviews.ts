@@ -1,12 +1,12 @@
 // Access reviews and identity reviews: kinds that are answered at once and never stored.
 import { methodNotServed, notAcceptable, pathNotFound } from '#apimachinery/status/index.ts'
-import { jsonDocument } from '#virtualapi/codec/answers.ts'
+import { jsonDocument } from '#virtualapi/codec/responses.ts'
 import { decodeObjectBody, objectOf } from '#virtualapi/codec/read-object.ts'
 import { negotiate, supportedMediaTypes } from '#virtualapi/codec/negotiate.ts'
 import { reviewOf } from '#virtualapi/auth/authz/reviews/index.ts'
 import type { ResourceTarget } from '#virtualapi/request/request-info.ts'
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import { writeOptionsOf } from '#virtualapi/endpoints/call/write-options.ts'
 import { requireContentType } from '#virtualapi/endpoints/verbs/create.ts'
 
@@ -15,7 +15,11 @@ export function isReview(target: ResourceTarget): boolean {
 }
 
 /** POST of a review; the answer is the same object with a status. */
-export async function createReview(exchange: Exchange, dependencies: EndpointDependencies, target: ResourceTarget): Promise<ApiResponse> {
+export async function createReview(
+  exchange: Exchange,
+  dependencies: EndpointDependencies,
+  target: ResourceTarget,
+): Promise<ApiResponse> {
   const { cluster, info, user, work, signal } = exchange
   const review = reviewOf(target)
   const definition = dependencies.catalog.findBuiltIn(target)

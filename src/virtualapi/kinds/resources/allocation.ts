@@ -1,5 +1,5 @@
 // The contract of allocating cluster IPs and node ports of Services.
-import type { ClusterObjects } from '#store/hub/index.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
 
 /** The allocator as one request uses it. */
 export interface Allocation {

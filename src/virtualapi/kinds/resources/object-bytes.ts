@@ -11,7 +11,7 @@ import {
   type ObjectMeta,
   type Revision,
 } from '#apimachinery/meta/index.ts'
-import { isTombstone, type EntryFacts } from '#store/hub/index.ts'
+import { isTombstone, type EntryFacts } from '#store/watch-cache/index.ts'
 
 const metadataKey = Buffer.from('"metadata":{')
 

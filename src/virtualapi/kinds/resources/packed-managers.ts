@@ -3,7 +3,7 @@
 // place the packed bytes have a number between two bytes that no JSON contains. At rest, on the wire and while somebody
 // reads them, objects are whole.
 import { Buffer } from 'node:buffer'
-import type { Packing } from '#store/hub/index.ts'
+import type { Packing } from '#store/watch-cache/index.ts'
 import { asBuffer } from './object-bytes.ts'
 import { SharedTexts } from './shared-texts.ts'
 

@@ -1,6 +1,6 @@
 // Allocates cluster IPs and node ports of Services. Each logical cluster has its own range.
 import { randomInt } from 'node:crypto'
-import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { AllocationFor } from '#virtualapi/kinds/resources/allocation.ts'
 import { portsOf, type Service } from './service-types.ts'

@@ -2,7 +2,7 @@
 // kube-aggregator.
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
-import type { ClusterObjects } from '#store/hub/index.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { RemoteServer } from './remote-api-service.ts'
 

@@ -2,7 +2,7 @@
 // APIServices or for what they lead to is open, and a minute after it. Others cost nothing.
 import { abortable, sleep } from '#async/index.ts'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
-import type { WatchCache } from '#store/hub/index.ts'
+import type { WatchCache } from '#store/watch-cache/index.ts'
 import type { AggregatedServers } from './aggregated-servers.ts'
 import { unavailableService, type Verdict } from './availability-verdict.ts'
 import { remoteApiServices, type RemoteApiService } from './remote-api-service.ts'

@@ -1,6 +1,6 @@
 // The APIServices of a logical cluster whose group version another server serves.
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
-import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import type { Priorities } from '#virtualapi/discovery/merge-groups.ts'
 import type { ServiceReference } from '#virtualapi/outbound/calls/service-resolver.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'

@@ -3,7 +3,7 @@
 import type { ClusterName, GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import type { Clock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import type { WatchCache } from '#store/hub/index.ts'
+import type { WatchCache } from '#store/watch-cache/index.ts'
 import type { WriteAvailable } from './availability.ts'
 import { apiServiceKey } from './remote-api-service.ts'
 import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'

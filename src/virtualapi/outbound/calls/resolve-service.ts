@@ -4,7 +4,7 @@ import { isJsonObject, type ClusterId, type JsonObject, type KubeObject } from '
 import { goQuote } from '#apimachinery/text/index.ts'
 import { memberAnnotation } from '#crds/index.ts'
 import { EgressError, type Tunnel } from '#network/egress/index.ts'
-import type { ClusterObjects, WatchCache } from '#store/hub/index.ts'
+import type { ClusterObjects, WatchCache } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { ServiceReference, ServiceResolver } from './service-resolver.ts'
 
@@ -35,7 +35,11 @@ interface Dependencies {
   readonly random?: () => number
 }
 
-export function createServiceResolver({ watchCache, connectToPod, random = Math.random }: Dependencies): ServiceResolver {
+export function createServiceResolver({
+  watchCache,
+  connectToPod,
+  random = Math.random,
+}: Dependencies): ServiceResolver {
   return async (cluster, service, signal) => {
     const objects = await watchCache.cluster(cluster, { signal })
     const found = requireService(objects, service)

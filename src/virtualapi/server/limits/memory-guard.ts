@@ -5,7 +5,7 @@ import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8'
 import { LRUCache } from 'lru-cache'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { tooManyRequests, type StatusError } from '#apimachinery/status/index.ts'
-import type { ClusterLoad, WatchCache } from '#store/hub/index.ts'
+import type { ClusterLoad, WatchCache } from '#store/watch-cache/index.ts'
 import { watchBytes } from '#virtualapi/flowcontrol/selector-units.ts'
 import { containerMemory, youngGenerationLimit, type Logger, type Metrics } from '#telemetry/index.ts'
 

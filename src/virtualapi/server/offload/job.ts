@@ -1,6 +1,6 @@
 // A request for an offload thread, from the queue until it is answered.
 import type { currentContext } from '#telemetry/index.ts'
-import type { ClusterObjects } from '#store/hub/index.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import type { Exchange } from '#virtualapi/request/exchange.ts'
 import type { JobResult, ToWorker } from './protocol.ts'
 

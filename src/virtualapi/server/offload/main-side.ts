@@ -1,5 +1,5 @@
 // Reads and writes that the main thread does for the worker, in the logical cluster of an offloaded request.
-import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { isStoreError } from '#store/index.ts'
 import { allocationFor } from '#virtualapi/kinds/index.ts'
 import { ledgerFor } from '#virtualapi/write/quota/index.ts'

@@ -3,8 +3,8 @@
 import { requestEntityTooLarge, serviceUnavailable, StatusError, timedOut } from '#apimachinery/status/index.ts'
 import { containerMemory, currentContext, inSpan, processTracer } from '#telemetry/index.ts'
 import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
-import type { ReadableForm } from '#virtualapi/codec/answers.ts'
-import type { Offload, OffloadableCall } from '#virtualapi/endpoints/call/parts.ts'
+import type { ReadableForm } from '#virtualapi/codec/responses.ts'
+import type { Offload, OffloadableCall } from '#virtualapi/endpoints/call/dependencies.ts'
 import type { BytesResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { Outbound } from '#virtualapi/outbound/calls/outbound.ts'
 import { findThread } from './find-thread.ts'
@@ -104,7 +104,11 @@ export class OffloadThread implements Offload, AsyncDisposable {
   }
 
   /** Reformats an answer. Rejects as `answer`. */
-  async reformat(response: BytesResponse, form: ReadableForm, { exchange }: { exchange: Exchange }): Promise<BytesResponse> {
+  async reformat(
+    response: BytesResponse,
+    form: ReadableForm,
+    { exchange }: { exchange: Exchange },
+  ): Promise<BytesResponse> {
     const flow = exchange.cluster?.id ?? '-'
     const outcome = await this.#run({ flow, bytes: response.body.length, objects: undefined, exchange }, (job) => {
       const body = owned(response.body)

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { LRUCache } from 'lru-cache'
 import { clusterIdOf, type Revision } from '#apimachinery/meta/index.ts'
-import type { Entry } from '#store/hub/index.ts'
+import type { Entry } from '#store/watch-cache/index.ts'
 import type { Read, ToldEntry } from './protocol.ts'
 import { RemoteObjects, type Link } from './remote-objects.ts'
 

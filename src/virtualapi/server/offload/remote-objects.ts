@@ -3,7 +3,13 @@
 import { LRUCache } from 'lru-cache'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import type { ObjectKey, Waiting } from '#store/index.ts'
-import { StoredEntry, type ClusterObjects, type Entry, type CacheWatch, type WatchScope } from '#store/hub/index.ts'
+import {
+  StoredEntry,
+  type ClusterObjects,
+  type Entry,
+  type CacheWatch,
+  type WatchScope,
+} from '#store/watch-cache/index.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { owned, type Read, type ReadAnswers, type ToldEntry, type Write, type WriteResult } from './protocol.ts'
 

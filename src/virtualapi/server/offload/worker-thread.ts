@@ -2,7 +2,7 @@
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { EgressError } from '#network/egress/index.ts'
-import type { ClusterObjects } from '#store/hub/index.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import type { Outbound, OutboundRequest } from '#virtualapi/outbound/calls/outbound.ts'
 import type { Job } from './job.ts'
 import { readFor, writeFor } from './main-side.ts'

@@ -27,7 +27,14 @@ export async function compressBytes(response: BytesResponse): Promise<BytesRespo
 }
 
 /** The same answer as a compressed stream. Its chunks are encoded in turns of their logical cluster. */
-export function compressChunks({ status, headers, chunks: pieces, turn, maxStallMs, maxMs }: SentChunks): StreamResponse {
+export function compressChunks({
+  status,
+  headers,
+  chunks: pieces,
+  turn,
+  maxStallMs,
+  maxMs,
+}: SentChunks): StreamResponse {
   const chunks = compressedChunks(pieces, turn)
   return { kind: 'stream', status, headers: compressedHeaders(headers), chunks, maxStallMs, maxMs }
 }

@@ -1,8 +1,8 @@
-// A watch of the watch cache that converts each batch of events before it can be taken. Batches are converted one after the
-// other, so events keep their order. Until then they wait in the watch of the watch cache, which bounds their size.
+// A watch of the watch cache that converts each batch of events before it can be taken. Batches are converted one after
+// the other, so events keep their order. Until then they wait in the watch of the watch cache, which bounds their size.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { isStatusError, statusError } from '#apimachinery/status/index.ts'
-import type { Entry, CacheEvent, CacheWatch, WatchReader } from '#store/hub/index.ts'
+import type { Entry, CacheEvent, CacheWatch, WatchReader } from '#store/watch-cache/index.ts'
 
 /** Rejects when a conversion failed, or with the signal's reason. */
 type ConvertEntries = (entries: readonly Entry[], signal: AbortSignal) => Promise<readonly Entry[]>

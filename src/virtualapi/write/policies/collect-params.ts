@@ -2,7 +2,7 @@
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { parseApiVersion } from '#apimachinery/meta/index.ts'
 import { selectorFromObject } from '#apimachinery/selector/index.ts'
-import type { Entry } from '#store/hub/index.ts'
+import type { Entry } from '#store/watch-cache/index.ts'
 import type { AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
 import type { Catalog } from '#virtualapi/catalog/catalog.ts'
 import { isConverted, type Conversions } from '#virtualapi/write/conversion/conversions.ts'

@@ -5,7 +5,7 @@ import type {
   V1MatchResources,
   V1ValidatingAdmissionPolicySpec,
 } from '@kubernetes/client-node'
-import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { compileMutatingPolicy, type CompiledMutatingPolicy } from './compile-mutating-policy.ts'

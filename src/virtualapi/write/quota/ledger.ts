@@ -1,7 +1,7 @@
 // Decides whether a write fits into the quotas of its namespace, and holds what it will use until it has ended: of many
 // writes at once, no more pass than fit. There is one ledger, on the main thread; other threads ask it.
 import type { Revision } from '#apimachinery/meta/index.ts'
-import type { ClusterObjects } from '#store/hub/index.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import { addAmounts, type Amounts, amountsText, type Quantity, selectAmounts } from '#apimachinery/quantity/index.ts'
 import { usedOf } from './used.ts'
 import { quotasOf, type Quota } from './quota.ts'

@@ -1,7 +1,7 @@
 // The status that the ResourceQuotas of a namespace should have.
 import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { ClusterObjects } from '#store/hub/index.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import { type Amounts, amountsOf, listOf } from '#apimachinery/quantity/index.ts'
 import { quotasOf, type Quota } from './quota.ts'
 import { dropTallies } from './tally.ts'

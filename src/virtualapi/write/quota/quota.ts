@@ -1,6 +1,6 @@
 // The ResourceQuotas of a namespace, decoded as far as they are needed here.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { ClusterObjects } from '#store/hub/index.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { type Amounts, amountsOf } from '#apimachinery/quantity/index.ts'
 import type { ScopeRequirement } from './scopes.ts'

@@ -1,7 +1,7 @@
 // The total usage of the objects of one resource in one namespace. It reads every object once, and later only those
 // that changed, so that a write costs the same however many objects there are.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { addAmounts, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'
 import { isInScopes, type ScopeRequirement } from './scopes.ts'

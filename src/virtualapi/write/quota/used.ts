@@ -1,5 +1,5 @@
 // The total usage of a quota by the objects of its namespace.
-import type { ClusterObjects } from '#store/hub/index.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import type { Amounts, Quantity } from '#apimachinery/quantity/index.ts'
 import type { Quota } from './quota.ts'
 import { usedBy } from './tally.ts'

@@ -15,7 +15,7 @@ import { readParamsCheck } from '#virtualapi/write/policies/read-params-check.ts
 import { validatingPolicies } from '#virtualapi/write/policies/validating-policies.ts'
 import type { LedgerFor } from '#virtualapi/write/quota/index.ts'
 import { createWebhooks } from '#virtualapi/write/webhooks/create-webhooks.ts'
-import type { WebhookDependencies } from '#virtualapi/write/webhooks/webhook-parts.ts'
+import type { WebhookDependencies } from '#virtualapi/write/webhooks/webhook-dependencies.ts'
 import { Registry } from './registry.ts'
 
 export interface RegistryDependencies extends WebhookDependencies {

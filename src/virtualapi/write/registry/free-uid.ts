@@ -2,7 +2,7 @@
 // another object would make the garbage collector, tokens and owners take the copy for that object.
 import { parseApiVersion, type KubeObject } from '#apimachinery/meta/index.ts'
 import { decodeMetadata } from '#virtualapi/kinds/resources/object-bytes.ts'
-import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 
 /**

@@ -7,7 +7,7 @@ import type { ClusterId, ClusterName, KubeObject } from '#apimachinery/meta/inde
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import type { Store } from '#store/index.ts'
-import { createWatchCache, type ClusterObjects, type WatchCache } from '#store/hub/index.ts'
+import { createWatchCache, type ClusterObjects, type WatchCache } from '#store/watch-cache/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { createAdmission } from '#virtualapi/write/admission/admission.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'

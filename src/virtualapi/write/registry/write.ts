@@ -1,7 +1,7 @@
 // The types of a write: its target, its options, its result, and its state between the steps.
 import type { GroupVersionKind, KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import type { Entry } from '#store/hub/index.ts'
+import type { Entry } from '#store/watch-cache/index.ts'
 import type { RequestContext, ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import type { Admission, AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
 import type { LedgerFor } from '#virtualapi/write/quota/index.ts'

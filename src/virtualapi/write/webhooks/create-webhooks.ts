@@ -2,7 +2,7 @@
 import type { AdmissionRequest, WebhookAdmission } from '#virtualapi/write/admission/admission.ts'
 import { MutatingWebhooks } from './mutate.ts'
 import { validateWithWebhooks } from './validate.ts'
-import type { WebhookDependencies } from './webhook-parts.ts'
+import type { WebhookDependencies } from './webhook-dependencies.ts'
 import { webhooksIn, type Webhook, type WebhookType } from './webhook-configurations.ts'
 
 export function createWebhooks(dependencies: WebhookDependencies): WebhookAdmission {

@@ -44,7 +44,11 @@ function labelsOf(object: Partial<KubeObject>): Readonly<Record<string, string>>
   return object.metadata?.labels
 }
 
-function formFor(webhook: Webhook, request: AdmissionRequest, dependencies: FormDependencies): ReviewedForm | undefined {
+function formFor(
+  webhook: Webhook,
+  request: AdmissionRequest,
+  dependencies: FormDependencies,
+): ReviewedForm | undefined {
   const { operation, subresource } = request
   const namespace = namespaceOf(request)
   const subjectOf = ({ group, version, resource }: ReviewedForm) => {

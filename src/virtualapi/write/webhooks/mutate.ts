@@ -11,7 +11,7 @@ import { conditionsHold } from './match-conditions.ts'
 import { matchWebhook, type Matched } from './match-webhook.ts'
 import type { Webhook } from './webhook-configurations.ts'
 import { WebhookCallError } from './webhook-errors.ts'
-import type { WebhookDependencies } from './webhook-parts.ts'
+import type { WebhookDependencies } from './webhook-dependencies.ts'
 
 export class MutatingWebhooks implements MutatingRounds {
   readonly #dependencies: WebhookDependencies

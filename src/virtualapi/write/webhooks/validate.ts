@@ -3,7 +3,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
 import type { Shown } from '#virtualapi/write/admission/shown.ts'
 import { callWebhook } from './call-webhook.ts'
-import type { WebhookDependencies } from './webhook-parts.ts'
+import type { WebhookDependencies } from './webhook-dependencies.ts'
 import { conditionsHold } from './match-conditions.ts'
 import { matchWebhook } from './match-webhook.ts'
 import { ownForm } from '#virtualapi/write/admission/reviewed-form.ts'
@@ -35,7 +35,8 @@ export async function validateWithWebhooks(
       object: object && (await form.show(object)),
       old: old && (await form.show(old)),
     }
-    const isCalled = webhook.matchConditions.length === 0 || (await conditionsHold(webhook, shown, dependencies.authorizer))
+    const isCalled =
+      webhook.matchConditions.length === 0 || (await conditionsHold(webhook, shown, dependencies.authorizer))
     if (isCalled) calls.push({ webhook, shown })
   }
   const results = await Promise.allSettled(calls.map((call, index) => validate(dependencies, call, index)))

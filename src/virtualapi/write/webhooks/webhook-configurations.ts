@@ -1,7 +1,7 @@
 // The admission webhooks of a logical cluster, compiled from its configurations in the order in which they are called.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelector, type LabelSelectorSource } from '#apimachinery/selector/index.ts'
-import type { ClusterObjects, Entry } from '#store/hub/index.ts'
+import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { outboundTarget, type StoredClientConfig } from '#virtualapi/outbound/calls/client-config.ts'
 import type { OutboundTarget } from '#virtualapi/outbound/calls/outbound.ts'

@@ -1,4 +1,5 @@
-// Every method on the subresources of many kinds: those that the kind has, those that it has not, and those of absent objects.
+// Every method on the subresources of many kinds: those that the kind has, those that it has not, and those of absent
+// objects.
 import { del, get, patch, post, put, send, type Row, type Topic } from '#test/parity/requests/row.ts'
 import { widgets } from './widgets.ts'
 

@@ -1,6 +1,6 @@
 // Gives claims and ingresses that name no class the default class of the logical cluster.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { ClusterObjects } from '#store/hub/index.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import { decodeMetadata } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
 

@@ -1,7 +1,7 @@
 // Objects can be created only in namespaces that exist and are not terminating. Three namespaces cannot be deleted.
 import { forbidden, notFound } from '#apimachinery/status/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { Entry } from '#store/hub/index.ts'
+import type { Entry } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
 

@@ -1,7 +1,7 @@
 // Sets the priority of a pod from its PriorityClass. One class at most is the default.
 import { forbidden } from '#apimachinery/status/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import type { ClusterObjects } from '#store/hub/index.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
 

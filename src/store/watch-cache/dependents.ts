@@ -1,6 +1,6 @@
 // Indexes the owners of objects within one logical cluster. Built on first use, because few clusters need it.
 import type { ObjectKey } from '#store/store.ts'
-import type { Entry } from './hub.ts'
+import type { Entry } from './watch-cache.ts'
 
 interface Blockers extends Pick<ObjectKey, 'resource' | 'namespace'> {
   count: number

@@ -26,7 +26,7 @@ import type {
   WatchCacheOptions,
   CacheWatch,
   WatchScope,
-} from './hub.ts'
+} from './watch-cache.ts'
 import { mergeByKey } from './lists.ts'
 import { looksPerIdle, ClusterCache } from './cluster-cache.ts'
 import { replayOf } from './replay.ts'
@@ -59,7 +59,9 @@ interface WindowItem {
   readonly window: ResourceTable['window'] | undefined
 }
 
-/** Creates a watch cache that follows the store from now on. Disposing it ends its watches and leaves the store open. */
+/**
+ * Creates a watch cache that follows the store from now on. Disposing it ends its watches and leaves the store open.
+ */
 export async function createWatchCache(store: Store, options: WatchCacheOptions & Waiting): Promise<WatchCache> {
   const watchCache = new MemoryWatchCache(store, options, await store.revision(options))
   watchCache.follow()

@@ -4,7 +4,7 @@ import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
 import type { AggregatedServers } from '#virtualapi/outbound/aggregation/aggregated-servers.ts'
 import type { Availability } from '#virtualapi/outbound/aggregation/availability.ts'
 import type { RemoteDocuments } from '#virtualapi/outbound/aggregation/remote-documents.ts'
-import type { ClusterObjects, WatchCache } from '#store/hub/index.ts'
+import type { ClusterObjects, WatchCache } from '#store/watch-cache/index.ts'
 import type { Metrics } from '#telemetry/index.ts'
 import type { ServiceAccountTokens } from '#virtualapi/auth/authn/service-account-tokens.ts'
 import type { TokenReviewer } from '#virtualapi/auth/authn/token-reviewer.ts'
@@ -13,7 +13,7 @@ import type { Catalog } from '#virtualapi/catalog/catalog.ts'
 import type { AllocationFor } from '#virtualapi/kinds/resources/allocation.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { Conversions } from '#virtualapi/write/conversion/conversions.ts'
-import type { ReadableForm } from '#virtualapi/codec/answers.ts'
+import type { ReadableForm } from '#virtualapi/codec/responses.ts'
 import type { BytesResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { Deliveries } from '#virtualapi/flowcontrol/deliveries.ts'
 import type { MemberMetrics } from '#virtualapi/outbound/members/member-metrics.ts'
@@ -80,7 +80,11 @@ export interface Offload {
   /** The answer of the endpoint of this call. */
   answer(call: OffloadableCall): Promise<BytesResponse>
   /** The answer in another form. */
-  reformat(response: BytesResponse, form: ReadableForm, context: { readonly exchange: Exchange }): Promise<BytesResponse>
+  reformat(
+    response: BytesResponse,
+    form: ReadableForm,
+    context: { readonly exchange: Exchange },
+  ): Promise<BytesResponse>
 }
 
 /** A call as the offload thread gets it. */

@@ -1,8 +1,8 @@
-// One watch: its scope, and the bounded buffer between the watch cache and the reader. There are thousands, so an idle one is
-// this object alone: no closure, no promise, no list.
+// One watch: its scope, and the bounded buffer between the watch cache and the reader. There are thousands, so an idle
+// one is this object alone: no closure, no promise, no list.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { StoreError } from '#store/store.ts'
-import type { CacheEvent, CacheWatch, WatchReader, WatchScope } from './hub.ts'
+import type { CacheEvent, CacheWatch, WatchReader, WatchScope } from './watch-cache.ts'
 
 /** Maximum bytes of events that a slow reader takes at a time. */
 const takenBytes = 256 * 1024

@@ -1,5 +1,5 @@
 // Lists of entries in key order: merges the base layer with stored objects, and restores past states.
-import type { Entry, CacheEvent, WatchScope } from './hub.ts'
+import type { Entry, CacheEvent, WatchScope } from './watch-cache.ts'
 
 /** Compares by namespace, then name, in UTF-16 code units. */
 export function compareEntries({ key: a }: Entry, { key: b }: Entry): number {

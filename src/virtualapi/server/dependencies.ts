@@ -2,7 +2,7 @@
 import type { Logger } from '#telemetry/index.ts'
 import type { AuditSink } from '#virtualapi/request/request-audit.ts'
 import type { Authenticator } from '#virtualapi/auth/authn/authenticator.ts'
-import type { EndpointDependencies } from '#virtualapi/endpoints/call/parts.ts'
+import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import type { Fairness } from '#virtualapi/flowcontrol/fairness.ts'
 import type { ClusterOwnership } from '#virtualapi/request/ownership.ts'
 import type { EventLoopShare } from '#virtualapi/flowcontrol/event-loop-share.ts'

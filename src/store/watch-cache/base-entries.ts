@@ -3,7 +3,7 @@
 import { LRUCache } from 'lru-cache'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import type { ObjectKey } from '#store/store.ts'
-import type { Entry, WatchCacheOptions } from './hub.ts'
+import type { Entry, WatchCacheOptions } from './watch-cache.ts'
 import { StoredEntry } from './stored-entry.ts'
 
 const keptBytes = 8 * 1024 * 1024

@@ -2,7 +2,7 @@
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { Buffer } from 'node:buffer'
 import type { JsonObject } from '#apimachinery/meta/index.ts'
-import { notModified } from '#virtualapi/codec/answers.ts'
+import { notModified } from '#virtualapi/codec/responses.ts'
 import { encodeProtobuf } from '#virtualapi/codec/protobuf/index.ts'
 import { aggregatedContentTypes, matchesEtag, type DiscoveryDocument } from '#virtualapi/discovery/index.ts'
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'

@@ -16,7 +16,7 @@ import {
   type CacheEvent,
   type CacheWatch,
   type WatchCacheOptions,
-} from '#store/hub/index.ts'
+} from '#store/watch-cache/index.ts'
 import type { ObjectKey, Store } from '#store/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { decodeObject, readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -196,9 +196,13 @@ describe('the watch cache', function () {
     const [changed, deleted, created] = [freshCluster(), freshCluster(), freshCluster()]
     for (const cluster of [changed, deleted, created]) expect(await unwritten(cluster)).to.equal(true)
     const ifRevision = 1 as Revision
-    await (await watchCache.cluster(changed, { signal })).update(role('edit'), bytesOf('edit', 1), { signal, ifRevision })
+    await (
+      await watchCache.cluster(changed, { signal })
+    ).update(role('edit'), bytesOf('edit', 1), { signal, ifRevision })
     await (await watchCache.cluster(deleted, { signal })).delete(role('edit'), { signal, ifRevision })
-    const made = await (await watchCache.cluster(created, { signal })).create(role('own'), bytesOf('own', 1), { signal })
+    const made = await (
+      await watchCache.cluster(created, { signal })
+    ).create(role('own'), bytesOf('own', 1), { signal })
     for (const cluster of [changed, deleted, created]) {
       expect(await unwritten(cluster)).to.equal(false)
       expect(await unwritten(cluster, 'configmaps')).to.equal(true)
@@ -210,7 +214,13 @@ describe('the watch cache', function () {
   })
 
   it('reports the names of changed objects since the last call, per resource', async () => {
-    await using few = await createWatchCache(store, { stamp: stampRevision, readFacts, baseLayer, windowEvents: 4, signal })
+    await using few = await createWatchCache(store, {
+      stamp: stampRevision,
+      readFacts,
+      baseLayer,
+      windowEvents: 4,
+      signal,
+    })
     const objects = await few.cluster(freshCluster(), { signal })
     const names = (since: number): string[] | undefined =>
       objects.changedNames('clusterroles', since)?.map(({ name }) => name)

@@ -2,7 +2,7 @@
 import type { Revision } from '#apimachinery/meta/index.ts'
 import type { ObjectKey } from '#store/store.ts'
 import type { EntryMemory } from './entry-memory.ts'
-import type { Entry, EntryFacts } from './hub.ts'
+import type { Entry, EntryFacts } from './watch-cache.ts'
 import type { PackableEntry } from './pending-entries.ts'
 
 /** Keeps the bytes, packed while nobody reads them; parses them only on first need. */

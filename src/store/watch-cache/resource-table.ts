@@ -1,7 +1,7 @@
 // The objects of one resource in one logical cluster, sorted, with its newest events.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { EventWindow } from './event-window.ts'
-import type { Entry, CacheEvent } from './hub.ts'
+import type { Entry, CacheEvent } from './watch-cache.ts'
 import type { StoredEntry } from './stored-entry.ts'
 import type { CacheWatcher } from './watcher.ts'
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextPass } from 'node:timers/promises'
 import { expect } from 'chai'
-import { ResponseAccount } from './answer-account.ts'
+import { ResponseAccount } from './response-account.ts'
 
 describe('the account of unfinished answers', () => {
   it('lets only the oldest be read further above its limit, and the others after its end', async () => {

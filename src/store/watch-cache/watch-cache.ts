@@ -1,5 +1,5 @@
-// The contract of the watch cache: a Store served from memory. It loads a logical cluster on first use, keeps its objects as
-// bytes, answers reads synchronously, and delivers the store's own stream to every watcher.
+// The contract of the watch cache: a Store served from memory. It loads a logical cluster on first use, keeps its
+// objects as bytes, answers reads synchronously, and delivers the store's own stream to every watcher.
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import type { Packing } from './entry-memory.ts'
 import type { QuotaAccount } from '#store/quota-account.ts'
@@ -115,8 +115,8 @@ export interface CacheWatch extends Disposable {
   read(reader: WatchReader): void
   /**
    * Takes the events since the last call, at most so many bytes (default 256 KiB) or one event; empty if there are
-   * none, undefined after the end. Throws StoreError Compacted if the reader fell behind, Unavailable if the watch cache
-   * failed.
+   * none, undefined after the end. Throws StoreError Compacted if the reader fell behind, Unavailable if the watch
+   * cache failed.
    */
   take(maxBytes?: number): readonly CacheEvent[] | undefined
   /** Whether events or the end are waiting. */

@@ -1,5 +1,5 @@
-export * from './hub.ts'
-export * from './create-hub.ts'
+export * from './watch-cache.ts'
+export * from './create-watch-cache.ts'
 export type { Packing } from './entry-memory.ts'
 export * from './stored-entry.ts'
 export { isTombstone } from './base-entries.ts'

@@ -13,7 +13,15 @@ import {
 import { type BaseEntries, isTombstone, tombstoneValue } from './base-entries.ts'
 import { Dependents } from './dependents.ts'
 import type { EntryMemory } from './entry-memory.ts'
-import type { BaseLayer, ClusterObjects, Entry, CacheEvent, WatchCacheOptions, CacheWatch, WatchScope } from './hub.ts'
+import type {
+  BaseLayer,
+  ClusterObjects,
+  Entry,
+  CacheEvent,
+  WatchCacheOptions,
+  CacheWatch,
+  WatchScope,
+} from './watch-cache.ts'
 import { mergeByKey, rewind } from './lists.ts'
 import { ResourceTable } from './resource-table.ts'
 import { type QuotaAccount, StorageBudget } from '#store/quota-account.ts'
@@ -243,8 +251,8 @@ export class ClusterState implements ClusterObjects, WatcherHome {
       throw new StoreError('Compacted', `renewals after revision ${since} may be lost`)
     let table = this.#table(scope.resource)
     let replay: readonly CacheEvent[] = []
-    // Of what happened before the list that filled this state, the watch cache may know every step: it follows all logical
-    // clusters.
+    // Of what happened before the list that filled this state, the watch cache may know every step: it follows all
+    // logical clusters.
     if (since < table.window.floor && since < this.#loadedAt) await this.#core.reached(this.#loadedAt, options)
     const recent = since < table.window.floor ? this.#core.recent(this.cluster, scope.resource, since) : undefined
     if (recent !== undefined) {

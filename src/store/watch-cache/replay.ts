@@ -1,7 +1,7 @@
 // The first events of a watch that begins before the window: the final states of changed objects, read from the store.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import type { StoreEvent } from '#store/store.ts'
-import type { Entry, CacheEvent } from './hub.ts'
+import type { Entry, CacheEvent } from './watch-cache.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 
