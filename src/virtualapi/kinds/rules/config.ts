@@ -77,7 +77,7 @@ const needed: Readonly<Record<string, readonly string[]>> = {
 }
 const accountAnnotation = 'kubernetes.io/service-account.name'
 
-/** What the type of a Secret requires. */
+/** The keys and annotations that the type of a Secret requires. */
 const ofType: Rule<KubeObject> = ({ type, metadata, data: given }, report) => {
   const data = isJsonObject(given) ? given : {}
   const require = (...keys: readonly string[]): void => {

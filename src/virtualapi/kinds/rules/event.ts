@@ -133,19 +133,19 @@ export const eventsV1Rules: KindRules = {
   validateChange: validatingChange(change),
 }
 
-/** Whether it says only that the same happened again: how often, and when. */
+/** True if the update only counts another occurrence: the number and the time change. */
 function isRenewal(next: KubeObject, old: KubeObject): boolean {
   const sinceMs = lastSeen(next) - lastSeen(old)
   return sinceMs >= 0 && sinceMs <= repeatedWithinMs && isDeepStrictEqual(withoutCount(next), withoutCount(old))
 }
 
-/** Milliseconds; NaN where it has no time. */
+/** Milliseconds since the epoch; NaN without a time. */
 function lastSeen(object: KubeObject): number {
   const { series, lastTimestamp } = object as unknown as Event
   return Date.parse(series?.lastObservedTime ?? lastTimestamp ?? '')
 }
 
-/** Without what a repetition changes; whether there is a series counts. */
+/** The event without the members that a repetition changes; the presence of a series counts. */
 function withoutCount(object: KubeObject): object {
   const { count: _, lastTimestamp: __, series, metadata, ...rest } = object as KubeObject & Record<string, unknown>
   const { managedFields = [], resourceVersion: ___, ...named } = metadata

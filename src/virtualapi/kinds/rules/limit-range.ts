@@ -59,7 +59,7 @@ const item = all<Item>(fields<Item>({ type: all<string>(typeRule, unique()) }), 
 
 export const limitRangeRules: KindRules = {
   prepareForCreate({ metadata }) {
-    // Upstream names those alone of all kinds.
+    // As upstream, which names only objects of this kind.
     if (!metadata.name) metadata.name = randomUUID()
   },
   validate: validatingSpec(fields<Spec>({ limits: each(item) })),

@@ -28,7 +28,7 @@ interface Holding {
 }
 
 /**
- * Knows which Service holds which address and port. It reads every Service once, and later only those that changed. A
+ * The holders of addresses and ports. The allocator reads every Service once, and later only changed ones. A
  * value that was allocated but is not yet stored stays reserved for a minute, so that two creates at the same time get
  * different values.
  */

@@ -91,7 +91,7 @@ const names = new Set(
   ),
 )
 
-/** Whether Go knows this time zone. Upper and lower case count. */
+/** True for a time zone that Go knows; upper and lower case differ. */
 export function isTimeZone(name: string): boolean {
   return names.has(name)
 }

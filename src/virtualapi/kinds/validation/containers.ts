@@ -60,7 +60,7 @@ const port: Rule<Data<V1ContainerPort>> = ({ name, containerPort, hostPort, prot
 }
 const knownProtocol = required(oneOf(protocols))
 
-/** What happens to a container whose resources change while it runs. As upstream, paths have no index. */
+/** The treatment of a container whose resources change while it runs. As upstream, paths have no index. */
 const resizePolicy = all<Data<V1ContainerResizePolicy>, ContainerContext>(
   unique('', ({ resourceName }) => resourceName),
   ({ resourceName, restartPolicy }, report, { restartPolicy: ofPod }) => {
@@ -74,7 +74,7 @@ const resizable = required(oneOf(['cpu', 'memory']))
 const resizeRestart = required(oneOf(['NotRequired', 'RestartContainer']))
 const requirements = resourceRequirements(containerResource)
 
-/** What applies to every kind of container. */
+/** The rules of every kind of container. */
 const common = all<Common, ContainerContext>(
   fields<Common>({
     name: required(label),

@@ -8,7 +8,7 @@ export interface DeviceConfig {
   readonly opaque?: { readonly driver: string; readonly parameters: JsonValue }
 }
 
-/** Whether the value is unchanged since it was stored; then some bounds do not apply. */
+/** A value that is unchanged since it was stored; some bounds do not apply to it. */
 export interface Stored {
   readonly stored: boolean
 }

@@ -4,7 +4,7 @@ import { driverName, label, subdomain } from './basic-rules.ts'
 import { all, each, matches, maxBytes, maxItems, required, type Report, type Rule } from './vocabulary.ts'
 
 const longestId = 32
-/** Of a qualified name: domain, slash, identifier. */
+/** The length of a qualified name: domain, slash, identifier. */
 const longestKey = 63 + 1 + longestId
 
 /** The name of a pool: subdomains separated by slashes. */

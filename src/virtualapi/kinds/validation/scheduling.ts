@@ -67,7 +67,7 @@ type Constraint = Data<V1TopologySpreadConstraint>
 
 const pairOf = ({ topologyKey, whenUnsatisfiable }: Constraint): string => `{${topologyKey}, ${whenUnsatisfiable}}`
 type LastOfPair = ReadonlyMap<string, Constraint>
-/** Of constraints with the same pair, all but the last are duplicates. */
+/** All constraints with the same pair but the last are duplicates. */
 const lastOfPair: Rule<Constraint, LastOfPair> = (constraint, report, last) => {
   const pair = pairOf(constraint)
   if (last.get(pair) !== constraint) report.duplicate('{topologyKey, whenUnsatisfiable}', pair)
