@@ -1,5 +1,5 @@
 // The commands and their flags. The module of a command is loaded when the command runs.
-import { Command, Option } from 'commander'
+import { Argument, Command, Option } from 'commander'
 import { serviceNetworks } from '#crds/index.ts'
 import type { SealKeyStep } from './commands/seal-key.ts'
 import { registrations } from './roles/registration.ts'
@@ -32,6 +32,7 @@ export function commands(): readonly Command[] {
     gatewayCommand(),
     unregisterCommand(),
     diagnoseCommand(),
+    completionCommand(),
   ]
 }
 
@@ -281,4 +282,24 @@ function diagnoseCommand(): Command {
     .addOption(new Option('--root-dir <dir>', 'directory of a running `kcp start`').conflicts('kubeconfig'))
     .addOption(new Option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)'))
     .action(loadedLate(() => import('./commands/diagnose.ts')))
+}
+
+/** `kcp completion SHELL`: prints the script with which a shell completes the words of a command. */
+function completionCommand(): Command {
+  return new Command('completion')
+    .description('print the script with which bash, zsh or fish completes commands: source <(kcp completion bash)')
+    .addArgument(new Argument('<shell>', 'the shell').choices(['bash', 'zsh', 'fish']))
+    .action(loadedLate(() => import('./commands/completion.ts')))
+}
+
+/** `kcp __complete WORDS...`, which the scripts and kubectl ask: not shown in the help. */
+export function completeCommand(program: Command): Command {
+  return new Command('__complete')
+    .argument('[words...]')
+    .allowUnknownOption()
+    .helpOption(false)
+    .action(async (_words: unknown, _options: unknown, { args }: Command) => {
+      const { printCompletions } = await import('./commands/completion.ts')
+      printCompletions(program, args)
+    })
 }

@@ -2,7 +2,7 @@
 import { Command } from 'commander'
 import { makeProtoAPlainKey } from '#apimachinery/meta/index.ts'
 import { programVersion } from '#telemetry/index.ts'
-import { commands } from './commands.ts'
+import { commands, completeCommand } from './commands.ts'
 import { messageOf } from './process/exit-error.ts'
 
 // Tenants' objects have maps with any keys.
@@ -14,6 +14,7 @@ const program = new Command('kcp')
   .showHelpAfterError('(try --help)')
 
 for (const command of commands()) program.addCommand(command)
+program.addCommand(completeCommand(program), { hidden: true })
 // Separately created commands inherit no settings from the program.
 for (const command of commandsOf(program)) command.showHelpAfterError('(try --help)')
 

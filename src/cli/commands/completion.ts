@@ -1,0 +1,114 @@
+// `kcp completion SHELL`: the script with which a shell completes commands, flags and their values. The script asks
+// `kcp __complete WORDS...`, which answers as programs made with cobra do, so that kubectl completes `kubectl kcp` by it too.
+import type { Command, Option } from 'commander'
+import { ExitError } from '#cli/process/exit-error.ts'
+
+/** A word that may come next, with what it stands for. */
+export interface Candidate {
+  readonly word: string
+  readonly description: string
+}
+
+export interface Completion {
+  readonly candidates: readonly Candidate[]
+  /** The shell may offer files: the value of a flag that has no fixed values. */
+  readonly takesFiles: boolean
+}
+
+/** Directives of cobra: files are offered, or nothing besides the candidates. */
+const directives = { files: 0, noFiles: 4 }
+const shells = ['bash', 'zsh', 'fish'] as const
+
+/** The words that may follow `words`, of which the last is being typed and may be empty. */
+export function completionsOf(program: Command, words: readonly string[]): Completion {
+  const typed = words.at(-1) ?? ''
+  const command = commandAt(program, words.slice(0, -1))
+  const flag = optionOf(command, words.at(-2) ?? '')
+  if (flag !== undefined && (flag.required || flag.optional)) return valuesOf(flag, typed)
+  const all = typed.startsWith('-') ? flagsOf(command) : [...subcommandsOf(command), ...choicesOfArgument(command)]
+  return { candidates: all.filter(({ word }) => word.startsWith(typed)), takesFiles: false }
+}
+
+function commandAt(program: Command, words: readonly string[]): Command {
+  let command = program
+  for (const word of words) command = command.commands.find((each) => each.name() === word) ?? command
+  return command
+}
+
+function optionOf(command: Command, word: string): Option | undefined {
+  return command.options.find(({ long, short }) => word !== '' && (word === long || word === short))
+}
+
+function valuesOf({ argChoices, description }: Option, typed: string): Completion {
+  if (argChoices === undefined) return { candidates: [], takesFiles: true }
+  const candidates = argChoices.filter((word) => word.startsWith(typed)).map((word) => ({ word, description }))
+  return { candidates, takesFiles: false }
+}
+
+function flagsOf(command: Command): Candidate[] {
+  const flags = command.options.filter(({ hidden }) => !hidden)
+  return [
+    ...flags.map(({ long, short, description }) => ({ word: long ?? short ?? '', description })),
+    { word: '--help', description: 'display help for command' },
+  ]
+}
+
+function subcommandsOf(command: Command): Candidate[] {
+  const shown = command.createHelp().visibleCommands(command)
+  return shown.map((each) => ({ word: each.name(), description: each.summary() || each.description() }))
+}
+
+function choicesOfArgument(command: Command): Candidate[] {
+  const [first] = command.registeredArguments
+  return (first?.argChoices ?? []).map((word) => ({ word, description: first?.description ?? '' }))
+}
+
+/** Runs `kcp __complete`: a line for each candidate, and the directive. */
+export function printCompletions(program: Command, words: readonly string[]): void {
+  const { candidates, takesFiles } = completionsOf(program, words)
+  const lines = candidates.map(({ word, description }) => `${word}\t${description.split('\n')[0] ?? ''}`)
+  console.log([...lines, `:${takesFiles ? directives.files : directives.noFiles}`].join('\n'))
+}
+
+/** Runs `kcp completion`. */
+export async function run(shell: string): Promise<void> {
+  if (!isShell(shell)) throw new ExitError(`"${shell}" is not a shell that is completed: ${shells.join(', ')}`)
+  process.stdout.write(scripts[shell])
+}
+
+const isShell = (text: string): text is (typeof shells)[number] => (shells as readonly string[]).includes(text)
+
+const scripts: Readonly<Record<(typeof shells)[number], string>> = {
+  bash: `# For bash:   source <(kcp completion bash)
+_kcp() {
+    local out
+    out=$(kcp __complete "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null) || return
+    local directive=\${out##*:}
+    local IFS=$'\\n'
+    COMPREPLY=($(printf '%s\\n' "$out" | sed '$d' | cut -f1))
+    if [ "$directive" = 0 ]; then compopt -o default; fi
+}
+complete -F _kcp kcp
+`,
+  zsh: `#compdef kcp
+# For zsh:   source <(kcp completion zsh)
+_kcp() {
+    local out directive
+    local -a lines words_with_text
+    out=$(kcp __complete "\${words[@]:1:$((CURRENT - 1))}" 2>/dev/null) || return
+    lines=("\${(@f)out}")
+    directive=\${lines[-1]}
+    words_with_text=("\${(@)\${lines[1,-2]}//$'\\t'/:}")
+    if (( \${#words_with_text} )); then _describe 'kcp' words_with_text; fi
+    if [[ $directive == ':0' ]]; then _files; fi
+}
+compdef _kcp kcp
+`,
+  fish: `# For fish:   kcp completion fish | source
+function __kcp_complete
+    set -l words (commandline -opc) (commandline -ct)
+    kcp __complete $words[2..-1] 2>/dev/null | string match -v -r '^:[0-9]+$'
+end
+complete -c kcp -f -a '(__kcp_complete)'
+`,
+}
