@@ -378,7 +378,7 @@ describe('the watch cache', function () {
     const before = await watchCache.cluster(id, { signal })
     const since = watchCache.revision()
     const created = await before.create(local('made-before'), bytesOf('made-before', 1), { signal })
-    // The watch of another kind is all that this revision tells; the new hub begins there.
+    // The watch of another kind is all that this revision tells; the new watch cache begins there.
     await before.create(local('s', 'secrets'), bytesOf('s', 1), { signal })
     await stop()
     await start()
@@ -561,7 +561,7 @@ describe('the watch cache', function () {
         'write',
         'write',
         'write',
-        'past the hub',
+        'past the watch cache',
         'delete',
         'watch',
         'watch',
@@ -633,7 +633,7 @@ describe('the watch cache', function () {
     }
     for (const [n, { do: what, cluster, name, back }] of steps.entries()) {
       const id = ids[cluster]!
-      if (what === 'past the hub') {
+      if (what === 'past the watch cache') {
         const key = { cluster: id, ...local(name) }
         const found = await store.get(key, { signal })
         if (found) await store.update(key, bytesOf(name, n), { signal, ifRevision: found.revision })

@@ -1,5 +1,6 @@
 // `kcp completion SHELL`: the script with which a shell completes commands, flags and their values. The script asks
-// `kcp __complete WORDS...`, which answers as programs made with cobra do, so that kubectl completes `kubectl kcp` by it too.
+// `kcp __complete WORDS...`, which answers as programs made with cobra do, so that kubectl completes `kubectl kcp` by
+// it too.
 import type { Command, Option } from 'commander'
 import { ExitError } from '#cli/process/exit-error.ts'
 

@@ -1,6 +1,6 @@
 // One controller for all logical clusters. However many there are, it has one list and one watch per resource and one
-// fair queue. Each visit gets a client for the logical cluster of its object. This is the library that other programs
-// import.
+// fair queue. Each reconcile gets a client for the logical cluster of its object. This is the library that other
+// programs import.
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { childSignal } from '#async/index.ts'
 import {
@@ -30,7 +30,7 @@ export interface ReconcileRequest extends ObjectIn {
   readonly object: DeepReadonly<KubeObject> | undefined
   /** Reads and writes the logical cluster of the object. */
   readonly client: KubeClient
-  /** Aborts when the visit takes too long or the controller ends. */
+  /** Aborts when the reconcile takes too long or the controller ends. */
   readonly signal: AbortSignal
 }
 
@@ -96,14 +96,14 @@ class AcrossController implements Across {
       (resource, at) => new WatchedResource(resource, { ...shared, changed: (key) => this.#queue.add(`${at} ${key}`) }),
     )
     this.#synced = Promise.all(this.#watched.map((one) => one.synced(this.#life.signal)))
-    // A visit before all objects are known would mistake the missing ones for deleted.
+    // A reconcile before all objects are known would mistake the missing ones for deleted.
     this.#done = this.#synced.then(
       () =>
         runController({
           name: 'across',
           queue: this.#queue,
           workers,
-          reconcile: (queued, visit) => this.#visit(queued, visit),
+          reconcile: (queued, aborted) => this.#reconcile(queued, aborted),
           log,
           signal: this.#life.signal,
         }),
@@ -127,7 +127,7 @@ class AcrossController implements Across {
     this.#queue.add(`${this.#indexOf(object.resource)} ${keyOf(object)}`)
   }
 
-  /** Ends the watches, waits for running visits, and closes the connections. */
+  /** Ends the watches, waits for running reconciles, and closes the connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#life.abort(new DOMException('the controller was closed', 'AbortError'))
     await this.#done
@@ -137,7 +137,7 @@ class AcrossController implements Across {
     await this.#transport[Symbol.asyncDispose]()
   }
 
-  async #visit(queued: string, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  async #reconcile(queued: string, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const { at, key } = parseQueued(queued)
     const watched = this.#watched[at]
     if (watched === undefined) return undefined

@@ -53,7 +53,7 @@ describe('a change of a workload upstream', () => {
       given: {},
     },
   ])
-    it(`${title} causes no visit`, () => expect(requestsOf('deployments', change, given)).to.deep.equal([]))
+    it(`${title} causes no reconcile`, () => expect(requestsOf('deployments', change, given)).to.deep.equal([]))
 
   for (const { title, change, given = {} } of [
     { title: 'that comes', change: { before: nothing, after: decided('east') } },
@@ -77,7 +77,7 @@ describe('a change of a workload upstream', () => {
     change: { before?: KubeObject; after?: KubeObject }
     given?: { copy?: KubeObject }
   }[])
-    it(`${title} is visited, and its history`, () =>
+    it(`${title} is reconciled, and its history`, () =>
       expect(requestsOf('deployments', change, given)).to.include.members([`deployments ${key}`, `history ${key}`]))
 
   it('of its ReplicaSet causes a reconcile of the history only in members that run it', () => {

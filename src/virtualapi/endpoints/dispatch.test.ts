@@ -1,4 +1,4 @@
-// The endpoints over a real registry, hub and store, without the stages that come before them.
+// The endpoints over a real registry, watch cache and store, without the stages that come before them.
 import { Buffer } from 'node:buffer'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

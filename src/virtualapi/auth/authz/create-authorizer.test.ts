@@ -677,7 +677,9 @@ describe('authorization', () => {
   })
 })
 
-/** The objects of one logical cluster in a real hub on a real store. Writes run in order; reads wait for them. */
+/**
+ * The objects of one logical cluster in a real watch cache on a real store. Writes run in order; reads wait for them.
+ */
 class Objects implements Pick<WatchCache, 'cluster'>, AsyncDisposable {
   readonly #watchCache: WatchCache
   readonly #store: Store

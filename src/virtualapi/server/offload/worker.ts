@@ -106,7 +106,7 @@ function watchCacheOf(link: Link): Pick<WatchCache, 'cluster'> {
 }
 
 /**
- * A hub for the authorizer, which caches compiled roles by ClusterObjects: returns the same ones until they are
+ * A watch cache for the authorizer, which caches compiled roles by ClusterObjects: returns the same ones until they are
  * reloaded.
  */
 function cachingWatchCacheOf(link: Link): Pick<WatchCache, 'cluster'> {

@@ -1,4 +1,4 @@
-// Tests the plugins and Service allocation on the real write path: registry, hub, embedded store.
+// Tests the plugins and Service allocation on the real write path: registry, watch cache, embedded store.
 import { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

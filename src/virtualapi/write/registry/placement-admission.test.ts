@@ -1,4 +1,4 @@
-// The plugins about placement on the real write path: registry, hub, embedded store; the members are given.
+// The plugins about placement on the real write path: registry, watch cache, embedded store; the members are given.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

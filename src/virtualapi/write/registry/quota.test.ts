@@ -1,4 +1,4 @@
-// Tests quotas on the real write path: registry, hub, embedded store.
+// Tests quotas on the real write path: registry, watch cache, embedded store.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
