@@ -21,6 +21,9 @@ import {
 export function commands(): readonly Command[] {
   return [
     startCommand(),
+    createCommand(),
+    listCommand(),
+    connectCommand(),
     kubeconfigCommand(),
     memberCommand(),
     drainCommand(),
@@ -62,6 +65,38 @@ function startCommand(): Command {
   return withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command)))).action(
     loadedLate(() => import('./commands/start.ts')),
   )
+}
+
+/** `kcp create NAME`: a new logical cluster, ready to be used. */
+function createCommand(): Command {
+  return withInstallation(new Command('create'))
+    .description('create a logical cluster and wait until it is ready')
+    .argument('<name>', 'name of the LogicalCluster')
+    .option('--owner <kind:name...>', 'a user or group of the host with all rights inside: User:alice, Group:team', [])
+    .option('--no-wait', 'do not wait')
+    .option('--timeout <seconds>', 'how long to wait', parseCount, 60)
+    .action(loadedLate(() => import('./commands/create.ts')))
+}
+
+/** `kcp list`: the logical clusters of an installation. */
+function listCommand(): Command {
+  return withInstallation(new Command('list'))
+    .description('list the logical clusters')
+    .addOption(
+      new Option('-o, --output <format>', 'how').choices(['table', 'wide', 'name', 'json', 'yaml']).default('table'),
+    )
+    .action(loadedLate(() => import('./commands/list.ts')))
+}
+
+/** `kcp connect NAME -- COMMAND`: a command inside a logical cluster. */
+function connectCommand(): Command {
+  return withInstallation(new Command('connect'))
+    .description(
+      'run a command, or a shell, whose KUBECONFIG leads into a logical cluster: kcp connect acme -- kubectl get pods',
+    )
+    .argument('<name>', 'name of the LogicalCluster')
+    .argument('[command...]', 'the command with its arguments, after -- (default: $SHELL)')
+    .action(loadedLate(() => import('./commands/connect.ts')))
 }
 
 /** `kcp kubeconfig NAME`: prints a kubeconfig for one logical cluster, with admin rights inside it and none outside. */

@@ -3,7 +3,7 @@ import { Command } from 'commander'
 import { makeProtoAPlainKey } from '#apimachinery/meta/index.ts'
 import { programVersion } from '#telemetry/index.ts'
 import { commands, completeCommand } from './commands.ts'
-import { messageOf } from './process/exit-error.ts'
+import { exitCodeOf, messageOf } from './process/exit-error.ts'
 
 // Tenants' objects have maps with any keys.
 makeProtoAPlainKey()
@@ -22,9 +22,10 @@ try {
   await program.parseAsync()
   process.exitCode = 0
 } catch (error) {
-  console.error(`kcp: ${messageOf(error)}`)
+  const code = exitCodeOf(error)
+  if (code === undefined) console.error(`kcp: ${messageOf(error)}`)
   if (process.env['KCP_DEBUG'] !== undefined) console.error(error)
-  process.exitCode = 1
+  process.exitCode = code ?? 1
 }
 // A handle left open must not keep a stopped process alive.
 process.exit()

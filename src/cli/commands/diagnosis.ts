@@ -1,4 +1,5 @@
 // The faults of an installation with their remedies, from what was observed of the installation. Pure.
+import { ageText } from './age-text.ts'
 import type { Condition, KubeList, KubeObject } from '#apimachinery/meta/index.ts'
 import { bucketCount, replicaOf, type ReplicaLease } from '#store/ownership/index.ts'
 
@@ -205,15 +206,6 @@ function conditionOf({ status }: Watched | ApiService, type: string): Condition 
 
 function finalizersText({ metadata }: Watched): string {
   return `it waits for finalizers ${(metadata.finalizers ?? []).join(', ')}`
-}
-
-/** An age as kubectl prints it: 45s, 12m, 5h, 3d. */
-function ageText(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1000))
-  if (Number.isNaN(seconds)) return 'an unknown time'
-  if (seconds < 120) return `${seconds}s`
-  if (seconds < 2 * 3600) return `${Math.floor(seconds / 60)}m`
-  return seconds < 48 * 3600 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`
 }
 
 function right(what: string): Finding {

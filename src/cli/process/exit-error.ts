@@ -7,6 +7,23 @@ export class ExitError extends Error {
   }
 }
 
+/** The end of a program that ran in our place: its exit code is ours, and nothing is printed. */
+export class ExitCode extends Error {
+  readonly code: number
+
+  constructor(code: number) {
+    super(`exit code ${code}`)
+    this.name = 'ExitCode'
+    this.code = code
+  }
+}
+
+/** The exit code of an error. By name, as below. */
+export function exitCodeOf(error: unknown): number | undefined {
+  if (!(error instanceof Error) || error.name !== 'ExitCode') return undefined
+  return (error as { readonly code?: number }).code
+}
+
 const unreached = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ECONNRESET']
 
 /** One line for any thrown value; for an unreachable server it says what to check. */

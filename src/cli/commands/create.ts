@@ -1,0 +1,77 @@
+// `kcp create NAME`: creates a LogicalCluster and waits until it is Ready.
+import { setTimeout as delay } from 'node:timers/promises'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { logicalClusters, type LogicalCluster, type Subject } from '#crds/index.ts'
+import { ExitError } from '#cli/process/exit-error.ts'
+import { processSignal } from '#cli/process/process-signal.ts'
+import { ageText } from './age-text.ts'
+import { nameOfLogicalCluster } from './credentials.ts'
+import type { InstallationFlags } from './flags.ts'
+import { openInstallation } from './installation.ts'
+
+interface Flags extends InstallationFlags {
+  /** `User:NAME` or `Group:NAME`. */
+  readonly owner: readonly string[]
+  readonly wait: boolean
+  /** Seconds. */
+  readonly timeout: number
+}
+
+const apiGroup = 'rbac.authorization.k8s.io'
+/** Between two looks, and before and between lines about the wait, milliseconds. */
+const [lookMs, tellMs] = [100, 2000]
+
+/** Runs the command. */
+export async function run(text: string, { owner, wait, timeout, ...flags }: Flags): Promise<void> {
+  const name = nameOfLogicalCluster(text)
+  const owners = owner.map(subjectOf)
+  const signal = processSignal()
+  await using installation = await openInstallation(flags, signal)
+  const { clusters } = installation
+  const object: LogicalCluster = {
+    apiVersion: 'kcp.dev/v1alpha1',
+    kind: 'LogicalCluster',
+    metadata: { name },
+    ...(owners.length > 0 && { spec: { owners } }),
+  }
+  await clusters.create(logicalClusters, object, { signal }).catch((error: unknown) => {
+    if (isStatusError(error, 'AlreadyExists')) throw new ExitError(`LogicalCluster "${name}" exists already`)
+    throw error
+  })
+  console.log(`logicalcluster.kcp.dev/${name} created`)
+  if (!wait) return
+  const url = await untilReady(clusters, name, { signal, timeoutMs: timeout * 1000 })
+  const installationFlag = flags.rootDir === undefined ? '' : ` --root-dir ${flags.rootDir}`
+  console.log(`it is ready at ${url}; try:  kcp connect ${name}${installationFlag} -- kubectl get namespaces`)
+}
+
+function subjectOf(text: string): Subject {
+  const [, kind, name] = /^(User|Group):(.+)$/.exec(text) ?? []
+  if (kind === undefined || name === undefined)
+    throw new ExitError(`--owner must be User:NAME or Group:NAME, not "${text}"`)
+  return { kind: kind as 'User' | 'Group', name, apiGroup }
+}
+
+async function untilReady(
+  clusters: KubeClient,
+  name: string,
+  { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
+): Promise<string> {
+  const began = Date.now()
+  let toldAt = began
+  for (;;) {
+    const { status } = await clusters.get<LogicalCluster>(logicalClusters, { name }, { signal })
+    const ready = status?.conditions?.find(({ type }) => type === 'Ready')
+    if (ready?.status === 'True') return status?.directURL ?? status?.url ?? ''
+    const why = ready === undefined ? 'no operator has looked at it yet' : `${ready.reason}: ${ready.message}`
+    const waited = Date.now() - began
+    if (waited > timeoutMs)
+      throw new ExitError(`LogicalCluster "${name}" is not Ready after ${ageText(waited)}: ${why}; try kcp diagnose`)
+    if (Date.now() - toldAt >= tellMs) {
+      console.error(`waiting for LogicalCluster "${name}" for ${ageText(waited)}: ${why}`)
+      toldAt = Date.now()
+    }
+    await delay(lookMs, undefined, { signal })
+  }
+}
