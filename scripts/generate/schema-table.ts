@@ -57,7 +57,7 @@ export function readSchemas(module: string): SchemaTable {
       const name = shortName(longName)
       definitions[name] = definitionOf(name, schema)
       const gvks = (schema['x-kubernetes-group-version-kind'] ?? []) as unknown as Gvk[]
-      // DeleteOptions, Status and the like belong to every group: found by kind alone.
+      // DeleteOptions, Status and the like belong to every group: they are found by kind alone.
       for (const gvk of gvks)
         kinds[gvks.length > 1 ? `*/${gvk.kind}` : `${gvk.group}/${gvk.version}/${gvk.kind}`] = name
     }

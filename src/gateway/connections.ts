@@ -30,7 +30,7 @@ interface Passage {
   readonly direction: Direction
   readonly leg: Leg
   readonly clusterId: string
-  /** That of the other gateway. */
+  /** The member of the other gateway. */
   readonly member: string
   /** The network of a client that is no known pod. */
   readonly stranger?: string
@@ -38,9 +38,9 @@ interface Passage {
 
 export class Connections {
   readonly #options: ConnectionsOptions
-  /** What ends each at once, with the member of the other gateway. */
+  /** The functions that reset the open connections, each with the member of the other gateway. */
   readonly #open = new Map<() => void, string>()
-  /** Connections of addresses that were of no pod when they came, by address. */
+  /** By address: connections from addresses that belonged to no known pod when they came. */
   readonly #ofStrangers = new Map<string, Set<{ readonly clusterId: string; readonly reset: () => void }>>()
   #drained: (() => void) | undefined
 
@@ -61,7 +61,7 @@ export class Connections {
   async outgoing(client: Socket, { member, clusterId, target }: Route): Promise<void> {
     const leg = plainLeg(client)
     const address = plainAddress(client.remoteAddress ?? '')
-    // Before it takes a place of the logical cluster.
+    // Checked before the connection counts against the limits of the logical cluster.
     const known = this.#options.pods.known(address)
     if (known !== undefined && known !== clusterId) {
       this.#refuseClient(leg, 'foreign-pod')
@@ -127,7 +127,7 @@ export class Connections {
     for (const [reset, member] of [...this.#open]) if (member === gone) reset()
   }
 
-  /** Takes the connection within the bounds, and gives it back when `work` is done. */
+  /** Counts the connection against the limits while `work` runs; refuses it if they are reached. */
   async #pass(passage: Passage, work: () => Promise<void>): Promise<void> {
     const { direction, leg, member } = passage
     const release = this.#options.limits.take(passage)
@@ -152,7 +152,8 @@ export class Connections {
   }
 
   /**
-   * Tries a second time on a new connection: nothing of the client was passed on yet. A text says why there is none.
+   * Tries a second time on a new connection: nothing of the client was passed on yet. Resolves with the reason, a text,
+   * if there is no connection.
    */
   async #dial(member: string, target: Target): Promise<Leg | string> {
     const { peers, dialer, log } = this.#options

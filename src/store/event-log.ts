@@ -114,8 +114,8 @@ export class EventLog {
   }
 
   #keep(batch: readonly Change[]): void {
-    // One by one: spreading a hundred thousand events, as of many deleted logical clusters, into arguments overflows
-    // the stack.
+    // One by one: spread into arguments, a hundred thousand events, as from the deletion of many logical clusters,
+    // overflow the stack.
     for (const event of batch) this.#kept.push(event)
     this.#keptBytes += this.#batchBytes
     if (this.#kept.length <= 2 * keptEvents && this.#keptBytes <= keptBytes) return
@@ -142,8 +142,8 @@ function after(events: readonly Change[], since: number): readonly Change[] {
 }
 
 /**
- * The final state of every key, in order of revisions. If another object now has the name of one that the reader knew,
- * the deletion of the known one comes first: an object never turns into another.
+ * The final state of every key, in order of revisions. If an object that the reader knew was deleted and its name is
+ * used again, its deletion comes first: to the reader, an object never turns into another.
  */
 export function lastStates(changes: Iterable<Change>, since: Revision): readonly Change[] {
   const last = new Map<string, Change>()

@@ -16,7 +16,7 @@ describe('the header traceparent', () => {
     { title: 'needs a span', header: `00-${traceId}-${'0'.repeat(16)}-01`, expected: undefined },
     { title: 'has lower-case digits', header: `00-${traceId.toUpperCase()}-${spanId}-01`, expected: undefined },
     { title: 'is short', header: `01-${traceId}-${spanId}-01-${'a'.repeat(300)}`, expected: undefined },
-    { title: 'is no other text', header: 'from a client', expected: undefined },
+    { title: 'is ignored if it is other text', header: 'from a client', expected: undefined },
     { title: 'may be absent', header: undefined, expected: undefined },
   ])
     it(title, () => {

@@ -41,7 +41,7 @@ export async function ensureClientProgram({ name, folder, isSource, build }: Cli
   return dir
 }
 
-/** Runs a compiler after the given preparation. Rejects with its output when it fails. */
+/** Runs a compiler with low priority. Rejects with its output when it fails. */
 export function compile(
   command: string,
   args: readonly string[],

@@ -86,7 +86,7 @@ describe('a three-tier application in members', function () {
     return (JSON.parse(stdout) as { items: Found[] }).items
   }
 
-  /** The chart's objects as the API server would create them, and as they are, without what others may set. */
+  /** Compares the chart's live objects with those that the API server would create, without what others may set. */
   const compare = async (tenant: string, ...values: string[]): Promise<void> => {
     const { stdout: manifest } = await helm.run(tenant, 'template', 'shop', chart, ...values)
     await kubectl(tenant, ['create', 'namespace', 'compared'], { expectCode: 'any' })
@@ -218,7 +218,7 @@ describe('a three-tier application in members', function () {
     await rolledOut('deployment/orders')
   })
 
-  it('runs its CronJob and forgets its Job in time', async () => {
+  it('runs its CronJob, and its Job is deleted after its time to live', async () => {
     await until(
       'a run',
       async () => (await get('cronjob', 'report')).status?.['lastSuccessfulTime'] !== undefined,
@@ -246,7 +246,7 @@ describe('a three-tier application in members', function () {
   })
 })
 
-/** The objects of a List, or of several objects after one another, as kubectl create prints them. */
+/** The objects in a List, or in a sequence of JSON documents, as kubectl create prints them. */
 function objectsIn(text: string): Found[] {
   return text
     .split(/(?<=^\})\n(?=\{)/m)

@@ -1,5 +1,5 @@
-// Tokens of pods in a member that is compromised: it issues what it likes and confirms everything. Such a token counts
-// only as a ServiceAccount as which a workload placed on that member runs.
+// Tokens of pods in a member that is compromised: it issues what it likes and confirms everything. Such a token is
+// accepted only for a ServiceAccount under which a workload placed on that member runs.
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { createLogger } from '#telemetry/index.ts'
@@ -80,7 +80,7 @@ describe('tokens of pods in a compromised member', function () {
 
   const below = (namespace: string): string => `${acme.id}-${namespace}`
 
-  /** What a compromised member does: a namespace as if it were ours, with a ServiceAccount and a pod of this name. */
+  /** Forges, as a compromised member could, a namespace of ours with a ServiceAccount and a pod of this name. */
   async function forgePod(namespace: string, name: string): Promise<void> {
     const locator = { cluster: 'acme', clusterId: acme.id, namespace: '', name: namespace, uid: 'u' }
     const metadata = { name: below(namespace), annotations: { [locatorAnnotation]: JSON.stringify(locator) } }
@@ -99,7 +99,7 @@ describe('tokens of pods in a compromised member', function () {
     return (await east.kubectl(['create', 'token', name, ...inside, audience, ...bound])).stdout.trim()
   }
 
-  /** 403 is the answer for a user who is authenticated and has no rights; 401 for nobody. */
+  /** 403 means an authenticated user without rights, 401 a token that is not accepted. */
   async function answerTo(token: string): Promise<number> {
     const path = '/clusters/acme/api/v1/namespaces/kube-system/secrets'
     return (await client.request('GET', path, { headers: ['authorization', `Bearer ${token}`] })).status
@@ -128,7 +128,7 @@ describe('tokens of pods in a compromised member', function () {
     expect(await answerTo(await tokenOf('kube-system', 'admin'))).to.equal(401)
   })
 
-  it('are nobody while the copy is only assumed or held, or on another member', async () => {
+  it('are refused while the copy is only assumed or held, or on another member', async () => {
     const token = await tokenOf('default', 'web')
     for (const states of [{ east: 'Assumed' }, { east: 'Held' }, { west: 'Serving' }, {}] as const) {
       await place('web', 'web', states)
@@ -136,14 +136,14 @@ describe('tokens of pods in a compromised member', function () {
     }
   })
 
-  it('are the ServiceAccount of a workload that is placed there, and no other', async () => {
+  it('are accepted for the ServiceAccount of a workload that is placed there, and for no other', async () => {
     await place('web', 'web', { east: 'Serving' })
     expect(await answerTo(await tokenOf('default', 'web'))).to.equal(403)
     expect(await answerTo(await tokenOf('default', 'other'))).to.equal(401)
     expect(await answerTo(await tokenOf('kube-system', 'admin'))).to.equal(401)
   })
 
-  it('count for the pods of the former template while a rollout may last', async () => {
+  it('are accepted for the pods of the former template while a rollout may last', async () => {
     const former = await tokenOf('default', 'web')
     await place('web', 'other', { east: 'Serving' })
     expect(await answerTo(await tokenOf('default', 'other'))).to.equal(403)

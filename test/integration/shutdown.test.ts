@@ -19,7 +19,7 @@ interface ApiResponse {
   readonly broken: boolean
 }
 
-/** After which kubelet kills a pod, unless its spec says otherwise. */
+/** The time after which kubelet kills a pod, unless the spec of the pod says otherwise. */
 const gracePeriodMs = 30_000
 
 const secrets = '/clusters/root/api/v1/namespaces/default/secrets'
@@ -65,7 +65,7 @@ describe('SIGTERM', function () {
     return status === 200
   }
 
-  /** Resolves at the end of the answer; `begun` is called when its headers have arrived. */
+  /** `begun` resolves when the headers of the answer have arrived, `answer` at its end. */
   function ask(
     over: ClientHttp2Session,
     path: string,
@@ -90,7 +90,7 @@ describe('SIGTERM', function () {
     return { begun, answer }
   }
 
-  it('with 500 watches and writes in progress ends them cleanly, exits 0 before kubelet would kill it, and keeps every acknowledged write', async () => {
+  it('makes kcp end 500 watches and the writes in progress cleanly, exit 0 before kubelet would kill it, and keep every acknowledged write', async () => {
     const sessions = Array.from({ length: 10 }, session)
     const watches = sessions.flatMap((over) => Array.from({ length: 50 }, () => ask(over, `${secrets}?watch=1`)))
     await Promise.all(watches.map(({ begun }) => begun))

@@ -1,5 +1,5 @@
 // Equality of JSON values: objects by their fields in any order, arrays in order.
-/** True if both are the same JSON value. A member that is undefined is another thing than none. */
+/** True if both are the same JSON value. A member with the value undefined differs from a missing one. */
 export function jsonEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
@@ -7,7 +7,7 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
   const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>]
   let fields = 0
   for (const key in left) {
-    // What the other inherits, such as `constructor`, is none of its fields.
+    // Inherited properties of `right`, such as `constructor`, are not its fields.
     if (!Object.hasOwn(right, key) || !jsonEqual(left[key], right[key])) return false
     fields++
   }

@@ -5,7 +5,7 @@ import { identityOf } from './managed-entries.ts'
 import type { OwnershipConflict } from './managers.ts'
 import { elementText } from './path-element.ts'
 
-/** 409 with a cause for every field. The message names them by manager, those sorted. */
+/** 409 with a cause for every field. The message groups the fields by manager, and sorts the managers by name. */
 export function conflictStatus(conflicts: readonly OwnershipConflict[]): StatusError {
   const causes = conflicts.map<StatusCause>(({ manager, path }) => ({
     reason: 'FieldManagerConflict',

@@ -9,7 +9,7 @@ export interface GoUrl {
   readonly host: string
   /** Unescaped. */
   readonly path: string
-  /** As written, where it is not the path's own escaping. */
+  /** The path as written; empty if escaping `path` gives the same text. */
   readonly rawPath: string
   readonly query: string | undefined
   readonly fragment: string | undefined
@@ -108,7 +108,7 @@ function parseLiteral(host: string, shown: string): string {
 
 type Part = 'path' | 'host' | 'user' | 'query' | 'fragment'
 
-// What may stand for itself in a host.
+// Characters that need no escaping in a host.
 const hostChars = /^[A-Za-z0-9\-_.~!$&'()*+,;=:[\]<>"\x80-\u{10ffff}]$/u
 
 function unescape(text: string, part: Part, shown: string): string {
@@ -176,7 +176,7 @@ export function hostname({ host }: GoUrl): string {
 
 export const port = ({ host }: GoUrl): string => /:(\d*)$/.exec(host)?.[1] ?? ''
 
-/** The parameters of the query, in the order in which their names come first. */
+/** The parameters of the query, in the order in which each name first occurs. */
 export function queryValues({ query = '' }: GoUrl): Map<string, string[]> {
   const values = new Map<string, string[]>()
   for (const pair of query.split('&')) {

@@ -84,7 +84,7 @@ describe('the autoscaler of a divided workload', () => {
 
   for (const { title, given, scaleTo, conditions } of [
     {
-      title: 'leaves the number that is right',
+      title: 'does not scale when the number of replicas is right',
       given: { used: { cpu: 50 } },
       conditions: {
         AbleToScale: 'True ReadyForNewScale',
@@ -103,7 +103,7 @@ describe('the autoscaler of a divided workload', () => {
       },
     },
     {
-      title: 'grows by one metric while another is missing',
+      title: 'scales up although one of two metrics is missing',
       given: { used: { cpu: 75 }, metrics: [memory, cpu] },
       scaleTo: 6,
       conditions: {
@@ -128,13 +128,13 @@ describe('the autoscaler of a divided workload', () => {
       conditions: { AbleToScale: 'True SucceededGetScale', ScalingActive: 'False ScalingDisabled' },
     },
     {
-      title: 'brings it below the maximum',
+      title: 'scales down to the maximum',
       given: { replicas: 12 },
       scaleTo: 10,
       conditions: { AbleToScale: 'True SucceededRescale' },
     },
     {
-      title: 'brings it above the minimum',
+      title: 'scales up to the minimum',
       given: { min: 6 },
       scaleTo: 6,
       conditions: { AbleToScale: 'True SucceededRescale' },
@@ -172,15 +172,15 @@ describe('the autoscaler of a divided workload', () => {
   for (const { title, given, metrics } of [
     { title: 'is missing', given: { used: { cpu: 75 }, metrics: [memory, cpu] }, metrics: [{ type: '' }, cpuOf(75)] },
     {
-      title: 'keeps it from shrinking',
+      title: 'is missing and prevents scaling down',
       given: { used: { cpu: 1 }, metrics: [cpu, memory] },
       metrics: [cpuOf(1), { type: '' }],
     },
   ])
-    it(`tells the others where kubectl looks for them while one metric ${title}`, () =>
+    it(`reports the other metrics where kubectl looks for them while one metric ${title}`, () =>
       expect(plan(given).status.currentMetrics).to.deep.equal(metrics))
 
-  it('tells memory in binary units', () =>
+  it('reports memory in binary units', () =>
     expect(plan({ used: { memory: 4096 }, metrics: [memory] }).status.currentMetrics).to.deep.equal([
       { type: 'Resource', resource: { name: 'memory', current: { averageValue: '4Ki' } } },
     ]))

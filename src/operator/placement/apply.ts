@@ -27,7 +27,7 @@ interface ApplyContext {
   readonly log: Logger
   /** RFC 3339. */
   readonly now: string
-  /** The member answers, so its syncer will also remove its finalizer. */
+  /** True if the member answers: only then can its syncer remove the finalizer again. */
   readonly isReady: (member: string) => boolean
 }
 
@@ -41,16 +41,16 @@ interface Changes {
   readonly plan: Plan
   /** The move that begins with this write. */
   readonly move?: Move
-  /** That members were lost with this write, or came back, or that the workload is divided again. */
+  /** Events besides those of a move: members were lost or came back, or the workload is divided again. */
   readonly asides?: readonly EventText[]
   /** The last Event for the tenant since the start of the process. */
   readonly told: string | undefined
 }
 
 /**
- * True if neither this decision nor one before it can be written without our cache showing it. After a lost answer this
- * one may be; after a conflict our own last one may be what the cache does not show yet. Then its room stays taken
- * until the next reconcile.
+ * True if this decision was certainly not written and our cache has every earlier one, so that its room can be freed.
+ * After a lost response the decision may have been written; after a conflict the cache may lack our previous one. In
+ * both cases the room stays taken until the next reconcile.
  */
 export function isRefusedWrite(error: unknown): boolean {
   return isStatusError(error) && error.code < 500 && error.code !== 408 && error.code !== 409
@@ -65,7 +65,7 @@ export async function apply(
 ): Promise<void> {
   const { ref, workload } = subject
   const { placedOn: after, decision } = plan
-  // Without members nothing is written on the object: it is as on any API server without controllers.
+  // Without members nothing is written on the object: it stays as on an API server without controllers.
   const held = plan.isWritten ? decision.held : []
   const message = heldMessage(held)
   const heldBefore = workload.metadata.annotations?.[heldAnnotation] ?? ''
@@ -75,7 +75,7 @@ export async function apply(
   if (after !== before) await tellStory(subject, { move, asides, settled: settledOn(before, after) }, context, signal)
   const reason = heldMessage(decision.held)
   if (reason === '' || reason === told || reason === heldBefore) return
-  // Without members, pods and Jobs are run by somebody else, or are too many to say so of each.
+  // Without members, another program may run pods and Jobs, and there can be too many of them for an Event each.
   if (!plan.isWritten && (ref.kind.move === 'stays' || !mayTellAgain(workload, context.now))) return
   await createEvent(ref, heldEvent(ref, workload, decision.held, context.now), context, signal)
 }
@@ -97,7 +97,7 @@ async function write(
   log.info('placed a workload', { cluster, namespace, name, states })
 }
 
-/** Events that a move begins and that it has ended, and what else comes with the write. */
+/** Creates the Events of a write: that a move begins, that it has ended, and those besides. */
 async function tellStory(
   { ref, workload }: PlacedWorkload,
   {
@@ -128,7 +128,7 @@ async function createEvent(
   try {
     await client.create(events, event, { signal })
   } catch (error) {
-    // An Event is a help only; AlreadyExists: it was told before the process started.
+    // Events are best effort. AlreadyExists: the Event was created before this process started.
     if (!isStatusError(error)) throw error
     log.debug('could not write an event', { cluster, namespace, name, error })
   }
@@ -141,7 +141,7 @@ interface DecisionParts {
   readonly move: Move | undefined
   /** RFC 3339. */
   readonly now: string
-  /** The member answers, so its syncer will also remove its finalizer. */
+  /** True if the member answers: only then can its syncer remove the finalizer again. */
   readonly isReady: (member: string) => boolean
 }
 
@@ -155,7 +155,10 @@ export interface DecisionPatch {
   readonly status?: Readonly<Record<string, unknown>>
 }
 
-/** A merge patch, which takes annotations and finalizers too, so that conditions need no second write. */
+/**
+ * A merge patch of the status subresource. It changes annotations and finalizers too, so that conditions need no second
+ * write.
+ */
 export function decisionPatch(
   kind: WorkloadKind,
   workload: DeepReadonly<KubeObject>,
@@ -176,8 +179,8 @@ export function decisionPatch(
 }
 
 /**
- * The change of the status that follows from the decision: condition Placed, and which members' reports count. Their
- * syncers would need a write for the latter.
+ * The change of the status that follows from the decision: condition Placed, and the status merged from the reports of
+ * the members that count now. Merging it here saves the syncers of these members a write.
  */
 function statusAfter(
   kind: WorkloadKind,
@@ -196,7 +199,7 @@ function hasConditions({ status }: WorkloadKind): boolean {
   return status === undefined || status.conditions !== undefined
 }
 
-/** With the finalizers of the members that get a copy now; their syncers would each need a write for it. */
+/** Adds the finalizers of the members that get a copy now, which saves each of their syncers a write. */
 function newFinalizers(
   { apiVersion, kind, metadata }: DeepReadonly<KubeObject>,
   annotations: Record<string, string | null>,

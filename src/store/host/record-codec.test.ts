@@ -20,7 +20,7 @@ describe('RecordCodec', () => {
     }
   })
 
-  // All of these give the name that the Record has, because a name is made of texts.
+  // Each of these values gives the Record the same name as the right value: only the check of its type can refuse it.
   for (const [what, edit] of Object.entries({
     'a namespace of null': { namespace: null },
     'a number for a name': { name: 1 },

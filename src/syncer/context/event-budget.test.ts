@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { EventBudget } from './event-budget.ts'
 
 describe('the budget of Events', () => {
-  it('allows a burst, then what time adds, for each logical cluster', () => {
+  it('allows each logical cluster a burst, then a steady rate', () => {
     const budget = new EventBudget({ burst: 3, perSecond: 1 })
     const taken = (cluster: string, nowMs: number): boolean => budget.take(cluster, nowMs)
     expect([1, 2, 3, 4].map(() => taken('acme', 0))).to.deep.equal([true, true, true, false])

@@ -1,5 +1,5 @@
 // matchLabelKeys and mismatchLabelKeys of pods: an API server that creates a pod adds the values of its labels to the
-// selectors, and the next server that creates a copy would add them again, which it then refuses.
+// selectors. The next server, which creates the copy, would add them again and then refuse the pod.
 import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { termsOf } from './pod-affinity.ts'
 
@@ -11,8 +11,8 @@ interface Expression {
 }
 
 /**
- * Removes from the selectors of a created pod what the server derived from its labels. Not for templates: in them,
- * nothing is.
+ * Removes from the selectors of a created pod what the server derived from its labels. Not for templates: their
+ * selectors have nothing derived.
  */
 export function removeDerivedSelectors(spec: Readonly<Record<string, unknown>>, labels: Labels = {}): void {
   const { affinity, topologySpreadConstraints: constraints } = spec

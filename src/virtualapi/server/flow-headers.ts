@@ -22,7 +22,7 @@ interface Known {
 type Headers = Readonly<Record<string, string>>
 
 const indexes = new WeakMap<ClusterObjects, Known>()
-/** Most logical clusters never write a FlowSchema: theirs are read once. */
+/** The flows of each base layer. Most logical clusters never write a FlowSchema, and share them. */
 const ofBaseLayers = new WeakMap<BaseLayer, readonly Flow[]>()
 const shared = new LRUCache<string, readonly Flow[]>({ max: 1000, maxSize: 16 * 1024 * 1024 })
 /** Every request is compared with all rules, which are read again after each change. */
@@ -32,8 +32,8 @@ const noHeaders: Headers = {}
 const maxRequests = 64
 
 /**
- * The headers for a request to a logical cluster. FlowSchemas are read again after one of them has changed. None where
- * there are more than 1,000 of them, or 256 KiB.
+ * The headers for a request to a logical cluster. FlowSchemas are read again after one of them has changed. There are
+ * no headers if the logical cluster has more than 1,000 FlowSchemas, or more than 256 KiB of them.
  */
 export function flowHeaders(objects: ClusterObjects, request: ClassifiedRequest): Headers {
   const known = knownOf(objects)

@@ -46,7 +46,7 @@ function incoming({ method, path, headers = {}, body, signal }: TransportRequest
   }
 }
 
-/** Bodies with a length are offloaded where they are large. */
+/** The header content-length: the server needs it to offload requests with large bodies. */
 function lengthOf({ length }: Uint8Array): Record<string, string> {
   return length === 0 ? {} : { 'content-length': String(length) }
 }

@@ -1,5 +1,5 @@
-// The ends of workloads: with their namespace, and by each propagation policy with and without finalizers of others.
-// The right outcome is that of the same manifest applied in a member.
+// The end of workloads: deleted with their namespace, and by each propagation policy, with and without finalizers of
+// others. The right outcome is that of the same manifest applied in a member.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { createInformer, type Informer, type KubeClient } from '#client/index.ts'
@@ -110,7 +110,7 @@ describe('the end of workloads in members', function () {
     await system[Symbol.asyncDispose]()
   })
 
-  it('deletes a namespace without new pods, at once in each member that answers', async () => {
+  it('deletes a namespace at once in each member that answers, and makes no new pods', async () => {
     const upstream = space(system.up, 'ends')
     const below = system.below('ends')
     await upstream.begin()
@@ -171,7 +171,7 @@ describe('the end of workloads in members', function () {
         const told: string[] = []
         for (const { kind, name, finalizers } of cases) {
           const staysWhole = finalizers.length > 0 && policy === 'Background'
-          // What must end has ended; what must run on is looked at after that.
+          // First waits for the workloads and pods that must end, then looks at those that must keep running.
           if (!staysWhole)
             await until(`the pods of ${name} to go`, async () =>
               (await pods.list('pods')).every(({ metadata }) => metadata.labels?.['app'] !== name),
@@ -232,7 +232,7 @@ describe('the end of workloads in members', function () {
         }
     })
 
-  it('leaves objects that pods use in members until they are gone upstream', async () => {
+  it('keeps the copies of objects that pods use until the objects are gone upstream', async () => {
     const upstream = space(system.up, 'held')
     const below = space(system.members['east']!.client, system.below('held'))
     await upstream.begin()
@@ -250,7 +250,7 @@ describe('the end of workloads in members', function () {
       ['services', 'web'],
     ] as const)
       await upstream.delete(resource, name, 'Background')
-    // A later change has arrived: whatever the deletions caused has happened.
+    // When this later change has arrived, everything that the deletions caused has happened.
     await upstream.patch('deployments', 'web', { spec: { replicas: 3 } })
     await until('three pods', async () => (await running(below, 'web')).length === 3)
     expect(await below.get('configmaps', 'settings')).to.have.property('data')

@@ -39,7 +39,7 @@ const etc: Readonly<Record<string, string>> = {
 /** Links that scripts of packages would make. */
 const alternatives = { 'bin/sh': '/bin/bash', 'usr/bin/nc': '/bin/nc.openbsd', 'usr/bin/awk': '/usr/bin/gawk' }
 
-/** Archives with all of them, made once; image `servers` has etcd and etcdctl, too. */
+/** The archives of all images, made once; image `servers` has etcd and etcdctl, too. */
 export async function debianImages(): Promise<string[]> {
   const archives: string[] = []
   // One after the other: apt has a lock.
@@ -84,7 +84,7 @@ function program(name: string, file: string): TarEntry {
   return { path: `usr/local/bin/${name}`, file, mode: 0o755 }
 }
 
-/** For a system without any package: apt resolves all that the packages depend on. */
+/** Makes apt act as on a system without packages: it then resolves everything that the packages depend on. */
 function aptOptions(archives?: string): string[] {
   const options = ['Dir::State::status=/dev/null', 'APT::Sandbox::User=root', 'APT::Install-Recommends=false']
   return [...options, ...(archives === undefined ? [] : [`Dir::Cache::archives=${archives}/archives`])].flatMap(
@@ -105,7 +105,7 @@ async function closure(packages: readonly string[]): Promise<{ file: string }[]>
     .sort((a, b) => (a.file < b.file ? -1 : 1))
 }
 
-/** What the programs run without; the library is for queries that PostgreSQL compiles. */
+/** Files that the programs do not need; libLLVM is for queries that PostgreSQL compiles. */
 const left = /^usr\/share\/(?:doc|man|locale|info|lintian|icons|bug|maven-repo)\/|libLLVM/
 
 function entriesOf(root: string, folder = ''): TarEntry[] {

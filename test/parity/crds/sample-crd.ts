@@ -1,4 +1,4 @@
-// CustomResourceDefinitions for the tables: one version with one schema, modified by a row.
+// CustomResourceDefinitions for the tables of tests: one version with one schema, modified by a row of the table.
 import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
 import { valueAt, type Session } from '#test/parity/support/session.ts'
 

@@ -1,5 +1,5 @@
-// Compares which FlowSchema and PriorityLevelConfiguration answers name, on a real kube-apiserver and in a logical
-// cluster.
+// Compares the FlowSchema and the PriorityLevelConfiguration that responses name, between a real kube-apiserver and a
+// logical cluster.
 import { expect } from 'chai'
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
 import { waitFor } from '#test/support/index.ts'
@@ -83,7 +83,7 @@ describe("the flow that an answer names equals a real server's", function () {
       expect(ours).to.deep.equal(real)
     })
 
-  it('tells whether the priority level of a FlowSchema exists, also after that was made and deleted', async () => {
+  it('condition Dangling tells at all times whether the priority level of a FlowSchema exists', async () => {
     const both = <T>(ask: (side: Side) => Promise<T>): Promise<T[]> =>
       Promise.all([servers.real, servers.ours].map((side) => ask(side)))
     const expectSame = async (name: string, status: string): Promise<void> => {

@@ -9,7 +9,7 @@ export interface ReviewedToken {
 }
 
 export interface TokenReviewer {
-  /** Undefined: the token is not valid here, or for none of `audiences` (empty: the audience of this API). */
+  /** Undefined if the token is invalid here or valid for none of `audiences`. Empty `audiences`: that of this API. */
   reviewToken(
     token: string,
     audiences: readonly string[],

@@ -123,7 +123,7 @@ describe('invalid protobuf bodies', () => {
         .with.property('code', code)
     })
 
-  it('are not those with as many values as a JSON body may have', () => {
+  it('do not include bodies with as many values as a JSON body may have', () => {
     const entry = (index: number): Buffer =>
       lengthDelimited(2, Buffer.concat([lengthDelimited(1, Buffer.from(`k${index}`)), lengthDelimited(2, Buffer.of())]))
     // ConfigMap.data is field 2.

@@ -25,7 +25,7 @@ export function schemaFromV3(schema: JsonObject): JsonObject {
     else if (word === 'properties') result['properties'] = mapObject(objectOf(value), (item) => child(item))
     else if (word === 'items' || word === 'additionalProperties') result[word] = child(value)
     else if (word === 'allOf') {
-      // A reference with a description: in v2 they stand side by side.
+      // In v3 a reference with a description is wrapped in allOf; in v2 both stand side by side.
       const [only] = Array.isArray(value) && value.length === 1 ? value : []
       if (isJsonObject(only) && only['$ref'] !== undefined) result['$ref'] = localReference(only['$ref'])
     } else if (word.startsWith('x-') || schemaKeywords.has(word)) result[word] = value

@@ -41,7 +41,7 @@ describe('upgradeOnRead', () => {
     expect(decodeObject(shown ?? bytesOf({}))).to.deep.include({ spec: { size: 1 } })
   })
 
-  it('adds at most 16 KiB, leaves out only what does not fit, and does not keep what became much larger', () => {
+  it('adds at most 16 KiB, leaves out only what does not fit, and does not cache a much larger result', () => {
     const flags = Object.fromEntries(Array.from({ length: 4000 }, (_, i) => [`f${i}`, { default: true }]))
     const properties: SchemaNode['properties'] = { large: { default: 'x'.repeat(100_000) }, ...flags }
     const complete = upgradeOnRead({ type: 'object', properties: { spec: { type: 'object', properties } } }, unchanged)

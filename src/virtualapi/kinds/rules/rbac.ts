@@ -20,7 +20,10 @@ import {
 import type { KindRules } from './kind-rules.ts'
 
 const group = 'rbac.authorization.k8s.io'
-/** Upstream has no bounds on these lists; here other tenants would wait. All are far beyond what is used. */
+/**
+ * Kubernetes has no bounds on these lists; here other tenants would wait while long ones are processed. The bounds are
+ * far beyond real use.
+ */
 const maxRules = 10_000
 const maxSubjects = 10_000
 const maxSelectors = 100

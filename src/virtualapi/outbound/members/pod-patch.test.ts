@@ -23,7 +23,7 @@ const live = pod({ spec: { containers: [{ ...containers[0], env: [...access, { n
 
 describe('the patch of a pod in its member', () => {
   for (const { title, subresource = '', from = {}, to, patch } of [
-    { title: 'is none without a change', to: {}, patch: undefined },
+    { title: 'is undefined without a change', to: {}, patch: undefined },
     {
       title: 'sets and removes labels',
       from: { labels: { a: '1', b: '1' } },
@@ -38,7 +38,7 @@ describe('the patch of a pod in its member', () => {
       patch: { metadata: { annotations: { 'prometheus.io/port': '1', 'allowed/x': '1' } } },
     },
     {
-      title: 'has no labels, owners or finalizers of ours',
+      title: 'has no labels of kcp, no owners and no finalizers',
       to: { labels: { 'kcp.dev/serving': 'true' }, metadata: { finalizers: ['a/b'], ownerReferences: [] } },
       patch: undefined,
     },
@@ -54,7 +54,7 @@ describe('the patch of a pod in its member', () => {
       patch: { spec: { schedulingGates: [{ name: 'a', $patch: 'delete' }] } },
     },
     {
-      title: 'tells a pod without gates nothing about its nodes',
+      title: 'does not change the nodeSelector of a pod without scheduling gates',
       from: { spec: { nodeSelector: { disk: 'fast' } } },
       to: { spec: { nodeSelector: { disk: 'fast', gpu: 'yes' } } },
       patch: undefined,
@@ -66,7 +66,7 @@ describe('the patch of a pod in its member', () => {
       patch: { spec: { containers: [{ name: 'web', resources: { requests: { cpu: '2' } } }] } },
     },
     {
-      title: 'adds ephemeral containers with the API and the namespace of the logical cluster',
+      title: 'adds ephemeral containers with the address of the API and the namespace of the logical cluster',
       subresource: 'ephemeralcontainers',
       from: { spec: { ephemeralContainers: [{ name: 'first' }] } },
       to: {
@@ -115,7 +115,7 @@ describe('the patch of a pod in its member', () => {
       .to.throw()
       .that.satisfies((error: unknown) => isStatusError(error, 'Forbidden'))
   })
-  it('changes these labels of a pod that its tenant made', () => {
+  it('changes a label such as pod-template-hash of a pod that the tenant made', () => {
     expect(relabelled({ 'kcp.dev/placed-on': '{}' })()).to.deep.equal({
       metadata: { labels: { 'pod-template-hash': null } },
     })

@@ -48,7 +48,7 @@ async function* compressedChunks(
   pieces: SentChunks['chunks'],
   turn: SentChunks['turn'],
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  // A failure of either end destroys the other, and is thrown to who reads.
+  // A failure of either end destroys the other, and is thrown to the reader.
   const compressor = pipeline(Readable.from(inTurns(pieces, turn)), createGzip({ level }), () => undefined)
   for await (const chunk of compressor) yield chunk as Uint8Array
 }

@@ -1,5 +1,6 @@
-// Decides whether a write fits into the quotas of its namespace, and holds what it will use until it has ended: of many
-// writes at once, no more pass than fit. There is one ledger, on the main thread; other threads ask it.
+// Decides whether a write fits into the quotas of its namespace, and holds its amounts until the write has ended, so
+// that concurrent writes together stay within the quotas. There is one ledger, on the main thread, which other threads
+// ask.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import { addAmounts, type Amounts, amountsText, type Quantity, selectAmounts } from '#apimachinery/quantity/index.ts'
@@ -18,7 +19,7 @@ export interface QuotaCharge {
   readonly dryRun: boolean
 }
 
-/** A refusal, in kube-apiserver's words; or what is held, to be released. */
+/** A refusal, in kube-apiserver's words; or the number under which the amounts are held, for `release`. */
 export type Decision = { readonly refusal: string } | { readonly held: number }
 
 /** The ledger as one thread sees it. */
@@ -31,11 +32,11 @@ export interface QuotaLedger {
 
 interface Held {
   readonly charge: QuotaCharge
-  /** Revision from which the object itself is counted, if it has changed since. */
+  /** Revision of the store at the charge. Usage includes an object with a newer one, so the charge is not added. */
   readonly since: Revision
 }
 
-/** No request takes longer: what a thread that was ended holds is forgotten after this time. */
+/** No request takes longer. Amounts held for longer belong to a thread that was ended, and are released. */
 const maxHeldMs = 120_000
 /** By logical cluster and namespace. It has entries only while writes are under way. */
 const underWay = new Map<string, Map<number, Held>>()

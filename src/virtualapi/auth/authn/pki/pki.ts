@@ -50,7 +50,7 @@ export interface Pki {
   readonly servingCa: string
   /** Private key that signs ServiceAccount tokens, PEM. */
   readonly serviceAccountKey: string
-  /** By which aggregated API servers of this logical cluster know that a request comes from this server. */
+  /** The authority and certificate by which aggregated API servers of this logical cluster know our requests. */
   frontProxy(cluster: ClusterId): FrontProxyPair
   issueClientCertificate(request: ClientCertificateRequest): Promise<KeyPair>
   /** Signs the key and subject of a PKCS #10 request for one realm; nothing else of the request counts. Returns PEM. */
@@ -62,7 +62,7 @@ export interface Pki {
   servingCertificate(hosts?: readonly string[]): Promise<KeyPair>
 }
 
-/** Stores serving certificates between starts, and for other processes with the same names. */
+/** Keeps serving certificates across restarts, and shares each with other processes that need the same names. */
 export interface ServingCertificateStore {
   /** The stored certificate of these names (sorted), usable or not. */
   load(names: readonly string[]): Promise<KeyPair | undefined>

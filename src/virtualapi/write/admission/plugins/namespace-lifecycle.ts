@@ -44,7 +44,7 @@ function checkDelete({ definition, name }: AdmissionRequest): void {
     throw forbidden(namespaces, name, 'this namespace may not be deleted')
 }
 
-/** By the state of the namespace: most creations find it unchanged since the one before. */
+/** Whether a namespace is terminating, by its entry in the watch cache. Most creates find the same entry again. */
 const known = new WeakMap<Entry, boolean>()
 
 function isTerminating(entry: Entry): boolean {
