@@ -60,16 +60,10 @@ export async function run(flags: Flags): Promise<void> {
 function welcome(kubeconfig: string, rootDir: string, elapsedMs: number): string {
   return `kcp is ready after ${(elapsedMs / 1000).toFixed(2)} s. Try:
 
-  export KUBECONFIG=${kubeconfig}
-  kubectl create -f - <<EOF
-  apiVersion: kcp.dev/v1alpha1
-  kind: LogicalCluster
-  metadata: {name: acme}
-  EOF
-  kubectl wait --for=condition=Ready lc/acme
-  bin/kcp kubeconfig acme --root-dir ${rootDir} > acme.kubeconfig
-  kubectl --kubeconfig acme.kubeconfig get namespaces
+  bin/kcp create acme --root-dir ${rootDir}
+  bin/kcp connect acme --root-dir ${rootDir} -- kubectl get namespaces
 
+As the admin of all:             export KUBECONFIG=${kubeconfig}
 Register a cluster to run pods:  bin/kcp member join NAME --kubeconfig FILE --root-dir ${rootDir}
 Stop with Ctrl-C; the data stays in ${rootDir}.`
 }
