@@ -302,7 +302,7 @@ function obey(decision: Decision, attributes: Attributes, exchange: Exchange, de
 
 /** Users of the host have rights by owning a logical cluster. The same is said of one that does not exist. */
 function hintOf({ user, info }: Exchange): string {
-  if (user.realm.kind !== 'host' || info.cluster.kind !== 'one') return ''
+  if (user.realm.kind !== 'host' || user.name === anonymous.name || info.cluster.kind !== 'one') return ''
   const owners = `spec.owners of LogicalCluster ${JSON.stringify(info.cluster.name)} in the host`
   return `${owners} does not name this user or a group of theirs, and no role in the logical cluster allows it`
 }
