@@ -62,7 +62,12 @@ describe('garbage collection of random graphs', function () {
       return settled
     }
     await waitFor(probe, { what: `equal objects (${what})`, deadlineMs: 100_000, intervalMs: 10 }).catch(() => {
-      expect(states[1], what).to.deep.equal(states[0])
+      const [theirs = {}, ours = {}] = states
+      const differing = [...new Set([...Object.keys(theirs), ...Object.keys(ours)])].filter(
+        (name) => theirs[name] !== ours[name],
+      )
+      const text = differing.map((name) => `${name}: ${theirs[name] ?? 'gone'} there, ${ours[name] ?? 'gone'} here`)
+      expect(text, what).to.deep.equal([])
       throw new Error(`the objects of "${what}" do not settle`)
     })
   }
