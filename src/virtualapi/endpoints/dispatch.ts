@@ -39,7 +39,9 @@ import { watchObjects } from './verbs/watch.ts'
 type Endpoint<Dependencies extends ObjectDependencies> = (call: EndpointCall<Dependencies>) => Promise<ApiResponse>
 type Endpoints<Dependencies extends ObjectDependencies> = Readonly<Record<string, Endpoint<Dependencies>>>
 
-/** Of the offload thread: what a GET waits for was waited for here. */
+/**
+ * The endpoints of the offload thread. A GET does not wait for a revision there: this thread has waited for it before.
+ */
 const offloadedVerbs: Endpoints<ObjectDependencies> = {
   get: readObject,
   create: createObject,
@@ -87,8 +89,8 @@ export async function dispatch(exchange: Exchange, dependencies: EndpointDepende
 }
 
 /**
- * The answer, from the offload thread if webhooks or policies make a large object of a small one: there the request
- * begins again. A request that cannot be answered there is refused with 413.
+ * The answer; it comes from the offload thread if webhooks or policies make a small object large: the request then
+ * begins again there. A request that cannot be answered there is refused with 413.
  */
 async function untilLarge(
   call: EndpointCall<EndpointDependencies>,
@@ -109,7 +111,7 @@ async function untilLarge(
   }
 }
 
-/** Answers on the offload thread what `shouldOffload` chose: a verb on one object or on a part of it. */
+/** Answers, on the offload thread, a request that `shouldOffload` chose: a verb on one object or on a part of it. */
 export async function dispatchOffloaded(exchange: Exchange, dependencies: ObjectDependencies): Promise<ApiResponse> {
   const { target } = exchange.info
   if (target.kind !== 'resource') throw new Error('only requests about objects are offloaded')
@@ -144,7 +146,7 @@ async function subresource(call: EndpointCall<EndpointDependencies>, target: Res
   return partOfObject(call, target, row, verbs)
 }
 
-/** The subresource's row of the resource table. Throws 404 where there is none. */
+/** The subresource's row of the resource table. Throws 404 if there is no such row. */
 function requireRow({ definition: { info } }: EndpointCall, { name, subresource }: ResourceTarget): SubresourceInfo {
   const row = info.subresources.find((candidate) => candidate.name === subresource)
   if (row === undefined) throw info.builtIn ? pathNotFound() : notFound(info, name)

@@ -1,4 +1,5 @@
-// The requests that the offload thread answers: those too expensive for the main thread (docs/design/0011).
+// Chooses the requests that the offload thread answers: requests that are too expensive for the main thread
+// (docs/design/0011).
 import { surveyJson } from '#apimachinery/json/index.ts'
 import { alwaysLight, isLargeBody, isLargeGrowth, isLargeObject } from '#virtualapi/codec/effort.ts'
 import type { Exchange } from '#virtualapi/request/exchange.ts'
@@ -15,7 +16,7 @@ export function canOffload({ exchange, request }: Pick<EndpointCall, 'exchange' 
   return verbs.has(exchange.info.verb) && subresources.has(request.subresource)
 }
 
-/** True if the body, or the object that must be decoded, is large, or becomes so by its defaults. May read the body. */
+/** True if the body or the object that must be decoded is large, or becomes large by defaults. May read the body. */
 export function shouldOffload(call: EndpointCall): boolean | Promise<boolean> {
   const { exchange } = call
   const { verb } = exchange.info
@@ -61,7 +62,7 @@ async function growsLarge(call: EndpointCall): Promise<boolean> {
   if (isLargeGrowth(toObject)) return true
   if (toItem === 0) return false
   const body = await exchange.request.body()
-  // An item of YAML has no braces.
+  // An item of a YAML list has no braces that could be counted: the size of the body bounds the number of items.
   const isYaml = exchange.header('content-type')?.includes('yaml') === true
   const items = isYaml ? body.length / minYamlItemBytes : surveyJson(body).opened
   return isLargeGrowth(toObject + items * toItem)

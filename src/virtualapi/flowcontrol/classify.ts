@@ -1,8 +1,8 @@
-// The FlowSchema of a request, by the rules of API Priority and Fairness (KEP-1040). Clients are told its name; the
-// budget of the logical cluster decides the load that it may cause.
+// The FlowSchema of a request, by the rules of API Priority and Fairness (KEP-1040). Clients get its uid in a header;
+// it does not decide the load that they may cause, which is bounded by the budget of the logical cluster.
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 
-/** A request as FlowSchemas see it. `resource` is absent for other paths. */
+/** A request as FlowSchemas match it. `resource` is absent for requests to other paths. */
 export interface ClassifiedRequest {
   readonly user: { readonly name: string; readonly groups: readonly string[] }
   readonly verb: string
@@ -39,7 +39,7 @@ interface ResourceRule {
   readonly namespaces?: readonly string[]
 }
 
-/** A FlowSchema as it counts here. */
+/** The parts of a FlowSchema that classify requests. */
 export interface Flow {
   readonly name: string
   readonly priorityLevel: string
@@ -62,12 +62,12 @@ export function flowOf(name: string, spec: JsonObject): Flow {
   }
 }
 
-/** The order in which FlowSchemas are asked. */
+/** The order in which FlowSchemas are matched: by precedence, then by name. */
 export function byPrecedence(a: Flow, b: Flow): number {
   return a.precedence - b.precedence || (a.name < b.name ? -1 : 1)
 }
 
-/** The first of the flows, which are in their order, that the request matches; else catch-all, if it is there. */
+/** The first flow that the request matches; else catch-all, if it exists. `flows` must be sorted by precedence. */
 export function classify(flows: readonly Flow[], request: ClassifiedRequest): Flow | undefined {
   return flows.find((flow) => matches(flow, request)) ?? flows.find(({ name }) => name === 'catch-all')
 }

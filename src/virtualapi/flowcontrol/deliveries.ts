@@ -1,17 +1,20 @@
-// Schedules the delivery of watch events: a change that thousands watch is delivered to a few watches at a time, in the
-// turns of their logical cluster (see EventLoopShare), so that requests of other logical clusters are served in
-// between.
+// Schedules the delivery of watch events: a change that thousands of watches wait for is delivered to a few of them at
+// a time, in the turns of their logical cluster (see EventLoopShare), so that requests of other logical clusters are
+// served in between.
 import type { EventLoopShare } from './event-loop-share.ts'
 
 export interface PendingDelivery {
-  /** Delivers a part of what is pending; returns its size in bytes. Must not throw. */
+  /** Delivers a part of the pending events; returns its size in bytes. Must not throw. */
   deliver(): number
 }
 
-/** Bounds of one turn, some tens of microseconds: deliveries, and bytes after which no further one is created. */
+/**
+ * Bounds of one turn, which takes some tens of microseconds: the number of deliveries, and the bytes after which no
+ * more are made.
+ */
 const perTurn = 8
 const bytesPerTurn = 64 * 1024
-/** Served entries at the front of a queue before they are removed from the array. */
+/** How many served entries may stay at the front of a queue before they are removed from the array. */
 const maxServedPrefix = 1024
 
 export class Deliveries {
@@ -23,7 +26,7 @@ export class Deliveries {
     this.#loopShare = loopShare
   }
 
-  /** Queues a delivery, which runs after the caller. Without a flow it does not wait for turns. */
+  /** Queues a delivery, which runs after the caller. Without a flow, the delivery does not wait for turns. */
   add(flow: string | undefined, delivered: PendingDelivery): void {
     const queue = this.#queues.get(flow)
     if (queue !== undefined) {

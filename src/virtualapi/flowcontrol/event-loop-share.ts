@@ -1,18 +1,19 @@
-// Shares the event loop fairly among logical clusters. Without this, all of a tenant's many concurrent requests would
-// be answered before the next tenant's single one.
+// Shares the event loop fairly among logical clusters. Without this, all concurrent requests of one tenant would be
+// answered before the single request of the next tenant.
 
 /**
- * How long requests run at once in an iteration of the event loop before those of busy flows must wait, milliseconds.
- * Shorter while there are several flows: what the others send is only seen in the next iteration.
+ * How long requests may run in one iteration of the event loop before flows that already had a turn in it must wait,
+ * milliseconds. The time is shorter while several flows are active, because requests that arrive meanwhile are read
+ * only in the next iteration.
  */
 const sliceMs = { alone: 2, shared: 0.7 }
-/** Flows that had a turn within this time of one another share the loop, milliseconds. */
+/** How long the loop counts as shared after a turn went from one flow to another, milliseconds. */
 const sharedForMs = 200
 
 /**
- * In each iteration of the event loop every flow (logical cluster) gets at least one turn; flows that want more share
- * the rest of a slice, round robin. The callers bound the queues: each request, watch and answer waits for one turn at
- * a time.
+ * In each iteration of the event loop every flow (logical cluster) gets at least one turn; flows that want more turns
+ * share the rest of the slice, round robin. The callers bound the queues: each request, watch and response waits for
+ * one turn at a time.
  */
 export class EventLoopShare {
   readonly #waiting = new Map<string, (() => void)[]>()
@@ -70,7 +71,7 @@ export class EventLoopShare {
     if (performance.now() < this.#sliceEnd) this.#serve()
   }
 
-  /** Gives one turn, and the next after the microtasks of the first. */
+  /** Gives one turn, and the next one after the microtasks of the first. */
   #serve(): void {
     for (const [flow, queue] of this.#waiting) {
       // Move the flow to the end of the queue.
@@ -81,7 +82,7 @@ export class EventLoopShare {
       resolve?.()
       break
     }
-    // process.nextTick from a microtask runs after all microtasks, also those of the turn.
+    // process.nextTick from a microtask runs after all microtasks, including the microtasks of the turn.
     if (this.#waiting.size > 0) queueMicrotask(() => process.nextTick(this.#serveMore))
   }
 }

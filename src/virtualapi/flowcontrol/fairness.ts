@@ -1,5 +1,5 @@
-// Limits per logical cluster, so that one tenant's load does not hurt the others. Only counters: nothing is kept for a
-// logical cluster without requests.
+// Limits per logical cluster, so that one tenant's load does not hurt the others. They are only counters: nothing is
+// kept for a logical cluster without requests.
 import { tooManyRequests, type StatusError } from '#apimachinery/status/index.ts'
 import { networkOf } from '#network/listening/index.ts'
 import { unitsOfSelector } from './selector-units.ts'
@@ -11,37 +11,41 @@ export interface FairnessLimits {
   readonly watches?: number
   /** Concurrent requests of one logical cluster with a large body. Default 2. */
   readonly largeRequests?: number
-  /** Requests of one logical cluster with a large body that wait; their bodies are not read meanwhile. Default 64. */
+  /** Requests with a large body of one logical cluster that wait; their bodies are not read meanwhile. Default 64. */
   readonly waitingLarge?: number
-  /** The same of all logical clusters: over HTTP/2 an unread body takes up to 1 MiB. Default 128. */
+  /**
+   * Requests with a large body of all logical clusters that wait: over HTTP/2, an unread body takes up to 1 MiB.
+   * Default 128.
+   */
   readonly allWaitingLarge?: number
-  /** How long they wait at most, milliseconds. Default 15,000. */
+  /** How long a request with a large body waits at most, milliseconds. Default 15,000. */
   readonly largeWaitMs?: number
   /** Concurrent requests of all logical clusters. Default 2000. */
   readonly allRequests?: number
-  /**
-   * Requests that wait for a webhook and do not count among those of all logical clusters meanwhile. Default 10,000.
-   */
+  /** Requests that wait for a webhook and do not count in `allRequests` meanwhile. Default 10,000. */
   readonly allLent?: number
   /**
-   * Open watches of all logical clusters, each some 20 KiB of memory; one with long selectors counts for several.
-   * Default 50,000.
+   * Open watches of all logical clusters; each takes some 20 KiB of memory, and a watch with long selectors counts for
+   * several. Default 50,000.
    */
   readonly allWatches?: number
   /** Concurrent requests without credentials from one address. Default 20. */
   readonly anonymousRequests?: number
-  /** The same from all addresses. Default 200. */
+  /** Concurrent requests without credentials from all addresses. Default 200. */
   readonly allAnonymousRequests?: number
   /**
-   * Bytes of large answers of one logical cluster that its clients have not read yet. Default 128 MiB, or what the
-   * memory allows.
+   * Bytes of large responses of one logical cluster that its clients have not read yet. Default 128 MiB, or less if the
+   * memory is small.
    */
   readonly responseBytes?: number
-  /** The same of all logical clusters. Default 1 GiB, or what the memory allows. */
+  /**
+   * Bytes of large responses of all logical clusters that clients have not read yet. Default 1 GiB, or less if the
+   * memory is small.
+   */
   readonly allResponseBytes?: number
   /**
-   * The memory of the process, bytes: unread answers have a 16th of it, those of all logical clusters a quarter.
-   * Default Infinity.
+   * The memory of the process, bytes: unread responses of one logical cluster may take a 16th of it, and those of all
+   * logical clusters a quarter. Default Infinity.
    */
   readonly memoryBytes?: number
 }
@@ -53,7 +57,7 @@ export const requestsOfCluster = 200
 
 interface Bound {
   readonly kind: 'request' | 'watch' | 'anonymous'
-  /** Of the flow, and of all. */
+  /** The limit of one flow; `most` is the limit of all flows together. */
   readonly limit: number
   readonly most: number
   readonly what: string
@@ -70,7 +74,7 @@ export class Fairness {
   readonly #limits: Required<Omit<FairnessLimits, 'memoryBytes'>>
   readonly #requests = new Map<string, number>()
   readonly #watches = new Map<string, number>()
-  /** Of open watches, by flow and text: equal selectors of a flow are charged once. */
+  /** The long selectors of open watches, by flow and text: equal selectors of a flow are charged once. */
   readonly #selectors = new Map<string, { open: number; readonly release: () => void }>()
   readonly #anonymous = new Map<string, number>()
   readonly #large = new Map<string, Large>()
@@ -114,8 +118,8 @@ export class Fairness {
   }
 
   /**
-   * Reserves bytes for a large answer until the client has read it; the result releases them. Throws 429 with
-   * Retry-After above the limit. The only large answer of a logical cluster is always allowed.
+   * Reserves bytes for a large response until the client has read it; the returned function releases them. Throws 429
+   * with Retry-After above the limit. The only large response of a logical cluster is always allowed.
    */
   hold(flow: string, bytes: number): () => void {
     const held = this.#answers.get(flow) ?? 0
@@ -136,9 +140,9 @@ export class Fairness {
   }
 
   /**
-   * Waits for a slot for a large body, first come, first served; the result releases it. The body of a waiting request
-   * is not read, so it takes no more memory than the buffers of its connection. Rejects with 429 and Retry-After if too
-   * many wait or it takes too long, and with signal.reason.
+   * Waits for a slot for a large body, first come, first served; the returned function releases the slot. The body of a
+   * waiting request is not read, so it takes no more memory than the buffers of its connection. Rejects with 429 and
+   * Retry-After if too many requests wait or the wait is too long, and with signal.reason when the signal aborts.
    */
   async admitLargeBody(flow: string, signal: AbortSignal): Promise<() => void> {
     const { largeRequests, waitingLarge, allWaitingLarge, largeWaitMs } = this.#limits
@@ -188,7 +192,7 @@ export class Fairness {
     }
   }
 
-  /** Counts a request or watch; the result releases it. Throws 429 with Retry-After above the limit. */
+  /** Counts a request or watch until the returned function is called. Throws 429 with Retry-After above the limit. */
   enter(flow: string, kind: 'request' | 'watch'): () => void {
     const { requests, watches, allRequests, allWatches } = this.#limits
     return kind === 'request'
@@ -197,8 +201,8 @@ export class Fairness {
   }
 
   /**
-   * The same for a watch with long selectors, which counts for several, unless an open watch of the flow has equal
-   * ones.
+   * Counts a watch with long selectors like `enter`. It counts for several watches, unless an open watch of the flow
+   * has equal selectors.
    */
   enterWatch(flow: string, selector: string): () => void {
     const { watches: limit, allWatches: most } = this.#limits
@@ -227,16 +231,17 @@ export class Fairness {
   }
 
   /**
-   * The open watches of a logical cluster, with other requests that have no deadline; each counts for as many as its
-   * memory.
+   * The number of open watches and other requests without a deadline of a logical cluster; a watch with long selectors
+   * counts for several.
    */
   watchesOf(flow: string): number {
     return this.#watches.get(flow) ?? 0
   }
 
   /**
-   * Gives the place of a request among those of all logical clusters to others while it waits for a tenant's webhook;
-   * in its own logical cluster it keeps its place. The result takes the place back, even if all are taken meanwhile.
+   * Lends the place of a request among the requests of all logical clusters to others, while the request waits for a
+   * tenant's webhook; within its own logical cluster it keeps its place. The returned function takes the place back,
+   * even if all places are taken by then.
    */
   lendPlace(): () => void {
     if (this.#lent >= this.#limits.allLent) return () => undefined
@@ -251,7 +256,9 @@ export class Fairness {
     }
   }
 
-  /** Counts a request without credentials, watches too, by the address of its peer; otherwise as `enter`. */
+  /**
+   * Counts a request without credentials, a watch too, by the network of its peer's address; otherwise like `enter`.
+   */
   enterAnonymous(address: string): () => void {
     const { anonymousRequests: limit, allAnonymousRequests: most } = this.#limits
     const what = 'too many requests without credentials under way'

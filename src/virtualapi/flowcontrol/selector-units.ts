@@ -1,21 +1,23 @@
-// The number of watches that a watch counts for: one, and more if its selectors take more memory than a watch does
-// otherwise.
+// The number of watches that a watch counts for: one, or more if its selectors take more memory than other watches do.
 
-/** Bytes that an open watch takes, beside its selectors. */
+/** Bytes that an open watch takes, without its selectors. */
 export const watchBytes = 20 * 1024
-/** Bytes of a selector: so many for each term, and its text several times (parsed, as it came, in the request). */
+/**
+ * The memory of a selector: bytes for each term, and the number of copies of its text (parsed, as it came, in the
+ * request).
+ */
 const [termBytes, textCopies] = [160, 4]
-/** Shorter ones take no more than what a watch is taken for anyway. */
+/** Shorter selectors, in characters, fit into the memory that a watch counts for anyway. */
 const shortSelector = 1024
 
-/** The selectors of a request as one text, by which equal ones are known; undefined: they are short. */
+/** The selectors of a request as one text, which is the same for equal selectors; undefined if they are short. */
 export function longSelector(query: Pick<URLSearchParams, 'get'>): string | undefined {
   const labels = query.get('labelSelector') ?? ''
   const fields = query.get('fieldSelector') ?? ''
   return labels.length + fields.length < shortSelector ? undefined : `${labels}&${fields}`
 }
 
-/** The units of the selectors beside the watch itself. */
+/** The units that the selectors count for, in addition to the watch itself. */
 export function unitsOfSelector(selector: string): number {
   let terms = 1
   for (let at = selector.indexOf(','); at >= 0; at = selector.indexOf(',', at + 1)) terms++

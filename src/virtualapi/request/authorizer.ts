@@ -6,11 +6,11 @@ import type { UserInfo } from './user-info.ts'
 
 export interface Decision {
   readonly allowed: boolean
-  /** For review APIs and the audit log. Never reveals what exists. */
+  /** The reason, for review APIs and the audit log. It never reveals what exists. */
   readonly reason: string
 }
 
-/** The intent of a request, without the user. Smaller than RequestInfo, so that review APIs can build it too. */
+/** The intent of a request, without the user. It has less than RequestInfo, so that review APIs can build it too. */
 export interface Attributes {
   readonly verb: string
   readonly resource?: {
@@ -25,7 +25,7 @@ export interface Attributes {
   readonly path?: string
 }
 
-/** Where a user wants something, and how much the answer may cost. */
+/** The logical cluster of the decision, and how much the decision may cost. */
 export interface AuthorizationContext {
   readonly cluster: LogicalCluster
   readonly work: WorkBudget
@@ -34,11 +34,14 @@ export interface AuthorizationContext {
 
 export interface Authorizer {
   /**
-   * Decides whether `user` may do this in a logical cluster. Loads the logical cluster if necessary. A user with more
-   * roles than `work` allows to evaluate is refused, with that as the reason. Answers at once where no rule has to be
+   * Decides whether `user` may do this in a logical cluster. Loads the logical cluster if necessary. Refuses a user
+   * with more roles than `work` allows to evaluate, and says so in the reason. Returns no promise if no rule has to be
    * read.
    */
   authorize(user: UserInfo, attributes: Attributes, where: AuthorizationContext): Decision | Promise<Decision>
-  /** Decides about requests over all logical clusters and to the process's own paths (health, discovery, metrics). */
+  /**
+   * Decides about requests over all logical clusters and requests to the process's own paths (health, discovery,
+   * metrics).
+   */
   authorizeAll(user: UserInfo, info: RequestInfo): Decision
 }

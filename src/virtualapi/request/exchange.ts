@@ -1,4 +1,4 @@
-// A request and its answer, and what the stages have found out about it.
+// A request and its response, and the findings of the stages about it.
 import type { DetailedPeerCertificate } from 'node:tls'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { WorkBudget } from '#apimachinery/work-budget/index.ts'
@@ -19,9 +19,11 @@ export interface IncomingRequest {
   readonly peerCertificate: DetailedPeerCertificate | undefined
   /** Address of the connection's peer; absent for requests from within the process. */
   readonly peerAddress?: () => string | undefined
-  /** To be called when the client is known to be somebody: its connection counts no longer among those of strangers. */
+  /**
+   * Called when the client has proved an identity: its connection does not count as one of an unknown client any more.
+   */
   readonly known?: () => void
-  /** A body of unknown length follows, which HTTP/2 allows without a header. */
+  /** True if a body of unknown length follows, which HTTP/2 allows without a header. */
   readonly hasOpenBody?: boolean
   /** Reads the whole body. Rejects with 413 above the limit. */
   readonly body: () => Promise<Uint8Array>
@@ -31,7 +33,7 @@ export interface IncomingRequest {
   readonly stopping?: AbortSignal
   /** The user of a request from within the process, which needs no credentials. */
   readonly loopbackUser?: UserInfo
-  /** Another process of ours passed it on: it is answered here or refused. */
+  /** True if another process of ours passed the request on: it is answered here or refused. */
   readonly isForwarded?: boolean
 }
 
@@ -45,7 +47,7 @@ export interface BytesResponse {
 export interface Chunks extends Iterable<Uint8Array> {
   /** Total size in bytes, if known in advance. */
   readonly bytes?: number
-  /** True if a chunk is slow to encode: then the event loop is yielded before each, however small they are. */
+  /** True if chunks are slow to encode: then the event loop is yielded before each chunk, however small it is. */
   readonly isCostly?: boolean
   /** Returns a chunk that was sent, so that its memory can be reused. */
   readonly release?: (chunk: Uint8Array) => void
@@ -60,12 +62,12 @@ export interface ChunkedResponse {
   /** Approximate size in bytes. */
   readonly about: number
   /**
-   * Bytes that it keeps in memory alone; default: a part of `about`, because most of its bytes are those of the watch
-   * cache.
+   * Bytes that the response alone keeps in memory; default: a part of `about`, because it shares most of its bytes with
+   * the watch cache.
    */
   readonly held?: number
 }
-/** Headers are sent at once, chunks as they arrive; ends when the iterable ends. */
+/** A response whose headers are sent at once, and its chunks as they arrive; ends when the iterable ends. */
 export interface StreamResponse {
   readonly kind: 'stream'
   readonly status: number
@@ -78,22 +80,24 @@ export interface StreamResponse {
 }
 /** Where a push writes. */
 export interface Sink {
-  /** Returns false if the push must wait for `resume` before it writes more. */
+  /** Writes a chunk. Returns false if the push must wait for `resume` before it writes more. */
   write(chunk: Uint8Array): boolean
-  /** Ends the answer. Nothing may follow. */
+  /** Ends the response. No call may follow. */
   end(): void
-  /** Cuts the answer off. Nothing may follow. */
+  /** Cuts the response off. No call may follow. */
   fail(error: unknown): void
 }
 /** A source that writes to a Sink whenever it has something. */
 export interface Push {
   resume(): void
-  /** Writes what is pending, then ends the sink. */
+  /** Writes the pending bytes, then ends the sink. */
   end(): void
-  /** The client is gone: never calls the sink again. */
+  /** Called when the client is gone: the push never calls the sink again. */
   close(): void
 }
-/** A long-lived answer (a watch) that is written whenever something happens. It retains nothing else of the request. */
+/**
+ * A long-lived response (a watch) that is written whenever there is an event. It retains nothing else of the request.
+ */
 export interface PushResponse {
   readonly kind: 'push'
   readonly status: number
@@ -101,20 +105,21 @@ export interface PushResponse {
   /** How long a client may read nothing before its connection is cut, milliseconds. */
   readonly maxStallMs: number
   /**
-   * Starts the push. Either this or `drop` is called, once; the caller closes the push. Does not write before it
+   * Starts the push. The caller calls either this or `drop`, once, and closes the push. Nothing is written before this
    * returns.
    */
   readonly begin: (sink: Sink) => Push
   readonly drop: () => void
 }
-/** Another process answers. */
+/** A response that another process gives. */
 export interface ForwardResponse {
   readonly kind: 'forward'
   readonly to: Peer
-  /** It may last for long, and ends when the server stops. */
+  /** True if the response may last for long; it then ends when the server stops. */
   readonly isLongRunning: boolean
   /**
-   * The span of the request in this process, which lasts until the other one answers; absent where nothing is traced.
+   * The span of the request in this process, which lasts until the other process answers; absent where nothing is
+   * traced.
    */
   readonly trace?: { readonly traceparent: string; readonly answered: (status: number) => void }
 }
@@ -132,7 +137,8 @@ export interface SentChunks extends ChunkedResponse {
 }
 
 /**
- * Bounds of what webhooks and policies can add to an audit line: annotations, and characters of all of them together.
+ * Bounds on the annotations that webhooks and policies add to an audit line: their number, and their characters
+ * together.
  */
 const maxAnnotations = 200
 const maxAnnotationCharacters = 256 * 1024
@@ -146,14 +152,16 @@ export class Exchange {
   readonly warnings: string[] = []
   /** The remaining cost of this request. */
   readonly work = new WorkBudget()
-  /** Called when the answer is complete, in reverse order. */
+  /** Functions to call in reverse order when the response is complete. */
   readonly cleanups: (() => void)[] = []
   answer: ApiResponse | undefined
   /** Collects the audit log of this request; undefined without an audit sink. */
   audit: RequestAudit | undefined
-  /** The span of an upgrade, whose answer is told where it is written; undefined where nothing is traced. */
+  /**
+   * The span of an upgrade, which is told the status where the response is written; undefined where nothing is traced.
+   */
   trace: { answered(status: number): void } | undefined
-  /** Identity of the object in the body. */
+  /** Identity of the object in the body; undefined if there is none. */
   named: Named | undefined
   /** Annotations of admission for the audit line; undefined if there are none. */
   annotations: Map<string, string> | undefined
@@ -162,19 +170,23 @@ export class Exchange {
   /** Awaited before more work for this request, so that other flows are served; undefined: no need to wait. */
   turn: () => Promise<void> | undefined = () => undefined
   /**
-   * Told of the size that admission gave the object. Throws where the request must go on elsewhere: see `needsThread`.
+   * Called with the size that the object has after admission. Throws if the request must go on elsewhere: see
+   * `needsThread`.
    */
   grown: ((size: { readonly values: number; readonly bytes: number }) => void) | undefined
-  /** The object has become too large for this thread; what failed for this reason is answered on another one. */
+  /**
+   * True if the object has become too large for this thread: the request has failed here, and an offload thread answers
+   * it if it can.
+   */
   needsThread = false
-  /** Gives the place of this request in the process-wide limit to others; the result takes it back. */
+  /** Gives the place of this request in the process-wide limit to others; the returned function takes it back. */
   lendPlace: () => () => void = () => () => undefined
   #waits = 0
   #takeBack: (() => void) | undefined
   /** Fairness key of this request; undefined for our own controllers, which never wait. */
   flow: string | undefined
   /**
-   * Headers that name the flow of API Priority and Fairness; undefined where the client may not know of the logical
+   * Headers that name the flow of API Priority and Fairness; undefined if the client may not know of the logical
    * cluster.
    */
   flowHeaders: Readonly<Record<string, string>> | undefined
@@ -186,7 +198,7 @@ export class Exchange {
    * The logical cluster of the request, if it exists. Only after authorization may the client learn that it does not.
    */
   cluster: LogicalCluster | undefined
-  /** The permission to answer for a logical cluster; undefined where no other process shares them. */
+  /** The permission to answer for a logical cluster; undefined where no other process shares the logical clusters. */
   tenure: { readonly cluster: ClusterId; readonly of: Tenure } | undefined
   /** The process that answers instead of this one. */
   forwardTo: Peer | undefined
@@ -198,7 +210,8 @@ export class Exchange {
   }
 
   /**
-   * Resolves as `answer`, for which somebody outside is asked: the place of this request is lent to others meanwhile.
+   * Settles as `response`, which comes from outside this process: meanwhile the place of this request is lent to
+   * others.
    */
   async whileWaiting<T>(response: Promise<T>): Promise<T> {
     if (this.#waits++ === 0) this.#takeBack = this.lendPlace()
@@ -209,7 +222,9 @@ export class Exchange {
     }
   }
 
-  /** Adds an annotation to the audit line. The first of a key stays; those beyond the bounds are left out. */
+  /**
+   * Adds an annotation to the audit line. The first value of a key stays; annotations beyond the bounds are left out.
+   */
   annotate(key: string, value: string): void {
     this.annotations ??= new Map()
     const characters = this.#annotationCharacters + key.length + value.length
@@ -280,8 +295,8 @@ export function headerOf(rawHeaders: readonly string[], name: string): string | 
 }
 
 /**
- * Whether a raw name is this lower-case one. Asked so often of each request that most names are told apart by their
- * length.
+ * Whether a raw name is this lower-case name. Compares the lengths first, which rules out most names: this runs very
+ * often for each request.
  */
 function isHeader(raw: string | undefined, name: string): boolean {
   return raw?.length === name.length && raw.toLowerCase() === name

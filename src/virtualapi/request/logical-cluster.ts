@@ -15,12 +15,12 @@ export interface LogicalCluster {
   readonly id: ClusterId
   /** uid of the LogicalCluster object. */
   readonly uid: string
-  /** RFC 3339; also the creationTimestamp of its bootstrap objects. */
+  /** The creation time, RFC 3339; also the creationTimestamp of the logical cluster's bootstrap objects. */
   readonly creationTimestamp: string
   readonly owners: readonly OwnerSubject[]
   /** Labels of the LogicalCluster object, which rules of admins select; absent if it has none. */
   readonly labels?: Readonly<Record<string, string>>
-  /** Being deleted: still served, but tenants cannot create objects. */
+  /** True while the logical cluster is being deleted: it is still served, but tenants cannot create objects. */
   readonly deleting: boolean
   /** The level of the Pod Security Standards that pods must keep. Default baseline. */
   readonly podSecurity?: PodSecurityLevel

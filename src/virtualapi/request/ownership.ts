@@ -1,11 +1,12 @@
-// The logical clusters that this process owns, where several processes share them. A process without this owns all.
+// The logical clusters that this process owns, where several processes share them. A process without a ClusterOwnership
+// owns all of them.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 
 /** A request's permission to answer for a logical cluster. */
 export interface Tenure {
-  /** Whether this process has owned the logical cluster since the request entered. Ask before every answer. */
+  /** Whether this process has owned the logical cluster ever since the request entered. Ask before every answer. */
   isValid(): boolean
-  /** The request was answered. Call it once. */
+  /** Ends the permission, after the request was answered. Call it once. */
   leave(): void
 }
 
@@ -22,9 +23,11 @@ export type ClusterFilter = (id: ClusterId) => boolean
 
 /** Callbacks must return at once and must not throw. */
 export interface OwnershipListener {
-  /** Called before the first request for them is let in. */
+  /** Called before the first request for the gained logical clusters is let in. */
   readonly gained: (isGained: ClusterFilter) => void
-  /** Called after the last request for them, or at once when the process was too slow to keep them. */
+  /**
+   * Called after the last request for the lost logical clusters, or at once if the process was too slow to keep them.
+   */
   readonly lost: (isLost: ClusterFilter) => void
 }
 
@@ -32,10 +35,10 @@ export interface ClusterOwnership {
   /** Lets a request in. Undefined: this process may not answer for the logical cluster now. */
   enter(id: ClusterId): Tenure | undefined
   owns(id: ClusterId): boolean
-  /** Whether this process may answer for anything now. If not, others may own all that it had. */
+  /** Whether this process may answer for any logical cluster now. If not, others may own all that it had. */
   readonly isLive: boolean
-  /** The process to ask instead of this one; undefined while it is not known. */
+  /** The process that owns the logical cluster instead of this one; undefined while it is not known. */
   ownerOf(id: ClusterId): Peer | undefined
-  /** Returns the function that ends it. */
+  /** Calls the listener from now on. Returns the function that unsubscribes. */
   follow(listener: OwnershipListener): () => void
 }

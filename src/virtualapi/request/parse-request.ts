@@ -1,5 +1,5 @@
-// Method and raw URL -> RequestInfo, without looking anything up: whether a thing exists is answered after
-// authorization. The raw path is split by hand: a URL parser would resolve the dots in
+// Parses method and raw URL to a RequestInfo, without looking anything up: only after authorization does a client learn
+// whether a thing exists. The raw path is split by hand: a URL parser would resolve the dots in
 // `/logicalclusters/alice/proxy/../../bob`.
 import { badRequest, pageNotFound, pathNotFound } from '#apimachinery/status/index.ts'
 import { tryClusterName } from '#apimachinery/meta/index.ts'
@@ -11,11 +11,16 @@ export const virtualVersion = 'v1alpha1'
 const maxUrlLength = 64 * 1024
 
 export interface ParseOptions {
-  /** The request has a bearer token: a path without a prefix then is a pod's request to its own logical cluster. */
+  /**
+   * True if the request has a bearer token: a path without a prefix is then a pod's request to its own logical cluster.
+   */
   readonly hasBearerToken: boolean
-  /** Whether that token is one of ours: /metrics without a prefix then is that of its logical cluster. Default: no. */
+  /**
+   * Whether that token names one of our logical clusters: /metrics without a prefix is then that of the logical
+   * cluster. Default: no.
+   */
   readonly hasOwnToken?: () => boolean
-  /** The request comes from within the process. */
+  /** True if the request comes from within the process. */
   readonly loopback?: boolean
 }
 
@@ -33,7 +38,7 @@ export function parseRequest(
   const url = rawUrl.startsWith('/') ? rawUrl : rawUrl.replace(/^https?:\/\/[^/?]*/i, '')
   const queryStart = url.indexOf('?')
   const rawPath = queryStart < 0 ? url : url.slice(0, queryStart)
-  // The query keeps its `?`, because URLSearchParams drops oneCluster: in `??a=b` the second belongs to the name.
+  // The query keeps its `?`, because URLSearchParams drops the first one: in `??a=b` the second belongs to the name.
   const query = new URLSearchParams(queryStart < 0 ? '' : url.slice(queryStart))
   const { entryPoint, cluster, rest, basePath } = splitPrefix(rawPath, { hasBearerToken, hasOwnToken })
   const segments = splitSegments(rest)
@@ -163,7 +168,7 @@ function verbOf(method: string, target: ResourceTarget, query: URLSearchParams):
   switch (method) {
     case 'GET':
     case 'HEAD':
-      // The path of oneCluster object cannot be watched: kube-apiserver answers with the object.
+      // The path of a single object cannot be watched: kube-apiserver answers with the object.
       if (target.name !== '') return 'get'
       return isTrue(query.get('watch')) ? 'watch' : 'list'
     case 'POST':

@@ -1,5 +1,5 @@
-// The audit log of one request: an Event of audit.k8s.io/v1 at level Metadata, as kube-apiserver writes it. Of the
-// headers only User-Agent and the forwarding ones are read, and bodies not at all, so no line can hold a token or a
+// The audit log of one request: an Event of audit.k8s.io/v1 at level Metadata, as kube-apiserver writes it. Only the
+// headers User-Agent, X-Forwarded-For, X-Real-Ip and Audit-Id are read, and no bodies, so no line can hold a token or a
 // Secret.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { randomUUID } from 'node:crypto'
@@ -10,7 +10,7 @@ import type { UserInfo } from './user-info.ts'
 import type { Decision } from './authorizer.ts'
 import type { RequestInfo } from './request-info.ts'
 
-/** Takes the lines. Must not block, and must bound its buffer. */
+/** Receives the lines of the audit log. Must not block, and must bound its buffer. */
 export interface AuditSink {
   write(line: string): void
 }
@@ -45,7 +45,8 @@ export function auditIdOf(header: string | undefined): string {
 }
 
 /**
- * Collects what the stages learn about a request, and writes a line when the answer has begun and when it is complete.
+ * Collects the findings of the stages about a request, and writes a line when the response has begun and when it is
+ * complete.
  */
 export class RequestAudit {
   readonly #arrival: ReceivedRequest
@@ -100,29 +101,29 @@ export class RequestAudit {
     this.#named = { name, namespace, uid, resourceVersion }
   }
 
-  /** Adds an annotation; those of the request itself win. */
+  /** Adds an annotation; the annotations of the request itself replace it. */
   annotate(key: string, value: string): void {
     this.#added[key] = value
   }
 
-  /** The request has failed with this status, in whatever form it is answered. */
+  /** Called when the request has failed with this status, in whatever form the client gets it. */
   failed(status: Status): void {
     this.#failure = status
   }
 
-  /** The answer has begun. Writes the line ResponseStarted for long-running requests. */
+  /** Called when the response has begun. Writes the line ResponseStarted for long-running requests. */
   started({ status: code, body }: { readonly status: number; readonly body?: Uint8Array }): void {
     const fields = this.#failure?.code === code ? fieldsOf(this.#failure) : statusIn(body)
     this.#status = { ...fields, code }
     if (this.#longRunning) this.#write('ResponseStarted')
   }
 
-  /** Another process answers, and writes the lines. */
+  /** Called when another process answers: that process writes the lines. */
   discard(): void {
     this.#complete = true
   }
 
-  /** The answer was sent, or the client has gone. Writes the line ResponseComplete, once. */
+  /** Called when the response was sent or the client has gone. Writes the line ResponseComplete, once. */
   complete(): void {
     if (this.#complete) return
     this.#complete = true
@@ -159,7 +160,7 @@ export class RequestAudit {
     const { group, version, resource, subresource } = target
     const { uid, resourceVersion } = this.#named
     const name = target.name === '' ? this.#named.name : target.name
-    // As upstream and in authorization, the namespace of a Namespace object is its own name.
+    // As in kube-apiserver and in authorization, the namespace of a Namespace object is its own name.
     const own = group === '' && resource === 'namespaces' ? target.name : target.namespace
     const namespace = own === '' ? this.#named.namespace : own
     const ref = { resource, namespace, name, uid, apiGroup: group, apiVersion: version, resourceVersion, subresource }

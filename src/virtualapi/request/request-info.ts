@@ -1,7 +1,7 @@
 // The facts of a request, as parsed from its method and URL.
 import type { ClusterName } from '#apimachinery/meta/index.ts'
 
-/** How a request reached us; decides which credentials count. */
+/** How a request reached us, which decides the credentials that count. */
 export type EntryPoint =
   /** `/clusters/NAME/...` on our TLS listener. */
   | 'direct'
@@ -13,7 +13,8 @@ export type EntryPoint =
   | 'loopback'
 
 /**
- * Which logical cluster: one, all of them (`*`), or none (health of the process, discovery of the aggregated group).
+ * The logical clusters of a request: one, all of them (`*`), or none (health of the process, discovery of the
+ * aggregated group).
  */
 export type ClusterScope =
   { readonly kind: 'one'; readonly name: ClusterName } | { readonly kind: 'all' } | { readonly kind: 'none' }
@@ -23,9 +24,9 @@ export interface ResourceTarget {
   readonly group: string
   readonly version: string
   readonly resource: string
-  /** Empty: cluster-scoped, or all namespaces. */
+  /** The namespace; empty for cluster-scoped resources and for all namespaces. */
   readonly namespace: string
-  /** Empty for collections. */
+  /** The name of the object; empty for collections. */
   readonly name: string
   readonly subresource: string
   /** The path after the subresource (for proxies), without leading slash. */
@@ -49,6 +50,6 @@ export interface RequestInfo {
   readonly method: string
   readonly target: ResourceTarget | PathTarget
   readonly query: URLSearchParams
-  /** The path before the logical cluster's own path, for URLs in our answers. */
+  /** The path before the logical cluster's own path, for URLs in our responses. */
   readonly basePath: string
 }

@@ -19,11 +19,11 @@ export interface ServerDependencies extends EndpointDependencies {
   readonly memoryGuard: MemoryGuard
   readonly log: Logger
   readonly metrics: ServerMetrics
-  /** Takes the audit log; undefined if there is none. */
+  /** Receives the lines of the audit log; undefined if no audit log is written. */
   readonly auditSink: AuditSink | undefined
-  /** Absent: this process answers for all logical clusters. */
+  /** Which process owns which logical cluster; absent: this process answers for all of them. */
   readonly ownership?: ClusterOwnership
-  /** Connections to the processes that own the others. */
+  /** Connections to the processes that own the other logical clusters. */
   readonly peers?: PeerConnections
   /** Timeout of requests other than watches, log and exec, milliseconds. */
   readonly requestTimeoutMs: number

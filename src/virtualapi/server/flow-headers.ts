@@ -12,23 +12,31 @@ const levelKey = 'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io'
 
 interface Known {
   readonly changes: readonly [number, number]
-  /** The flows whose priority level exists, in order. Logical clusters with equal FlowSchemas share them. */
+  /**
+   * The flows whose priority level exists, in order of precedence. Logical clusters with equal FlowSchemas share one
+   * array.
+   */
   readonly flows: readonly Flow[]
   /** Headers of flows that a request belonged to, by name. */
   readonly headers: Map<string, Headers>
-  /** Headers of the last requests of a user, by what they asked for. */
+  /** The headers for recent requests of a user, by verb, resource and namespace. */
   readonly ofUsers: WeakMap<ClassifiedRequest['user'], Map<string, Headers>>
 }
 type Headers = Readonly<Record<string, string>>
 
 const indexes = new WeakMap<ClusterObjects, Known>()
-/** The flows of each base layer. Most logical clusters never write a FlowSchema, and share them. */
+/**
+ * The flows of each base layer. Most logical clusters never write a FlowSchema and share the flows of their base layer.
+ */
 const ofBaseLayers = new WeakMap<BaseLayer, readonly Flow[]>()
 const shared = new LRUCache<string, readonly Flow[]>({ max: 1000, maxSize: 16 * 1024 * 1024 })
-/** Every request is compared with all rules, which are read again after each change. */
+/**
+ * Limits above which no headers are sent (number of FlowSchemas, their bytes): every request is compared with all
+ * rules, and all rules are read again after each change.
+ */
 const [mostFlowSchemas, mostBytes] = [1000, 256 * 1024]
 const noHeaders: Headers = {}
-/** Requests remembered of one user. */
+/** How many requests of one user are remembered. */
 const maxRequests = 64
 
 /**

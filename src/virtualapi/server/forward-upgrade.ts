@@ -20,8 +20,8 @@ export interface ForwardedUpgrade {
 }
 
 /**
- * Sends the request as it came and joins both sockets: the other process answers on them, be it a refusal. Resolves
- * when both are closed. Throws 503 if the other process cannot be reached.
+ * Sends the request with the hop headers and joins both sockets: whatever the other process answers, a refusal too,
+ * reaches the client. Resolves when both sockets are closed. Rejects with 503 if the other process cannot be reached.
  */
 export async function forwardUpgrade(
   { incoming, socket, head, to, signal, traceparent }: ForwardedUpgrade,

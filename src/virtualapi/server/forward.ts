@@ -1,5 +1,5 @@
-// Passes a request on to the process that owns its logical cluster, and its answer back: bytes as they come, neither
-// parsed nor kept. A request is never sent twice.
+// Passes a request on to the process that owns its logical cluster, and passes the response back. Bytes are passed on
+// as they arrive, neither parsed nor kept. A request is never sent twice.
 import { constants, type ClientHttp2Stream, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2'
 import { statusError, type StatusError } from '#apimachinery/status/index.ts'
 import { errorResponse } from '#virtualapi/codec/responses.ts'
@@ -17,9 +17,15 @@ export interface Forwarding {
   readonly response: RawResponse
   readonly client: HopClient
   readonly to: Peer
-  /** Aborted when the server stops; ends long answers between two events. */
+  /**
+   * Aborted when the server stops, which ends the response between two events; undefined for responses that do not end
+   * with the server.
+   */
   readonly stopping: AbortSignal | undefined
-  /** Called with the status, when the other process has answered or did not. */
+  /**
+   * Called with the status that the client gets: from the other process, or from the refusal if that process did not
+   * answer.
+   */
   readonly answered?: ((status: number) => void) | undefined
 }
 
@@ -27,10 +33,12 @@ type ResponseHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader
 
 /** nghttp2 takes no field above 64 KiB. */
 const maxFieldLength = 60 * 1024
-/** In all: nghttp2 sends 16 KiB a frame, and ends a session at the ninth CONTINUATION. */
+/**
+ * Maximum of all fields together: nghttp2 sends 16 KiB per frame and ends a session at the ninth CONTINUATION frame.
+ */
 const maxHeadersLength = 124 * 1024
 const newline = 0x0a
-/** How long an answer that ends with the server may take to come to the end of an event, milliseconds. */
+/** When the server stops: how long a response may take to reach the end of its current event, milliseconds. */
 const lastEventMs = 500
 
 /** Resolves when the answer was passed on, or the client has gone. Never rejects. */
@@ -38,7 +46,8 @@ export async function forward(forwarding: Forwarding, peers: PeerConnections): P
   if (isGone(forwarding.response)) return
   await passOn(forwarding, peers)
   const { body } = forwarding.request
-  // An unread body would block the connection. Unpiped first: a pipe that ends later would pause it.
+  // An unread body would block the connection. It is unpiped first, because a pipe that ends later would pause the body
+  // again.
   body.unpipe()
   if (!body.readableEnded) body.resume()
 }
@@ -46,7 +55,7 @@ export async function forward(forwarding: Forwarding, peers: PeerConnections): P
 async function passOn(forwarding: Forwarding, peers: PeerConnections): Promise<void> {
   const { request, response, to } = forwarding
   const headers = headersOf(forwarding)
-  // It would end the session, and with it the requests of everybody else.
+  // nghttp2 would end the session over such headers, and with it the requests of all other clients.
   const problem = problemOf(headers)
   if (problem !== undefined) {
     await refuse(forwarding, statusError(431, 'RequestHeaderFieldsTooLarge', problem))
@@ -69,7 +78,7 @@ async function passOn(forwarding: Forwarding, peers: PeerConnections): Promise<v
   response.off('close', cancel)
 }
 
-/** Raw pairs. */
+/** The headers to send, as raw pairs: name, value, name, value. */
 function headersOf({ request: { method, url, rawHeaders }, client }: Forwarding): string[] {
   const authority = headerOf(rawHeaders, 'host') ?? headerOf(rawHeaders, ':authority') ?? 'kcp'
   const pseudo = [':method', method, ':path', url, ':scheme', 'https', ':authority', authority]
@@ -86,7 +95,7 @@ function problemOf(headers: readonly string[]): string | undefined {
   return length > maxHeadersLength ? 'the header fields are too large together' : undefined
 }
 
-/** Undefined if the session takes no more requests. */
+/** Opens a stream for the request; undefined if the session takes no more requests. */
 function tryOpen(
   session: ReturnType<PeerConnections['session']>,
   headers: string[],
@@ -99,7 +108,7 @@ function tryOpen(
   }
 }
 
-/** The headers of the answer; undefined if the stream ends without. */
+/** The headers of the response; undefined if the stream closes before they arrive. */
 function responseOf(stream: ClientHttp2Stream): Promise<ResponseHeaders | undefined> {
   return new Promise((resolve) => {
     stream.once('response', (headers: ResponseHeaders) => resolve(headers))
@@ -107,7 +116,7 @@ function responseOf(stream: ClientHttp2Stream): Promise<ResponseHeaders | undefi
   })
 }
 
-/** Resolves once all is passed on, or either side has gone. */
+/** Passes the response on to the client. Resolves when all of it is passed on or either side has gone. */
 async function passBack(
   { ':status': status = 502, ...headers }: ResponseHeaders,
   stream: ClientHttp2Stream,
@@ -133,7 +142,10 @@ async function passBack(
   unlink?.()
 }
 
-/** Ends the answer when the server stops: at once if the last event is whole, else after it. */
+/**
+ * Ends the response when the server stops: at once if the last event is whole, else after that event. Returns a
+ * function that cancels this.
+ */
 function endBetweenEvents(stream: ClientHttp2Stream, response: RawResponse, stopping: AbortSignal): () => void {
   let last = newline
   const end = (): void => {

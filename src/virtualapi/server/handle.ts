@@ -34,16 +34,16 @@ import { RequestTrace } from './request-trace.ts'
 import { isLongRunning, stages, type Stage } from './stages.ts'
 import { warningHeader } from './wire/warning-header.ts'
 
-/** Above this many bytes, an answer is indented only on explicit request, since it must be decoded for that. */
+/** Above this many bytes, an answer is indented only on explicit request, because it must be decoded to be indented. */
 const maxUnaskedIndentBytes = 4 * 1024 * 1024
 /** Above this many bytes, an answer is never reformatted. */
 const mostReformatted = 64 * 1024 * 1024
-/** How long a client may take to read a large answer: one minute, and more by its size. */
+/** How long a client may take to read a large response: one minute, plus its size divided by the rate below. */
 const minTakeMs = 60_000
 const minTakeBytesPerSecond = 256 * 1024
 /**
- * A chunked list counts for this part of its bytes: it shares the bytes of unchanged objects with the watch cache and
- * other lists, and retains alone only those of objects that were written since.
+ * The share of a chunked list's bytes that counts as held: the list shares the bytes of unchanged objects with the
+ * watch cache and other lists, and alone retains only the bytes of objects that were written since.
  */
 const chunksShare = 1 / 4
 
@@ -61,7 +61,7 @@ export function handle(request: IncomingRequest, dependencies: ServerDependencie
   return tracer === undefined ? respond(exchange, dependencies, stages) : traced(exchange, dependencies, tracer)
 }
 
-/** The same in a span, which ends before the answer is sent. */
+/** Answers a request within a span, which ends before the response is sent. */
 async function traced(exchange: Exchange, dependencies: ServerDependencies, tracer: Tracer): Promise<Handled> {
   const trace = new RequestTrace(exchange, tracer)
   const { answer, finish } = await respond(exchange, dependencies, trace.traced(stages))
@@ -97,7 +97,7 @@ async function respond(exchange: Exchange, dependencies: ServerDependencies, run
   return { answer: sent(answer, exchange, dependencies), finish: finishOf(exchange, answer) }
 }
 
-/** Neither audited nor measured here: the process that answers does both. */
+/** The request is neither audited nor measured here: the process that answers it does both. */
 function forwarded(exchange: Exchange, to: Peer): Handled {
   exchange.audit?.discard()
   const { cleanups } = exchange
@@ -107,9 +107,12 @@ function forwarded(exchange: Exchange, to: Peer): Handled {
   }
 }
 
-/** The refusal of an answer that another process would know better; last, so that nothing of it is sent. */
+/**
+ * Replaces the answer by the refusal `lost`, because this process does not own the logical cluster any more. Called
+ * last, so that nothing of the old answer is sent. A stream is kept.
+ */
 async function unlessStreamed(exchange: Exchange, answer: ApiResponse, lost: StatusError): Promise<ApiResponse> {
-  // A log comes from the member, whoever owns the logical cluster.
+  // A stream, such as a log, comes from the member, whichever process owns the logical cluster.
   if (answer.kind === 'stream') return answer
   if (answer.kind === 'push') answer.drop()
   return await refusal(exchange, lost)
@@ -139,7 +142,7 @@ export function toStatusError(
   // The deadline aborts with a StatusError. Otherwise the client is gone, or the server stops.
   const reason: unknown = exchange.signal.reason
   if (exchange.signal.aborted && isStatusError(reason)) return reason
-  // Nobody reads this answer; the audit line has it.
+  // The client does not read this response, but the audit log records it.
   if (exchange.request.signal.aborted) return serviceUnavailable('the client went away before the response', error)
   if (exchange.signal.aborted) return serviceUnavailable('the server is stopping, please try again', error)
   log.error('request failed with an unexpected error', {
@@ -163,8 +166,8 @@ function heldBytes(answer: ApiResponse): number {
 }
 
 /**
- * Reformats the answer: as YAML or protobuf if asked for; indented if asked for, or for curl and browsers, as
- * kube-apiserver does. Undefined: it stays as it is.
+ * Reformats the answer as YAML or protobuf if the client asks for it, and indents it if the client asks for it or is
+ * curl, Wget or a browser, as kube-apiserver does. Undefined: the answer stays as it is.
  */
 function reformatted(
   exchange: Exchange,
@@ -204,8 +207,8 @@ async function inForm(
 }
 
 /**
- * The chunks joined, each encoded in a turn; undefined if they are too many bytes: defaults can make objects larger
- * than stored.
+ * Joins the chunks, encoding each in a turn. Undefined if they have too many bytes together: defaults can make an
+ * object larger than its stored form.
  */
 async function joinedInTurns(answer: ChunkedResponse, { turn }: Exchange): Promise<BytesResponse | undefined> {
   const { status, headers, chunks } = answer
@@ -227,7 +230,7 @@ function hasProtobuf(exchange: Exchange): boolean {
   return target.kind !== 'resource' || builtInResources().some((row) => row.group === target.group)
 }
 
-/** Returns a too large answer without indentation. Throws 406 if YAML was asked for. */
+/** Returns an answer that is too large to be reformatted, as it is. Throws 406 if YAML was asked for. */
 function notReformatted<A extends ApiResponse>(answer: A, { format }: ReadableForm): A {
   if (format === 'yaml')
     throw notAcceptable('the answer is too large to be written as YAML, ask for JSON or for a part of it (limit)')
@@ -249,7 +252,7 @@ function takesGzip(exchange: Exchange, answer: BytesResponse | ChunkedResponse):
   return isCompressed(answer, sizeOf(answer), exchange.header('accept-encoding'))
 }
 
-/** How long a client may take to read so many bytes, milliseconds. */
+/** How long a client may take to read this number of bytes, milliseconds. */
 export function maxSendMs(bytes: number): number {
   return minTakeMs + (bytes / minTakeBytesPerSecond) * 1000
 }
@@ -285,7 +288,9 @@ async function* watched(
   }
 }
 
-/** A push lives long, so it retains only the cleanups of its request. */
+/**
+ * The function that releases what the request holds. For a long-lived push it retains only the cleanups of the request.
+ */
 function finishOf({ cleanups, unlink }: Exchange, { kind }: ApiResponse): () => void {
   if (kind === 'push') unlink()
   else cleanups.push(unlink)

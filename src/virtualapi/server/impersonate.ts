@@ -54,7 +54,7 @@ function decodeKey(text: string): string {
   }
 }
 
-/** The impersonated user, valid only in `cluster`. Rejects with 403 that names the missing permission. */
+/** The impersonated user, valid only in `cluster`. Rejects with a 403 that names the missing permission. */
 export async function impersonated(
   user: UserInfo,
   wanted: Wanted,
@@ -107,7 +107,10 @@ function permissions({ user, uid, groups, extra }: Wanted): [Attributes, ...Attr
   return list
 }
 
-/** The groups asked for, with system:authenticated or system:unauthenticated; by default those of a ServiceAccount. */
+/**
+ * The requested groups, with system:authenticated or system:unauthenticated. If no group is requested, a ServiceAccount
+ * gets the groups of ServiceAccounts.
+ */
 function groupsOf({ user, groups }: Wanted): readonly string[] {
   if (user === 'system:anonymous') return [...new Set([...groups, 'system:unauthenticated'])]
   const account = serviceAccountOf(user)

@@ -18,14 +18,17 @@ import { upgrade } from './upgrade.ts'
 export interface ListenOptions {
   readonly host: string
   readonly port: number
-  /** PEM. */
+  /** The server's certificate, PEM. */
   readonly certificate: string
   readonly key: string
   readonly signal: AbortSignal
-  /** Serves other processes of ours alone: those with a certificate of these authorities (PEM). Absent: everybody. */
+  /**
+   * The authorities of our other processes' certificates, PEM: the listener then serves only these processes. Absent:
+   * it serves all clients.
+   */
   readonly peerCa?: string
   /**
-   * How long a connection may be without a request of a known client, since the last one of anybody, ms. Default
+   * How long a connection whose client is not known yet may stay open after its last request, milliseconds. Default
    * 60,000.
    */
   readonly firstRequestMs?: number
@@ -40,18 +43,26 @@ export interface Listener extends AsyncDisposable {
 type Asked = { readonly raw: unknown; readonly originalUrl: string }
 
 /**
- * How long connections stay open when the server stops, and how long where requests are being answered, milliseconds.
+ * How long connections stay open when the server stops, and how long while requests are still being answered,
+ * milliseconds.
  */
 const [drainMs, maxDrainMs] = [3000, 10_000]
 /**
- * Of connections of clients that nobody knows yet: each costs a TLS handshake of about a millisecond, and some 100 KiB.
+ * Bounds on connections whose clients are not known yet: each costs a TLS handshake of about a millisecond and some 100
+ * KiB of memory.
  */
 const pendingBounds = { maxPerNetwork: 500, max: 1500, maxTrusted: 1500 }
 const minVersion = 'TLSv1.2'
 const maxPeerStreams = 2 ** 20
-/** All header fields of a request; for HTTP/1.1 it is a flag of the process (bin/kcp). */
+/**
+ * Maximum of all header fields of a request together, bytes. For HTTP/1.1, a flag of the process sets the same limit
+ * (bin/kcp).
+ */
 const maxHeaderBytes = 256 * 1024
-/** As Go. Node resets the stream above this, without an answer. */
+/**
+ * The limit on headers that HTTP/2 clients are told, bytes, as in Go: above it, Node resets the stream without a
+ * response.
+ */
 const maxReadHeaderBytes = 1024 * 1024
 
 export async function listen(dependencies: ServerDependencies, options: ListenOptions): Promise<Listener> {
@@ -62,7 +73,7 @@ export async function listen(dependencies: ServerDependencies, options: ListenOp
   const serving: Serving = { ...shared, requests: { inFlight: 0 }, isForPeers: peerCa !== undefined }
   const app = fastify({
     logger: false,
-    // There are no schemas. Without their compilers, 300 modules less are loaded at start.
+    // The routes have no schemas. Without the compilers of schemas, 300 fewer modules are loaded at start.
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
     // One route for everything: we parse the raw path ourselves.
     rewriteUrl: () => '/',
@@ -73,8 +84,9 @@ export async function listen(dependencies: ServerDependencies, options: ListenOp
       allowHTTP1: true,
       cert: certificate,
       key,
-      // Certificates are requested and not verified: which CA counts for a request is decided in authentication.
-      // Of other processes of ours they are verified: what those say about their clients is believed.
+      // Client certificates are requested but not verified here: authentication decides which CA counts for a request.
+      // The certificates of our other processes are verified here, because we believe what these processes say about
+      // their clients.
       requestCert: true,
       rejectUnauthorized: peerCa !== undefined,
       ...(peerCa !== undefined && { ca: peerCa }),
@@ -102,7 +114,8 @@ export async function listen(dependencies: ServerDependencies, options: ListenOp
   // The stages also answer methods and media types that Fastify would refuse itself.
   app.setNotFoundHandler(response)
   app.setErrorHandler((_error, request, reply) => response(request, reply))
-  // For HTTP/1.1. With HTTP/2 on the same port Fastify leaves Node's 5 s, and then pooled client connections are reset.
+  // The idle timeout of HTTP/1.1 connections. With HTTP/2 on the same port, Fastify leaves Node's default of 5 s, and
+  // pooled connections of clients are then reset.
   Object.assign(app.server, { keepAliveTimeout: 120_000, shouldUpgradeCallback: isUpgrade })
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     const { rawHeaders, ...raw } = rawRequest(request)
@@ -118,14 +131,14 @@ export async function listen(dependencies: ServerDependencies, options: ListenOp
     for (const push of pushes) push.end()
   }
   signal.addEventListener('abort', endPushes, { once: true })
-  // Clients that abort a handshake or a session are no error.
+  // A client that aborts a handshake or a session is not an error.
   app.server.on('sessionError', () => undefined)
   app.server.on('tlsClientError', () => undefined)
   const connections = new Set<Socket>()
   app.server.on('connection', (connection: Socket) => {
     connections.add(connection)
-    // With both protocols on a port Node sets this for HTTP/2 only. With Nagle's algorithm an answer may wait 40 ms for
-    // an ACK.
+    // With both protocols on one port, Node sets TCP_NODELAY for HTTP/2 only. With Nagle's algorithm, a response may
+    // wait 40 ms for an ACK.
     connection.setNoDelay(true)
     pending.add(connection)
     connection.once('close', () => connections.delete(connection))
@@ -144,8 +157,8 @@ export async function listen(dependencies: ServerDependencies, options: ListenOp
 }
 
 /**
- * Clients that would rather speak HTTP/2 without TLS (Java's, through `kubectl proxy`) are answered as if they had not
- * said so.
+ * False for an upgrade to h2c (HTTP/2 without TLS), which Java clients ask for through `kubectl proxy`: such a request
+ * is answered as if it did not ask for an upgrade.
  */
 function isUpgrade({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() !== 'h2c'
@@ -181,7 +194,7 @@ function acceptsStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders):
   return refusal === 0
 }
 
-/** Answers bytes that are no HTTP, or have too large headers, with a Status. They never become a request. */
+/** Answers bytes that are not HTTP, or headers that are too large, with a Status. No request is made of them. */
 function refuseBytes({ code }: Error & { code?: string }, socket: Duplex): void {
   if (!socket.writable || code === 'ECONNRESET') {
     socket.destroy()
@@ -203,7 +216,7 @@ async function close(
   const began = performance.now()
   const closed = end()
   ;(server as { closeIdleConnections?: () => void }).closeIdleConnections?.()
-  // Fastify does not close upgraded connections, nor those that never sent a request.
+  // Fastify does not close upgraded connections, nor connections that never sent a request.
   const timer = setInterval(() => {
     const elapsed = performance.now() - began
     if (elapsed < (serving.requests.inFlight > 0 ? maxDrainMs : drainMs)) return

@@ -28,7 +28,7 @@ export function loopbackTransport(dependencies: ServerDependencies): Transport {
       return { refused: toResponse({ answer, finish: () => undefined }, signal) }
     },
     async [Symbol.asyncDispose]() {
-      // There is nothing to close: whoever opened the server closes it.
+      // There is nothing to close: the code that opened the server closes it.
     },
   }
 }

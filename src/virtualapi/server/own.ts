@@ -1,5 +1,5 @@
-// Decides which of the processes that share the logical clusters answers a request, and whether it still may when it
-// does.
+// Decides which of the processes that share the logical clusters answers a request, and whether that process may still
+// answer it when the answer is ready.
 import { badRequest, serviceUnavailable, statusError, type StatusError } from '#apimachinery/status/index.ts'
 import { clusterOfCertificate, clusterOfToken } from '#virtualapi/auth/authn/claimed-cluster.ts'
 import { isOpenPath } from '#virtualapi/auth/authz/index.ts'
@@ -12,8 +12,8 @@ import type { ServerDependencies } from './dependencies.ts'
 type Dependencies = Pick<ServerDependencies, 'ownership'>
 
 /**
- * Lets the request in if this process owns its logical cluster; else sets `forwardTo`. Throws 503 while nobody is known
- * to own it, and 400 if a client sends the headers by which processes of ours pass requests on.
+ * Lets the request in if this process owns its logical cluster; else sets `forwardTo`. Throws 503 while no owner is
+ * known, and 400 if a client sends a header that only our processes may add when they pass a request on.
  */
 export function own(exchange: Exchange, { ownership }: Dependencies): void {
   if (ownership === undefined) return
@@ -29,13 +29,14 @@ export function own(exchange: Exchange, { ownership }: Dependencies): void {
     return
   }
   const owner = ownership.ownerOf(id)
-  // No second hop: views of who owns what may differ for a moment.
+  // A request is not passed on twice: for a moment, processes may disagree about the owner.
   if (owner === undefined || request.isForwarded === true || request.loopbackUser !== undefined) throw moving()
   exchange.forwardTo = owner
 }
 
 /**
- * The logical cluster of the credentials, where the path names none, in the order in which authentication tries them.
+ * The logical cluster that the credentials claim, if the path names none; undefined if they claim none. Credentials are
+ * looked at in the order in which authentication tries them.
  */
 function claimedBy({ info, request: { peerCertificate, rawHeaders } }: Exchange): ClusterId | undefined {
   if (info.cluster.kind !== 'none' || isAboutProcess(info)) return undefined
@@ -44,7 +45,7 @@ function claimedBy({ info, request: { peerCertificate, rawHeaders } }: Exchange)
   return clusterOfToken(headerOf(rawHeaders, 'authorization'))
 }
 
-/** Health and version: each process answers for itself, whoever asks. */
+/** True for health and version, which each process answers for itself, to every client. */
 function isAboutProcess({ verb, target }: RequestInfo): boolean {
   return target.kind === 'path' && isOpenPath({ verb, path: target.path })
 }
@@ -55,7 +56,10 @@ export function requireTenure({ tenure, cluster, info }: Exchange, { ownership }
   if (info.cluster.kind !== 'none' || !isAboutProcess(info)) throw moving()
 }
 
-/** Ends the request's tenure. Returns why its answer may not be sent any more; undefined if it may. */
+/**
+ * Ends the request's tenure. Returns the error to send instead of the answer, if this process may not answer any more;
+ * undefined if it may.
+ */
 export function endTenure(exchange: Exchange, { ownership }: Dependencies): StatusError | undefined {
   if (ownership === undefined || !exchange.isUnderstood) return undefined
   const { tenure, info } = exchange
@@ -66,12 +70,15 @@ export function endTenure(exchange: Exchange, { ownership }: Dependencies): Stat
   return isRead(exchange.request.method) ? moving() : unknownOutcome()
 }
 
-/** 503: nothing was done, and a client that tries again will find the owner. */
+/** The 503 for a request that had no effect: a client that tries again will find the owner. */
 export function moving(cause?: unknown): StatusError {
   return serviceUnavailable('the logical cluster is being taken over by another server, please try again', cause)
 }
 
-/** 504 without Retry-After: clients do not repeat such a write by themselves. */
+/**
+ * The 504 for a write that may have taken effect. It has no Retry-After, so clients do not repeat the write by
+ * themselves.
+ */
 export function unknownOutcome(cause?: unknown): StatusError {
   const message = 'Timeout: the server that was asked did not answer; the request may have taken effect'
   return statusError(504, 'Timeout', message, { cause })

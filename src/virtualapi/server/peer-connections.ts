@@ -1,11 +1,11 @@
-// Connections to other processes of ours, for the requests that they answer: one HTTP/2 session to each, and a
-// connection for each upgrade. Both sides show certificates of an authority that signs for nobody else.
+// Connections to our other processes, over which requests are passed on: one HTTP/2 session per process, and one
+// connection per upgrade. Both sides present certificates of an authority that signs for our processes only.
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { abortable } from '#async/index.ts'
 import type { Peer } from '#virtualapi/request/ownership.ts'
 
-/** PEM. */
+/** The credentials of this process for connections to other processes, PEM. */
 export interface PeerCredentials {
   /** The authorities of other processes' certificates. */
   readonly ca: string
@@ -13,7 +13,10 @@ export interface PeerCredentials {
   readonly key: string
 }
 
-/** The DNS name in the certificate of a process: a connection never reaches another one that has got its address. */
+/**
+ * The DNS name in the certificate of a process, so that a connection never reaches another process that now has its
+ * address.
+ */
 export function peerServerName(name: string): string {
   return `${name}.peers.kcp.dev`
 }
@@ -21,11 +24,13 @@ export function peerServerName(name: string): string {
 const connectTimeoutMs = 5000
 /** How long a process that is gone may take for its last answers, milliseconds. */
 const lastResponsesMs = 2000
-/** Maximum of received and unread bytes of one answer: a client that reads slowly costs no more. */
+/** Maximum of bytes of one response that were received and not yet read: a client that reads slowly costs no more. */
 const windowBytes = 256 * 1024
-/** As much as clients may send; nghttp2's default is 64 KiB. */
+/** Maximum of the headers of one request, bytes: as many as clients may send. nghttp2's default is 64 KiB. */
 const headerBytes = 256 * 1024
-/** MiB of one session: Node's default refuses streams where some thousand watches wait. */
+/**
+ * Memory that one session may take, MiB: with Node's default it refuses streams when some thousand watches wait on it.
+ */
 const sessionMemory = 1024
 
 export class PeerConnections implements Disposable {
@@ -48,7 +53,7 @@ export class PeerConnections implements Disposable {
     })
     const timer = setTimeout(() => session.destroy(new Error('the connection took too long')), connectTimeoutMs)
     session.once('connect', () => clearTimeout(timer))
-    // Each of its requests fails too, and is answered then.
+    // Each request of the session fails too and is answered with its own error.
     session.on('error', () => undefined)
     session.once('close', () => {
       clearTimeout(timer)
@@ -58,7 +63,7 @@ export class PeerConnections implements Disposable {
     return session
   }
 
-  /** A connection of its own for an upgrade. Rejects if none comes about. */
+  /** Opens a separate connection for an upgrade. Rejects if it is not established in time, or the signal aborts. */
   async socket(peer: Peer, signal: AbortSignal): Promise<TLSSocket> {
     const { host, port } = endpointOf(peer)
     const socket = connectTls({ host, port, ...this.#tls(peer), ALPNProtocols: ['http/1.1'] })
@@ -80,8 +85,8 @@ export class PeerConnections implements Disposable {
   }
 
   /**
-   * Cuts off processes that are gone, so that nobody waits for their answers. `isThere` says by name which are not. One
-   * that stops by itself says so first, and is given the time to answer what it was asked before.
+   * Closes the sessions to processes for which `isThere` is false, so that no request waits for a process that is gone.
+   * A process that stops normally says so beforehand, so it gets some time to answer the requests that it has.
    */
   retain(isThere: (name: string) => boolean): void {
     for (const [name, { session }] of this.#sessions) {

@@ -1,7 +1,7 @@
-// The readiness of the server, and the reason where it is not ready.
+// The readiness of the server, and the reason if it is not ready.
 import type { Logger } from '#telemetry/index.ts'
 
-/** Ready once the logical clusters are known, until the server stops or its store breaks. */
+/** The server is ready once all logical clusters are known, until it stops or its store breaks. */
 export class Readiness {
   readonly #log: Logger
   readonly #broken = Promise.withResolvers<never>()
@@ -19,17 +19,19 @@ export class Readiness {
     return this.#broken.promise
   }
 
-  /** All existing logical clusters are known. */
+  /** Called when all existing logical clusters are known. */
   synced(): void {
     this.#isSynced = true
   }
 
-  /** New clients shall go elsewhere. */
+  /** Called when the server stops: it is not ready any more, so that new clients go elsewhere. */
   retire(): void {
     this.#isRetired = true
   }
 
-  /** The store cannot be followed any more. */
+  /**
+   * Called when the changes of the store cannot be followed any more: the server is not ready, and `broken` rejects.
+   */
   break(error: Error): void {
     this.#fault = error.message
     this.#log.error('the store can not be followed any more: this process must be restarted', { error })

@@ -16,8 +16,8 @@ import { hopTraceHeader } from './wire/hop-headers.ts'
 import { authenticate, authorize, stageSpans, type Stage } from './stages.ts'
 
 /**
- * Whose traces may go on here, as in kube-apiserver. Names of groups in the host have a prefix; those of tenants do not
- * count.
+ * The groups, by realm, whose users may continue their own trace here, as in kube-apiserver. Groups of the host have a
+ * prefix; groups of tenants do not count.
  */
 const privileged: Readonly<Record<UserInfo['realm']['kind'], readonly string[]>> = {
   installation: ['system:masters', 'system:monitoring', 'kcp:system'],
@@ -26,8 +26,9 @@ const privileged: Readonly<Record<UserInfo['realm']['kind'], readonly string[]>>
 }
 
 /**
- * A request as a span. It begins after authentication, with the time of the arrival: whether it is a step of the
- * client's trace depends on who the client is. It ends with the stages: no span is open for as long as a watch.
+ * The span of a request. It is created after authentication with the arrival as its start, because it depends on the
+ * client whether the span continues the client's trace. It ends with the stages, so no span is open for as long as a
+ * watch.
  */
 export class RequestTrace {
   readonly #exchange: Exchange
@@ -40,26 +41,30 @@ export class RequestTrace {
     this.#tracer = tracer
   }
 
-  /** The same stages, each in the context of the span. */
+  /** The given stages, each in the context of the span. */
   traced(plain: readonly Stage[]): readonly Stage[] {
     return plain.map((stage): Stage => {
       if (stage === authenticate)
         return (exchange, dependencies) => this.#authenticate(() => stage(exchange, dependencies))
       const name = stageSpans.get(stage)
-      // A superuser waits for nothing here; the step is shown all the same.
+      // The stage runs in an async function, so that the trace shows it even if it waits for nothing, as for a
+      // superuser.
       if (stage === authorize)
         return (exchange, dependencies) => this.#run(name, async () => stage(exchange, dependencies))
       return (exchange, dependencies) => this.#run(name, () => stage(exchange, dependencies))
     })
   }
 
-  /** For a request that another process answers: what it is told, and what is to be called when it has answered. */
+  /**
+   * For a request that another process answers: the traceparent for that process, and the function to call with the
+   * status of its answer.
+   */
   forward(): NonNullable<ForwardResponse['trace']> {
     return { traceparent: traceparentOf(this.#begun()), answered: (status) => this.answered(status) }
   }
 
   /**
-   * Ends the span; later calls do nothing. Without a status: it is that of another process, which nobody reads here.
+   * Ends the span; later calls do nothing. The status is absent if another process sends it and it is not read here.
    */
   answered(status?: number): void {
     const span = this.#begun()
@@ -69,7 +74,7 @@ export class RequestTrace {
     span.end()
   }
 
-  /** Runs a part of the request that is no stage. */
+  /** Runs a part of the request that is not a stage, in the context of the span. */
   within<T>(run: () => T): T {
     return this.#tracer.within(this.#begun(), run)
   }
@@ -108,7 +113,10 @@ export class RequestTrace {
     return (this.#span = span)
   }
 
-  /** Of what process or client the request comes. What only a tenant vouches for is a link, which decides nothing. */
+  /**
+   * The parent and the link of the span: the span of the client, and of the process that passed the request on. A span
+   * that only a tenant vouches for becomes a link, which has no effect.
+   */
   #origin(): { readonly parent?: SpanReference | undefined; readonly link?: SpanReference | undefined } {
     const { request, isAuthenticated } = this.#exchange
     const ofClient = tryTraceparent(this.#exchange.header('traceparent'))
@@ -118,14 +126,14 @@ export class RequestTrace {
     return ofHop === undefined ? { link: ofClient } : { parent: ofHop, link: ofClient }
   }
 
-  /** Attributes that stages after the beginning may have found out. */
+  /** Attributes that become known only after the span has begun. */
   #known(): SpanAttributes {
     const { cluster } = this.#exchange
     return cluster === undefined ? {} : { 'kcp.logical_cluster': cluster.id }
   }
 }
 
-/** Whether the user is one whose traces go on here. */
+/** Whether the user may continue its own trace here. */
 export function isPrivileged({ realm, groups }: UserInfo): boolean {
   return privileged[realm.kind].some((group) => groups.includes(group))
 }
@@ -148,7 +156,7 @@ export function spanName(method: string, info: RequestInfo | undefined): string 
   return `${method} /${segments.join('/')}`
 }
 
-/** Without the query: that of exec has the command, and others have selectors. */
+/** The attributes of the span. The query is left out: for exec it has the command, and for others it has selectors. */
 function attributesOf({
   request,
   auditId,

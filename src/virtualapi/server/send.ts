@@ -8,7 +8,7 @@ import { maxSendMs } from './handle.ts'
 import type { RawResponse } from './wire/raw-response.ts'
 import { sendChunks } from './wire/send-chunks.ts'
 
-/** Bytes of a large body that are written at once. */
+/** How many bytes of a large body are written at once. */
 const pieceBytes = 128 * 1024
 
 /** Where an answer goes. */
@@ -28,7 +28,8 @@ export async function send(answer: Exclude<SentResponse, PushResponse>, to: Send
   if (isGone(response)) return
   if (answer.kind === 'bytes') {
     writeHead(response, answer.status, { ...answer.headers, 'content-length': String(answer.body.length) })
-    // The request counts against its limits until a large answer is flushed, so clients that do not read get no more.
+    // The request counts against its limits until a large response is flushed, so a client that does not read gets no
+    // more.
     if (!headOnly && answer.body.length > largeResponseBytes) await sendLarge(response, answer.body, signal)
     else response.end(headOnly || answer.body.length === 0 ? undefined : answer.body)
     return
@@ -43,7 +44,10 @@ export async function send(answer: Exclude<SentResponse, PushResponse>, to: Send
   else await within(answer.maxMs, signal, (limited) => stream(response, answer, limited))
 }
 
-/** Starts a push, which retains only the response and `ended`. That is called with an error, if any, and on close. */
+/**
+ * Starts a push, which retains only the response and `ended`. `ended` is called with the error if the push fails, and
+ * without one when the response closes.
+ */
 export function sendPush(answer: PushResponse, response: RawResponse, ended: (failure?: unknown) => void): Push {
   writeHead(response, answer.status, answer.headers)
   // The client waits for the headers of a watch, even if there are no events yet.
@@ -81,8 +85,8 @@ async function writable(response: RawResponse, maxStallMs: number | undefined, s
 }
 
 /**
- * Writes a body piece by piece: TLS encrypts what is written at once without a pause. Resolves when all of it is
- * flushed. Rejects if the client is too slow for its size.
+ * Writes a body piece by piece, because TLS encrypts each write without a pause. Resolves when all of it is flushed.
+ * Rejects if the client is too slow for its size.
  */
 async function sendLarge(response: RawResponse, body: Uint8Array, signal: AbortSignal): Promise<void> {
   await within(maxSendMs(body.length), signal, async (limited) => {

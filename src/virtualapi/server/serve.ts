@@ -14,7 +14,7 @@ import type { RawResponse } from './wire/raw-response.ts'
 import { readBody } from './wire/read-body.ts'
 import { isGone, send, sendPush } from './send.ts'
 
-/** Not sent to anybody: a status for traces, of which there is none in HTTP. */
+/** The status in traces if the client went away. It is never sent, and HTTP itself has no such status. */
 const clientClosedRequest = 499
 
 const unauthorizedCode = 401
@@ -24,10 +24,10 @@ export interface Serving {
   readonly dependencies: ServerDependencies
   /** Aborted when the server stops. */
   readonly signal: AbortSignal
-  /** Connections of clients that nobody knows yet. */
+  /** Connections whose clients are not known yet. */
   readonly pending: PendingConnections
   readonly turns: ConnectionTurns
-  /** The clients are other processes of ours, whose certificates the listener has verified. */
+  /** True if the clients are our other processes, whose certificates the listener has verified. */
   readonly isForPeers: boolean
   /** Requests that are being answered, watches not counted; the listener waits for them when the server stops. */
   readonly requests: { inFlight: number }
@@ -35,7 +35,7 @@ export interface Serving {
   readonly pushes: Set<Push>
 }
 
-/** A request of HTTP/1.1; `url` overrides a rewritten one. */
+/** A request of HTTP/1.1. `url`: the original URL, where Fastify has rewritten that of `request`. */
 export function rawRequest(request: IncomingMessage, url = request.url ?? '/'): RawRequest {
   const { method = 'GET', rawHeaders, socket } = request
   return { method, url, rawHeaders, body: request, socket, connection: socket }
@@ -55,7 +55,8 @@ export function rawStream(stream: ServerHttp2Stream, rawHeaders: readonly string
 export async function serve(request: RawRequest, response: RawResponse, serving: Serving): Promise<void> {
   const { dependencies, signal, pending, turns } = serving
   const life = new AbortController()
-  // The response does not tell: an HTTP/2 stream is "finished" also when the client has disconnected.
+  // The response does not tell whether it was sent: an HTTP/2 stream is "finished" also when the client has
+  // disconnected.
   let sent = false
   const closed = (): void => {
     if (!sent) life.abort(new Error('the client went away'))
@@ -84,7 +85,7 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
       const client = { address: peerAddress?.(), certificate, traceparent: trace?.traceparent }
       const stopping = isLongRunning ? signal : undefined
       const answered = (status: number): void => {
-        // The other process knows the client, unless it says that it does not.
+        // Any status but 401 means that the other process has authenticated the client.
         if (status !== unauthorizedCode && hasCredentials(incoming)) incoming.known?.()
         trace?.answered(status)
       }

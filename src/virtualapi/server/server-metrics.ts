@@ -17,9 +17,9 @@ export interface ServerMetricsOptions {
   readonly storageBytes: number
 }
 
-/** A logical cluster that uses this share of what it may keep is counted as nearly full. */
+/** The share of its storage limit above which a logical cluster counts as nearly full. */
 const nearlyFullShare = 0.9
-/** How often the delay of the event loop is sampled. */
+/** The interval at which the delay of the event loop is sampled, milliseconds. */
 const delayResolutionMs = 20
 
 /** Registers the server's metrics. */

@@ -1,4 +1,4 @@
-// The stages of every request, in order. Each adds what it found to the Exchange or throws a StatusError.
+// The stages of every request, in order. Each stage adds its findings to the Exchange or throws a StatusError.
 import { childSignal } from '#async/index.ts'
 import { parseFieldSelector } from '#apimachinery/selector/index.ts'
 import { badRequest, pathNotFound, timedOut, unauthorized } from '#apimachinery/status/index.ts'
@@ -45,7 +45,7 @@ export const stageSpans: ReadonlyMap<Stage, string> = new Map<Stage, string>([
   [answer, 'Answer'],
 ])
 
-/** Larger bodies, and those of unknown length, are received a few at a time: decrypting 1 MiB takes a millisecond. */
+/** Larger bodies, and bodies of unknown length, are received a few at a time: decrypting 1 MiB takes a millisecond. */
 const largeBodyBytes = 256 * 1024
 
 /** The stages of an upgrade, which answers on its own socket. */
@@ -148,7 +148,7 @@ export function isLongRunning({ verb, target }: RequestInfo): boolean {
   return target.kind === 'resource' && ['log', 'exec', 'attach', 'portforward', 'proxy'].includes(target.subresource)
 }
 
-/** Exported for traces, which begin when the client is known. */
+/** Finds the user of the request. Exported for RequestTrace, whose span begins when the client is known. */
 export function authenticate(exchange: Exchange, dependencies: ServerDependencies): Promise<void> | undefined {
   const { rawHeaders, peerCertificate, loopbackUser } = exchange.request
   if (loopbackUser !== undefined) {
@@ -160,7 +160,7 @@ export function authenticate(exchange: Exchange, dependencies: ServerDependencie
   const peerAddress = exchange.request.peerAddress?.()
   const asked = { info, rawHeaders, peerCertificate, peerAddress, cluster }
   const result = dependencies.authenticator.authenticate(asked, exchange.signal)
-  // Most requests have a certificate, which is known: they need no promise.
+  // Most requests come with a certificate that is known already: they need no promise.
   if (result instanceof Promise) return result.then((found) => takeIdentityOf(found, exchange, dependencies))
   takeIdentityOf(result, exchange, dependencies)
   return undefined
@@ -188,7 +188,7 @@ function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerDepend
   const flow = flowOf(exchange)
   const { cluster } = exchange
   if (cluster !== undefined && exchange.user === anonymous) {
-    // Answered as if it did not exist: anonymous clients must not learn that it does.
+    // The request is answered as if the logical cluster did not exist: anonymous clients must not learn that it does.
     if (memoryGuard.mustStayUnloaded(cluster.id)) exchange.cluster = undefined
   } else if (cluster !== undefined) {
     memoryGuard.requireRoom(cluster.id)
@@ -207,7 +207,7 @@ function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerDepend
   if (exchange.contentLength <= largeBodyBytes) return undefined
   return fairness.admitLargeBody(flow, exchange.signal).then((release) => {
     exchange.cleanups.push(release)
-    // It may have waited for seconds.
+    // The request may have waited for seconds, so memory is checked again.
     if (cluster !== undefined && exchange.user !== anonymous) memoryGuard.requireMemory(cluster.id)
   })
 }
@@ -218,20 +218,20 @@ function enter({ info }: Exchange, flow: string, fairness: ServerDependencies['f
   return selector === undefined ? fairness.enter(flow, 'watch') : fairness.enterWatch(flow, selector)
 }
 
-/** True for what may take much memory, besides watches: lists and large bodies. */
+/** True for requests that may take much memory, besides watches: lists and large bodies. */
 function takesMemory({ info, contentLength }: Exchange): boolean {
   return info.verb === 'list' || contentLength > largeBodyBytes
 }
 
 /**
- * The fairness key: the logical cluster; one of its own for all anonymous requests, which must not spend a tenant's
- * budget.
+ * The fairness key: the id of the logical cluster, or a separate key for all anonymous requests, which must not spend a
+ * tenant's budget.
  */
 function flowOf({ user, cluster }: Exchange): string {
   return user === anonymous ? 'anonymous' : (cluster?.id ?? '-')
 }
 
-/** Waits for a turn of the event loop. A request with a body waits later, when the body was read. */
+/** Waits for a turn of the event loop. A request with a body waits later, after its body was read. */
 function awaitTurn(exchange: Exchange, { loopShare, passMonitor }: ServerDependencies): Promise<void> | undefined {
   if (exchange.info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return undefined
   const flow = flowOf(exchange)
@@ -257,12 +257,13 @@ async function takeIdentity(
   { authorizer }: ServerDependencies,
 ): Promise<void> {
   const { info, user, cluster, signal } = exchange
-  // The host's kube-apiserver removes these headers when it impersonates: this client did not come through it.
+  // The host's kube-apiserver removes these headers when it impersonates, so a request that has them did not come
+  // through it.
   if (info.entryPoint === 'aggregated')
     throw badRequest('impersonation is not supported on this path: use /clusters/NAME')
   if (cluster === undefined) {
     if (info.cluster.kind !== 'one') throw badRequest('impersonation is for one logical cluster: use /clusters/NAME')
-    // The same refusal as in a logical cluster that exists, except for administrators of the installation.
+    // The refusal is the same as in a logical cluster that exists, except for administrators of the installation.
     if (!authorizer.mayKnowAll(user)) throw impersonationForbidden(user, wanted)
     throw pathNotFound()
   }
@@ -270,7 +271,9 @@ async function takeIdentity(
   exchange.audit?.impersonating(exchange.user)
 }
 
-/** Exported for traces, which show it where it waits for nothing, too. */
+/**
+ * Decides whether the user may do this. Exported for RequestTrace, which shows this stage even if it waits for nothing.
+ */
 export function authorize(exchange: Exchange, dependencies: ServerDependencies): Promise<void> | undefined {
   const { info, user, cluster } = exchange
   const { authorizer } = dependencies
@@ -295,19 +298,22 @@ function obey(decision: Decision, attributes: Attributes, exchange: Exchange, de
   exchange.audit?.decided(decision)
   if (!decision.allowed)
     throw forbiddenError(user, attributes, [decision.reason, hintOf(exchange)].filter(Boolean).join(': '))
-  // The logical cluster does not exist, and the client may know.
+  // The logical cluster does not exist, and the client is allowed to know that.
   if (cluster === undefined && info.cluster.kind === 'one') throw pathNotFound()
   nameFlow(exchange, attributes, dependencies)
 }
 
-/** Users of the host have rights by owning a logical cluster. The same is said of one that does not exist. */
+/**
+ * A hint for users of the host, who have rights by owning a logical cluster; empty for other users. It is the same for
+ * a logical cluster that does not exist.
+ */
 function hintOf({ user, info }: Exchange): string {
   if (user.realm.kind !== 'host' || user.name === anonymous.name || info.cluster.kind !== 'one') return ''
   const owners = `spec.owners of LogicalCluster ${JSON.stringify(info.cluster.name)} in the host`
   return `${owners} does not name this user or a group of theirs, and no role in the logical cluster allows it`
 }
 
-/** Whether the identity is one of this logical cluster. It knows then that the logical cluster exists. */
+/** Whether the user belongs to this logical cluster, and so knows that it exists. */
 function isOf({ realm }: UserInfo, { id }: LogicalCluster): boolean {
   return realm.kind === 'cluster' && realm.id === id
 }
@@ -331,7 +337,7 @@ export function attributesOf({ verb, target, query }: RequestInfo): Attributes {
   const { group, version, resource, subresource, namespace } = target
   let { name } = target
   if (name === '' && (verb === 'list' || verb === 'watch')) name = selectedName(query.get('fieldSelector') ?? '')
-  // As upstream, the namespace of a Namespace object is its own name.
+  // As in kube-apiserver, the namespace of a Namespace object is its own name.
   const inNamespace = group === '' && resource === 'namespaces' && name !== '' ? name : namespace
   return { verb, resource: { group, version, resource, subresource, namespace: inNamespace, name } }
 }
@@ -349,6 +355,7 @@ function selectedName(fieldSelector: string): string {
 
 async function answer(exchange: Exchange, dependencies: ServerDependencies): Promise<void> {
   exchange.answer = await dispatch(exchange, dependencies)
-  // The writes of one transaction are all acknowledged in one pass: each is answered in a turn of its own.
+  // The store acknowledges all writes of one transaction in one pass of the event loop, so each is answered in a turn
+  // of its own.
   if (exchange.contentLength > 0) await exchange.turn()
 }

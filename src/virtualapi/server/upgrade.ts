@@ -26,7 +26,7 @@ import { isWebSocketRequest, requireHandshake } from './wire/web-socket.ts'
 
 interface UpgradeRequest {
   readonly incoming: IncomingRequest
-  /** The same request as Node has it. */
+  /** Node's object for the same request. */
   readonly request: IncomingMessage
   readonly socket: Duplex
   /** The bytes that the client sent after the request. */

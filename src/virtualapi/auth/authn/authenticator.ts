@@ -10,7 +10,7 @@ export interface AuthnRequest {
   readonly rawHeaders: readonly string[]
   /** The client's certificate, unverified (TLS requests one and verifies none); undefined if there is none. */
   readonly peerCertificate: DetailedPeerCertificate | undefined
-  /** The address of the connection's peer, which invalid tokens are counted for. */
+  /** The address of the connection's peer, by which invalid tokens are counted. */
   readonly peerAddress?: string | undefined
   /** The logical cluster of the path; undefined if it does not exist. */
   readonly cluster: LogicalCluster | undefined
@@ -23,8 +23,9 @@ export interface Authentication {
 }
 
 /**
- * Authenticates a request; undefined: anonymous. Refuses with 401 if there are credentials and none is valid, 429 after
- * too many. Only tokens make it wait: a certificate that was verified before is answered, or refused, at once.
+ * Authenticates a request; undefined: the client is anonymous. Throws or rejects with 401 if there are credentials and
+ * none is valid, and with 429 after too many invalid tokens. Only a token makes the caller wait: a certificate is
+ * verified at once.
  */
 export interface Authenticator {
   authenticate(

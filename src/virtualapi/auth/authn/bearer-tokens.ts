@@ -19,7 +19,7 @@ export interface TokenAuthentication {
 export interface BearerTokens {
   /**
    * The user of a valid token; `wanted` is the logical cluster of the path, if any. Undefined: the token is not valid.
-   * Rejects with 429 if too many tokens of `source` were not.
+   * Rejects with 429 if too many tokens of `source` were invalid.
    */
   authenticate(
     token: string,
@@ -87,7 +87,8 @@ export function createBearerTokens(deps: {
       if (claim === undefined || clock.now() >= claim.expiresMs) return undefined
       const cluster = directory.byId(claim.clusterId)
       if (cluster === undefined) return undefined
-      // Our own data first, and for cached tokens too: when the last workload has gone, its tokens end at once.
+      // Our own data is read first, for cached tokens too: when the last workload of a ServiceAccount is gone, its
+      // tokens are refused at once.
       const account = await memberTokens?.findPlacedAccount(claim, context.signal)
       if (account === undefined) return undefined
       const pod = await podOf(token, claim, context)
@@ -98,8 +99,8 @@ export function createBearerTokens(deps: {
 }
 
 /**
- * The unverified claim of the token: its only audience `ID.MEMBER-ID` or, if the path names a logical cluster, the only
- * one for that. Undefined if several audiences fit.
+ * The unverified claim of the token: its only audience `ID.MEMBER-ID` or, if the path names a logical cluster, its only
+ * audience for that logical cluster. Undefined if no audience or more than one fits.
  */
 function claimOf(token: string, wanted: ClusterId | undefined): Claim | undefined {
   if (token.length > maxTokenLength) return undefined
@@ -113,7 +114,7 @@ function claimOf(token: string, wanted: ClusterId | undefined): Claim | undefine
     )
     const [audience] = fitting
     if (audience === undefined || fitting.length !== 1) return undefined
-    // The token names the namespace in the member, `ID-NAME`; only one of the logical cluster of the audience counts.
+    // The token names the namespace in the member, `ID-NAME`; it must be a namespace of the audience's logical cluster.
     const prefix = `${audience.clusterId}-`
     if (!namespace.startsWith(prefix) || namespace === prefix || serviceAccount === '') return undefined
     return { ...audience, namespace: namespace.slice(prefix.length), serviceAccount, expiresMs: exp * 1000 }
@@ -130,7 +131,7 @@ function parseAudience(audience: string): Pick<Claim, 'clusterId' | 'memberId'> 
 
 type BoundPod = Pick<MemberTokenIdentity, 'podName' | 'podUid'>
 
-/** True if what was verified is what the token claimed before: the claim is what was looked up in our own data. */
+/** True if the verified ServiceAccount is the claimed one, by which our own data was read before. */
 function isOf({ serviceAccount }: MemberTokenIdentity, claim: Claim): boolean {
   return (
     serviceAccount.namespace === `${claim.clusterId}-${claim.namespace}` && serviceAccount.name === claim.serviceAccount

@@ -1,5 +1,5 @@
 // The logical cluster that the credentials of a request name. Nothing is verified: the name only decides which process
-// verifies them.
+// verifies the credentials.
 import { X509Certificate } from 'node:crypto'
 import type { DetailedPeerCertificate } from 'node:tls'
 import { decodeJwt } from 'jose'
@@ -13,8 +13,8 @@ const maxTokenLength = 16 * 1024
 const byCertificate = new WeakMap<DetailedPeerCertificate, { readonly cluster: ClusterId | undefined }>()
 
 /**
- * The logical cluster of a client certificate; undefined without one, or if it is for the installation or somebody
- * else.
+ * The logical cluster of a client certificate; undefined without a certificate, or if it does not name exactly one
+ * logical cluster.
  */
 export function clusterOfCertificate(certificate: DetailedPeerCertificate | undefined): ClusterId | undefined {
   if ((certificate as { raw?: Buffer } | undefined)?.raw === undefined || certificate === undefined) return undefined
@@ -34,8 +34,8 @@ function realmIn(raw: Buffer): ClusterId | undefined {
 }
 
 /**
- * The logical cluster of the token's issuer, if that is us, else of its only audience `ID.MEMBER-ID`; undefined if the
- * request has no such token.
+ * The logical cluster in the token's issuer, if kcp is the issuer, else in its only audience `ID.MEMBER-ID`; undefined
+ * if the request has no such token.
  */
 export function clusterOfToken(authorization: string | undefined): ClusterId | undefined {
   const token = /^bearer +(\S+)/i.exec(authorization ?? '')?.[1]

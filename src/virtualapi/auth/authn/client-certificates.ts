@@ -1,5 +1,5 @@
-// Verifies a client's certificate against a set of authorities and reads its subject. TLS requests a certificate and
-// verifies none, because which authority counts depends on how the request reached us.
+// Verifies a client's certificate against a set of authorities and reads its subject. The TLS listener only requests
+// the certificate, because the authority that counts depends on how the request reached us.
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import { createHash, X509Certificate } from 'node:crypto'
@@ -61,7 +61,7 @@ export function createCertificateVerifier(authorities: string, { clock }: { cloc
   }
 }
 
-/** The certificates of a PEM text. Throws if one cannot be parsed. */
+/** The certificates of a PEM text. Throws if a certificate cannot be parsed. */
 export function parseCertificates(text: string): X509Certificate[] {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
   return blocks.map((block) => new X509Certificate(block))
@@ -132,7 +132,10 @@ function isIssuer(authority: X509Certificate, certificate: X509Certificate): boo
   return authority.ca && certificate.checkIssued(authority) && certificate.verify(authority.publicKey)
 }
 
-/** Reads parsed names, not their printed form, in which a comma in a value would look like a separator. */
+/**
+ * The subject of the certificate. Parsed names are read and not their printed form, in which a comma in a value would
+ * look like a separator.
+ */
 function identityOf(leaf: X509Certificate): CertificateIdentity {
   const certificate = new x509.X509Certificate(leaf.raw)
   const names = certificate.getExtension(x509.SubjectAlternativeNameExtension)?.names.items ?? []

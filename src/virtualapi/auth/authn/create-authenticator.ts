@@ -28,7 +28,7 @@ export interface AuthenticatorOptions {
 
 /**
  * Tries, in order: front-proxy headers (only on requests through the front proxy), client certificate, bearer token.
- * Invalid credentials are 401 unless others are valid; no credentials are anonymous (undefined).
+ * Throws 401 for invalid credentials unless others are valid; a client without credentials is anonymous (undefined).
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator & TokenReviewer {
   const { pki, directory, frontProxy, memberTokens, accountTokens, clock = systemClock } = options
@@ -107,7 +107,7 @@ function acceptsFrontProxy({ entryPoint, cluster }: RequestInfo): boolean {
   return entryPoint === 'aggregated' || (entryPoint === 'direct' && cluster.kind === 'none')
 }
 
-/** On a path without a logical cluster, the certificate says which one is meant, as a token does. */
+/** On a path without a logical cluster, the certificate names the logical cluster of the request, as a token does. */
 function certificateResponse(user: UserInfo, { cluster }: RequestInfo, directory: ClusterDirectory): Authentication {
   const own = cluster.kind === 'none' && user.realm.kind === 'cluster' ? directory.byId(user.realm.id) : undefined
   return own === undefined ? { user } : { user, cluster: own }
@@ -119,8 +119,8 @@ function hasCertificate(peer: AuthnRequest['peerCertificate']): peer is NonNulla
 }
 
 /**
- * An identity is the same object while its certificate is in use, and so is its user: what is known of one is found by
- * it.
+ * The user of each identity. An identity is the same object while its certificate is in use, so its user is the same
+ * object, too: caches find their entries by it.
  */
 const users = new WeakMap<CertificateIdentity, { readonly user: UserInfo | undefined }>()
 

@@ -3,10 +3,10 @@ import { LRUCache } from 'lru-cache'
 import { tooManyRequests } from '#apimachinery/status/index.ts'
 import type { Clock } from '#async/index.ts'
 
-/** Checks that a source may fail at once, and how many it regains each second. */
+/** How many checks of a source may fail at once, and how many it regains each second. */
 const burst = 30
 const perSecond = 1
-/** Sources that are remembered; the ones that failed longest ago are forgotten. */
+/** How many sources are remembered; the sources that were checked longest ago are forgotten. */
 const maxSources = 10_000
 
 interface Account {
@@ -24,8 +24,8 @@ export class FailureBudget {
   }
 
   /**
-   * Counts a check by `source` as failed until the result is called, which says that it was not. Throws 429 with
-   * Retry-After if too many failed.
+   * Counts a check by `source` as failed until the returned function is called, which takes this back after a success.
+   * Throws 429 with Retry-After if too many checks failed.
    */
   spend(source: string): () => void {
     const now = this.#clock.monotonic()

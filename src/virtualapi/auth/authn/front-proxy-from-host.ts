@@ -35,7 +35,7 @@ export function frontProxyFromHost(options: {
         log.warn('the host publishes no front proxy: identity headers are ignored', { namespace, name })
       else log.info('read the front proxy of the host', { allowedNames: current.allowedNames })
     } catch (error) {
-      // Trusting nobody is safer than trusting the former authority for ever.
+      // Trusting no front proxy is safer than trusting the former authority for ever.
       current = undefined
       log.error('the front proxy configuration of the host is unusable: identity headers are ignored', {
         namespace,
@@ -73,14 +73,16 @@ export function parseFrontProxyConfig(object: DeepReadonly<KubeObject>): FrontPr
     usernameHeaders: list(data, 'requestheader-username-headers'),
     groupHeaders: list(data, 'requestheader-group-headers'),
     extraPrefixes: list(data, 'requestheader-extra-headers-prefix'),
-    // Absent before Kubernetes 1.32.
+    // The host does not publish these headers before Kubernetes 1.32.
     uidHeaders: list(data, 'requestheader-uid-headers'),
   }
   if (config.usernameHeaders.length === 0) throw new Error('requestheader-username-headers is empty')
   return config
 }
 
-/** Each value is a JSON list of strings. */
+/**
+ * The strings in a value, which is a JSON list; empty if the value is absent. Throws a plain Error for any other value.
+ */
 function list(data: Readonly<Record<string, unknown>>, key: string): string[] {
   const text = data[key]
   if (text === undefined || text === '') return []

@@ -19,7 +19,10 @@ export interface FrontProxyConfig {
   readonly uidHeaders: readonly string[]
 }
 
-/** Undefined: the client is no front proxy. `user` undefined: the front proxy forwards an anonymous request. */
+/**
+ * The result of front-proxy authentication. Undefined: the client is no front proxy. `user` undefined: the front proxy
+ * forwards an anonymous request.
+ */
 export type FrontProxyAnswer = { readonly user: UserInfo | undefined } | undefined
 
 export interface FrontProxyAuthenticator {
@@ -41,8 +44,8 @@ export function createFrontProxyAuthenticator({ clock }: { clock: Clock }): Fron
 }
 
 /**
- * Reads raw headers: Node joins repeated headers with a comma, and one group called `dev, system:masters` must not
- * become two.
+ * The user in the identity headers; undefined for an anonymous one. Raw headers are read, because Node joins repeated
+ * headers with a comma: one group called `dev, system:masters` must not become two.
  */
 function userOf(rawHeaders: readonly string[], config: FrontProxyConfig): UserInfo | undefined {
   const values = (header: string): string[] =>

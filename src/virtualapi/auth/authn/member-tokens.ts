@@ -1,19 +1,18 @@
-// The contract for verifying tokens of pods in members. Implemented in virtualapi/outbound/members, with what the watch
-// cache knows.
+// The contract for verifying tokens of pods in members. It is implemented in virtualapi/outbound/members.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 
 /** The claims of a token before anything is verified. */
 export interface MemberTokenClaim {
   readonly clusterId: ClusterId
   readonly memberId: string
-  /** Upstream names. */
+  /** The name in the logical cluster, as that of `serviceAccount`. */
   readonly namespace: string
   readonly serviceAccount: string
 }
 
 /** Identity in a token that the member's keys have signed and the member has reviewed. */
 export interface MemberTokenIdentity {
-  /** `namespace` is the member's: `ID-NAME`. */
+  /** The ServiceAccount in the member; its namespace there is `ID-NAME`. */
   readonly serviceAccount: { readonly namespace: string; readonly name: string }
   readonly podName?: string
   readonly podUid?: string
@@ -22,8 +21,8 @@ export interface MemberTokenIdentity {
 export interface MemberTokens {
   /**
    * The upstream ServiceAccount, if a workload that the scheduler placed on that member runs as it; undefined
-   * otherwise. It is asked for every request before anything is verified: it reads only our own data and never asks the
-   * member.
+   * otherwise. This is called for every request before anything is verified, so it reads only our own data and never
+   * asks the member.
    */
   findPlacedAccount(claim: MemberTokenClaim, signal: AbortSignal): Promise<{ readonly uid: string } | undefined>
   /**

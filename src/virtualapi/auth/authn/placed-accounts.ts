@@ -19,7 +19,10 @@ export type FindPlacedAccount = (
   signal: AbortSignal,
 ) => Promise<{ readonly uid: string } | undefined>
 
-/** Returns a function that keeps an index of each logical cluster that is asked for, as long as that is in memory. */
+/**
+ * Returns a function that keeps an index of each logical cluster that it was called for, as long as the logical cluster
+ * is in memory.
+ */
 export function findPlacedAccount(watchCache: WatchCache): FindPlacedAccount {
   const indexes = new WeakMap<ClusterObjects, PlacedAccounts>()
   return async ({ cluster, member, namespace, serviceAccount }, now, signal) => {
@@ -34,14 +37,20 @@ export function findPlacedAccount(watchCache: WatchCache): FindPlacedAccount {
 
 interface WorkloadAccounts {
   readonly members: readonly string[]
-  /** Wall clock in milliseconds until which pods may run as the ServiceAccount; Infinity for that of the template. */
+  /**
+   * By ServiceAccount: the wall clock, in milliseconds, until which pods may run as it; Infinity for the ServiceAccount
+   * of the template.
+   */
   readonly accounts: ReadonlyMap<string, number>
 }
 
 /** The workloads of one logical cluster that are placed. A change of one workload costs only that workload. */
 class PlacedAccounts {
   readonly #objects: ClusterObjects
-  /** `MEMBER NAMESPACE ACCOUNT` to the workloads that run so, with the time until which they do. */
+  /**
+   * By `MEMBER NAMESPACE ACCOUNT`: the workloads whose pods run there as this ServiceAccount, with the time until which
+   * they may.
+   */
   readonly #untils = new Map<string, Map<string, number>>()
   /** By workload: its keys in #untils. */
   readonly #keys = new Map<string, readonly string[]>()
@@ -101,7 +110,10 @@ class PlacedAccounts {
   }
 }
 
-/** Pods of a copy that is leaving still need their token: for their last requests, such as giving up a Lease. */
+/**
+ * The states of a copy without pods. A copy that is leaving still has pods, which need their token for their last
+ * requests, such as giving up a Lease.
+ */
 const withoutPods = ['Assumed', 'Held']
 
 function accountsOf({ bytes }: Entry): WorkloadAccounts {

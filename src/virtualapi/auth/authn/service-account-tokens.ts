@@ -1,6 +1,6 @@
 // Issues and verifies ServiceAccount tokens. All are signed with one key; the issuer names the logical cluster:
-// `https://kubernetes.default.svc/clusters/ID`. The issuer is no address, so it does not change when the server's
-// address does. Ids are never reused.
+// `https://kubernetes.default.svc/clusters/ID`. The issuer is not an address, so it stays the same when the address of
+// the server changes. Ids are never reused.
 import { createHash, createPrivateKey, createPublicKey, hash, randomUUID, type KeyObject } from 'node:crypto'
 import { decodeJwt, exportJWK, jwtVerify, SignJWT, type JWK, type JWTPayload } from 'jose'
 import { LRUCache } from 'lru-cache'
@@ -23,7 +23,8 @@ export interface NamedObject {
 }
 
 /**
- * Reads an object that a token is bound to from memory; called for every request, so that a deletion counts at once.
+ * Reads an object that a token is bound to, from memory; undefined if it does not exist. Called for every request, so
+ * that a deletion counts at once.
  */
 export type FindBoundObject = (
   cluster: ClusterId,
@@ -44,7 +45,8 @@ export interface TokenGrant {
   readonly audiences: readonly string[]
   readonly expirationSeconds: number
   /**
-   * The token is invalid once this object is deleted; so for `secret` and `node`, but `node` beside `pod` only informs.
+   * The token is invalid once this object is deleted. The same holds for `secret` and `node`, but a `node` beside a
+   * `pod` is information only.
    */
   readonly pod?: NameAndUid
   readonly secret?: NameAndUid
@@ -67,7 +69,7 @@ export interface ServiceAccountTokens {
    * time is invalid, or the ServiceAccount or the bound object no longer exists. The caller checks the audiences.
    */
   verify(token: string, wanted: ClusterId | undefined, signal: AbortSignal): Promise<VerifiedAccount | undefined>
-  /** The public key as a JWK set, for others who verify our tokens. */
+  /** The public key as a JWK set, for other verifiers of our tokens. */
   keys(): Promise<{ keys: JWK[] }>
   readonly algorithm: string
 }
@@ -75,7 +77,10 @@ export interface ServiceAccountTokens {
 const issuerPrefix = `${apiAudience}/clusters/`
 const maxCached = 20_000
 const maxTokenLength = 16 * 1024
-/** As upstream: a token is valid this long after the deletionTimestamp of its ServiceAccount or bound object. */
+/**
+ * How long a token is valid after the deletionTimestamp of its ServiceAccount or bound object, milliseconds, as in
+ * kube-apiserver.
+ */
 const leewayMs = 60_000
 
 /** The issuer (`iss`) of the tokens of a logical cluster. */
@@ -84,7 +89,7 @@ export function issuerOf(cluster: ClusterId): string {
 }
 
 export function createServiceAccountTokens(deps: {
-  /** PEM. */
+  /** The private key that signs the tokens, PEM. */
   readonly privateKey: string
   readonly directory: ClusterDirectory
   readonly find: FindBoundObject
@@ -166,7 +171,7 @@ export function createServiceAccountTokens(deps: {
 /** The claims of a verified token. */
 type Grant = Omit<TokenGrant, 'expirationSeconds'> & { readonly expiresMs: number; readonly jti: string | undefined }
 
-/** The logical cluster in the issuer of an unverified token. */
+/** The logical cluster in the issuer of an unverified token; undefined if kcp is not the issuer. */
 function clusterOf(token: string): ClusterId | undefined {
   if (token.length > maxTokenLength) return undefined
   try {
@@ -237,7 +242,7 @@ function keyId(publicKey: KeyObject): string {
 }
 
 /**
- * Returns a function that finds the object that a token is bound to. It decodes an object only if that may be
+ * Returns a function that finds the object that a token is bound to. It decodes an object only if the object may be
  * terminating.
  */
 export function findBoundObject(watchCache: WatchCache): FindBoundObject {

@@ -1,4 +1,4 @@
-// The contract behind TokenReview: whose token is this, in one logical cluster?
+// The contract behind TokenReview: finds the user of a token in one logical cluster.
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
 
@@ -9,7 +9,10 @@ export interface ReviewedToken {
 }
 
 export interface TokenReviewer {
-  /** Undefined if the token is invalid here or valid for none of `audiences`. Empty `audiences`: that of this API. */
+  /**
+   * The user of the token; undefined if the token is invalid here or valid for none of `audiences`. Empty `audiences`
+   * stand for the audience of this API.
+   */
   reviewToken(
     token: string,
     audiences: readonly string[],

@@ -1,4 +1,4 @@
-// The Policy of each logical cluster: compiled on first use, then updated by the changed RBAC objects only.
+// The Policy of each logical cluster: compiled on first use, then updated with only the changed RBAC objects.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { abortable, yieldEvery } from '#async/index.ts'
 import type { ClusterObjects, Entry, WatchCache } from '#store/watch-cache/index.ts'
@@ -17,11 +17,11 @@ interface TrackedPolicy {
   readonly policy: LayeredPolicy
   /** The change counter of each RBAC resource at the last update of the policy; -1 before the first. */
   readonly seen: number[]
-  /** The comparison of all objects that is under way. Nobody may read the policy until it ends. */
+  /** The comparison of all objects that is under way, if any. The policy must not be read until it ends. */
   comparing: Promise<void> | undefined
 }
 
-/** How long a comparison of all objects holds up others. */
+/** How long a comparison of all objects runs before other work has a turn, milliseconds. */
 const sliceMs = 5
 
 const resources = Object.values(rbacResources)
@@ -38,7 +38,8 @@ export function createClusterPolicies(watchCache: Pick<WatchCache, 'cluster'>): 
         tracked = { policy: new LayeredPolicy(base), seen: resources.map(() => -1), comparing: undefined }
         policies.set(objects, tracked)
       }
-      // Objects may change during a comparison: what is left then is known by name.
+      // Objects may change during a comparison; the names of these objects are known, so they need no further
+      // comparison.
       while (!update(tracked, objects)) await abortable(compareOnce(tracked, objects), signal)
       return tracked.policy
     },
@@ -47,7 +48,7 @@ export function createClusterPolicies(watchCache: Pick<WatchCache, 'cluster'>): 
 
 /**
  * Applies the changes since the last update. False if their names are not known, so that all objects must be compared,
- * or if that is under way. Synchronous, so that nobody reads a half-updated policy.
+ * or if such a comparison is under way. Synchronous, so that no caller reads a half-updated policy.
  */
 function update({ policy, seen, comparing }: TrackedPolicy, objects: ClusterObjects): boolean {
   if (comparing !== undefined) return false
@@ -84,8 +85,8 @@ function compareOnce(tracked: TrackedPolicy, objects: ClusterObjects): Promise<v
 }
 
 /**
- * Compares all objects: the first time, and if the changed names are unknown. Compiles only those with a new revision.
- * In slices, because a tenant may have a gibibyte of bindings.
+ * Compares all objects: the first time, and if the names of changed objects are unknown. Compiles only objects with a
+ * new revision. Works in slices, because a tenant may have a gibibyte of bindings.
  */
 async function compareAll({ policy, seen }: TrackedPolicy, objects: ClusterObjects): Promise<void> {
   const pause = yieldEvery(sliceMs)

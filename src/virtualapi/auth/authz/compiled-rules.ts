@@ -1,13 +1,13 @@
-// The rules of one role, arranged so that a decision looks only at those that can matter.
+// The rules of one role, arranged so that a decision looks only at rules that can matter.
 import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import type { Attributes } from '#virtualapi/request/authorizer.ts'
 import { urlCovers, type AtomicRule, type PolicyRule } from './policy-rules.ts'
 
-/** Shorter lists are searched one by one. */
+/** The length from which a list becomes a Set; shorter lists are searched word by word. */
 const minSetSize = 16
 /** Roles with fewer rules get no index. */
 const minIndexedRules = 8
-/** Steps of the work budget to look at one rule. */
+/** The cost of looking at one rule, in steps of the work budget. */
 const ruleSteps = 3
 
 type Words = readonly string[] | ReadonlySet<string>
@@ -16,7 +16,7 @@ interface CompiledRule {
   readonly verbs: Words
   readonly apiGroups: Words
   readonly resources: Words
-  /** Empty: all names. */
+  /** The names that the rule is limited to; empty for all names. */
   readonly resourceNames: Words
   readonly nonResourceURLs: readonly string[]
 }
@@ -25,10 +25,10 @@ interface CompiledRule {
 export class CompiledRules {
   /** Each different rule once, in the order of the role. */
   readonly rules: readonly PolicyRule[]
-  /** The texts of `rules`, for comparing them with those of other roles. */
+  /** The texts of `rules`, for comparing them with the rules of other roles. */
   readonly #texts: readonly string[]
   readonly #all: readonly CompiledRule[]
-  /** Rules about few resources, by resource. Undefined: the role has few rules. */
+  /** Rules about few resources, by resource. Undefined: the role has so few rules that they are not indexed. */
   readonly #byResource: ReadonlyMap<string, readonly CompiledRule[]> | undefined
   /** Rules about many resources, and about paths: too many words to index. */
   readonly #wide: readonly CompiledRule[]
@@ -48,7 +48,7 @@ export class CompiledRules {
     for (const [i, rule] of this.rules.entries()) yield [this.#texts[i] ?? '', rule]
   }
 
-  /** True if a rule allows the request; undefined if `work` is spent before one was found. */
+  /** True if a rule allows the request; undefined if `work` is spent before such a rule was found. */
   allows({ verb, resource, path }: Attributes, work: WorkBudget): boolean | undefined {
     if (resource === undefined)
       return this.#some(undefined, work, ({ verbs, nonResourceURLs }) => {
@@ -68,7 +68,10 @@ export class CompiledRules {
     )
   }
 
-  /** True if one rule allows all that this atomic rule allows; undefined if `work` is spent before one was found. */
+  /**
+   * True if one rule allows all that this atomic rule allows; undefined if `work` is spent before such a rule was
+   * found.
+   */
   covers(atom: AtomicRule, work: WorkBudget): boolean | undefined {
     const [verb = ''] = atom.verbs
     const [url] = atom.nonResourceURLs ?? []
@@ -90,7 +93,7 @@ export class CompiledRules {
     )
   }
 
-  /** As `covers`, for a whole resource rule, which is not split into atomic rules. */
+  /** Like `covers`, for a whole resource rule, which is not split into atomic rules. */
   coversWhole(wanted: PolicyRule, work: WorkBudget): boolean | undefined {
     const { verbs, apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] } = wanted
     const [first] = resources
@@ -108,7 +111,10 @@ export class CompiledRules {
     })
   }
 
-  /** `resource` undefined: a path. */
+  /**
+   * True if `test` accepts a rule that may be about `resource` (undefined: about a path); undefined if `work` is spent
+   * before.
+   */
   #some(resource: string | undefined, work: WorkBudget, test: (rule: CompiledRule) => boolean): boolean | undefined {
     for (const rules of this.#candidates(resource))
       for (const rule of rules) {

@@ -54,7 +54,8 @@ const none: HeldRules = { roles: [], problems: [], isComplete: true }
 const openPaths = /^\/(healthz|livez|readyz|version)\/?$/
 
 /**
- * True for health and version, which everybody may read without credentials. They reveal nothing of a logical cluster.
+ * True for health and version, which every client may read without credentials. They reveal nothing of a logical
+ * cluster.
  */
 export function isOpenPath({ verb, path }: Attributes): boolean {
   return path !== undefined && (verb === 'get' || verb === 'head') && openPaths.test(path)

@@ -7,12 +7,12 @@ import type { CompiledRules } from './compiled-rules.ts'
 import { grantedRoles, RoleProblems, type GrantedRole, type RbacContext } from './granted-roles.ts'
 import type { Grant } from './policy.ts'
 
-/** So many rules are evaluated at once; most users have fewer. */
+/** How many rules are evaluated without a pause; most users have fewer. */
 const maxRulesAtOnce = 10_000
-/** How long the evaluation of more holds up others. */
+/** How long the evaluation of further rules runs before other work has a turn, milliseconds. */
 const sliceMs = 5
 
-/** Allows the request if a rule of a role that is granted to the user does. Evaluates each role once. */
+/** Allows the request if a rule of a role that is granted to the user allows it. Evaluates each role once. */
 export async function decide(context: RbacContext, user: UserInfo, attributes: Attributes): Promise<Decision> {
   const problems = new RoleProblems()
   const later: GrantedRole[] = []
@@ -35,7 +35,10 @@ export async function decide(context: RbacContext, user: UserInfo, attributes: A
   return { allowed: false, reason: texts.length === 0 ? '' : `RBAC: ${aggregateText(texts)}` }
 }
 
-/** The grant that allows the request, of those whose roles are still to be compiled or are many. */
+/**
+ * The grant that allows the request, among grants whose roles are not compiled yet or are beyond the first 10,000
+ * rules; undefined if none does.
+ */
 async function decideLater(
   later: readonly GrantedRole[],
   attributes: Attributes,

@@ -1,4 +1,4 @@
-// The escalation check on writes of RBAC objects: nobody may grant rights they do not hold.
+// The escalation check on writes of RBAC objects: a user may not grant rights that the user does not hold.
 import { canonicalJson } from '#apimachinery/json/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
@@ -111,7 +111,8 @@ function hasAggregation(object: KubeObject): boolean {
 }
 
 /**
- * True if only fields differ that the garbage collector writes: it must be able to delete objects it could not grant.
+ * True if the objects differ only in fields that the garbage collector writes: it must be able to delete objects with
+ * rights that it may not grant.
  */
 function isUnchanged(object: KubeObject, old: KubeObject): boolean {
   const relevant = ({ metadata, ...rest }: KubeObject): string => {
@@ -128,9 +129,11 @@ function isUnchanged(object: KubeObject, old: KubeObject): boolean {
   return relevant(object) === relevant(old)
 }
 
-/** How many uncovered atomic rules are reported: a rule with four long lists has more of them than memory holds. */
+/**
+ * How many uncovered atomic rules are reported: a rule with four long lists has more atomic rules than memory can hold.
+ */
 const maxUncovered = 1000
-/** Steps of the work budget to make an atomic rule. */
+/** The cost of making an atomic rule, in steps of the work budget. */
 const atomSteps = 5
 
 /**
@@ -144,7 +147,7 @@ export function uncoveredRules(
 ): PolicyRule[] {
   const uncovered: PolicyRule[] = []
   for (const rule of wanted) {
-    // Decided without splitting the rule, where one held rule covers all of it.
+    // A rule is not split if one held rule covers all of it.
     if (held.some((role) => role.coversWhole(rule, work) === true)) continue
     for (const atom of atomsOf(rule)) {
       if (!work.trySpend(atomSteps)) return [...uncovered, rule]

@@ -1,4 +1,4 @@
-// The 403 answer of authorization, as kube-apiserver writes it.
+// The 403 response of authorization, as kube-apiserver writes it.
 import { goQuote } from '#apimachinery/text/index.ts'
 import { forbidden, StatusError } from '#apimachinery/status/index.ts'
 import type { Attributes } from '#virtualapi/request/authorizer.ts'

@@ -1,4 +1,4 @@
-// The roles that are granted to a user, found at once, and what is wrong with the bindings.
+// The roles that are granted to a user, found without a pause, and the problems with them.
 import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import type { Grant, Policy } from './policy.ts'
@@ -21,7 +21,8 @@ export interface GrantedRole {
 /** How many missing roles are named. */
 const maxMissing = 20
 /**
- * Steps of the work budget for one granted role, and for one group of the user: some 200,000 of them may be looked at.
+ * The cost of one granted role, and of one group of the user, in steps of the work budget: some 200,000 of them may be
+ * looked at.
  */
 const grantSteps = 50
 
@@ -29,8 +30,8 @@ const grantSteps = 50
 export const tooManyRoles = 'the roles that are granted to the user are too many or too large to be evaluated'
 
 /**
- * Collects what is missing: the roles that bindings name and that do not exist, and those for which `work` does not
- * last.
+ * Collects the reasons why an answer may be incomplete: roles that bindings name and that do not exist, and a `work`
+ * budget that is too small for all roles.
  */
 export class RoleProblems {
   readonly #missing = new Set<string>()
@@ -41,7 +42,7 @@ export class RoleProblems {
     if (this.#missing.size >= maxMissing) this.#more++
     else this.#missing.add(`${roleKind.toLowerCase()}.${rbacGroup} "${roleName}" not found`)
   }
-  /** In the words of kube-apiserver, apart from what it has no words for. */
+  /** The problems, in the words of kube-apiserver if it has a message for them. */
   get texts(): string[] {
     return [
       ...this.#missing,

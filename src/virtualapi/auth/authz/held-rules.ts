@@ -8,13 +8,13 @@ import type { PolicyRule } from './policy-rules.ts'
 export interface HeldRules {
   /** The rules, by role. */
   readonly roles: readonly CompiledRules[]
-  /** Why rules may be missing: roles that do not exist, or that were too many. */
+  /** Why rules may be missing: roles that do not exist, or too many roles. */
   readonly problems: readonly string[]
   /** False: the user has more roles than one request may look at. */
   readonly isComplete: boolean
 }
 
-/** How long compiling roles holds up others. */
+/** How long compiling roles runs before other work has a turn, milliseconds. */
 const sliceMs = 5
 
 /** The rules of all roles that are granted to the user in `namespace`. */
@@ -31,13 +31,13 @@ export async function heldRules(context: RbacContext, user: UserInfo, namespace:
   return { roles, problems: problems.texts, isComplete: problems.isComplete }
 }
 
-/** Bounds on a list of rules that is shown to somebody. */
+/** Bounds on a list of rules in a response: the number of rules, and the characters of their JSON. */
 const maxListedRules = 10_000
 const maxListedLength = 1024 * 1024
-/** Steps of the work budget to compare a rule with those listed before. */
+/** The cost of comparing a rule with the rules listed before, in steps of the work budget. */
 const listedSteps = 10
 
-/** The rules of all these roles, each once: at most 10,000 of them, or 1 MiB of JSON. `isCut`: there are more. */
+/** The rules of all these roles, each once: at most 10,000 of them, or 1 MiB of JSON. `isCut`: there may be more. */
 export async function listRules(
   roles: readonly CompiledRules[],
   { work, signal }: Pick<RbacContext, 'work' | 'signal'>,

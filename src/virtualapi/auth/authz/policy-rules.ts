@@ -33,7 +33,7 @@ function textsOf(items: unknown): readonly string[] {
   return items.every(isText) ? items : items.filter(isText)
 }
 
-/** A rule with one verb and one resource, name or URL. */
+/** A rule with one verb, and with either one API group, one resource and at most one name, or one URL. */
 export type AtomicRule = PolicyRule
 
 /** `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`, as in kube-apiserver's messages. */

@@ -4,7 +4,7 @@ import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import { RbacIndex, rbacResources, subjectKey, type Binding, type RbacPlace } from './rbac-index.ts'
 import type { StoredRole } from './stored-role.ts'
 
-/** A role that is granted to a user, and one of the bindings that do. */
+/** A role that is granted to a user, and one of the bindings that grant it. */
 export interface Grant {
   readonly binding: Binding
   /** `User/NAME`, `Group/NAME` or `ServiceAccount/NAME/NAMESPACE`. */
@@ -39,14 +39,14 @@ export class LayeredPolicy implements Policy {
     return this.#base.revisionOf(place) !== undefined
   }
 
-  /** The keys of all objects of a resource, with those of bootstrap objects; may contain duplicates. */
+  /** The keys of all objects of a resource, including bootstrap objects; may contain duplicates. */
   places(resource: string): RbacPlace[] {
     return [...this.own.places(resource), ...this.#base.places(resource)]
   }
 
   *grantsOf(user: UserInfo, namespace: string): Generator<Grant> {
     const given = new Set<string>()
-    // ClusterRoleBindings first, as upstream.
+    // ClusterRoleBindings come first, as in kube-apiserver.
     for (const scope of namespace === '' ? [''] : ['', namespace])
       for (const subject of subjectsOf(user))
         for (const binding of this.#bindingsOf(subject, scope)) {
@@ -87,7 +87,7 @@ function placeOfBinding({ namespace, name }: Binding): RbacPlace {
   return { resource, namespace, name }
 }
 
-/** A ClusterRole is the same whichever namespace the binding is in. */
+/** Identifies the role of a binding. A ClusterRole is the same role in bindings of all namespaces. */
 function roleText({ namespace, roleKind, roleName }: Binding): string {
   return roleKind === 'ClusterRole' ? roleName : `${namespace}/${roleKind}/${roleName}`
 }

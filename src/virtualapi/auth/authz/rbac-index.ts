@@ -1,5 +1,5 @@
-// An index of RBAC objects by subject. Objects are added, replaced and removed one by one, so that a change does not
-// cost a recompilation of all. All bindings that grant one role to one subject are one grant.
+// An index of RBAC objects by subject. Objects are added, replaced and removed one by one, so that a change of one
+// object does not require recompiling all. All bindings that grant one role to one subject are one grant.
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { StoredRole, type RbacSource } from './stored-role.ts'
 
@@ -14,7 +14,7 @@ export const rbacResources = {
 
 /** The grant of one binding to each of its subjects. */
 export interface Binding {
-  /** Empty: a ClusterRoleBinding. */
+  /** The namespace of a RoleBinding; empty for a ClusterRoleBinding. */
   readonly namespace: string
   readonly name: string
   readonly roleKind: string
@@ -33,9 +33,9 @@ interface Indexed {
   readonly place: RbacPlace
   /** Revision of the object. */
   readonly revision: number
-  /** Absent for a binding. */
+  /** The role; absent for a binding. */
   readonly role?: StoredRole
-  /** Absent for a role. */
+  /** The binding; absent for a role. */
   readonly binding?: Binding
   /** Subjects of a binding; see `subjectKey`. */
   readonly subjects: readonly string[]
@@ -46,10 +46,10 @@ type Bindings = Binding | Set<Binding>
 
 export class RbacIndex {
   readonly #objects = new Map<string, Map<string, Indexed>>()
-  /** By namespace and subject, then by role. */
+  /** The bindings by namespace and subject, then by role. */
   readonly #grants = new Map<string, Map<string, Bindings>>()
 
-  /** Adds the object, or replaces the former one. */
+  /** Adds the object, or replaces its former version. */
   set(place: RbacPlace, revision: number, source: RbacSource): void {
     const { resource, namespace, name } = place
     let known = this.#objects.get(resource)
@@ -81,9 +81,7 @@ export class RbacIndex {
     return this.#objects.get(resource)?.get(`${namespace}/${name}`)?.role
   }
 
-  /**
-   * For each role that is granted to `subject` by bindings in `namespace` (empty: ClusterRoleBindings), those bindings.
-   */
+  /** The bindings in `namespace` (empty: the ClusterRoleBindings) that grant a role to `subject`, role by role. */
   *bindingsOf(subject: string, namespace: string): Generator<Iterable<Binding>> {
     for (const bindings of this.#grants.get(grantKey(namespace, subject))?.values() ?? [])
       yield bindings instanceof Set ? bindings : [bindings]
@@ -128,7 +126,8 @@ export class RbacIndex {
 }
 
 /**
- * `User/NAME`, `Group/NAME` or `ServiceAccount/NAME/NAMESPACE`; undefined for other kinds, which are granted nothing.
+ * The key of a subject: `User/NAME`, `Group/NAME` or `ServiceAccount/NAME/NAMESPACE`; undefined for other kinds, which
+ * are granted nothing.
  */
 export function subjectKey(kind: string, name: string, namespace = ''): string | undefined {
   if (kind === 'User' || kind === 'Group') return `${kind}/${name}`
@@ -147,7 +146,7 @@ function subjectsIn(namespace: string, subjects: unknown): string[] {
   if (!Array.isArray(subjects)) return []
   const keys = subjects.filter(isJsonObject).flatMap((subject) => {
     const name = textOf(subject['name'])
-    // In a RoleBinding, a ServiceAccount without a namespace is in that of the binding.
+    // In a RoleBinding, a ServiceAccount without a namespace is in the namespace of the binding.
     const key = subjectKey(textOf(subject['kind']), name, textOf(subject['namespace']) || namespace)
     return key === undefined || name === '' ? [] : [key]
   })

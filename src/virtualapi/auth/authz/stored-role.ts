@@ -1,4 +1,4 @@
-// A role as it is stored, and the compiled rules of the roles that were needed last. Tenants may store a gibibyte of
+// A role as it is stored, and a cache of the compiled rules of recently needed roles. Tenants may store a gibibyte of
 // roles; compiled, that would be many times as much.
 import { CompiledRules } from './compiled-rules.ts'
 import { parseRules } from './policy-rules.ts'
@@ -7,13 +7,13 @@ import { parseRules } from './policy-rules.ts'
 export interface RbacSource {
   /** Size of its JSON. */
   readonly bytes: number
-  /** Parses it. Called at once for a binding, and for a role whenever its rules are to be compiled. */
+  /** Parses the object. Called at once for a binding, and for a role whenever its rules must be compiled. */
   read(): Readonly<Record<string, unknown>>
 }
 
-/** Compiled rules take some five times the bytes of their JSON. */
+/** Maximum of bytes of JSON of all roles in the cache. Compiled rules take some five times the bytes of their JSON. */
 const maxCachedBytes = 32 * 1024 * 1024
-/** Memory of a cached role besides its rules. */
+/** Memory of a cached role besides its rules, bytes. */
 const overheadBytes = 1024
 
 /** One role. Its rules are compiled when a decision needs them. */
@@ -21,7 +21,7 @@ export class StoredRole {
   readonly #source: RbacSource
   #bytes: number | undefined
   compiled: CompiledRules | undefined
-  /** It was needed since the cache last looked for roles to drop. */
+  /** True if the role was needed since the cache last looked for roles to drop. */
   wasUsed = false
 
   constructor(source: RbacSource) {
@@ -39,7 +39,7 @@ export class StoredRole {
   }
 }
 
-/** Keeps the compiled rules of the roles that were used last, of all logical clusters together. */
+/** Keeps the compiled rules of recently used roles, of all logical clusters together. */
 export class CompiledRoles {
   readonly #kept = new Set<StoredRole>()
   #bytes = 0

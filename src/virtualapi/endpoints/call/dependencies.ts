@@ -31,7 +31,7 @@ export interface ObjectDependencies {
   readonly registry: Registry
   readonly catalog: Catalog
   readonly clock: Clock
-  /** As in RequestContext. */
+  /** The allocator of addresses and ports of Services that all threads share. Absent: the allocator of this thread. */
   readonly allocationFor?: AllocationFor
 }
 
@@ -61,7 +61,7 @@ export interface EndpointDependencies extends ObjectDependencies {
 }
 
 export interface FollowedFleet extends Fleet {
-  /** Calls back after changes of it, at most once a second, until the returned function is called. */
+  /** Calls `changed` after changes of the fleet, at most once a second, until the returned function is called. */
   onChange(changed: () => void): () => void
 }
 
@@ -73,13 +73,13 @@ export interface Aggregation {
 }
 
 /**
- * The thread for large objects, as the main thread uses it. Both reject 429 where too much waits, 503 where it was
- * lost.
+ * The offload threads, as the main thread uses them. Both methods reject with 429 if too many requests wait, and with
+ * 503 if the thread was lost.
  */
 export interface Offload {
   /** The answer of the endpoint of this call. */
   answer(call: OffloadableCall): Promise<BytesResponse>
-  /** The answer in another form. */
+  /** Reformats a response. */
   reformat(
     response: BytesResponse,
     form: ReadableForm,

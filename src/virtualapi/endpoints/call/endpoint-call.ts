@@ -25,7 +25,7 @@ export interface EndpointCall<Dependencies extends ObjectDependencies = ObjectDe
   readonly request: ResourceTarget
   readonly query: URLSearchParams
   readonly representation: Representation
-  /** Of a PATCH; undefined for other verbs, and for a Content-Type that is no patch. */
+  /** The patch type of a PATCH; undefined for other verbs, and for a Content-Type that is no patch. */
   readonly patchType: PatchType | undefined
   /** The effect of unknown and duplicate fields: none, a warning, or an error. */
   readonly fieldValidation: FieldValidation
@@ -33,7 +33,7 @@ export interface EndpointCall<Dependencies extends ObjectDependencies = ObjectDe
   readonly target: RegistryTarget
 }
 
-/** Finds the resource and gathers what its verbs need. Throws 404 for what is not served. */
+/** Finds the resource and gathers the data that its verbs need. Throws 404 if the resource is not served. */
 export async function prepareCall<Dependencies extends ObjectDependencies>(
   exchange: Exchange,
   dependencies: Dependencies,
@@ -46,11 +46,11 @@ export async function prepareCall<Dependencies extends ObjectDependencies>(
   if (definition === undefined) throw groupNotServed(request.group)
   requirePath(definition.info, request, info)
   requireName(request.name)
-  // Of custom resources, upstream looks for the subresource before it reads options.
+  // For custom resources, kube-apiserver looks for the subresource before it reads the options.
   if (!definition.info.builtIn && request.subresource !== '') requireSubresource({ definition, request })
   const isProxy = request.group === '' && request.subresource === 'proxy'
   const patchType = info.verb === 'patch' ? patchTypeOf(exchange.header('content-type')) : undefined
-  // The query of a proxy, and what it accepts, is the pod's.
+  // The query and the Accept header of a proxy request are meant for the pod.
   const options = writeOptionsOf(info.query, isProxy ? 'get' : info.verb, {
     isApply: patchType === 'apply',
   })
@@ -74,8 +74,8 @@ export async function prepareCall<Dependencies extends ObjectDependencies>(
     grown: (size) => exchange.grown?.(size),
     allocationFor: dependencies.allocationFor,
   }
-  // Status writes of our own controllers may be committed later, with other writes: nobody waits for them to be on
-  // disk.
+  // Status writes of our own controllers may be committed later, together with other writes: no client waits for them
+  // to be on disk.
   const deferrable = exchange.request.loopbackUser !== undefined && request.subresource === 'status'
   return {
     exchange,

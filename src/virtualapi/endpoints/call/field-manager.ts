@@ -1,7 +1,7 @@
 // The field manager of a request (managedFields): given by the client, else derived from its User-Agent.
 import { Buffer } from 'node:buffer'
 
-/** Maximum length, bytes. */
+/** Maximum length of a field manager, bytes. */
 export const maxFieldManagerLength = 128
 
 const plainProgram = /^[ -~]{1,128}$/
@@ -23,7 +23,7 @@ export function fieldManagerOf(parameter: string | null, userAgent = ''): string
   return name
 }
 
-/** As Go's unicode.IsPrint. */
+/** True for a printable character, by the rules of Go's unicode.IsPrint. */
 export function isPrintable(character: string): boolean {
   return /[\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.test(character)
 }

@@ -10,7 +10,7 @@ const patchTypes: ReadonlyMap<string, PatchType> = new Map([
   ['application/apply-patch+yaml', 'apply'],
 ])
 
-/** Undefined for a Content-Type that is no patch. */
+/** The patch type; undefined for a Content-Type that is no patch. */
 export function patchTypeOf(contentType: string | undefined): PatchType | undefined {
   const [type = ''] = (contentType ?? '').split(';', 1)
   return patchTypes.get(type.trim().toLowerCase())

@@ -1,4 +1,5 @@
-// The paths of a resource and the methods that each takes. Checked after authorization and before anything is read.
+// The paths of a resource, and the methods that each path takes. They are checked after authorization and before
+// anything is read.
 import { methodNotServed, pageNotFound, pathNotFound } from '#apimachinery/status/index.ts'
 import { isBuiltInGroup } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
@@ -14,7 +15,10 @@ const subresource: VerbOfMethod = { ...object, POST: 'create' }
 /** A proxy passes every method on. */
 const proxied: VerbOfMethod = { ...subresource, HEAD: 'get', OPTIONS: 'get' }
 
-/** 404 as kube-apiserver answers it: a Status if the group is built in, else "404 page not found" as text. */
+/**
+ * The 404 of kube-apiserver for a resource that is not served: a Status if its group is built in, else the text "404
+ * page not found".
+ */
 export function groupNotServed(group: string): Error {
   return isBuiltInGroup(group) ? pathNotFound() : pageNotFound()
 }

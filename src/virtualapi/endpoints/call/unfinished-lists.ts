@@ -1,11 +1,14 @@
-// The rest of lists over all logical clusters that clients read page by page. To read and compare all objects again for
-// each page would cost the square of their number.
+// The rest of lists over all logical clusters that clients read page by page. Reading and comparing all objects again
+// for each page would cost the square of their number.
 import type { Entry } from '#store/watch-cache/index.ts'
 
 export interface UnfinishedListsOptions {
-  /** Larger lists are not kept, nor are more of them than have so many bytes together. Default 128 MiB. */
+  /** Maximum of bytes of all kept lists together; a list that does not fit is not kept. Default 128 MiB. */
   readonly maxBytes?: number
-  /** A client that does not ask for the next page within this begins anew or has each page read again. Default 15 s. */
+  /**
+   * How long a list is kept, milliseconds. If the client asks for the next page later, all objects are read again, or
+   * it must begin anew. Default 15 s.
+   */
   readonly idleMs?: number
 }
 
@@ -27,7 +30,8 @@ export class UnfinishedLists implements Disposable {
   }
 
   /**
-   * Keeps what comes after a page. `list` names the page after it: its continue token, and what selects the objects.
+   * Keeps the entries after a page. `list` identifies the next page: by its continue token and the selection of
+   * objects.
    */
   keep(list: string, entries: readonly Entry[]): void {
     this.take(list)

@@ -3,7 +3,7 @@
 
 /** A watch as the clock sees it. */
 export interface TimedWatch {
-  /** When its timeout is over, on the scale of `performance.now()`. */
+  /** When the timeout of the watch is over, on the scale of `performance.now()`. */
   readonly endsAt: number
   onBookmarkDue(): void
   onTimeout(): void
@@ -21,7 +21,7 @@ export class WatchClock implements Disposable {
   #group = 0
   #size = 0
 
-  /** @param intervalMs between two bookmarks of a watch; kube-apiserver sends about one a minute. */
+  /** `intervalMs`: the time between two bookmarks of a watch; kube-apiserver sends about one a minute. */
   constructor({ intervalMs = 60_000 }: { intervalMs?: number } = {}) {
     this.#intervalMs = intervalMs
     this.#timer = setInterval(() => this.#tick(), intervalMs / groupCount)

@@ -7,7 +7,7 @@ import type { FieldValidation } from '#virtualapi/codec/read-object.ts'
 
 export interface WriteOptions {
   /**
-   * As webhooks are shown them: CreateOptions or UpdateOptions, the latter also for a patch; absent for other verbs.
+   * The options as webhooks see them: CreateOptions, or UpdateOptions for updates and patches; absent for other verbs.
    */
   readonly shown?: JsonObject
   readonly dryRun: boolean

@@ -1,6 +1,6 @@
-// Discovery of the API group through which the host's kube-aggregator reaches logical clusters. Small on purpose: the
-// host's namespace controller reads the discovery of all groups before it deletes a namespace, and waits while we are
-// down.
+// Discovery of the API group through which the host's kube-aggregator reaches logical clusters. The group is small on
+// purpose: the host's namespace controller reads the discovery of all groups before it deletes a namespace, and waits
+// while this server is down.
 import { pathNotFound } from '#apimachinery/status/index.ts'
 import { jsonDocument } from '#virtualapi/codec/responses.ts'
 import { aggregatedFormat, discoveryDocument } from '#virtualapi/discovery/index.ts'

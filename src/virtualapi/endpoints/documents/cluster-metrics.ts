@@ -1,4 +1,4 @@
-// /metrics and /metrics/slis of one logical cluster, computed when they are asked for: nothing is counted per logical
+// /metrics and /metrics/slis of one logical cluster. They are computed on request, so no counters are kept per logical
 // cluster.
 import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import { textResponse } from '#virtualapi/codec/responses.ts'
@@ -11,7 +11,7 @@ import { healthChecks } from './health.ts'
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 
 const priorityLevels = 'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io'
-/** Where there are more, their seats are left out. */
+/** Maximum of priority levels; if there are more, the metrics of their seats are left out. */
 const mostLevels = 1000
 const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
 

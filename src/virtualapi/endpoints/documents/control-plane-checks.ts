@@ -1,9 +1,10 @@
-// The health checks of a logical cluster. They have the names of kube-apiserver's, which monitoring asks for one by
-// one, in its order. `etcd` is where objects are stored. What a post start hook does there is done here when a logical
-// cluster is created or by the controllers of this process, so hooks have passed in every logical cluster that answers.
+// The health checks of a logical cluster. They have the names and the order of kube-apiserver's checks, because
+// monitoring asks for single checks by name. `etcd` stands for the storage of objects. The work of a post start hook is
+// done here when a logical cluster is created, or by the controllers of this process, so the hooks have passed in every
+// logical cluster that answers.
 export type HealthEndpoint = 'healthz' | 'livez' | 'readyz'
 
-/** A check and its result: undefined if it passed, else why not. */
+/** A check and its result. `problem`: why it failed; undefined if it passed. */
 export interface HealthCheck {
   readonly name: string
   readonly problem: string | undefined

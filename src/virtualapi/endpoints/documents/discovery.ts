@@ -1,4 +1,4 @@
-// Paths that name no resource: discovery, OpenAPI, health, version, metrics. All documents are derived from the
+// Answers paths that name no resource: discovery, OpenAPI, health, version, metrics. All documents are derived from the
 // resource table of the logical cluster; nothing is kept per logical cluster.
 import { LRUCache } from 'lru-cache'
 import { yieldEvery } from '#async/index.ts'
@@ -58,7 +58,7 @@ const openApiDocuments = new LRUCache<string, Pick<OpenApiDocument, 'json' | 'gz
   maxSize: 64 << 20,
   sizeCalculation: (document) => document.json().length,
 })
-/** Work between two turns of the event loop, milliseconds. */
+/** How long documents are computed between two turns of the event loop, milliseconds. */
 const sliceMs = 5
 
 export async function discovery(
@@ -87,7 +87,7 @@ async function documentOf(exchange: Exchange, dependencies: EndpointDependencies
   if (cluster === undefined) return aggregatedGroupDiscovery(exchange, path)
   const objects = await dependencies.watchCache.cluster(cluster.id, { signal })
   const turn = turnsOf(exchange)
-  // Everything below needs all definitions compiled: those of one tenant may be megabytes.
+  // All code below needs all definitions compiled: the definitions of one tenant may be megabytes.
   await dependencies.catalog.compileInTurns(objects, turn)
   const localIndex = (): JsonObject => {
     const { paths } = openApiIndex(allOpenApi(dependencies.catalog.documented(objects)), info.basePath) as {
@@ -135,8 +135,8 @@ function answerFor(
   const accept = exchange.header('accept')
   const aggregated = path === '/api' || path === '/apis' ? aggregatedFormat(accept) : undefined
   if (aggregated === undefined && root.startsWith('api')) negotiate(accept, { info: discoveryForms })
-  // Two logical clusters serve the same documents if these are equal: their definitions, whether members measure their
-  // pods, and the variant of the catalog.
+  // Two logical clusters serve the same documents if the following are equal: their definitions, whether members
+  // measure their pods, and the variant of the catalog.
   const set = `${fingerprint(dependencies.catalog.documented(objects))}${metrics.length === 0 ? '' : '+metrics'}|${dependencies.catalog.variant()}`
   const cached = (key: string, make: () => unknown): DiscoveryDocument => {
     const full = `${set}|${key}`
@@ -217,8 +217,8 @@ async function openApi(
   const asked = exchange.info.query.get('hash')
   const etag = `"${hash}"`
   const headers: Record<string, string> = { 'content-type': 'application/json', etag, vary: 'Accept' }
-  // The hash of an older document: redirect to the current one. The host's kube-apiserver would make 502 of it: there
-  // the answer is the current document.
+  // The client has the hash of an older document: redirect it to the current one. The host's kube-apiserver would
+  // answer a redirect with 502, so through it the answer is the current document.
   if (asked !== null && asked !== '' && asked !== hash && exchange.info.entryPoint !== 'aggregated') {
     const location = `${exchange.info.basePath}${path}?hash=${hash}`
     return { kind: 'bytes', status: 301, headers: { ...headers, location }, body: new Uint8Array() }
@@ -242,7 +242,10 @@ function requireAcceptsJson(accept: string | undefined): void {
     throw notAcceptable('only the following media types are accepted: application/json')
 }
 
-/** The OpenAPI documents of all group versions: those of Kubernetes, and one per group version of custom resources. */
+/**
+ * The OpenAPI documents of all group versions: the documents of Kubernetes, and one per group version of custom
+ * resources.
+ */
 function allOpenApi(crds: readonly DocumentedCrd[]): ReadonlyMap<string, OpenApiDocument> {
   const all = new Map(builtInOpenApi())
   const byGroupVersion = Map.groupBy(
@@ -298,7 +301,7 @@ function customResources(crds: readonly DocumentedCrd[]): SwaggerSources {
   }
 }
 
-/** The resources of these versions. Each definition is decoded when its turn has come. */
+/** The resources of these versions. Each definition is decoded only when its resources are read. */
 function* resourcesOf(
   members: readonly {
     readonly read: DocumentedCrd['read']
@@ -308,7 +311,9 @@ function* resourcesOf(
   for (const { read, version } of members) yield* openApiOf(read, [version])
 }
 
-/** Decodes the definition once, however many of its versions are asked for. */
+/**
+ * The resources of these versions of one definition. Decodes the definition once, however many versions are asked for.
+ */
 function openApiOf(
   read: DocumentedCrd['read'],
   versions: readonly Pick<DocumentedCrd['compiled']['versions'][number], 'info' | 'listKind'>[],

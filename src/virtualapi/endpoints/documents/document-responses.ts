@@ -1,4 +1,4 @@
-// Answers of discovery documents: as they are, or with an ETag.
+// Responses with discovery documents: as they are, or with an ETag.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { Buffer } from 'node:buffer'
 import type { JsonObject } from '#apimachinery/meta/index.ts'

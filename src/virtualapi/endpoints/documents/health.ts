@@ -1,5 +1,5 @@
-// /livez, /readyz and /healthz, in the format of kube-apiserver: of a logical cluster with kube-apiserver's checks,
-// elsewhere those of this process.
+// /livez, /readyz and /healthz, in the format of kube-apiserver. A logical cluster has kube-apiserver's checks; other
+// paths have the checks of this process.
 import { pageNotFound } from '#apimachinery/status/index.ts'
 import { textResponse } from '#virtualapi/codec/responses.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
@@ -10,7 +10,7 @@ const plainOk = { ...textResponse('ok'), headers: { 'content-type': 'text/plain;
 
 /**
  * The health of a logical cluster or of the process: 200, or 500 with all checks. `?verbose` lists the checks,
- * `?exclude=NAME` skips one; `/readyz/NAME` runs one. Throws 404 for others.
+ * `?exclude=NAME` skips one; `/readyz/NAME` runs one. Throws 404 for a name that is no check.
  */
 export function health(
   path: string,
@@ -30,7 +30,7 @@ export function health(
   if (!failed && !query.has('verbose')) return textResponse('ok')
   const lines = checks.map(({ name, problem }) => {
     if (excluded.delete(name)) return `[+]${name} excluded: ok`
-    // A logical cluster tells its tenant what failed, not what is wrong with the process of all.
+    // A tenant learns which check failed, but not what is wrong with the process that serves all tenants.
     return problem === undefined ? `[+]${name} ok` : `[-]${name} failed: ${inCluster ? 'reason withheld' : problem}`
   })
   const unknown = [...excluded].sort().map((name) => JSON.stringify(name))
@@ -45,6 +45,6 @@ export function healthChecks(
 ): HealthCheck[] {
   if (inCluster) return controlPlaneChecks(endpoint, problem)
   const ping = { name: 'ping', problem: undefined }
-  // Whoever restarts the process for its liveness must not do so because its host cannot be reached.
+  // Liveness has no check of the storage: the process must not be restarted because its host cannot be reached.
   return endpoint === 'livez' ? [ping] : [ping, { name: 'storage', problem }]
 }

@@ -12,7 +12,7 @@ import {
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
 
 const jsonType = 'application/json'
-/** The Content-Type that kube-apiserver answers, even to clients that ask for the older name. */
+/** The Content-Type that kube-apiserver sends, even to clients that ask for the older name. */
 const protobufType = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
 const formats: Readonly<Record<string, OpenApiV2Format>> = {
   [jsonType]: 'json',

@@ -1,5 +1,5 @@
-// Discovery and OpenAPI of a logical cluster whose APIServices lead to other servers: our own documents merged with
-// theirs.
+// Discovery and OpenAPI of a logical cluster whose APIServices lead to other servers: our own documents merged with the
+// documents of those servers.
 import { surveyJson } from '#apimachinery/json/index.ts'
 import { apiVersionOf, encodeJson, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects } from '#store/watch-cache/index.ts'
@@ -40,18 +40,19 @@ interface Discovering {
 
 const aggregatedV2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 /**
- * Of the resources of one group version: real ones have at most some hundred rows, subresources included, and 50 KiB.
+ * Bounds on the resources of one group version: rows, bytes and JSON values. Real servers have at most some hundred
+ * rows, subresources included, and 50 KiB.
  */
 const [mostRows, mostBytesOfVersion, mostValuesOfVersion] = [2000, 256 * 1024, 20_000]
-/** Of all other servers together, in one answer. */
+/** Bounds on the documents of all other servers together in one response, bytes: for discovery and for OpenAPI v2. */
 const [mostDiscoveryBytes, mostSwaggerBytes] = [2 * 1024 * 1024, 8 * 1024 * 1024]
 const maxUrlLength = 2048
-/** Of CustomResourceDefinitions, whose APIServices may not exist yet (crdregistration_controller.go). */
+/** The priorities of CustomResourceDefinitions, whose APIServices may not exist yet (crdregistration_controller.go). */
 const customPriorities: Priorities = { groupPriority: 1000, versionPriority: 100 }
 
 /**
- * The document at a path; undefined if no other server has a part in it. `localIndex`: the paths of our own
- * /openapi/v3; `localV2`: what our own /openapi/v2 has besides the built-in kinds.
+ * The document at a path; undefined if no other server contributes to it. `localIndex`: the paths of our own
+ * /openapi/v3; `localV2`: the sources of our own /openapi/v2 besides the built-in kinds.
  */
 export async function remoteDocument(
   exchange: Exchange,
@@ -136,14 +137,19 @@ async function aggregatedList(discovering: Discovering, format: 'json' | 'protob
   return aggregatedResponse(exchange, discoveryDocument({ ...local, items }), format)
 }
 
-/** The server's resources of this version; `Stale` and without resources where the server does not answer. */
+/**
+ * The discovery of a version with the server's resources; `Stale` and without resources if the server does not answer.
+ */
 function versionDiscovery(version: string, resources: readonly JsonObject[] | undefined): VersionDiscovery {
   return resources === undefined
     ? { version, freshness: 'Stale' }
     : { version, resources: [...resources], freshness: 'Current' }
 }
 
-/** The resources of each server, as far as they answer and all of them fit into one document. */
+/**
+ * The resources of each server; undefined for a server that does not answer, and for resources that do not fit into one
+ * document with the others.
+ */
 async function versionResources(discovering: Discovering): Promise<(readonly JsonObject[] | undefined)[]> {
   const { exchange, dependencies, objects, remote } = discovering
   const { documents } = dependencies.aggregation
@@ -155,7 +161,7 @@ async function versionResources(discovering: Discovering): Promise<(readonly Jso
   return withinBytes(found, mostDiscoveryBytes)
 }
 
-/** The values, but for those that would make all of them larger than this. */
+/** The values, in their order; undefined for a value that would make the sum of their bytes larger than `most`. */
 function withinBytes<T>(digests: readonly (Digest<T> | undefined)[], most: number): (T | undefined)[] {
   let left = most
   return digests.map((digest) => {
@@ -187,7 +193,7 @@ const legacyResources = (one: RemoteApiService): WantedDocument<readonly JsonObj
   },
 })
 
-/** Undefined for more than any server has. */
+/** The resources with their size as JSON; undefined if they exceed the bounds. */
 function resourcesDigest(resources: readonly JsonObject[]): Digest<readonly JsonObject[]> | undefined {
   if (resources.length > mostRows) return undefined
   const json = Buffer.from(encodeJson(resources))
@@ -197,7 +203,7 @@ function resourcesDigest(resources: readonly JsonObject[]): Digest<readonly Json
     : { value: resources, bytes: json.length }
 }
 
-/** The rows of an APIResourceList as aggregated discovery has them. */
+/** The rows of an APIResourceList in the form of aggregated discovery. */
 function fromLegacy(rows: readonly JsonObject[]): JsonObject[] {
   const kindOf = ({ group = '', version = '', kind = '' }: JsonObject): JsonObject => ({ group, version, kind })
   const nameOf = ({ name }: JsonObject): string => (typeof name === 'string' ? name : '')
@@ -214,7 +220,7 @@ function fromLegacy(rows: readonly JsonObject[]): JsonObject[] {
       responseKind: kindOf(other),
       verbs: other['verbs'] ?? [],
     }))
-    // Only the first row of a name has them, however many there are.
+    // Only the first row of a name gets the subresources, however many rows have this name.
     below.delete(name)
     return [
       {
@@ -231,7 +237,7 @@ function fromLegacy(rows: readonly JsonObject[]): JsonObject[] {
   })
 }
 
-/** Our own index with the group versions of which the other servers have a document. */
+/** Our own index, with the group versions for which the other servers have a document. */
 async function openApiIndex(
   { exchange, dependencies, objects, remote }: Discovering,
   local: JsonObject,
@@ -249,7 +255,7 @@ async function openApiIndex(
   return conditional(exchange, discoveryDocument({ paths: Object.fromEntries(paths) }), 'application/json')
 }
 
-/** The hash of the document of a group version; empty where the server gives none. */
+/** The hash of the document of a group version; empty if the server gives none. */
 const openApiHash = (one: RemoteApiService): WantedDocument<string> => ({
   name: 'openapi-v3',
   path: '/openapi/v3',
@@ -263,7 +269,10 @@ const openApiHash = (one: RemoteApiService): WantedDocument<string> => ({
   },
 })
 
-/** Our own sources and the group versions of the other servers, as far as these have a document and all of them fit. */
+/**
+ * Our own sources, and the sources of the other servers' group versions; a source is left out if its server has no
+ * document or the document does not fit with the others.
+ */
 async function swaggerSources(
   { exchange, dependencies, objects, remote }: Discovering,
   local: SwaggerSources,
@@ -276,7 +285,7 @@ async function swaggerSources(
   return { content, sources: [...local.sources, ...sources] }
 }
 
-/** Each document is fetched for one group version. */
+/** The OpenAPI v2 document of a server, which is fetched anew for each group version. */
 const swaggerOf = (one: RemoteApiService): WantedDocument<SwaggerSource> => ({
   name: 'openapi-v2',
   path: '/openapi/v2',

@@ -1,4 +1,4 @@
-// OpenID Connect discovery for those who verify ServiceAccount tokens: the issuer and its public keys.
+// OpenID Connect discovery for verifiers of ServiceAccount tokens: the issuer and its public keys.
 import { pageNotFound, pathNotFound } from '#apimachinery/status/index.ts'
 import { jsonDocument } from '#virtualapi/codec/responses.ts'
 import { issuerOf } from '#virtualapi/auth/authn/index.ts'
@@ -13,7 +13,7 @@ export async function tokenDiscovery(
 ): Promise<ApiResponse> {
   const { cluster, info } = exchange
   if (cluster === undefined) throw pathNotFound()
-  // private: the answer holds the host name that this client used.
+  // The response is private, because it contains the host name that this client used.
   const caching = { 'cache-control': 'private, max-age=3600' }
   if (path === '/.well-known/openid-configuration')
     return jsonDocument(

@@ -1,5 +1,5 @@
-// Requests of group versions that an APIService gives to another server: passed on as they are, with the identity of
-// the client in headers. They were authorized here; the other server authorizes them again.
+// Requests for group versions that an APIService gives to another server. They are passed on as they are, with the
+// identity of the client in headers. They were authorized here; the other server authorizes them again.
 import { EgressError } from '#network/egress/index.ts'
 import type { TransportResponse } from '#client/index.ts'
 import { processTracer, traceparentOf } from '#telemetry/index.ts'
@@ -12,12 +12,12 @@ import { isBuiltInGroup } from '#virtualapi/kinds/resources/builtin-resources.ts
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import { proxiedHeaders, proxyOver, shownHeaders, type Upgraded } from './proxy-exchange.ts'
 
-/** A client that reads nothing for so long is cut off. */
+/** How long a client may read nothing before it is cut off, milliseconds. */
 const maxStallMs = 60_000
 
 /**
- * The APIService that gives this group version to another server. Group versions of built-in kinds and of served
- * CustomResourceDefinitions stay here.
+ * The APIService that gives this group version to another server; undefined if there is none. Group versions of
+ * built-in kinds and of served CustomResourceDefinitions are always served here.
  */
 export function aggregatedTo(
   { catalog }: Pick<EndpointDependencies, 'catalog'>,
@@ -33,7 +33,7 @@ export function aggregatedTo(
   return isCustom ? undefined : found
 }
 
-/** The same of the resource of a request. */
+/** The APIService that gives the resource of a request to another server; undefined if there is none. */
 export async function aggregatedRequest(
   { info, cluster, signal }: Exchange,
   dependencies: EndpointDependencies,
@@ -44,8 +44,8 @@ export async function aggregatedRequest(
 }
 
 /**
- * Checks the APIServices of the logical cluster while the request is open, and a minute more; not for our own
- * controllers.
+ * Keeps the APIServices of the logical cluster checked while the request is open, and for a minute after it. Does
+ * nothing for our own controllers.
  */
 export function keepAvailability(
   { cluster, request, cleanups }: Exchange,
@@ -55,7 +55,7 @@ export function keepAvailability(
   cleanups.push(aggregation.availability.use(cluster.id))
 }
 
-/** The answer of the other server, as it comes. */
+/** The response of the other server, as it arrives. */
 export async function passOn(
   exchange: Exchange,
   dependencies: EndpointDependencies,
@@ -72,7 +72,7 @@ export async function passOn(
   return { kind: 'stream', status, headers: shownHeaders(headers), chunks: body, maxStallMs }
 }
 
-/** The same of an upgrade: the stream to the other server, or its refusal. */
+/** Passes an upgrade on. Returns the stream to the other server, or its refusal. */
 export async function upgradePassedOn(
   exchange: Exchange,
   dependencies: EndpointDependencies,
@@ -88,7 +88,7 @@ export async function upgradePassedOn(
 type Result =
   | { answered: TransportResponse }
   | { upgraded: Upgraded }
-  /** In upstream's words, as text. */
+  /** A failure in the words of kube-aggregator, as text. */
   | { failure: string; status: number }
 
 async function passed(
@@ -113,7 +113,7 @@ async function passed(
   try {
     if (!to.isJudged) await aggregation.availability.untilJudged(cluster.id, to.name, signal)
     const stream = await aggregation.servers.connect(cluster.id, to, signal)
-    // The connection is encrypted already.
+    // The scheme is http, because the connection is encrypted already.
     const path = pathOf(exchange)
     const result = await proxyOver(stream, { scheme: 'http', method: request.method, path, headers, body, signal })
     if (!('answered' in result) || !isRedirect(result.answered)) return result
@@ -126,7 +126,10 @@ async function passed(
   }
 }
 
-/** The trace goes on in the other server, as kube-aggregator has it; without a tracer that of the client does. */
+/**
+ * The header by which the trace goes on in the other server, as in kube-aggregator; empty without a tracer, so that the
+ * client's own header stays.
+ */
 function traceHeaders(): Record<string, string> {
   const span = processTracer()?.current()
   return span === undefined ? {} : { traceparent: traceparentOf(span) }

@@ -1,5 +1,5 @@
-// Logs, exec, attach and port-forward of a pod. We find the pod; the API server of its member cluster answers the
-// request.
+// Logs, exec, attach and port-forward of a pod. This server finds the pod; the API server of its member cluster answers
+// the request.
 import { isDeepStrictEqual } from 'node:util'
 import type { GroupVersionKind, KubeObject } from '#apimachinery/meta/index.ts'
 import { badRequest } from '#apimachinery/status/index.ts'
@@ -40,7 +40,10 @@ export async function connectPod(call: EndpointCall<EndpointDependencies>): Prom
   return { kind: 'stream', status: response.status, headers: { 'content-type': type }, chunks: response.body }
 }
 
-/** The connection for the connector. Throws 404 for a pod that does not exist, 400 for a pod that is not placed yet. */
+/**
+ * The request for the pod connector. Rejects with 404 for a pod that does not exist, and with 400 for a pod that is not
+ * placed yet.
+ */
 export async function podConnection(call: EndpointCall): Promise<PodConnection> {
   const { request, exchange, cluster, dependencies, target } = call
   requireSubresource(call)
@@ -63,7 +66,10 @@ export async function podConnection(call: EndpointCall): Promise<PodConnection> 
   }
 }
 
-/** The query with its leading `?`, as the webhooks leave it. Reading logs is a GET, of which webhooks hear nothing. */
+/**
+ * The query with its leading `?`, as the webhooks leave it; empty if there is none. Webhooks are not called for logs,
+ * because reading logs is a GET.
+ */
 async function admittedQuery({ exchange, request, query, dependencies, target }: EndpointCall): Promise<string> {
   const { url } = exchange.request
   const queryStart = url.indexOf('?')
@@ -83,7 +89,7 @@ const connectKinds: Readonly<Record<string, GroupVersionKind>> = {
   portforward: { group: '', version: 'v1', kind: 'PodPortForwardOptions' },
 }
 
-/** The options of the query as an object of their kind. It has no metadata, like upstream's. */
+/** The options of the query as an object of their kind. As in kube-apiserver, it has no metadata. */
 function connectOptions(kind: string, query: URLSearchParams): KubeObject {
   const flags = ['stdin', 'stdout', 'stderr', 'tty'].filter((name) => isTrue(query.get(name) ?? 'false'))
   const container = query.get('container') ?? ''
@@ -99,7 +105,7 @@ function connectOptions(kind: string, query: URLSearchParams): KubeObject {
   return given as unknown as KubeObject
 }
 
-/** Throws 400 as upstream, whose ports are numbers of 32 bits. */
+/** The port as a number. Throws 400 with the messages of kube-apiserver, in which ports are numbers of 32 bits. */
 function portOf(text: string): number {
   const wrong = (why: string): Error =>
     badRequest(`cannot convert to []int32: strconv.ParseUint: parsing ${JSON.stringify(text)}: ${why}`)

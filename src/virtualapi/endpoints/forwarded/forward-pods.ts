@@ -1,4 +1,5 @@
-// Writes of tenants on pods that run in a member are made there first, so that an accepted write is also true there.
+// Forwards writes of tenants on pods that run in a member: they are made in the member first, so that an accepted write
+// holds there, too.
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, requestEntityTooLarge } from '#apimachinery/status/index.ts'
 import { memberAnnotation } from '#crds/index.ts'
@@ -12,8 +13,8 @@ const forwardedParts: ReadonlySet<string> = new Set(['', 'status', 'ephemeralcon
 const verbs: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete', 'deletecollection'])
 
 /**
- * The call with a target that forwards writes on pods. What our own processes write comes from members, or is passed on
- * later.
+ * The call with a target that forwards writes on pods. Writes of our own processes are not forwarded: they come from
+ * members, or are passed on later.
  */
 export function withForward(call: EndpointCall<EndpointDependencies>): EndpointCall<EndpointDependencies> {
   const { exchange, dependencies, definition, target } = call
@@ -36,7 +37,7 @@ function forwardTo(writer: PodWriter, call: EndpointCall): Forward {
         await writer.delete({ ...writeOf(call, pod), ...grace })
         return true
       } catch (error) {
-        // A deletion by force is how tenants give up a pod in a lost member. The syncer passes it on if the member
+        // Tenants give up a pod in a lost member by a forced deletion. The syncer passes the deletion on if the member
         // returns.
         if (gracePeriodSeconds !== 0 || !isStatusError(error, 'ServiceUnavailable')) throw error
         return false
@@ -45,7 +46,7 @@ function forwardTo(writer: PodWriter, call: EndpointCall): Forward {
   }
 }
 
-/** Evicts a pod that runs in a member there. Resolves with false for any other pod. */
+/** Evicts a pod in its member. Resolves with false for a pod that runs in no member. */
 export async function forwardEviction(
   call: EndpointCall<EndpointDependencies>,
   pod: KubeObject,
@@ -56,9 +57,7 @@ export async function forwardEviction(
   return true
 }
 
-/**
- * Throws 413 for a change of a pod in a member on the thread for large objects, which has no connections to members.
- */
+/** Throws 413 if the offload thread would have to change a pod in a member: it has no connections to members. */
 export function requireNoForward({ target, objects, definition, request, exchange }: EndpointCall): void {
   if (target.forward === undefined || exchange.info.verb === 'delete') return
   const entry = objects.get(definition.storageKey, request.namespace, request.name)

@@ -17,12 +17,15 @@ export function requireLogOptions(query: URLSearchParams, pod: string): void {
   if (sinceSeconds !== undefined && sinceTime)
     causes.push(fieldForbidden('[]', 'at most one of `sinceTime` or `sinceSeconds` may be specified'))
   else below('sinceSeconds', sinceSeconds, 1n, 'must be greater than 0')
-  // Its feature gate is off by default.
+  // The feature gate of `stream` is off by default.
   if (query.has('stream')) causes.push(fieldForbidden('stream', 'may not be specified'))
   if (causes.length > 0) throw invalid({ group: '', kind: 'PodLogOptions' }, pod, causes)
 }
 
-/** The first value, as Go's strconv.ParseInt reads it for 64 bits. */
+/**
+ * The first value, as Go's strconv.ParseInt reads it for 64 bits; undefined if absent. Throws 400 if it is no such
+ * integer.
+ */
 function integerOf(query: URLSearchParams, name: string): bigint | undefined {
   const text = query.get(name)
   if (text === null) return undefined
@@ -33,7 +36,7 @@ function integerOf(query: URLSearchParams, name: string): bigint | undefined {
   return value
 }
 
-/** Whether there is a time. */
+/** Whether the query has a `sinceTime`. Throws 400 if it is not a valid time. */
 function timeOf(query: URLSearchParams): boolean {
   const text = query.get('sinceTime')
   if (text === null || text === '') return false

@@ -1,5 +1,5 @@
-// One HTTP exchange over a byte stream, for proxies: what is sent on and what comes back, without hop-by-hop headers
-// and without the credentials of the client.
+// One HTTP exchange over a byte stream, for proxies. Hop-by-hop headers are passed on in neither direction, and the
+// credentials of the client are not passed on.
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
@@ -21,7 +21,7 @@ export interface Upgraded {
   readonly head: Uint8Array
 }
 
-/** Hop-by-hop headers (RFC 9110, 7.6.1), and what names or proves who asks. */
+/** Headers that are not passed on, above all hop-by-hop headers (RFC 9110, 7.6.1) and the credentials of the client. */
 const dropped = new Set([
   'connection',
   'keep-alive',
@@ -39,13 +39,13 @@ const dropped = new Set([
   'authorization',
 ])
 const droppedPrefixes = ['impersonate-', 'x-remote-', ':', 'x-forwarded-']
-/** Of WebSocket and SPDY; browsers put their bearer token into the subprotocols. */
+/** The prefix of the subprotocol in which browsers send their bearer token. */
 const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
 
 /**
- * The headers of a pod's or a server's answer that clients may see. The answer has the origin of this server, which all
- * tenants share: what browsers keep or do for an origin (HSTS, cookies, cleared data, alternative services,
- * permissions, reports, service workers, opened access of other origins) must not come from one tenant.
+ * The headers of a pod's or a server's response that clients may see. The response has the origin of this server, which
+ * all tenants share, so no tenant may decide what browsers keep or do for an origin (HSTS, cookies, cleared data,
+ * alternative services, permissions, reports, service workers, opened access of other origins).
  */
 const shownResponseHeaders: ReadonlySet<string> = new Set([
   'accept-ranges',
@@ -72,14 +72,16 @@ const shownResponseHeaders: ReadonlySet<string> = new Set([
   'digest',
 ])
 /**
- * Of the headers that begin with `x-`, which programs make up for themselves: orders to a reverse proxy in front of
- * this server.
+ * Headers with the prefix `x-` that clients may not see, because they are orders to a reverse proxy in front of this
+ * server. Programs define other headers with this prefix for themselves.
  */
 const proxyOrders = /^x-(?:accel-|sendfile$|lighttpd-send-file$|reproxy-)/
-/** Of a switch of protocols, whose other headers count for the origin, too. */
+/** The headers of a switch of protocols that clients may see; other headers could apply to the origin, too. */
 const upgradeHeaders = /^(?:connection|upgrade|date|x-stream-protocol-version|sec-websocket-.*)$/i
 
-/** Of these headers those that clients may see, and what keeps a page from acting with the rights of who opens it. */
+/**
+ * The headers that clients may see, with headers that keep a page from acting with the rights of the user who opens it.
+ */
 export function shownHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   const shown = Object.entries(headers).filter(
     ([name]) => shownResponseHeaders.has(name) || (name.startsWith('x-') && !proxyOrders.test(name)),
@@ -104,7 +106,7 @@ export function proxiedHeaders(
   const headers: Record<string, string | string[]> = {}
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const [given, value] = [(rawHeaders[i] ?? '').toLowerCase(), rawHeaders[i + 1] ?? '']
-    // HTTP/2 calls the host by this name.
+    // HTTP/2 has this name for the header `host`.
     const name = given === ':authority' ? 'host' : given
     if (upgrade && name === 'upgrade') headers[name] = value
     if (dropped.has(name) || droppedPrefixes.some((prefix) => name.startsWith(prefix))) continue
@@ -126,8 +128,8 @@ function withoutTokens(value: string): string {
 }
 
 /**
- * Sends the request over the stream, which belongs to the exchange from then on. As upstream, the certificate of a pod
- * that speaks TLS is not verified: only the member knows the pod. Rejects with the error of the connection.
+ * Sends the request over the stream, which belongs to the exchange from then on. As in kube-apiserver, the certificate
+ * of a pod that speaks TLS is not verified: only the member knows the pod. Rejects with the error of the connection.
  */
 export async function proxyOver(
   stream: Duplex,
@@ -135,7 +137,7 @@ export async function proxyOver(
 ): Promise<{ answered: TransportResponse } | { upgraded: Upgraded }> {
   const { method, path, headers, body, signal } = request
   const socket = scheme === 'https' ? connectTls({ socket: stream, rejectUnauthorized: false }) : stream
-  // An error after the exchange is nobody's: without a listener it would end the process.
+  // An error after the exchange concerns no request, but without a listener it would end the process.
   for (const one of [socket, stream]) one.on('error', () => undefined)
   const end = (): void => {
     socket.destroy()

@@ -1,4 +1,4 @@
-// The pod and port of a proxy request: of `pods/[SCHEME:]NAME[:PORT]/proxy` and `services/[SCHEME:]NAME[:PORT]/proxy`.
+// The pod and port of a proxy request to `pods/[SCHEME:]NAME[:PORT]/proxy` or `services/[SCHEME:]NAME[:PORT]/proxy`.
 import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { badRequest, forbidden, notFound, serviceUnavailable } from '#apimachinery/status/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
@@ -14,8 +14,8 @@ export interface ProxyTarget {
 }
 
 /**
- * Throws 400 and 404 as kube-apiserver, 503 where no pod in a member is ready, 403 for nodes: members' nodes are not
- * the tenant's.
+ * The pod and port of the request. Throws 400 and 404 like kube-apiserver, 503 if no pod in a member is ready, and 403
+ * for nodes: the nodes of members do not belong to the tenant.
  */
 export function proxyTarget(call: EndpointCall): ProxyTarget {
   const { request, definition } = call
@@ -70,7 +70,10 @@ function serviceTarget({ objects, request }: EndpointCall, { scheme, name, port 
   throw serviceUnavailable(`no endpoints available for service ${goQuote(named)}`)
 }
 
-/** A port may be given by its number: endpoints know its name. */
+/**
+ * The name of a Service port that is given by its number, since endpoints have ports by name. Throws 503 if the Service
+ * has no such port.
+ */
 function nameOfPort({ metadata, spec }: KubeObject, number: number): string {
   const { ports } = isJsonObject(spec) ? spec : ({} as JsonObject)
   const one = Array.isArray(ports) ? ports.find((row) => isJsonObject(row) && row['port'] === number) : undefined

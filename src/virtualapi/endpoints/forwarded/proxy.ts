@@ -11,19 +11,19 @@ import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependenci
 import { proxiedHeaders, proxyOver, shownHeaders, type Upgraded } from './proxy-exchange.ts'
 import { proxyTarget } from './proxy-target.ts'
 
-/** How long a client may read nothing before its connection is cut. */
+/** How long a client may read nothing before its connection is cut, milliseconds. */
 const maxStallMs = 60_000
 
 export function isProxySubresource(group: string, subresource: string): boolean {
   return group === '' && subresource === 'proxy'
 }
 
-/** Answers with what the pod answers; 503 as text if it cannot be reached, as upstream. */
+/** Answers with the response of the pod, or with 503 as text if the pod cannot be reached, as kube-apiserver does. */
 export async function proxy(call: EndpointCall<EndpointDependencies>): Promise<ApiResponse> {
   const { exchange } = call
   const { path, prefix } = pathsOf(call)
   if (path === '' && ['GET', 'HEAD'].includes(exchange.request.method)) {
-    // As upstream, which looks for the pod first.
+    // As in kube-apiserver, the pod is looked up first.
     requireSubresource(call)
     proxyTarget(call)
     return redirectToRoot(call)
@@ -38,7 +38,7 @@ export async function proxy(call: EndpointCall<EndpointDependencies>): Promise<A
   return { kind: 'stream', status, headers: headersBelow(headers, prefix), chunks: body, maxStallMs }
 }
 
-/** The same for an upgrade: the stream to the pod, or its refusal. */
+/** Passes an upgrade on to the pod. Returns the stream to the pod, or the refusal. */
 export async function upgradeProxied(
   call: EndpointCall<EndpointDependencies>,
 ): Promise<{ upgraded: Upgraded } | { refused: TransportResponse }> {
@@ -75,7 +75,7 @@ async function proxied(
   }
 }
 
-/** The path at the pod, as sent and empty if there is none, and the path of the proxy itself. */
+/** `path`: the path at the pod, as sent; empty if there is none. `prefix`: the path of the proxy itself. */
 function pathsOf({ exchange, request }: EndpointCall): { readonly path: string; readonly prefix: string } {
   const [raw = ''] = exchange.request.url.split('?')
   // Names may be percent-encoded, but none has a slash: the first `proxy` after the resource is the subresource.
@@ -91,7 +91,7 @@ function queryOf({ exchange }: EndpointCall): string {
   return at < 0 ? '' : url.slice(at)
 }
 
-/** The path as the webhooks leave it; without webhooks the one that was asked for. */
+/** The path as the webhooks leave it; without webhooks the requested path. */
 async function admittedPath({ request, dependencies, target }: EndpointCall, path: string): Promise<string> {
   const kind = {
     group: '',
@@ -105,14 +105,17 @@ async function admittedPath({ request, dependencies, target }: EndpointCall, pat
   return typeof admitted === 'string' && admitted.startsWith('/') ? admitted : path
 }
 
-/** So that relative links of the page lead to the pod. */
+/** Redirects to the same path with a slash at its end, so that relative links of the page lead to the pod. */
 function redirectToRoot(call: EndpointCall): ApiResponse {
   const [path = ''] = call.exchange.request.url.split('?')
   const location = `${path}/${queryOf(call)}`
   return { kind: 'bytes', status: 301, headers: { location }, body: new Uint8Array() }
 }
 
-/** Locations below the pod lead through the proxy again; others are left out, because they would leave it. */
+/**
+ * The headers for the client. A Location at the pod leads through the proxy again; any other Location is left out,
+ * because it would lead out of the proxy.
+ */
 function headersBelow(headers: Readonly<Record<string, string>>, prefix: string): Record<string, string> {
   const { location } = headers
   const stays = location !== undefined && /^\/(?![/\\])/.test(location)

@@ -28,7 +28,7 @@ interface PodParts {
 interface Binding {
   readonly name: string
   readonly uid: string
-  /** The node's name, validated after everything else. Throws 500 if the target is not a node. */
+  /** Returns the node's name. Called after all other validation. Throws 500 if the target is not a node. */
   readonly node: () => string
   readonly annotations: JsonObject
 }

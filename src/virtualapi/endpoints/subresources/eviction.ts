@@ -26,7 +26,7 @@ import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependenci
 /** policy/v1beta1 has the same fields. */
 const evictions = { group: 'policy', version: 'v1', kind: 'Eviction' }
 const budgets = { group: 'policy', version: 'v1', resource: 'poddisruptionbudgets' }
-/** Evictions per budget that the disruption controller has not confirmed yet; as upstream. */
+/** Maximum of evictions per budget that the disruption controller has not confirmed yet, as in kube-apiserver. */
 const maxDisruptedPods = 2000
 
 interface Condition {
@@ -62,7 +62,7 @@ export async function evictPod(call: EndpointCall<EndpointDependencies>): Promis
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, { status: 201 })
 }
 
-/** The member has evicted the pod; the copy may be gone already. */
+/** Deletes the pod in the logical cluster after the member has evicted it; the pod may be gone already. */
 async function markDeleted(
   { dependencies, request }: EndpointCall,
   target: RegistryTarget,

@@ -54,7 +54,7 @@ export async function scale(call: EndpointCall): Promise<ApiResponse> {
   return jsonDocument(scaleOf(written.object, definition))
 }
 
-/** As upstream, a patch must set the replicas of a custom resource that has none. */
+/** As in kube-apiserver, a patch must set the replicas of a custom resource that has none. */
 function requireReplicas(
   { definition, exchange }: EndpointCall,
   { current, scale }: { readonly current: KubeObject; readonly scale: KubeObject },
@@ -70,7 +70,10 @@ type Rescaling = (scaling: { readonly current: KubeObject; readonly scale: KubeO
   managedFields: ManagedFieldsEntry[] | undefined
 }
 
-/** How the body of the request changes the Scale of an object, and who owns its replicas then. */
+/**
+ * Returns a function that changes the Scale of an object as the body of the request says, and finds the managed fields
+ * of the object after that.
+ */
 async function rescaling(call: EndpointCall): Promise<Rescaling> {
   const { exchange, definition, patchType, query, request, target } = call
   const { context } = target

@@ -28,7 +28,10 @@ interface TokenRequestSpec {
 }
 type Bound = Partial<Record<'pod' | 'secret' | 'node', NameAndUid>>
 
-/** Issues a token. Throws 404 if the ServiceAccount or the bound object does not exist, 409 for another uid, 422. */
+/**
+ * Issues a token. Rejects with 404 if the ServiceAccount or the bound object does not exist, with 409 for another uid,
+ * and with 422 for an invalid request.
+ */
 export async function requestToken(call: EndpointCall<EndpointDependencies>): Promise<ApiResponse> {
   const { exchange, dependencies, cluster, request, target } = call
   if (exchange.info.verb !== 'create') throw methodNotServed()
@@ -67,7 +70,7 @@ export async function requestToken(call: EndpointCall<EndpointDependencies>): Pr
   return jsonDocument(body, { status: 201 })
 }
 
-/** With the defaults. */
+/** The spec with its defaults. */
 function specOf({
   spec,
 }: KubeObject): Required<TokenRequestSpec> & { audiences: readonly string[]; expirationSeconds: number } {
@@ -79,7 +82,7 @@ function specOf({
   }
 }
 
-/** The request as the webhooks leave it; they are shown it complete, with the identity of the account. */
+/** The request as the webhooks leave it. They see the complete request, with the identity of the ServiceAccount. */
 async function admitted(
   { dependencies, target, request }: EndpointCall,
   asked: KubeObject,
@@ -128,7 +131,7 @@ function durationCauses(seconds: number): StatusCause[] {
 function boundObject(call: EndpointCall, reference: ObjectReference): Bound {
   const { apiVersion = '', name = '' } = reference
   const [group = '', version = ''] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion]
-  // As upstream, any version will do.
+  // As in kube-apiserver, any version is accepted.
   if (group === '' && reference.kind === 'Pod') {
     const pod = readNamed(call, 'pods', reference)
     const { serviceAccountName, nodeName = '' } = (pod['spec'] ?? {}) as {

@@ -1,5 +1,5 @@
-// Server-side apply (KEP-555): PATCH with a configuration, of which the server tells what it says and what it no longer
-// says.
+// Server-side apply (KEP-555): PATCH with a configuration. The server finds the fields that the configuration sets, and
+// the fields that it no longer sets.
 import { hasLargeNumber, truncateIntegers } from '#apimachinery/schema/index.ts'
 import { goKind } from '#apimachinery/patch/index.ts'
 import { cloneJson, isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
@@ -13,13 +13,13 @@ import { isTrue } from '#virtualapi/request/parse-request.ts'
 import { requireName, requireNamespace } from './create.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 
-/** Applies a configuration to an object or to a part of it; an object that is not there is created. */
+/** Applies a configuration to an object or to a part of it; a missing object is created. */
 export async function applyObject(call: EndpointCall): Promise<ApiResponse> {
   const { definition, exchange, request, representation, dependencies, target, query } = call
   const { config, complaints } = readConfiguration(await exchange.request.body())
   const { subresource, name } = request
   const { info, schema } = definition
-  // Fields of built-in kinds are Go's integers, converted from what the configuration has.
+  // Integer fields of built-in kinds are Go's integers: the numbers of the configuration are converted to them.
   if (info.builtIn && schema !== undefined && hasLargeNumber(config)) truncateIntegers(config, schema)
   const before = exchange.warnings.length
   const written = await dependencies.registry.update(target, name, {
@@ -29,7 +29,7 @@ export async function applyObject(call: EndpointCall): Promise<ApiResponse> {
     createMissing: true,
     change: async (current) => {
       if (current === undefined && subresource !== '') throw notFound(definition.info, name)
-      // Said once, for the try that counted.
+      // Drop the warnings of an earlier attempt: each warning is given once, for the last attempt.
       exchange.warnings.length = before
       const force = isTrue(query.get('force'))
       const { context, signal } = target
@@ -60,7 +60,7 @@ interface Configuration {
   readonly complaints: readonly string[]
 }
 
-/** The body as a configuration. Throws 400 for what is none. */
+/** The body as a configuration. Throws 400 if it is not an object in YAML or JSON. */
 export function readConfiguration(body: Uint8Array): Configuration {
   const { value, duplicates } = decoded(body)
   if (value !== null && !isJsonObject(value))
@@ -79,7 +79,7 @@ function decoded(body: Uint8Array): Decoded {
   }
 }
 
-/** Tells of what was given twice. Throws 400 where that is not allowed. */
+/** Warns of duplicate fields. Throws 400 if the request asks for strict validation. */
 export function tellDuplicates(
   complaints: readonly string[],
   { exchange, fieldValidation }: { exchange: EndpointCall['exchange']; fieldValidation: FieldValidation },

@@ -1,5 +1,5 @@
-// DeleteOptions of a request. Values of a wrong type are refused: to ignore a precondition would delete the wrong
-// object.
+// DeleteOptions of a request. Values of a wrong type are refused, because ignoring a precondition could delete the
+// wrong object.
 import { Buffer } from 'node:buffer'
 import { fieldInvalid, fieldNotSupported } from '#apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, isExactInteger, type Int64 } from '#apimachinery/meta/index.ts'
@@ -14,7 +14,7 @@ import { dryRunCauses } from '#virtualapi/endpoints/call/write-options.ts'
 
 const policies = ['Foreground', 'Background', 'Orphan']
 
-/** DeleteOptions from the body where there is one, else from the query. Throws 400 and 422. */
+/** The DeleteOptions in the body, or in the query if there is no body. Rejects with 400 and 422. */
 export async function readDeleteOptions({ exchange, query, target }: EndpointCall): Promise<DeleteOptions> {
   const body = await exchange.request.body()
   const given = body.length > 0 ? fromBody(body, exchange.header('content-type')) : fromQuery(query)
@@ -27,7 +27,7 @@ export async function readDeleteOptions({ exchange, query, target }: EndpointCal
   return options
 }
 
-/** As webhooks are shown them. */
+/** The options as webhooks see them. */
 function shownOptions({
   gracePeriodSeconds,
   preconditions,

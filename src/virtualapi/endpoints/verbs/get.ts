@@ -1,4 +1,4 @@
-// GET of one object: answers the bytes in memory without decoding them, unless another form is asked for.
+// GET of one object: answers with the bytes in memory without decoding them, unless another form is asked for.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { badRequest } from '#apimachinery/status/index.ts'
 import { isTrue } from '#virtualapi/request/parse-request.ts'
@@ -22,7 +22,7 @@ export async function readObject(call: EndpointCall): Promise<ApiResponse> {
   return answerWithObject(call)
 }
 
-/** Waits until the server knows the resourceVersion of the query, if there is one. Rejects as `waitForRevision`. */
+/** Waits until the server knows the resourceVersion of the query, if there is one. Rejects like `waitForRevision`. */
 export async function waitForAskedRevision({
   query,
   dependencies,

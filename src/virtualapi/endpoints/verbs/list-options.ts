@@ -5,12 +5,12 @@ import { badRequest, invalid, type StatusCause } from '#apimachinery/status/inde
 import { isTrue } from '#virtualapi/request/parse-request.ts'
 
 export interface ListOptions {
-  /** Empty: not given. */
+  /** The requested resourceVersion; empty if it is not given. */
   readonly resourceVersion: string
   readonly match: '' | 'Exact' | 'NotOlderThan'
-  /** Zero or less: no limit. */
+  /** Maximum of objects; zero or less: no limit. */
   readonly limit: number
-  /** Zero or less: the server chooses. */
+  /** The timeout of a watch, seconds; zero or less: the server chooses. */
   readonly timeoutSeconds: number
   /** The continue token; empty: from the beginning. */
   readonly token: string

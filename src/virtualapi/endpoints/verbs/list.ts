@@ -21,7 +21,7 @@ import {
 import { protobufList } from './protobuf-list.ts'
 import { selectionOf, type Selection } from './selection.ts'
 
-/** Hints for a person who lists kinds of ours where no object exists yet. */
+/** Hints for users who list kinds of ours before any object exists, by resource. */
 const firstSteps: ReadonlyMap<string, string> = new Map([
   [
     'logicalclusters',
@@ -40,11 +40,11 @@ export async function listObjects(call: EndpointCall<EndpointDependencies>): Pro
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,
   })
-  // In v1beta1 a list of metadata has its fields in another order: it is encoded from the JSON.
+  // In v1beta1, a list of metadata has its fields in another order, so it is encoded from the JSON.
   if (representation.format === 'protobuf' && representation.version === undefined)
     return protobufList(call, entries, metadata)
   const response = listResponse(view, entries, metadata)
-  // An object that a webhook has converted is in memory for this answer alone.
+  // An object that a webhook has converted is in memory for this response alone.
   return isConverted(definition) && response.kind === 'chunks' ? { ...response, held: response.about } : response
 }
 
@@ -76,7 +76,7 @@ export async function readPage(
   }
 }
 
-/** The entries as the conversion webhook of their kind makes them, where there is one. */
+/** The entries in the requested version, made by the conversion webhook of their kind if it has one. */
 async function inRequestedVersion(
   { definition, dependencies, objects, exchange }: EndpointCall<EndpointDependencies>,
   entries: readonly Entry[],
@@ -116,7 +116,7 @@ function entriesAt(
   return objects.list(scope)
 }
 
-/** Entries matched before the event loop is yielded: the first match of an entry may decode it. */
+/** How many entries are matched before the event loop is yielded: the first match of an entry may decode it. */
 const matchesPerTurn = 128
 const tooLong = 'the selector takes too long to be compared with so many objects, list fewer of them at a time (limit)'
 
@@ -132,7 +132,8 @@ async function selected(
   const { work } = target.context
   let held = 0
   for (let i = after === undefined ? 0 : firstAfter(all, after); i < all.length; i += matchesPerTurn) {
-    // Converted first: a webhook may change labels, and selectors select what is shown.
+    // Entries are converted before they are matched: a webhook may change labels, and selectors apply to the objects
+    // that the client sees.
     const shown = await inRequestedVersion(call, all.slice(i, i + matchesPerTurn))
     work.spend(shown.length * (1 + selection.terms), tooLong)
     for (const entry of shown) {
@@ -189,7 +190,7 @@ function firstAfter(all: readonly Entry[], after: string): number {
   return low
 }
 
-/** ListMeta of a page: the continue token, and the number of remaining entries where there is no selector. */
+/** ListMeta of a page: the continue token, and the number of remaining entries if there is no selector. */
 function listMeta(
   { next, remaining }: Page,
   revision: Revision,

@@ -1,5 +1,5 @@
-// PATCH: JSON patch, merge patch, strategic merge patch; apply.ts is server-side apply. The registry applies the patch
-// to the current object, again on a conflict.
+// PATCH with a JSON patch, a merge patch or a strategic merge patch; server-side apply is in apply.ts. The registry
+// applies the patch to the current object, and applies it again after a conflict.
 import type { LiteralJson } from '#apimachinery/json/index.ts'
 import { fieldInvalid } from '#apimachinery/field/index.ts'
 import { goPrint } from '#apimachinery/text/index.ts'
@@ -46,7 +46,7 @@ export function patchFunction(type: PatchType | undefined, { info, schema }: Res
       if (patch === null) return document
       const patched = applyStrategicMergePatch(document, patch, schema)
       if (isJsonObject(patched) && hasLargeNumber(patch)) truncateIntegers(patched, schema)
-      // Upstream applies the patch to Go fields, so it cannot change kind and apiVersion. Restore them.
+      // kube-apiserver applies the patch to Go fields, so it cannot change kind and apiVersion. Restore them.
       if (!isJsonObject(patched)) return patched
       const { kind = info.kind, apiVersion = apiVersionOf(info) } = document
       return { ...patched, kind, apiVersion }
@@ -91,8 +91,8 @@ function patchedObject(
   const { warnings } = exchange
   const isStrategic = patchType === 'strategic'
   const document = toServedVersion(definition, current)
-  // Numbers other than plain integers as they are written: Go decodes them, and compares their texts, after it has
-  // patched the bytes.
+  // The patched document with numbers as they are written, if some are not plain integers: Go patches the bytes,
+  // comparing the texts of numbers, and decodes the numbers only then.
   const written =
     literals === undefined || isStrategic ? undefined : (apply(document, literals() as JsonValue, work) as LiteralJson)
   const patched = apply(document, value, work)
@@ -103,7 +103,7 @@ function patchedObject(
   )
 }
 
-/** Decodes the patch. Throws 400; the message depends on the patch type, as upstream's does. */
+/** Decodes the patch. Throws 400; as in kube-apiserver, the message depends on the patch type. */
 function readPatch(body: Uint8Array, type: PatchType | undefined): Decoded {
   try {
     const decoded = decodeBody(body, undefined)

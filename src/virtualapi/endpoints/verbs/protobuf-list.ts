@@ -1,5 +1,5 @@
-// A list of built-in objects, or of the metadata of any, as protobuf. All items are encoded before the first byte is
-// sent, because the list begins with its length; between slices other logical clusters have their turns.
+// A list of built-in objects, or of the metadata of any objects, as protobuf. All items are encoded before the first
+// byte is sent, because the list begins with its length; other logical clusters have their turns between slices.
 import { apiVersionOf, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import type { Entry } from '#store/watch-cache/index.ts'
 import type { ListMeta } from '#virtualapi/codec/list-chunks.ts'
@@ -9,7 +9,7 @@ import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { ChunkedResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 
-/** Bytes of JSON that are encoded in one turn: some 2 ms. */
+/** How many bytes of JSON are encoded in one turn, which takes some 2 ms. */
 const sliceBytes = 128 * 1024
 
 /** The list of these objects in the requested version. */

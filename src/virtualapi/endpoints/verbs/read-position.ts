@@ -6,7 +6,7 @@ import { isJsonObject, tryRevision, type Revision } from '#apimachinery/meta/ind
 import type { ListOptions } from './list-options.ts'
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 
-/** How long a read with NotOlderThan waits for the revision. */
+/** How long a read waits for a revision that is not known yet, milliseconds. */
 const waitMs = 3000
 
 export interface ListPosition {
@@ -14,22 +14,25 @@ export interface ListPosition {
   readonly at: Revision | undefined
   /** Wait until at least this state is known. */
   readonly notOlderThan: Revision | undefined
-  /** 0 = all. */
+  /** Maximum of objects; 0: no limit. */
   readonly limit: number
   /** Continue after this `namespace/name`. */
   readonly after: string | undefined
-  /** When the first page of this list was answered: all its continue tokens expire together. */
+  /**
+   * When the first page of this list was answered, wall clock in milliseconds: all its continue tokens expire together.
+   */
   readonly issuedMs: number
 }
 
 /**
- * As in kube-apiserver, which compacts etcd every five minutes: continue tokens from before a compaction are too old.
+ * How long a continue token is valid, milliseconds. As in kube-apiserver, which compacts etcd every five minutes:
+ * tokens from before a compaction are too old.
  */
 const maxTokenAgeMs = 5 * 60_000
 
 /**
- * Which state a list reads. Throws 400, and 410 for an old continue token. Whether the state of a continue token still
- * exists is for the caller to check.
+ * The state that a list reads. Throws 400, and 410 for an old continue token. The caller must check whether the state
+ * of a continue token still exists.
  */
 export function listPosition(
   { limit: asked, match, resourceVersion: version, token }: ListOptions,
@@ -128,7 +131,8 @@ function invalidToken(why: string, cause?: unknown): Error {
 }
 
 /**
- * 410 for a continue token whose state is compacted, with a token that continues at the same key in the newest state.
+ * The 410 for a continue token whose state is compacted, with a token that continues at the same key in the newest
+ * state.
  */
 export function expiredToken(after: string): Error {
   const message =
@@ -138,7 +142,7 @@ export function expiredToken(after: string): Error {
   return error
 }
 
-/** 410 for a list at a resourceVersion that is compacted. */
+/** The 410 for a list at a resourceVersion that is compacted. */
 export function expiredList(revision: Revision): Error {
   return expired(`The resourceVersion for the provided list is too old: ${revision}`)
 }

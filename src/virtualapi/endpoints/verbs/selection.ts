@@ -20,7 +20,7 @@ export interface Selection {
   readonly everything: boolean
   /** The only name that can match, from the field selector or the path; undefined: any. */
   readonly name: string | undefined
-  /** Maximum of comparisons of one match. */
+  /** Maximum of comparisons that one match needs. */
   readonly terms: number
   matches(entry: Entry): boolean
 }
@@ -36,8 +36,8 @@ const everything: Selection = {
 }
 
 /**
- * Throws 400 for fields that the kind cannot select. Cluster-scoped built-in kinds accept metadata.namespace, as
- * upstream.
+ * Throws 400 for fields that the kind cannot select. As in kube-apiserver, cluster-scoped built-in kinds accept
+ * metadata.namespace.
  */
 function requireFields(fields: FieldSelector, { builtIn, namespaced }: ResourceInfo, own: readonly string[]): void {
   if (builtIn && own.length === 0) requireMetadataFields(fields)

@@ -1,11 +1,14 @@
-// The encoded lines of events, for the other watches that show the same ones. Watches take an event soon after one
-// another, while the watch cache keeps it for minutes: so only the newest lines are kept.
+// The encoded lines of events, kept for other watches that show the same events. All watches take an event within a
+// short time, but the watch cache keeps it for minutes, so only the newest lines are kept.
 import { Buffer } from 'node:buffer'
 import type { CacheEvent } from '#store/watch-cache/index.ts'
 import type { ObjectView } from '#virtualapi/codec/representations.ts'
 
 interface SharedLinesOptions {
-  /** Bytes of a generation. Two are kept; the last lines in each may be longer. Default 2 MiB. */
+  /**
+   * Bytes of the lines in one generation; two generations are kept. The last lines of each may exceed this. Default 2
+   * MiB.
+   */
   readonly maxBytes?: number
 }
 
@@ -20,20 +23,23 @@ interface Batch {
 interface Generation {
   /** A view fixes the version and the format. */
   readonly lines: WeakMap<ObjectView, WeakMap<CacheEvent, Buffer>>
-  /** By the last event. */
+  /** The batches, by their last event. */
   readonly batches: WeakMap<CacheEvent, Batch>
 }
 
 /** Lines are copied into blocks of this size, unless they are longer than a quarter of it. */
 const blockBytes = 64 * 1024
 
-/** When the newer generation is full, the older one is dropped. */
+/** The lines in two generations: when the newer generation is full, the older one is dropped. */
 export class SharedLines {
   readonly #maxBytes: number
   #newer = generation()
   #older = generation()
   #newerBytes = 0
-  /** Not Node's pool: a line would keep 64 KiB of it, which is mostly of others. */
+  /**
+   * The block that lines are copied into. Node's own pool is not used, because a line would retain a part of it that
+   * mostly holds other data.
+   */
   #block = Buffer.alloc(0)
   #used = 0
 

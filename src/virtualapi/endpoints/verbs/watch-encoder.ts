@@ -11,23 +11,24 @@ import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-de
 import type { Selection } from './selection.ts'
 import { SharedLines } from './shared-lines.ts'
 
-/** Size from which a chunk of the initial state is sent. */
+/** The size from which a chunk of the initial state is sent, bytes. */
 const chunkBytes = 64 * 1024
 /**
- * Terms of a selector that are compared before others have a turn, even if nothing is sent. The first one of an object
- * may decode it.
+ * How many terms of a selector are compared before other logical clusters get a turn, even if nothing is sent. The
+ * first comparison with an object may decode it.
  */
 const maxCompared = 64
 const nothing = new Uint8Array(0)
 type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
 
-/** Which objects a watch shows, and in which form. */
+/** The objects that a watch shows, and their form. */
 export interface WatchForm {
   readonly definition: ResourceDefinition
   readonly selection: Selection
   readonly view: ObjectView
   /**
-   * The bytes to send for an entry; default: its own. Over all logical clusters it adds the annotation of the cluster.
+   * The bytes to send for an entry; default: its own bytes. In a watch over all logical clusters, they include the
+   * annotation with the logical cluster.
    */
   readonly entryBytes?: (entry: Pick<Entry, 'key' | 'bytes'>) => Uint8Array
 }
@@ -41,10 +42,12 @@ const lineStarts: Record<EventType, Buffer> = {
   ERROR: Buffer.from('{"type":"ERROR","object":'),
 }
 
-/** Of stored objects, for watches that show all of them: many that begin at once share the same lines. */
+/**
+ * The ADDED lines of stored objects, for watches that show all objects: watches that begin at the same time share them.
+ */
 const initialLines = new ListSegments({ around: [String(lineStarts.ADDED), String(lineEnd)] })
 
-/** The parts of a line, in order: several lines are joined at once. */
+/** The parts of a line, in order; the caller joins the parts of several lines at once. */
 function partsOf(
   type: EventType,
   object: Uint8Array,
@@ -96,8 +99,8 @@ export class WatchEncoder {
   }
 
   /**
-   * The initial state as ADDED events in chunks, then, where `endsAt` is given, the bookmark that ends it. A chunk may
-   * be empty.
+   * The initial state as ADDED events in chunks, then, if `endsAt` is given, the bookmark that ends it. A chunk may be
+   * empty.
    */
   *initial(entries: readonly Entry[], endsAt: Revision | undefined): Generator<Uint8Array, undefined> {
     const isAsStored = this.#view.isStored === true && this.#selection.everything && this.#entryBytes === undefined
@@ -106,7 +109,7 @@ export class WatchEncoder {
       if (pending !== undefined) yield pending
       pending = chunk
     }
-    // Last, not first: a client takes this bookmark to mean its initial list is complete (KEP-3157).
+    // The bookmark comes last: a client takes it to mean that its initial list is complete (KEP-3157).
     if (endsAt !== undefined) {
       const bookmark = this.bookmark(endsAt, { 'k8s.io/initial-events-end': 'true' })
       pending = pending === undefined ? bookmark : Buffer.concat([pending, bookmark])
@@ -139,7 +142,8 @@ export class WatchEncoder {
   }
 
   /**
-   * A BOOKMARK event in the form of the other events: a client that watches PartialObjectMetadata decodes nothing else.
+   * A BOOKMARK event in the form of the other events, because a client that watches PartialObjectMetadata decodes no
+   * other form.
    */
   bookmark(revision: Revision, annotations?: Record<string, string>): Buffer {
     const first = this.#first
@@ -170,7 +174,8 @@ export class WatchEncoder {
   }
 
   /**
-   * The type of the event for this watch: an object that begins to match is ADDED, one that ceases to match is DELETED.
+   * The type of the event for this watch; undefined if the watch does not show it. An object that begins to match is
+   * ADDED, an object that ceases to match is DELETED.
    */
   #typeFor(event: CacheEvent): EventType | undefined {
     const selection = this.#selection
@@ -190,7 +195,7 @@ export class WatchEncoder {
   #eventLine(event: CacheEvent, type: EventType): Buffer {
     const { entry } = event
     if (type === 'DELETED' && event.type === 'MODIFIED' && event.previous !== undefined) {
-      // The object ceased to match: as upstream, send its previous state with the revision of the change.
+      // The object ceased to match: as in kube-apiserver, send its previous state with the revision of the change.
       const { key, bytes } = event.previous
       return line(type, this.#encode({ key, bytes: stampRevision(bytes, event.revision) }), this.#view)
     }

@@ -10,7 +10,7 @@ import type { Push, Sink } from '#virtualapi/request/exchange.ts'
 import type { TimedWatch, WatchClock } from '#virtualapi/endpoints/call/watch-clock.ts'
 import type { WatchEncoder } from './watch-encoder.ts'
 
-/** Events that are encoded at once where each may be slow to encode. */
+/** How many bytes of events are encoded at once if each event may be slow to encode. */
 const costlyBytes = 4 * 1024
 
 export interface WatchStreamOptions {
@@ -21,9 +21,7 @@ export interface WatchStreamOptions {
   readonly since: Revision
   readonly timeoutMs: number
   readonly bookmarks: boolean
-  /**
-   * Fairness key of the client, among which deliveries take turns; undefined: our own controllers, which never wait.
-   */
+  /** The fairness key, by which deliveries take turns; undefined for our own controllers, which never wait. */
   readonly flow: string | undefined
   readonly clock: WatchClock
   readonly deliveries: Deliveries
@@ -124,7 +122,7 @@ export class WatchStream implements Push, WatchReader, TimedWatch, PendingDelive
       if (done === true) this.#initial = undefined
       else if (value.length > 0) this.#write(value)
     } else if (this.#watch.waits) {
-      // Events before bookmarks: a bookmark promises that all earlier events were sent.
+      // Events come before bookmarks: a bookmark promises that all earlier events were sent.
       const events = this.#watch.take(this.#encoder.isCostly ? costlyBytes : undefined)
       const chunk = events && this.#encoder.batch(events)
       if (chunk !== undefined) this.#write(chunk)

@@ -16,7 +16,7 @@ import { errorLine, WatchEncoder, type WatchForm } from './watch-encoder.ts'
 import { WatchStream } from './watch-stream.ts'
 
 const minTimeoutSeconds = 1800
-/** How long a client may read nothing before its connection is cut. */
+/** How long a client may read nothing before its connection is cut, milliseconds. */
 const maxStallMs = 60_000
 const cacheControl = { 'cache-control': 'no-cache, private' }
 
@@ -32,7 +32,7 @@ export interface WatchPlan {
   /** Entries to send as ADDED before the changes; undefined: only changes. */
   readonly initial: readonly Entry[] | undefined
   readonly since: Revision
-  /** Bookmarks have this revision at least. Default `since`; 0 where revisions are not ordered. */
+  /** The least revision of bookmarks. Default `since`; 0 if revisions are not ordered. */
   readonly leastProgress?: Revision
   readonly options: WatchOptions
 }
@@ -65,7 +65,7 @@ export async function watchObjects(call: EndpointCall<EndpointDependencies>): Pr
   return convertedWatch(call, definition, { form, watch, initial, since, options })
 }
 
-/** The same watch of objects that a conversion webhook brings into the version of the request. */
+/** Answers a watch of objects that a conversion webhook brings into the version of the request. */
 async function convertedWatch(
   { dependencies, objects: { cluster }, exchange }: EndpointCall<EndpointDependencies>,
   definition: ConvertedDefinition,
@@ -87,7 +87,10 @@ async function convertedWatch(
   }
 }
 
-/** Waits for `since`; the answer if it is not reached in time. A watch answers 200 with the error as its only event. */
+/**
+ * Waits until `since` is known. Resolves with undefined then; if it takes too long, with the response of the watch: 200
+ * with the error as its only event.
+ */
 export async function waitForWatchRevision(
   dependencies: Pick<EndpointDependencies, 'watchCache'>,
   since: Revision,
@@ -137,7 +140,8 @@ export function watchOptions({
 }
 
 /**
- * The answer that streams a watch. The watch cache's watch is disposed when the answer ends, and when it never begins.
+ * The response that streams a watch. The watch cache's watch is disposed when the response ends, and also if it never
+ * begins.
  */
 export function watchResponse(
   { form, watch, initial, since, leastProgress = since, options: { bookmarks, timeoutMs } }: WatchPlan,
@@ -146,7 +150,7 @@ export function watchResponse(
 ): ApiResponse {
   const begin = (sink: Sink): WatchStream => {
     const encoder = new WatchEncoder(form)
-    // With bookmarks, one marks the end of the initial state (KEP-3157).
+    // If the client wants bookmarks, a bookmark marks the end of the initial state (KEP-3157).
     const state = initial && encoder.initial(initial, bookmarks ? since : undefined)
     return new WatchStream({
       watch,

@@ -31,8 +31,8 @@ import { waitForWatchRevision, openWatch, watchResponse, watchOptions } from '#v
 
 /**
  * Query parameter of lists over all logical clusters: `true` leaves out the base layer, so that a logical cluster
- * without written objects costs nothing. Controllers of the installation set it: of a logical cluster created after
- * their list they do not see the base layer either.
+ * without written objects costs nothing. Controllers of the installation set it, because their watches do not show the
+ * base layer of logical clusters created after the list either.
  */
 const storedOnly = 'storedOnly'
 
@@ -121,7 +121,7 @@ async function listAll(
   }
   const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
   const items: ListItem[] = []
-  // A logical cluster may have gone since its objects were kept.
+  // A logical cluster may have been deleted since its objects were kept.
   for (const entry of page)
     if (directory.byId(entry.key.cluster) !== undefined) items.push(listItem(view.annotate(entry)))
   return listResponse(view, items, metadata)
@@ -134,10 +134,13 @@ interface Reading {
   readonly position: ListPosition
 }
 
-/** Entries matched before the event loop is yielded: the first match of an entry may decode it. */
+/** How many entries are matched before the event loop is yielded: the first match of an entry may decode it. */
 const matchesPerTurn = 128
 
-/** The matching entries after the position, and the revision of the list. Throws 410 if they are not known any more. */
+/**
+ * The matching entries after the position, and the revision of the list. Throws 410 if that state is not known any
+ * more.
+ */
 async function readRest(
   exchange: Exchange,
   { watchCache, directory }: EndpointDependencies,
@@ -152,7 +155,7 @@ async function readRest(
     ? await watchCache.listStored(scope, { signal })
     : await watchCache.listAll(scope, idsOf(directory), { signal })
   // An older state can be answered only if nothing of this resource has changed since: no history is kept over all
-  // clusters.
+  // logical clusters.
   if (position.at !== undefined && position.at < revision) {
     await watchCache.reached(revision, { signal })
     if (watchCache.changedSince(definition.storageKey, position.at))

@@ -1,5 +1,5 @@
-// ComponentStatuses: what kube-apiserver answers about the programs of a control plane. Here one program does the work
-// of all, and it answers.
+// ComponentStatuses: the health of the components of a control plane. Here one process does the work of all components,
+// so all of them are healthy if it answers.
 import { Buffer } from 'node:buffer'
 import { encodeJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import { notFound } from '#apimachinery/status/index.ts'

@@ -19,12 +19,12 @@ import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependenci
 import { selectionOf } from '#virtualapi/endpoints/verbs/selection.ts'
 import { watchResponse, watchOptions } from '#virtualapi/endpoints/verbs/watch.ts'
 
-/** Members that are shown, the first by name: an installation has tens. */
+/** Maximum of members that are shown, the first by name: an installation has tens of them. */
 const maxShown = 1000
 
 /**
- * Answers GET, LIST and WATCH. Throws 404 for a member that the logical cluster may not use, as for one that does not
- * exist, and 405.
+ * Answers GET, LIST and WATCH. Throws 404 for a member that does not exist or that the logical cluster may not use, and
+ * 405 for other verbs.
  */
 export function memberViews(call: EndpointCall<EndpointDependencies>): ApiResponse {
   const { definition, exchange, representation, query, request, target, dependencies, cluster } = call
@@ -48,7 +48,7 @@ export function memberViews(call: EndpointCall<EndpointDependencies>): ApiRespon
   )
 }
 
-/** Rejects with 410 if the client knows another state than that of now: it lists again. */
+/** Throws 410 if the client's resourceVersion is not the current one: the client then lists again. */
 function watchMembers(call: EndpointCall<EndpointDependencies>): ApiResponse {
   const { definition, exchange, representation, query, request, target, dependencies, cluster } = call
   const { fleet, directory } = dependencies
@@ -120,7 +120,7 @@ function viewOfMember(
     kind: 'Member',
     metadata: {
       name,
-      // Another one in each logical cluster: uids of the admins' objects are not for tenants.
+      // The uid differs in each logical cluster: uids of the admins' objects are not for tenants.
       uid: contentHash([id, name, uid]),
       ...(creationTimestamp !== undefined && { creationTimestamp }),
       ...(Object.keys(shownLabels).length > 0 && { labels: shownLabels }),
@@ -143,7 +143,7 @@ function conditionsOf(
   const why = whyNotUsable(member, context)
   const lastTransitionTime =
     ready?.lastTransitionTime ?? member.metadata.creationTimestamp ?? new Date(context.nowMs).toISOString()
-  // The message of Ready may tell addresses of the member, which are for admins.
+  // The message of Ready is left out: it may contain addresses of the member, which are for admins.
   const isReady = { type: 'Ready', status: ready?.status ?? 'Unknown', reason: ready?.reason ?? 'Unknown', message: '' }
   const usable =
     why === undefined
@@ -152,7 +152,7 @@ function conditionsOf(
   return [isReady, usable].map((condition) => ({ ...condition, lastTransitionTime })) as Member['status']['conditions']
 }
 
-/** Labels of a MemberCluster are what Placements of tenants select; those that kcp sets are not. */
+/** The labels of a MemberCluster that Placements of tenants may select: all but the labels that kcp sets. */
 function publicLabels(labels: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(labels).filter(([name]) => !isOwnLabel(name)))
 }

@@ -1,5 +1,5 @@
-// A watch of resource `members`. Nothing of it is stored, so there is no history: a revision is a hash of what is
-// shown, and a watch goes on only from what is shown now.
+// A watch of resource `members`. Its objects are not stored, so there is no history: a revision is a hash of the
+// objects shown, and a watch goes on only from the current revision.
 import { createHash } from 'node:crypto'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import {
@@ -11,7 +11,7 @@ import {
 } from '#store/watch-cache/index.ts'
 import { readFacts, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 
-/** The objects that a logical cluster shows at one time: bytes without a revision, by name, in their order. */
+/** The objects that a logical cluster shows at one time: bytes without a revision, by name, in the order shown. */
 export interface ShownMembers {
   readonly revision: Revision
   readonly byName: ReadonlyMap<string, Uint8Array>
@@ -23,7 +23,7 @@ export function shownMembers(byName: ReadonlyMap<string, Uint8Array>): ShownMemb
   return { byName, revision: revisionOf(byName) }
 }
 
-/** As entries of a store, for selectors and views. */
+/** The objects as entries of the watch cache, for selectors and views. */
 export function entriesOf({ byName, revision }: ShownMembers, cluster: ClusterId): Entry[] {
   return [...byName].map(([name, bytes]) => entryOf({ cluster, name, bytes, revision }))
 }
@@ -37,8 +37,9 @@ export class MembersWatch implements CacheWatch {
   #isDue = false
 
   /**
-   * `known`: what the client has. `look`: what is shown now; undefined if the logical cluster has gone. `follow`: calls
-   * back after changes of what `look` reads, often or seldom, until the returned function is called.
+   * `known`: the objects that the client has. `look`: returns the objects shown now; undefined if the logical cluster
+   * is gone. `follow`: calls `changed` whenever the result of `look` may have changed, until the returned function is
+   * called.
    */
   constructor({
     cluster,
@@ -90,8 +91,8 @@ export class MembersWatch implements CacheWatch {
 }
 
 /**
- * Each event has the revision of what is shown after it and those before it: a client that has not read all of them
- * cannot go on.
+ * The events from one state to the next. Each event has the revision of the state after it and all events before it: a
+ * client that has not read all events cannot go on from its revision.
  */
 function eventsBetween(before: ShownMembers, after: ShownMembers, cluster: ClusterId): CacheEvent[] {
   const state = new Map(before.byName)
@@ -127,7 +128,7 @@ function entryOf({
   return new StoredEntry({ key, revision, createRevision: revision, bytes: stamped, base: false }, readFacts)
 }
 
-/** 52 bits of a hash, above 0: a number that JavaScript and clients hold exactly. */
+/** The revision of a state: 52 bits of a hash, above 0, which JavaScript and clients hold exactly. */
 function revisionOf(byName: ReadonlyMap<string, Uint8Array>): Revision {
   const hash = createHash('sha256')
   for (const [name, bytes] of [...byName].sort(([a], [b]) => (a < b ? -1 : 1)))

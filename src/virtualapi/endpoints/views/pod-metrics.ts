@@ -1,5 +1,5 @@
 // metrics.k8s.io/v1beta1 in a logical cluster whose members measure pods: `kubectl top`. Only pods of the logical
-// cluster are shown, by their names in it; of nodes, what these pods use there.
+// cluster are shown, by their names in it; metrics of a node are the use of these pods on it.
 import { Buffer } from 'node:buffer'
 import { encodeJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import { addAmounts, amountsOf, listOf, type Quantity } from '#apimachinery/quantity/index.ts'
@@ -32,9 +32,9 @@ import { groupNotServed, requirePath } from '#virtualapi/endpoints/call/served-p
 
 const group = 'metrics.k8s.io'
 const apiVersion = `${group}/v1beta1`
-/** Members are asked once for each namespace; so many at the same time. */
+/** How many requests to members run at the same time: one for each member and namespace. */
 const concurrency = 8
-/** Namespaces times members that one request may ask for. */
+/** Maximum of pairs of a member and a namespace that one request may ask for. */
 const mostPlaces = 500
 const podsPerTurn = 128
 
@@ -49,7 +49,8 @@ const definitions: Readonly<Record<string, ResourceDefinition>> = {
 const infos = Object.values(definitions).map(({ info }) => info)
 
 /**
- * The resources of the group in this logical cluster; empty if no member of its has metrics, or its tenant serves it.
+ * The resources of the group in this logical cluster; empty if none of its members has metrics, or if its tenant serves
+ * the group.
  */
 export function metricsResources(
   { cluster }: Pick<Exchange, 'cluster'>,
@@ -70,7 +71,10 @@ interface ServedMetrics {
   readonly objects: ClusterObjects
 }
 
-/** Where the request is for metrics that members serve; undefined for any other request. */
+/**
+ * The logical cluster and its objects, if the request is for metrics that members serve; undefined for any other
+ * request.
+ */
 export async function servedMetrics(
   exchange: Exchange,
   dependencies: EndpointDependencies,
@@ -82,7 +86,10 @@ export async function servedMetrics(
   return metricsResources(exchange, dependencies, objects).length === 0 ? undefined : { cluster, objects }
 }
 
-/** Answers GET and LIST. Throws 404, 405, 413 where too many namespaces are asked for, 503 if no member answers. */
+/**
+ * Answers GET and LIST. Rejects with 404, with 405, with 413 if too many namespaces are asked for, and with 503 if no
+ * member answers.
+ */
 export async function answerPodMetrics(
   exchange: Exchange,
   dependencies: EndpointDependencies,
@@ -110,7 +117,7 @@ export async function answerPodMetrics(
   return jsonBytes(view.object(Buffer.from(encodeJson(object))))
 }
 
-/** The pods to look at. Throws 404 for one that does not exist. */
+/** The pods whose metrics are asked for. Throws 404 for a named pod that does not exist. */
 function podsOf(objects: ClusterObjects, { resource, namespace, name }: ResourceTarget): readonly Entry[] {
   if (resource !== 'pods' || name === '') return objects.list({ resource: 'pods', ...(namespace && { namespace }) })
   const entry = objects.get('pods', namespace, name)
@@ -137,8 +144,8 @@ interface Place {
 }
 
 /**
- * The metrics of these pods, as members measured them, without pods that are not measured yet. Warns of members that do
- * not answer; rejects with ServiceUnavailable if no member answers.
+ * The metrics of these pods, as members measured them; pods that are not measured yet are left out. Adds a warning for
+ * each member that does not answer; rejects with ServiceUnavailable if no member answers.
  */
 async function measure({ exchange, dependencies, cluster }: Measuring, entries: readonly Entry[]): Promise<Measured[]> {
   const places = await placesOf(exchange, entries)
@@ -147,7 +154,7 @@ async function measure({ exchange, dependencies, cluster }: Measuring, entries: 
   const found: Measured[] = []
   const failures = new Map<string, Error>()
   const ask = async ({ member, namespace, entries: pods }: Place): Promise<void> => {
-    // The other namespaces in a member that does not answer are not asked for.
+    // A member that did not answer is not asked about its other namespaces.
     if (failures.has(member)) return
     try {
       const usage = await dependencies.memberMetrics?.usageIn({ member, cluster, namespace }, exchange.signal)
@@ -172,7 +179,7 @@ async function measure({ exchange, dependencies, cluster }: Measuring, entries: 
   return found.sort((a, b) => compareKeys(a.entry, b.entry))
 }
 
-/** The pods by member and namespace; those that no member runs are left out. */
+/** The pods by member and namespace; pods that run in no member are left out. */
 async function placesOf(exchange: Exchange, entries: readonly Entry[]): Promise<Place[]> {
   const places = new Map<string, Place>()
   for (const [i, entry] of entries.entries()) {
@@ -202,7 +209,7 @@ function podMetrics({ entry: { key, facts }, usage }: Measured): KubeObject {
   }
 }
 
-/** The use of these pods on each node. */
+/** NodeMetrics: the resources that these pods use on each node. */
 function nodeMetrics(measured: readonly Measured[]): KubeObject[] {
   const nodes = new Map<string, { sum: Map<string, Quantity>; timestamp: string; window: string }>()
   for (const { entry, usage } of measured) {
@@ -210,7 +217,7 @@ function nodeMetrics(measured: readonly Measured[]): KubeObject[] {
     if (nodeName === '') continue
     const node = nodes.get(nodeName) ?? { sum: new Map<string, Quantity>(), ...usage }
     for (const container of usage.containers) addAmounts(node.sum, amountsOf(container.usage))
-    // The oldest: what the whole sum is at least as young as.
+    // The oldest timestamp counts: no part of the sum is older.
     if (usage.timestamp < node.timestamp) node.timestamp = usage.timestamp
     nodes.set(nodeName, node)
   }

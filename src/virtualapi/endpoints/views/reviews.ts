@@ -14,7 +14,7 @@ export function isReview(target: ResourceTarget): boolean {
   return target.subresource === '' && reviewOf(target) !== undefined
 }
 
-/** POST of a review; the answer is the same object with a status. */
+/** Answers the POST of a review with the same object and its status. */
 export async function createReview(
   exchange: Exchange,
   dependencies: EndpointDependencies,

@@ -1,17 +1,18 @@
-// Turns of connections: the requests that come on one at the same time are begun in turns with those of others, before
-// anybody knows whose they are. Connections that go on after many refusals take no more requests.
+// Turns of connections: requests that arrive together on one connection begin in turns with the requests of other
+// connections, before their clients are known. A connection whose client goes on after many refusals takes no more
+// requests.
 import type { ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import { EventLoopShare } from '#virtualapi/flowcontrol/event-loop-share.ts'
 
 /**
- * Refusals of a connection in this time, milliseconds, after which it is told to go away: clients that wait as they are
- * asked to stay below.
+ * How many refusals of requests, within how many milliseconds, make the server close a connection to new requests. A
+ * client that waits as long as it is asked to stays below this number.
  */
 const [maxRefusals, refusalsMs] = [500, 10_000]
 /**
- * Streams of a connection whose client is not known yet, and of others: as many as those of a kube-apiserver (Go's
- * default).
+ * Maximum of concurrent streams of a connection, before its client is known and after; the latter is the maximum of a
+ * kube-apiserver (Go's default).
  */
 export const maxStreams = { unknown: 100, known: 250 }
 const tooManyRequestsCode = 429
@@ -35,7 +36,7 @@ export class ConnectionTurns {
     return this.#share.turn(this.#of(connection).flow)
   }
 
-  /** The client is known: it may have more requests at the same time. */
+  /** Called when the client of the connection is known: it may have more requests at the same time. */
   known(connection: AnyConnection): void {
     const of = this.#of(connection)
     if (of.isKnown) return
@@ -44,8 +45,8 @@ export class ConnectionTurns {
   }
 
   /**
-   * Called with the status of each answer. What is under way on a connection that goes on too long stays, its watches
-   * too.
+   * Called with the status of each response. After too many refusals the connection takes no new requests; its requests
+   * and watches under way go on.
    */
   answered(connection: AnyConnection, status: number): void {
     if (status !== tooManyRequestsCode) return

@@ -1,5 +1,5 @@
-// Sheds the load of the largest logical clusters when memory runs out, so that the process lives and others are
-// answered.
+// Sheds the load of the largest logical clusters when memory runs out, so that the process survives and the other
+// logical clusters are answered.
 import { totalmem } from 'node:os'
 import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8'
 import { LRUCache } from 'lru-cache'
@@ -11,33 +11,39 @@ import { containerMemory, youngGenerationLimit, type Logger, type Metrics } from
 
 /** Shares of the memory that the process may have. */
 const thresholds = {
-  /** Below this, nobody is refused any more. */
+  /** Below this share, no logical cluster is refused any more. */
   relaxed: 0.7,
   /**
-   * Idle logical clusters are unloaded, the largest is refused lists, watches and large bodies, and new watches are for
-   * who has few.
+   * From this share on, idle logical clusters are unloaded, the largest one is refused lists, watches and large bodies,
+   * and only logical clusters with few watches may open new ones.
    */
   refuse: 0.8,
-  /** Nobody may open watches; those of the largest are ended, and it is unloaded. */
+  /**
+   * From this share on, no logical cluster may open watches, and the largest one is unloaded, which ends its watches.
+   */
   unload: 0.87,
 }
 const lookMs = 200
-/** As many watches may be opened between two looks at the memory. */
+/** How many watches may be opened between two looks at the memory. */
 const lookWatches = 200
 /** A logical cluster with fewer watches may open some more while memory is short: its controllers need them. */
 const fewWatches = 100
 /**
- * For so long, new watches may still be among the young objects of the heap, whose use says nothing: most are garbage.
+ * How long new watches may stay among the young objects of the heap, milliseconds. The size of the young objects alone
+ * says nothing, because most of them are garbage.
  */
 const youngMs = 2000
 /** Time for a step to have an effect before the next one, milliseconds. */
 const stepMs = 1000
 const retryAfterSeconds = 10
-/** Memory of an object besides its bytes. */
+/** Memory that an object takes besides its encoded form, bytes. */
 const objectBytes = 450
-/** Smaller ones are never shed: it would not help. */
+/** A logical cluster that takes fewer bytes is never shed, because that would not help. */
 const minLoad = 4 * 1024 * 1024
-/** Unloaded logical clusters that are remembered: deleted ones are never asked for again. */
+/**
+ * How many unloaded logical clusters are remembered. The number is bounded, because a deleted logical cluster is never
+ * asked for again and so never forgotten.
+ */
 const maxUnloaded = 1000
 
 export interface MemoryGuardOptions {
@@ -47,22 +53,23 @@ export interface MemoryGuardOptions {
   readonly log: Logger
   readonly metrics: Metrics
   /**
-   * For how many the open watches of a logical cluster count: long selectors take memory, too. Default: their number.
+   * The open watches of a logical cluster in units of a plain watch: a watch with a long selector takes more memory and
+   * counts for more. Default: the number of watches.
    */
   readonly watchUnits?: (cluster: ClusterId) => number
   /**
-   * The share of its memory that the process uses, from 0 to 1; `youngBytes` are known to be in use among young
-   * objects. Default: of the heap or of the container, the larger.
+   * The share of its memory that the process uses, from 0 to 1. `youngBytes`: how many bytes of young objects are known
+   * to be in use. Default: the used share of the heap or of the container, whichever is larger.
    */
   readonly usedShare?: (youngBytes: number) => number
   /**
-   * Ends the outbound calls of the logical cluster whose unfinished answers hold the most; undefined if that would free
-   * little.
+   * Ends the outbound calls of the logical cluster whose unfinished responses hold the most memory, and returns this
+   * logical cluster and the bytes; undefined if nothing was ended, because that would free little.
    */
   readonly endCalls?: () => { readonly cluster: string; readonly bytes: number } | undefined
   /**
-   * The memory of which objects in memory are a share, bytes. Default: that of the container; Infinity: they always
-   * fit.
+   * The memory of the process, bytes; decides whether an unloaded logical cluster fits again. Default: the memory of
+   * the container. Infinity: the size of the logical cluster does not count.
    */
   readonly limitBytes?: number
 }
@@ -70,7 +77,7 @@ export interface MemoryGuardOptions {
 export class MemoryGuard implements Disposable {
   readonly #options: Required<MemoryGuardOptions>
   readonly #refused = new Set<ClusterId>()
-  /** Logical clusters that were unloaded because they took the most, and the bytes of their objects. */
+  /** Logical clusters that were unloaded because they took the most memory, and the bytes of their objects. */
   readonly #unloaded = new LRUCache<ClusterId, number>({ max: maxUnloaded })
   readonly #timer: NodeJS.Timeout
   #share = 0
@@ -79,7 +86,7 @@ export class MemoryGuard implements Disposable {
   #isShort = false
   #isCritical = false
   #watchesSinceLook = 0
-  /** Watches that were opened in this period of `youngMs`, and in the one before. */
+  /** When the current period of `youngMs` began, and the units of watches opened in it and in the period before. */
   #opened: readonly [began: number, now: number, before: number] = [-Infinity, 0, 0]
 
   constructor({
@@ -104,8 +111,8 @@ export class MemoryGuard implements Disposable {
   }
 
   /**
-   * Whether a logical cluster that was unloaded has to stay so: loaded again by its next request it would fill the
-   * memory again, or end the process, if there is less left than it takes.
+   * Whether a logical cluster that was unloaded must stay unloaded: its next request would load it and fill the memory
+   * again, or end the process if it needs more memory than is left.
    */
   mustStayUnloaded(cluster: ClusterId): boolean {
     const bytes = this.#unloaded.peek(cluster)
@@ -117,7 +124,7 @@ export class MemoryGuard implements Disposable {
     const fits = this.#share < thresholds.relaxed && withIt < thresholds.unload
     if (!fits && watchCache.loaded(cluster) === undefined) return true
     this.#unloaded.delete(cluster)
-    // It is loaded next: others must fit beside it.
+    // The caller loads the logical cluster next, so its share counts when the next one is checked.
     if (fits) this.#share = withIt
     return false
   }
@@ -128,9 +135,9 @@ export class MemoryGuard implements Disposable {
   }
 
   /**
-   * The same before a watch is opened by a logical cluster that has `open` of them: while memory is short, those that
-   * are open stay, and who has many may not open more. Not asked, the largest would be refused while another one fills
-   * the memory. `units`: for how many the new one counts.
+   * Throws 429 with Retry-After if the logical cluster, which has `open` watches, may not open one more that counts for
+   * `units` watches. While memory is short, open watches stay, and a logical cluster with many watches may not open
+   * more: otherwise only the largest one would be refused while another one fills the memory.
    */
   requireMemoryForWatch(cluster: ClusterId, open: number, units = 1): void {
     if (cluster === this.#options.exempt) return
@@ -158,7 +165,8 @@ export class MemoryGuard implements Disposable {
     this.#isCritical = share >= thresholds.unload
     if (share < thresholds.refuse || now - this.#steppedAt < stepMs) return
     this.#steppedAt = now
-    // First: whoever waits for such an answer loses one request, and not what it has stored or watches.
+    // Outbound calls are ended first: that costs their clients one request each, but neither loaded objects nor
+    // watches.
     const ended = this.#options.endCalls()
     if (ended !== undefined) {
       const keys = { usedPercent: Math.round(share * 100), cluster: ended.cluster, bytes: ended.bytes }
@@ -169,7 +177,8 @@ export class MemoryGuard implements Disposable {
   }
 
   /**
-   * Unloads what is idle, and refuses the largest that is not refused yet; close to the limit it unloads the largest.
+   * Unloads idle logical clusters and refuses the largest one that is not refused yet; close to the limit, also unloads
+   * the largest one.
    */
   #shed(share: number): void {
     const { watchCache, exempt, log, watchUnits } = this.#options
@@ -201,8 +210,8 @@ function takesTheMost(): StatusError {
 const youngSpaces = new Set(['new_space', 'new_large_object_space'])
 
 /**
- * The used share of the heap for old objects, or of the container's memory, whichever is larger. `inUse`: bytes of
- * young objects that will become old ones; the heap may hold more of them than is left for old ones.
+ * The used share of the heap for old objects, or of the container's memory, whichever is larger. `inUse`: the bytes of
+ * young objects that will become old; the young generation may hold more of them than the old one has room for.
  */
 function usedMemoryShare(inUse: number): number {
   const limit = getHeapStatistics().heap_size_limit

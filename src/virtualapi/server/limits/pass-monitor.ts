@@ -4,9 +4,12 @@ import type { Counter, Gauge, Logger, Metrics } from '#telemetry/index.ts'
 import type { Exchange } from '#virtualapi/request/exchange.ts'
 import { verbLabel } from './request-labels.ts'
 
-/** Longer synchronous work delays everybody noticeably, milliseconds. */
+/** Synchronous work that takes longer delays all other requests noticeably, milliseconds. */
 const longMs = 50
-/** Until then the program compiles its code, and a first request may take long, milliseconds after the start. */
+/**
+ * How long after its start the process warms up, milliseconds: it still compiles its code, so its first requests may
+ * take long.
+ */
 const warmUpMs = 10_000
 /** At most one line is logged in this time, milliseconds. */
 const logEveryMs = 1000
@@ -81,7 +84,7 @@ export class PassMonitor {
     this.#notLogged = 0
   }
 
-  /** The longest time since the last call, seconds. */
+  /** The longest time that a request blocked the event loop since the last call, seconds. */
   #takeLongest(): number {
     const seconds = this.#longestMs / 1000
     this.#longestMs = 0

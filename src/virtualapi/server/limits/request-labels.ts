@@ -1,5 +1,5 @@
-// The labels of metrics of requests. Clients choose the method, and pods behind proxies the code: a bounded set of
-// each.
+// The labels of the metrics of requests. Clients choose the method, and pods behind proxies choose the status code, so
+// each label takes its values from a bounded set.
 
 const verbs = new Set(['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection', 'post'])
 
@@ -13,7 +13,7 @@ const codes = new Set([
   504, 507,
 ])
 
-/** The code itself if the server answers it; the class, such as `4xx`, for others. */
+/** The code itself if the server uses it in its own responses; for other codes the class, such as `4xx`. */
 export function codeLabel(status: number): string {
   return codes.has(status) ? String(status) : `${Math.floor(status / 100)}xx`
 }

@@ -1,10 +1,19 @@
 // The choice of the offload thread for the next job of a logical cluster.
 
-/** Two jobs: one computes while the other waits for its write to be durable. Both are of one logical cluster. */
+/**
+ * Maximum of jobs of one thread that do not wait for webhooks: one computes while the other waits for its write to
+ * become durable. Both belong to one logical cluster.
+ */
 const maxComputing = 2
-/** Jobs of one thread, those included that wait for webhooks: each holds its object in the memory of the thread. */
+/**
+ * Maximum of jobs of one thread, including jobs that wait for webhooks: each holds its object in the memory of the
+ * thread.
+ */
 const maxHeld = 16
-/** Maximum of jobs of one logical cluster that wait for its webhooks, in all threads: others need the rest. */
+/**
+ * Maximum of jobs of one logical cluster that wait for its webhooks, in all threads together: the rest is left for
+ * other logical clusters.
+ */
 const maxWaitingOfFlow = 4
 
 interface ThreadWithJobs {
@@ -12,9 +21,10 @@ interface ThreadWithJobs {
 }
 
 /**
- * The thread for the next job of a logical cluster; undefined: it must wait; `another`: all are busy. Jobs of two
- * logical clusters are not started beside one another, so that a job that ends its thread takes no job of others with
- * it after their write. Only one that has waited for a webhook may go on beside a job of others.
+ * The thread for the next job of the logical cluster `flow`. Undefined: the job must wait. `another`: all threads are
+ * busy. Jobs of two logical clusters are not started on the same thread, because a job that ends its thread would also
+ * end jobs of others after their write. Only a job that has waited for a webhook may go on beside a job of another
+ * logical cluster.
  */
 export function findThread<T extends ThreadWithJobs>(
   threads: readonly T[],

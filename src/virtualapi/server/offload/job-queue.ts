@@ -2,11 +2,11 @@
 import { tooManyRequests } from '#apimachinery/status/index.ts'
 import type { Job } from './job.ts'
 
-/** Bounds of the queues of one logical cluster and of all; above them 429. */
+/** Bounds of the queue of one logical cluster and of all queues together; a job above them is refused with 429. */
 const maxWaiting = { jobs: 64, bytes: 16 * 1024 * 1024, allJobs: 1024, allBytes: 128 * 1024 * 1024 }
 
 export class JobQueue {
-  /** In the order in which logical clusters are served next. */
+  /** The jobs by logical cluster, in the order in which the logical clusters are served next. */
   readonly #queues = new Map<string, Job[]>()
   #jobs = 0
   #bytes = 0
@@ -37,12 +37,12 @@ export class JobQueue {
     this.#count(1, job.bytes)
   }
 
-  /** The next job of a logical cluster, without taking it. */
+  /** The next job of a logical cluster, without taking it; undefined if no job waits. */
   peek(flow: string): Job | undefined {
     return this.#queues.get(flow)?.[0]
   }
 
-  /** Takes the next job of a logical cluster, which is then served last. */
+  /** Takes the next job of a logical cluster, which is then served last; undefined if no job waits. */
   take(flow: string): Job | undefined {
     const queue = this.#queues.get(flow)
     const job = queue?.shift()

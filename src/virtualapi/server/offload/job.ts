@@ -8,24 +8,24 @@ export interface Job {
   readonly id: number
   /** The logical cluster, for fairness. */
   readonly flow: string
-  /** Size of the body. */
+  /** Size of the body, bytes. */
   readonly bytes: number
   readonly objects: ClusterObjects | undefined
   readonly signal: AbortSignal
   /** When it was queued, monotonic milliseconds. */
   readonly queuedAt: number
-  /** Makes the message for the worker; again for each attempt, because the body changes its owner. */
+  /** Makes the message for the worker, anew for each attempt, because sending it transfers the body. */
   readonly message: () => { readonly message: ToWorker; readonly transfer: ArrayBuffer[] }
-  /** Resolves as `answer`; the request does not count in the process-wide limit meanwhile. */
+  /** Settles as the given promise; meanwhile the request does not count in the process-wide limit. */
   readonly whileWaiting: Exchange['whileWaiting']
   readonly turn: Exchange['turn']
-  /** Runs what the main thread does for it in the trace of its request. */
+  /** Runs the work of the main thread for this job in the trace of its request. */
   readonly inTrace: ReturnType<typeof currentContext>
   readonly settle: (outcome: JobResult | Error) => void
-  /** How often it was given to a thread. */
+  /** How many times the job was given to a thread. */
   attempts: number
-  /** Outbound calls that it waits for, such as those of webhooks: it computes nothing meanwhile. */
+  /** The number of outbound calls, such as calls to webhooks, that the job waits for; it computes nothing meanwhile. */
   calls: number
-  /** It has asked for a write, so it must not run again. */
+  /** The job has asked for a write, so it must not run again. */
   hasWritten: boolean
 }

@@ -15,12 +15,12 @@ import { tellFleet } from './told-fleet.ts'
 import { WorkerThread, type Loss, type WorkerThreadOptions } from './worker-thread.ts'
 
 const maxThreads = 2
-/** A job that has waited so long for those of other logical clusters starts the second thread, milliseconds. */
+/** How long a job waits for jobs of other logical clusters before the second thread is started, milliseconds. */
 const secondThreadAfterMs = 100
-/** A job whose thread ended because of another one is given to a thread this many times. */
+/** How many times a job is given to a thread if its threads end because of other jobs. */
 const maxAttempts = 3
 const defaultIdleMs = 60_000
-/** A lawful request computes for less than a second; this leaves room for a busy machine. */
+/** A legitimate request computes for less than a second; the rest leaves room for a busy machine. */
 const defaultMaxComputeMs = 15_000
 /** Enough for two bodies of the maximum size. */
 const defaultMaxHeapMb = 768
@@ -31,9 +31,9 @@ const defaultMaxHeapMb = 768
 const heapShare = 1 / 4
 
 export interface OffloadThreadOptions {
-  /** LogicalClusters live in our own logical cluster `root`. */
+  /** True if LogicalCluster objects are stored in our own logical cluster `root`. */
   readonly hasRoot: boolean
-  /** Makes the calls of webhooks. */
+  /** Makes the calls to webhooks. */
   readonly outbound: Outbound
   /** Whether a member may run pods of a logical cluster. */
   readonly mayRunPods: (cluster: OffloadedRequest['cluster']) => boolean
@@ -95,7 +95,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
       return { message: { do: 'answer', job, request: heavyRequest }, transfer: [own.buffer] }
     })
     if (outcome.is !== 'failed') {
-      // The worker's warnings include those that were added before.
+      // The worker's warnings replace those of this thread: the worker prepares the call again, and so repeats them.
       exchange.warnings.splice(0, exchange.warnings.length, ...outcome.warnings)
       if (outcome.named !== undefined) exchange.names(outcome.named)
       for (const [key, value] of outcome.annotations ?? []) exchange.annotate(key, value)
@@ -103,7 +103,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
     return responseOf(outcome)
   }
 
-  /** Reformats an answer. Rejects as `answer`. */
+  /** Reformats a response. Rejects like `answer`. */
   async reformat(
     response: BytesResponse,
     form: ReadableForm,
@@ -174,7 +174,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
     })
   }
 
-  /** Starts waiting jobs, logical clusters round robin, as far as threads are free. */
+  /** Starts waiting jobs while threads are free, taking the logical clusters round robin. */
   #next(): void {
     clearTimeout(this.#secondThread)
     if (this.#isClosed) return

@@ -49,14 +49,18 @@ export type WriteResult =
   | { readonly is: 'failure'; readonly message: string }
 
 /**
- * Asks for the members and the rules about them, unless they are as in this version. They belong to no logical cluster.
+ * Asks for the members and the rules about them, which belong to no logical cluster. If nothing has changed since the
+ * version `known`, the answer leaves them out.
  */
 export interface FleetRead {
   readonly do: 'fleet'
   readonly known: number
 }
 
-/** A read in one logical cluster. The worker blocks until it is answered, which is from memory. */
+/**
+ * A read in one logical cluster. The worker blocks until the main thread has answered it from memory. `known`: the
+ * revisions of the objects that the worker has already; -1 for none.
+ */
 export type Read =
   | {
       readonly do: 'get'
@@ -102,7 +106,9 @@ export interface ReadAnswers {
   revision: Revision
   changes: number
   changedNames: ReturnType<ClusterObjects['changedNames']>
-  /** Differs after the logical cluster was evicted and loaded again, when `changes` starts again. */
+  /**
+   * A number that differs after the logical cluster was evicted and loaded again, because `changes` then starts again.
+   */
   life: number
   fleet: ToldFleet | undefined
   allocate: string | number | undefined
@@ -113,7 +119,7 @@ export interface ReadAnswers {
 /** The answer of a read. */
 export type ReadResult =
   | { readonly is: 'answer'; readonly answer: unknown }
-  /** A StoreError if there is a code, as when the logical cluster was just deleted. */
+  /** With a code, the failure is a StoreError, for example when the logical cluster was just deleted. */
   | { readonly is: 'failure'; readonly code: StoreErrorCode | undefined; readonly message: string }
 
 /** The result of an outbound call. */
@@ -161,9 +167,9 @@ export type FromWorker =
 
 /** The settings of a worker. */
 export interface WorkerSettings {
-  /** LogicalClusters live in our own logical cluster `root`. */
+  /** True if LogicalCluster objects are stored in our own logical cluster `root`. */
   readonly hasRoot: boolean
-  /** There may be members. */
+  /** True if there may be members. */
   readonly hasFleet: boolean
   /** Counts answers to reads; the worker waits on it with Atomics.wait. */
   readonly answered: Int32Array<SharedArrayBuffer>

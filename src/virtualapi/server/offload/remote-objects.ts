@@ -61,7 +61,8 @@ export class RemoteObjects implements ClusterObjects {
 
   list({ resource, namespace }: WatchScope): readonly Entry[] {
     const prefix = `${this.cluster}/${resource}/${namespace === undefined ? '' : `${namespace}/`}`
-    // Held until the answer is read: what it adds to the cache may drop the entries whose bytes it leaves out.
+    // These entries are held until the answer is read: an entry that the answer adds to the cache may evict an entry
+    // whose bytes the answer leaves out.
     const held = new Map<string, Entry>()
     for (const [key, entry] of this.#known.entries()) if (key.startsWith(prefix)) held.set(key, entry)
     const known = new Map([...held].map(([key, { revision }]) => [key, revision]))
@@ -133,7 +134,7 @@ export class RemoteObjects implements ClusterObjects {
     return this.#stored(key, { revision, createRevision, base: false }, stampRevision(value, revision))
   }
 
-  /** The entry as told, or the known one if it is the same. */
+  /** The entry that the main thread sent, or the known entry if the main thread left out its bytes. */
   #entry(resource: string, { namespace, name, bytes, ...facts }: ToldEntry, known: Entry | undefined): Entry {
     const key = { resource, namespace, name }
     const text = this.#keyText(key)

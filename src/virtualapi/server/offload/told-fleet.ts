@@ -1,15 +1,18 @@
-// The members and the rules of admins, as the worker learns them for its admission: copied to it only after they
-// changed.
+// The members and the rules of admins, for admission on the worker: the main thread copies them to the worker only
+// after they have changed.
 import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
 
-/** Undefined parts: the worker has this version. */
+/** The fleet as sent to the worker; members and rules are absent if the worker has this version. */
 export interface ToldFleet {
   readonly version: number
   readonly members?: ReturnType<Fleet['all']>
   readonly adminPlacements?: ReturnType<Fleet['adminPlacements']>
 }
 
-/** Answers what the worker asks with the version that it knows; 0: none. Undefined: there is no fleet. */
+/**
+ * Makes the function that answers the worker, which asks with the version that it knows (0: none). The answer is
+ * undefined if there is no fleet.
+ */
 export function tellFleet(fleet: () => Fleet | undefined): (known: number) => ToldFleet | undefined {
   let last: Required<ToldFleet> = { version: 0, members: [], adminPlacements: [] }
   return (known) => {
@@ -22,12 +25,12 @@ export function tellFleet(fleet: () => Fleet | undefined): (known: number) => To
   }
 }
 
-/** Objects of a cache are replaced when they change. */
+/** True if both arrays hold the same objects: a cache replaces an object when it changes. */
 function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
   return one.length === other.length && one.every((item, index) => item === other[index])
 }
 
-/** The fleet on the worker, which asks for it anew each time that it is needed. */
+/** The fleet on the worker. Each call asks the main thread whether the fleet has changed. */
 export function hearFleet(ask: (known: number) => ToldFleet | undefined): () => Fleet | undefined {
   let known: Required<ToldFleet> | undefined
   return () => {

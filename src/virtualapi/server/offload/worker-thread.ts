@@ -18,9 +18,9 @@ import {
 } from './protocol.ts'
 import type { ToldFleet } from './told-fleet.ts'
 
-/** The watchdog looks so many times in the time that a job may compute. */
+/** How many times the watchdog looks within the time that a job may compute. */
 const looksPerDeadline = 30
-/** A job that nobody waits for any more may compute this part of the time. */
+/** The share of the allowed time that a job may compute after its request was aborted. */
 const abandonedShare = 1 / 10
 
 /** Why a thread ended, and the job that caused it; undefined if none is known. */
@@ -35,18 +35,18 @@ export interface Loss {
 export interface WorkerThreadOptions {
   readonly hasRoot: boolean
   readonly outbound: Outbound
-  /** Tells what tellFleet tells; absent where there are no members. */
+  /** The function that tellFleet makes; absent where there are no members. */
   readonly fleet?: ((known: number) => ToldFleet | undefined) | undefined
   /** The most that a thread may use for objects, MiB. */
   readonly maxHeapMb: number
   /** How long a job may compute at once, milliseconds. Waiting for a write or a call does not count. */
   readonly maxComputeMs: number
-  /** Without a job for this long, the thread ends, milliseconds. */
+  /** How long a thread stays without a job before it ends, milliseconds. */
   readonly idleMs: number
   readonly onDone: (job: Job, outcome: JobResult) => void
   /** Called when a job begins to wait for an outbound call. */
   readonly onWaiting: () => void
-  /** Called once, when the thread ended for another reason than `end`. */
+  /** Called once, when the thread has ended for a reason other than a call of `end`. */
   readonly onLost: (thread: WorkerThread, loss: Loss) => void
 }
 
@@ -103,7 +103,9 @@ export class WorkerThread {
     this.#worker.postMessage(message, transfer)
   }
 
-  /** Tells the worker that nobody waits for a job. It hears of it only when it does not compute. */
+  /**
+   * Tells the worker that nobody waits for a job any more. The worker reads the message only when it does not compute.
+   */
   abort(job: Job): void {
     if (this.#running.has(job.id)) this.#worker.postMessage({ do: 'abort', job: job.id } satisfies ToWorker)
   }
@@ -119,7 +121,8 @@ export class WorkerThread {
   }
 
   /**
-   * Counts how long one step of a job lasts. A look that comes late, as in a suspended process, counts as two looks.
+   * Counts how long one step of a job lasts. A look that comes late, as in a suspended process, counts for two looks at
+   * most.
    */
   #watch(): NodeJS.Timeout {
     const { maxComputeMs } = this.#options
@@ -187,7 +190,7 @@ export class WorkerThread {
     return readFor(this.#objectsOf(cluster), read)
   }
 
-  /** Makes an outbound call of a job. The job computes nothing meanwhile, so others may take its place. */
+  /** Makes an outbound call of a job. The job computes nothing meanwhile, so another job may take its place. */
   async #post(job: Job, { post, request }: Extract<FromWorker, { is: 'post' }>): Promise<void> {
     job.calls++
     this.#options.onWaiting()

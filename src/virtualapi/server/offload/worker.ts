@@ -41,22 +41,24 @@ import { hearFleet } from './told-fleet.ts'
 import { createKnownEntries, RemoteObjects, type Link } from './remote-objects.ts'
 import { remoteAllocations, remoteLedgers } from './remote-reservations.ts'
 
-/** Added to the nice value: the main thread gets about three times the share of a contended processor. */
+/**
+ * Added to the nice value of this thread: on a contended processor, the main thread gets about three times its share.
+ */
 const niceness = 5
 const maxNiceness = 19
-/** Logical clusters whose compiled roles are cached here. */
+/** How many logical clusters' compiled roles are cached on this thread. */
 const maxCached = 20
 
 const port = parentPort
 if (!port) throw new Error('this file runs as a worker thread')
-// Tenants' objects have maps with any keys.
+// Maps in the objects of tenants may have any key, `__proto__` too.
 makeProtoAPlainKey()
 const { hasRoot, hasFleet, answered, answers, progress } = workerData as WorkerSettings
 try {
   // On Linux, pid 0 means the calling thread only.
   if (process.platform === 'linux') setPriority(0, Math.min(maxNiceness, getPriority(0) + niceness))
 } catch {
-  // Not permitted: runs with normal priority.
+  // The priority may not be changed: the thread runs with normal priority.
 }
 
 const known = createKnownEntries()
@@ -82,7 +84,8 @@ function read(cluster: ClusterId, what: Read): unknown {
   tell({ is: 'read', cluster, read: what })
   awaitAnswer(answered, before)
   const received = receiveMessageOnPort(answers) as { message: ReadResult } | undefined
-  // The next read would get the answer of this one, of another object or logical cluster: the thread must end.
+  // Without an answer the thread must end: the next read would get this answer, which is about another object or
+  // logical cluster.
   if (received === undefined) process.exit(1)
   const { message } = received
   if (message.is === 'answer') return message.answer
@@ -106,8 +109,8 @@ function watchCacheOf(link: Link): Pick<WatchCache, 'cluster'> {
 }
 
 /**
- * A watch cache for the authorizer, which caches compiled roles by ClusterObjects: returns the same ones until they are
- * reloaded.
+ * The watch cache of the authorizer, which caches compiled roles by ClusterObjects: it returns the same ClusterObjects
+ * until the logical cluster is loaded again.
  */
 function cachingWatchCacheOf(link: Link): Pick<WatchCache, 'cluster'> {
   const cached = new LRUCache<ClusterId, { readonly life: unknown; readonly objects: RemoteObjects }>({
@@ -169,7 +172,7 @@ const registry = createRegistry({
 
 const allocationFor = remoteAllocations(read)
 
-/** The parts that the endpoints use on this thread; the others exist on the main thread only. */
+/** The dependencies of the endpoints on this thread; the others exist on the main thread only. */
 function partsOf(job: number, now: number): ObjectDependencies {
   return {
     watchCache: watchCacheOf(linkOf(job)),
@@ -215,7 +218,7 @@ function exchangeOf(request: OffloadedRequest, signal: AbortSignal): Exchange {
   return exchange
 }
 
-/** Only the names of the object, since the result is sent to the main thread. */
+/** Copies only the identity of the object, because the result is sent to the main thread. */
 function named({ named: of }: Exchange): Told['named'] {
   if (of === undefined) return undefined
   const { name, namespace, uid, resourceVersion } = of
@@ -265,8 +268,8 @@ function written(write: number, result: WriteResult): void {
 }
 
 /**
- * Tells the watchdog which job computes from now on. All that a job does follows from its message or from the answer to
- * a write, within the microtasks of that message.
+ * Tells the watchdog which job computes from now on. A job computes only after a message (its own, or the result of a
+ * write or call), within the microtasks of that message.
  */
 function computes(job: number): void {
   Atomics.store(progress, 0, job)
@@ -274,7 +277,7 @@ function computes(job: number): void {
   setImmediate(rests)
 }
 
-/** Nothing computes between two messages. */
+/** Tells the watchdog that no job computes: between two messages none does. */
 function rests(): void {
   Atomics.store(progress, 0, 0)
 }

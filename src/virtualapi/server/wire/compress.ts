@@ -17,16 +17,16 @@ export function isCompressed(
 ): boolean {
   if (bytes <= minBytes || status >= 300 || headers['content-encoding'] !== undefined) return false
   if (headers['content-type']?.startsWith('application/') !== true || acceptEncoding === undefined) return false
-  // As upstream, a coding with a quality value does not count.
+  // As in kube-apiserver, a coding with a quality value does not count.
   return acceptEncoding.split(',').some((coding) => coding.trim() === 'gzip')
 }
 
-/** The same answer, compressed. */
+/** The given response, compressed. */
 export async function compressBytes(response: BytesResponse): Promise<BytesResponse> {
   return { ...response, headers: compressedHeaders(response.headers), body: await gzipped(response.body, { level }) }
 }
 
-/** The same answer as a compressed stream. Its chunks are encoded in turns of their logical cluster. */
+/** The given response as a compressed stream. Its chunks are encoded in turns of their logical cluster. */
 export function compressChunks({
   status,
   headers,

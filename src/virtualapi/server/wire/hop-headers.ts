@@ -1,5 +1,6 @@
 // The headers by which one of our processes tells another the address and the certificate of the client whose request
-// it passes on: only the first process saw them. All other headers, credentials included, are passed on as they came.
+// it passes on, because only the first process has seen them. All other headers, credentials included, are passed on as
+// they came.
 import { LRUCache } from 'lru-cache'
 import type { DetailedPeerCertificate } from 'node:tls'
 import { headerOf } from '#virtualapi/request/exchange.ts'
@@ -9,12 +10,13 @@ const addressHeader = `${prefix}address`
 const certificatesHeader = `${prefix}certificates`
 /** The span of the request in the first process. */
 export const hopTraceHeader = `${prefix}traceparent`
-/** Longest chain that is passed on; authentication reads no more. */
+/** Maximum of certificates of a chain that are passed on; authentication reads no more. */
 const maxChain = 4
 const maxCached = 2000
 
 /**
- * For one connection only (RFC 9110, section 7.6.1), or answered by the first process. Pseudo headers are made anew.
+ * Headers that are not passed on: they are for one connection only (RFC 9110, section 7.6.1), or the first process has
+ * acted on them. Pseudo headers are made anew.
  */
 const ofConnection = new Set([
   'connection',
@@ -53,7 +55,10 @@ export function hopHeaders({ address, certificate, traceparent }: HopClient): st
   return headers
 }
 
-/** The content of the headers. Only for requests of processes of ours. */
+/**
+ * The client that the hop headers describe. Call this only for requests of our own processes: other clients can forge
+ * the headers.
+ */
 export function hopClient(rawHeaders: readonly string[]): HopClient {
   const text = headerOf(rawHeaders, certificatesHeader)
   const address = headerOf(rawHeaders, addressHeader)
@@ -63,7 +68,7 @@ export function hopClient(rawHeaders: readonly string[]): HopClient {
   }
 }
 
-/** The headers to pass on, as raw pairs: without those of the connection and without pseudo headers. */
+/** The headers to pass on, as raw pairs: all but pseudo headers and the headers of the connection. */
 export function endToEndHeaders(rawHeaders: readonly string[]): string[] {
   const kept: string[] = []
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -73,7 +78,7 @@ export function endToEndHeaders(rawHeaders: readonly string[]): string[] {
   return kept
 }
 
-// All requests of a connection have one certificate object.
+// All requests of a connection share one certificate object.
 const texts = new WeakMap<DetailedPeerCertificate, string>()
 
 function textOf(certificate: DetailedPeerCertificate): string {
@@ -95,10 +100,13 @@ function chainOf(certificate: DetailedPeerCertificate): string[] {
   return chain
 }
 
-// One object for each chain: authentication remembers what it has verified by the object.
+// There is one object for each chain, because authentication remembers its results by this object.
 const certificates = new LRUCache<string, DetailedPeerCertificate>({ max: maxCached })
 
-/** Of a certificate, authentication reads the bytes of its chain and nothing else. */
+/**
+ * The certificate with its issuers; undefined for an empty text. Only the bytes of the chain are set: authentication
+ * reads nothing else of a certificate.
+ */
 function certificateOf(text: string): DetailedPeerCertificate | undefined {
   if (text === '') return undefined
   const known = certificates.get(text)

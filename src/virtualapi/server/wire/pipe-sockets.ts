@@ -1,4 +1,4 @@
-// Joins two sockets: what is read from one is written to the other, until either closes.
+// Joins two sockets: bytes that are read from one are written to the other, until either closes.
 import type { Duplex } from 'node:stream'
 
 export interface PipeOptions {
@@ -8,9 +8,9 @@ export interface PipeOptions {
 }
 
 /**
- * Resolves when both are closed. An end is forwarded after the bytes before it; then the other side has `lingerMs` to
- * close, since SPDY and WebSocket never use a half-closed connection. What a side sent before it failed is still
- * delivered. The signal destroys both at once.
+ * Resolves when both sockets are closed. An end is forwarded after the bytes before it; then the other side has
+ * `lingerMs` to close, since SPDY and WebSocket never use a half-closed connection. Bytes that a side sent before it
+ * failed are still delivered. The signal destroys both sockets at once.
  */
 export async function pipeSockets(a: Duplex, b: Duplex, { signal, lingerMs = 2000 }: PipeOptions): Promise<void> {
   const timers: NodeJS.Timeout[] = []
@@ -45,8 +45,8 @@ export async function pipeSockets(a: Duplex, b: Duplex, { signal, lingerMs = 200
 }
 
 /**
- * Like `pipe`, but frees each chunk once it was sent. Left to the garbage collector, chunks have the whole heap
- * collected for every few dozen MiB of them: with a large heap that took most of the time of a stream.
+ * Like `pipe`, but frees each chunk once it was sent. If chunks were left to the garbage collector, every few dozen MiB
+ * of them would trigger a collection of the whole heap: with a large heap that took most of the time of a stream.
  */
 function copy(from: Duplex, to: Duplex): void {
   from.on('data', (chunk: Buffer) => {
@@ -64,7 +64,8 @@ function free({ buffer, byteLength }: Buffer): void {
 }
 
 /**
- * Ends a socket that nobody reads any more, and discards what it receives: unread bytes would keep it open for ever.
+ * Ends a socket whose data is not read any more, and discards what it receives: unread bytes would keep it open for
+ * ever.
  */
 export function end(socket: Duplex): void {
   socket.end()

@@ -3,14 +3,14 @@ import { isWebSocketRequest } from './web-socket.ts'
 import { headerOf } from '#virtualapi/request/exchange.ts'
 
 const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
-/** No token that anybody has. */
+/** A token that no client has, so authentication refuses it. */
 const notValid = '-'
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * The headers with the token as a bearer token in Authorization, and without its subprotocol; the same if there is
- * none, or if the request has a bearer token already. As upstream, one that is malformed or twice, or the only
- * subprotocol, is not valid: there must be another one to select.
+ * The headers with the token of the subprotocol moved to Authorization; the same headers if there is no such token, or
+ * if the request has a bearer token already. As in kube-apiserver, a token is invalid if it is malformed, sent twice,
+ * or the only subprotocol: the server must have another subprotocol to select.
  */
 export function withProtocolToken(rawHeaders: readonly string[]): readonly string[] {
   const offered = rawHeaders.filter((_, i) => isProtocolValue(rawHeaders, i)).flatMap((value) => value.split(','))

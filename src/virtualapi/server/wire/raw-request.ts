@@ -1,4 +1,4 @@
-// A request as a socket has it, before any stage.
+// A request as it arrives on a socket, before any stage.
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import type { TLSSocket } from 'node:tls'

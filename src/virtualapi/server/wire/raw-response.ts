@@ -1,4 +1,4 @@
-// The writer of answers into Node's response objects.
+// Node's response objects of both protocols.
 import type { ServerResponse } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 

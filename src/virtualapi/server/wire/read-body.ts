@@ -1,11 +1,11 @@
-// Reads the whole body of a request. By events: an async iterator costs a small request more than all else about its
-// body.
+// Reads the whole body of a request, by events: for a small request, an async iterator costs more than all other work
+// on the body.
 import { badRequest, requestEntityTooLarge } from '#apimachinery/status/index.ts'
 import { maxBodyBytes } from '#virtualapi/codec/read-object.ts'
 import { headerOf } from '#virtualapi/request/exchange.ts'
 import type { RawRequest } from './raw-request.ts'
 
-/** Rejects with 413 above the limit, and with 400 if the client breaks off. */
+/** Reads the whole body. Rejects with 413 above the limit, and with 400 if the client disconnects before its end. */
 export async function readBody({ rawHeaders, body }: Pick<RawRequest, 'rawHeaders' | 'body'>): Promise<Uint8Array> {
   const announced = Number(headerOf(rawHeaders, 'content-length') ?? 0)
   if (announced > maxBodyBytes) throw tooLarge()
@@ -32,12 +32,12 @@ function chunksOf(body: RawRequest['body']): Promise<Uint8Array> {
       chunks.length = 0
       body.off('data', read)
       body.pause()
-      // In HTTP/2, body and answer share a stream: it must stay open for the answer 413.
+      // In HTTP/2, the body and the response share a stream, which must stay open for the response 413.
       if (!('respond' in body)) body.destroy()
       reject(tooLarge())
     }
     body.on('end', whole)
-    // An event after the end means nothing: no error is made then, because its stack is costly.
+    // After the end, 'close' is ignored and no error is made for it, because the stack of an error is costly.
     body.on('error', (cause) => reject(brokenOff(cause)))
     body.on('close', () => {
       if (!body.readableEnded) reject(brokenOff())

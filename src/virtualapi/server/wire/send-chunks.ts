@@ -2,7 +2,7 @@
 import type { SentChunks } from '#virtualapi/request/exchange.ts'
 import type { RawResponse } from './raw-response.ts'
 
-/** Bytes written and not yet flushed above which no more are written. */
+/** How many bytes may be written and not yet flushed; above this, no more are written. */
 const maxUnsent = 128 * 1024
 
 /**

@@ -10,12 +10,15 @@ type HeaderOf = (name: string) => string | undefined
 
 /** Browsers send their bearer token as a subprotocol, which must not be selected. */
 const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
-/** A client of a watch has nothing to say: what it sends is read and dropped, up to this size of a message, bytes. */
+/**
+ * Maximum size of a message from the client, bytes. A watch needs no messages from its client: they are read and
+ * dropped.
+ */
 const maxMessageBytes = 64 * 1024
 /** How long a client may keep its connection after the close frame, milliseconds. */
 const closeTimeoutMs = 2000
 
-// A constant of its own: the published types do not have closeTimeout yet.
+// A separate constant, because the published types do not have closeTimeout yet.
 const options = {
   noServer: true,
   clientTracking: false,

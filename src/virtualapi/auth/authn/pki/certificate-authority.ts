@@ -1,6 +1,6 @@
 // Creates certificate authorities and signs certificates for clients and servers. Keys are ECDSA P-256, which are fast
-// to generate; client keys are RSA, as in kubeadm's kubeconfigs, because some client libraries read no others (Java's
-// fabric8).
+// to generate; client keys are RSA, as in kubeadm's kubeconfigs, because some client libraries cannot read other keys
+// (Java's fabric8).
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import { createPrivateKey, randomBytes, webcrypto, X509Certificate } from 'node:crypto'
@@ -62,7 +62,9 @@ export async function createCertificateAuthority(options: {
   return { certificate: pem(certificate), key: await privatePem(keys.privateKey) }
 }
 
-/** Generates a key and signs a certificate for it. A client's takes some 40 ms, on a thread of libuv's pool. */
+/**
+ * Generates a key and signs a certificate for it. The key of a client takes some 40 ms, on a thread of libuv's pool.
+ */
 export async function signCertificate(authority: KeyPair, request: CertificateRequest): Promise<KeyPair> {
   const keys = await generateKeys(request.usage === 'client' ? clientAlgorithm : algorithm)
   const subject = distinguishedName(request.subject)
@@ -70,7 +72,7 @@ export async function signCertificate(authority: KeyPair, request: CertificateRe
   return { certificate, key: await privatePem(keys.privateKey) }
 }
 
-/** Signs a certificate for somebody's public key. Returns PEM. */
+/** Signs a certificate for a public key that the caller has. Returns PEM. */
 export async function signKey(
   authority: KeyPair,
   request: Omit<CertificateRequest, 'subject'> & {
@@ -130,7 +132,7 @@ function pem(certificate: x509.X509Certificate): string {
   return `${certificate.toString('pem')}\n`
 }
 
-/** Built from attributes, not parsed from text: no character in a name can begin another attribute. */
+/** The name, built from attributes and not parsed from text: no character in a value can begin another attribute. */
 function distinguishedName({ commonName, organizations = [] }: SubjectAttributes): x509.Name {
   return new x509.Name([
     ...organizations.map((organization) => ({ O: [{ utf8String: organization }] })),
@@ -138,18 +140,16 @@ function distinguishedName({ commonName, organizations = [] }: SubjectAttributes
   ])
 }
 
-/** 127 random bits, positive. */
+/** A random serial number of 16 bytes in hexadecimal; it is positive. */
 function serialNumber(): string {
   const bytes = randomBytes(16)
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40
   return bytes.toString('hex')
 }
 
-// its validity to try again.
-
 /**
- * True once two thirds of the validity of this certificate (PEM) are over, and before it begins: a failed renewal can
- * be tried again for a third of the validity, while the old certificate still holds.
+ * True once two thirds of the validity of this certificate (PEM) are over, and before the validity begins. A failed
+ * renewal can be tried again for a third of the validity, while the old certificate is still valid.
  */
 export function isRenewalDue(certificate: string, { clock = systemClock }: { clock?: Clock } = {}): boolean {
   const { validFromDate, validToDate } = new X509Certificate(certificate)

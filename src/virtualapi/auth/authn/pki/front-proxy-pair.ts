@@ -1,6 +1,6 @@
-// The authority and client certificate by which aggregated API servers of a logical cluster know requests that passed
-// this server. They are derived, so nothing is stored: the same logical cluster always has the same ones, and no other
-// has them.
+// The authority and client certificate by which aggregated API servers of a logical cluster recognize requests that
+// this server passes on. They are derived from a key of the installation, so nothing is stored: a logical cluster
+// always has the same pair, and no other logical cluster has it.
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema'
 import {
   AlgorithmIdentifier,
@@ -42,7 +42,7 @@ const ids = {
   extendedKeyUsage: '2.5.29.37',
   clientAuth: '1.3.6.1.5.5.7.3.2',
 }
-/** PKCS #8 of an Ed25519 key up to its 32 bytes (RFC 8410, 7). */
+/** The beginning of the PKCS #8 form of an Ed25519 key, before its 32 bytes (RFC 8410, 7). */
 const pkcs8Head = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /** The pair of a logical cluster. `secret`: a private key of the installation, PEM. Takes less than a millisecond. */
@@ -105,7 +105,7 @@ function signedCertificate(
     serialNumber: new Uint8Array(serial).buffer,
     signature: algorithm,
     issuer: parts.issuer,
-    // Without an end (RFC 5280, 4.1.2.5): a derived certificate cannot be renewed before its authority is.
+    // The validity has no end (RFC 5280, 4.1.2.5): a derived certificate cannot be renewed before its authority is.
     validity: new Validity({
       notBefore: new Date('2020-01-01T00:00:00Z'),
       notAfter: new Date('9999-12-31T23:59:59Z'),

@@ -17,7 +17,7 @@ export function hasPki(dir: string): boolean {
 
 /**
  * Opens the PKI in `DIR/pki`; creates it on first use, all files at once. Key files have mode 0600. Rejects with a
- * plain Error that names the file if one is missing or a key does not match its certificate.
+ * plain Error that names the file if a file is missing or a key does not match its certificate.
  */
 export async function openPki(dir: string, { clock = systemClock }: { clock?: Clock } = {}): Promise<Pki> {
   const home = join(dir, 'pki')
@@ -52,7 +52,7 @@ export function pkiToSecret(material: PkiMaterial): Record<string, string> {
   )
 }
 
-/** The keys in the `data` of a Secret. Throws a plain Error that names what is missing. */
+/** The keys in the `data` of a Secret. Throws a plain Error that names the first missing key. */
 export function pkiFromSecret(data: Readonly<Record<string, string>>): PkiMaterial {
   const parts = {} as Record<PartName, string>
   for (const name of names) {
@@ -111,7 +111,8 @@ async function createHome(dir: string, home: string, clock: Clock): Promise<void
     await rename(fresh, home)
   } catch (error) {
     await rm(fresh, { recursive: true, force: true })
-    // Another process created it first, or it has other content: the caller reads it and reports what is missing.
+    // Another process has created the directory first, or the directory has other content: the caller reads it and
+    // reports a missing file.
     if (!isCode(error, 'ENOTEMPTY') && !isCode(error, 'EEXIST')) throw error
   }
 }
@@ -138,7 +139,9 @@ async function readOptional(file: string): Promise<string | undefined> {
   }
 }
 
-/** The certificate and key of one text. Undefined if it is damaged: a new certificate is made then. */
+/**
+ * The certificate and key in one text; undefined if the text is absent or damaged, and a new certificate is then made.
+ */
 export function tryKeyPair(text: string | undefined): KeyPair | undefined {
   const key = text?.indexOf('-----BEGIN PRIVATE KEY-----') ?? -1
   if (text === undefined || key <= 0) return undefined

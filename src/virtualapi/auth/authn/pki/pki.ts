@@ -34,7 +34,9 @@ export interface ClientCertificateRequest {
   readonly days: number
 }
 
-/** Somebody's request for a client certificate, whose signature was verified when it was stored. */
+/**
+ * A request for a client certificate for a key of the requester's own. Its signature was verified when it was stored.
+ */
 export interface ClientSigningRequest {
   /** PKCS #10, PEM. */
   readonly request: string
@@ -50,23 +52,29 @@ export interface Pki {
   readonly servingCa: string
   /** Private key that signs ServiceAccount tokens, PEM. */
   readonly serviceAccountKey: string
-  /** The authority and certificate by which aggregated API servers of this logical cluster know our requests. */
+  /**
+   * The authority and client certificate by which aggregated API servers of this logical cluster recognize our
+   * requests.
+   */
   frontProxy(cluster: ClusterId): FrontProxyPair
   issueClientCertificate(request: ClientCertificateRequest): Promise<KeyPair>
   /** Signs the key and subject of a PKCS #10 request for one realm; nothing else of the request counts. Returns PEM. */
   signClientRequest(request: ClientSigningRequest): Promise<string>
   /**
-   * A serving certificate for our own names and `hosts` (DNS names and IP addresses). Returns the stored one while its
-   * names are the same and its renewal is not due, else issues a new one: call it again and again.
+   * A serving certificate for our own names and `hosts` (DNS names and IP addresses). Returns the stored certificate
+   * while its names are the same and its renewal is not due, else issues a new one, so it must be called regularly.
    */
   servingCertificate(hosts?: readonly string[]): Promise<KeyPair>
 }
 
 /** Keeps serving certificates across restarts, and shares each with other processes that need the same names. */
 export interface ServingCertificateStore {
-  /** The stored certificate of these names (sorted), usable or not. */
+  /** The stored certificate of these names (sorted), usable or not; undefined if there is none. */
   load(names: readonly string[]): Promise<KeyPair | undefined>
-  /** Resolves with what is kept now: `pair`, or what another process has kept instead in the meantime. */
+  /**
+   * Stores the certificate. Resolves with the stored one: `pair`, or a certificate that another process has stored in
+   * the meantime.
+   */
   save(names: readonly string[], pair: KeyPair): Promise<KeyPair>
 }
 
@@ -186,7 +194,10 @@ async function signClientRequest(
   return signKey(authority, { ...others, usage: 'client', subject, publicKey })
 }
 
-/** Returns the current client certificate: the same at every call until its renewal is due, then a new one. */
+/**
+ * Returns a function for the current client certificate: it gives the same one until the renewal is due, then a new
+ * one.
+ */
 export function renewedClientCertificate(
   pki: Pick<Pki, 'issueClientCertificate'>,
   request: ClientCertificateRequest,

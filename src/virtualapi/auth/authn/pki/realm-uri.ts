@@ -1,5 +1,5 @@
-// The realm of a client certificate (where it is valid) is a URI among its subject alternative names. The signer sets
-// it, so a certificate issued in one logical cluster is not valid in another.
+// The realm of a client certificate: where the certificate is valid, as a URI among its subject alternative names. The
+// signer sets it, so a certificate issued in one logical cluster is not valid in another.
 import { tryClusterId, type ClusterId } from '#apimachinery/meta/index.ts'
 
 export type CertificateRealm = ClusterId | 'installation'

@@ -1,4 +1,4 @@
-// SelfSubjectAccessReview, SubjectAccessReview and LocalSubjectAccessReview: is a user allowed to do something?
+// SelfSubjectAccessReview, SubjectAccessReview and LocalSubjectAccessReview: decide whether a user may do something.
 import { fieldInvalid, fieldTooMany } from '#apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { badRequest, invalid, type StatusCause } from '#apimachinery/status/index.ts'
@@ -7,7 +7,7 @@ import type { Attributes } from '#virtualapi/request/authorizer.ts'
 import { selectorCauses, selectorProblems } from './selector-attributes.ts'
 import { answered, specOf, textOf, textsOf, type Review, type ReviewContext } from './review.ts'
 
-/** Groups of one user in a review. Upstream has no bound. */
+/** Maximum of groups of one user in a review. kube-apiserver has no maximum. */
 const maxGroups = 10_000
 
 /** Reviews the access of the requesting user. */
@@ -143,7 +143,7 @@ function metadataCauses({ metadata }: KubeObject, detail = 'must be empty'): Sta
   return Object.keys(given).length === 0 ? [] : [fieldInvalid('metadata', { ...given } as JsonObject, detail)]
 }
 
-/** Throws Invalid if there are errors. As upstream, the message names no kind. */
+/** Throws Invalid if there are errors. As in kube-apiserver, the message names no kind. */
 function throwIfInvalid(causes: StatusCause[]): void {
   if (causes.length > 0) throw invalid({ group: 'authorization.k8s.io', kind: '' }, '', causes)
 }

@@ -1,9 +1,9 @@
-// SelfSubjectReview: who is the requesting user? TokenReview: whose token is this?
+// SelfSubjectReview, which answers with the requesting user, and TokenReview, which answers with the user of a token.
 import { timestamp } from '#async/index.ts'
 import { badRequest } from '#apimachinery/status/index.ts'
 import { answered, specOf, textOf, textsOf, userInfoOf, type Review } from './review.ts'
 
-/** `kubectl auth whoami` uses it. */
+/** Answers with the requesting user. `kubectl auth whoami` uses this review. */
 export const selfSubjectReview: Review = async (object, { user, now }) =>
   answered({ ...object, metadata: { creationTimestamp: timestamp(now) } }, { userInfo: userInfoOf(user) })
 

@@ -1,5 +1,5 @@
-// The review APIs: requests that look like the creation of an object, but are answered and never stored. Each is one
-// function from the sent object and its sender to the object with a status.
+// The review APIs: requests that look like the creation of an object, but are answered and never stored. Each review is
+// one function from the sent object and its sender to the object with a status.
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import type { TokenReviewer } from '#virtualapi/auth/authn/token-reviewer.ts'
@@ -26,7 +26,7 @@ export interface ReviewContext {
 /** Computes the status of a review. Does not change `object`. Rejects with 400 or 422 if the spec is invalid. */
 export type Review = (object: KubeObject, context: ReviewContext) => Promise<KubeObject>
 
-/** The review with this status, in the member order of upstream. */
+/** The review with this status; its members are in the order of kube-apiserver. */
 export function answered({ kind, apiVersion, metadata, spec }: KubeObject, status: object): KubeObject {
   return { kind, apiVersion, metadata, ...(spec === undefined ? {} : { spec: withoutEmptyGroups(spec) }), status }
 }

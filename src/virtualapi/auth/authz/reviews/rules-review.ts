@@ -1,4 +1,5 @@
-// SelfSubjectRulesReview: which rules apply to the requesting user in a namespace? `kubectl auth can-i --list` uses it.
+// SelfSubjectRulesReview: lists the rules that apply to the requesting user in a namespace. `kubectl auth can-i --list`
+// uses it.
 import { aggregateText } from '#apimachinery/field/index.ts'
 import { badRequest } from '#apimachinery/status/index.ts'
 import { listRules } from '#virtualapi/auth/authz/held-rules.ts'
@@ -6,8 +7,8 @@ import type { PolicyRule } from '#virtualapi/auth/authz/policy-rules.ts'
 import { answered, specOf, textOf, type Review } from './review.ts'
 
 /**
- * Lists the rules that apply to the requesting user, each once; `incomplete` if there are more than an answer may hold.
- * Rejects with 400 without a namespace.
+ * Lists the rules that apply to the requesting user, each once; `incomplete` is true if there are more rules than a
+ * response may hold. Rejects with 400 if no namespace is given.
  */
 export const selfSubjectRulesReview: Review = async (object, { user, cluster, authorizer, work, signal }) => {
   const namespace = textOf(specOf(object)['namespace'])

@@ -1,5 +1,5 @@
-// The selectors of an access review: validates them and finds those that cannot be parsed. RBAC ignores selectors, so
-// ignoring one makes the question wider; status.evaluationError says so.
+// Validates the selectors of an access review, and finds selectors that cannot be parsed. RBAC ignores selectors, so
+// ignoring one makes the question wider; status.evaluationError tells the client.
 import { fieldInvalid, fieldRequired } from '#apimachinery/field/index.ts'
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import {
@@ -117,7 +117,7 @@ function parses(text: string, parse: (text: string) => unknown): boolean {
   }
 }
 
-/** Field selectors can only express equality and inequality. */
+/** True if a field selector can express the requirement: it has equality and inequality only. */
 function isFieldRequirement({ operator, values }: Requirement): boolean {
   return (operator === 'In' || operator === 'NotIn') && values.length === 1
 }
