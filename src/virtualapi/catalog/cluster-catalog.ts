@@ -1,4 +1,5 @@
-// The resources of a logical cluster of its own: the built-in ones, and what its CustomResourceDefinitions add.
+// The resources of a logical cluster: built-in resources, the resources of its CustomResourceDefinitions, and
+// `members`.
 import { apiVersionOf, parseApiVersion, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import { memberCrd, members } from '#crds/index.ts'
 import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
@@ -27,11 +28,12 @@ export class ClusterCatalog implements Catalog {
   // A CRD is compiled on first use. The watch cache keeps the same Entry while a CRD does not change, so Entry can be
   // the key.
   readonly #compiled = new WeakMap<Entry, CompiledCrd | undefined>()
-  // Definitions of the base layer are equal in all logical clusters, and their entries are made again and again.
+  // The compiled CRDs of the base layer by name. They are equal in all logical clusters, but their entries are made
+  // again and again.
   readonly #compiledBase = new Map<string, CompiledCrd | undefined>()
   readonly #custom = new WeakMap<CompiledCrd, Map<string, ResourceDefinition>>()
 
-  /** `hasMembers`: whether there are members, which logical clusters then show. Default: there are none. */
+  /** `hasMembers`: true if there are members; then logical clusters serve the resource `members`. Default: false. */
   constructor({ hasMembers = () => false }: { readonly hasMembers?: () => boolean } = {}) {
     this.#hasMembers = hasMembers
   }
@@ -44,7 +46,7 @@ export class ClusterCatalog implements Catalog {
     return this.#hasMembers() ? 'members' : ''
   }
 
-  /** Resource `members`; a tenant's own definition of that name comes first. */
+  /** The definition of resource `members`. A tenant's own definition of that name takes precedence. */
   #findMembers({ group, version, resource }: GroupVersionResource): ResourceDefinition | undefined {
     if (resource !== members.resource || group !== members.group || version !== members.version) return undefined
     return this.#hasMembers() ? this.#membersDefinition() : undefined
@@ -87,7 +89,7 @@ export class ClusterCatalog implements Catalog {
     }
   }
 
-  /** A built-in resource in another version, which may be of another group: Events are in two. */
+  /** A built-in resource in another version, which may be in another group: Events are in two groups. */
   #builtInVersion({ resource, group, version }: ResourceInfo, apiVersion: string): ResourceDefinition | undefined {
     const other = this.findBuiltIn({ ...parseApiVersion(apiVersion), resource })
     return other?.storageKey === this.findBuiltIn({ group, version, resource })?.storageKey ? other : undefined
@@ -103,7 +105,10 @@ export class ClusterCatalog implements Catalog {
     return compiled === undefined ? undefined : this.#definitionOf(compiled, version)
   }
 
-  /** `listed`: also a version that is not served. */
+  /**
+   * The definition of a version; undefined if it is not served. `listed`: versions that are listed but not served
+   * count, too.
+   */
   #definitionOf(compiled: CompiledCrd, version: string, { listed = false } = {}): ResourceDefinition | undefined {
     const isServed = compiled.versions.some(({ info }) => info.version === version)
     return isServed || listed ? this.#listedDefinition(compiled, version) : undefined
@@ -196,7 +201,7 @@ export class ClusterCatalog implements Catalog {
     })
   }
 
-  /** Undefined if the names of the CRD were not accepted: then nothing is served. */
+  /** The compiled CRD; undefined if its names were not accepted, so that it is not served. */
   #compile(entry: Entry): CompiledCrd | undefined {
     if (this.#compiled.has(entry)) return this.#compiled.get(entry)
     const { name } = entry.key
@@ -211,7 +216,10 @@ export class ClusterCatalog implements Catalog {
 const membersCrd = (): CustomResourceDefinition => memberCrd() as unknown as CustomResourceDefinition
 const readOnly = (info: ResourceInfo): ResourceInfo => ({ ...info, verbs: ['get', 'list', 'watch'], subresources: [] })
 
-/** As documents show it. Its hash is that of no definition which a tenant could write. */
+/**
+ * The definition of `members` for documents. Its hash differs from the hash of every definition that a tenant can
+ * write.
+ */
 function compiledMembers(): CompiledCrd {
   const compiled = compileCrd(membersCrd())
   const versions = compiled.versions.map((version) => ({ ...version, info: readOnly(version.info) }))

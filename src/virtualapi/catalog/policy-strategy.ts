@@ -1,5 +1,5 @@
-// The Strategy of ValidatingAdmissionPolicies. Within the write itself it checks their expressions against the schemas
-// of the kinds that they are about, as upstream's controller does a moment later.
+// The Strategy of ValidatingAdmissionPolicies. The write itself checks their expressions against the schemas of the
+// kinds that they match; upstream's controller does so a moment later.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1ValidatingAdmissionPolicySpec } from '@kubernetes/client-node'
 import { compareText, parseApiVersion, type KubeObject } from '#apimachinery/meta/index.ts'
@@ -13,10 +13,10 @@ type Spec = Data<V1ValidatingAdmissionPolicySpec>
 type Rule = NonNullable<NonNullable<Spec['matchConstraints']>['resourceRules']>[number]
 
 const maxKinds = 10
-/** To compile a character, in units of the request's budget. */
+/** The cost of compiling one character of an expression, in units of the request's budget. */
 const stepsPerCharacter = 150
 
-/** `base`: the strategy that all built-in kinds share. */
+/** The strategy of ValidatingAdmissionPolicies. `base`: the strategy that all built-in kinds share. */
 export function policyStrategy(base: Strategy, catalog: Catalog): Strategy {
   const check = (object: KubeObject, generation: number, context: RequestContext): void => {
     const warnings = warningsOf(object['spec'] as Spec, context, catalog)
@@ -32,7 +32,7 @@ export function policyStrategy(base: Strategy, catalog: Catalog): Strategy {
     },
     prepareForUpdate(object, old, context, subresource) {
       base.prepareForUpdate?.(object, old, context, subresource)
-      // Our controller writes the status when a kind that the policy is about was defined, changed or deleted.
+      // Our controller writes the status after a kind that the policy matches was defined, changed or deleted.
       if (subresource === 'status' && context.user.realm.kind === 'installation')
         check(object, old.metadata.generation ?? 1, context)
       if (subresource !== '' || isDeepStrictEqual(object['spec'], old['spec'])) return
@@ -59,8 +59,8 @@ function warningsOf(spec: Spec, { objects, work }: RequestContext, catalog: Cata
 }
 
 /**
- * The resources that rules name without a wildcard, in the order of their kinds. As upstream, the core group stands for
- * any.
+ * The resources that rules name without a wildcard, in the order of their kinds. As upstream, the core group matches
+ * every group.
  */
 function namedResources(rules: readonly Rule[], all: readonly ResourceInfo[]): ResourceInfo[] {
   const found = new Set<ResourceInfo>()

@@ -1,28 +1,29 @@
-// Estimates the cost to decode, validate and encode a document from its bytes, in a hundredth of that time.
+// Estimates the cost of decoding, validating and encoding a document from its bytes, in a hundredth of the time that
+// this work takes.
 import { defaultMaxJsonDepth, defaultMaxJsonValues, surveyJson } from '#apimachinery/json/index.ts'
 import { hasMoreValues } from './protobuf/index.ts'
 
-/** Bytes below which nothing is expensive. */
+/** The size in bytes up to which no document is expensive. */
 export const alwaysLight = 3 * 1024
 /**
- * Maximum cost on the main thread, in JSON values: each takes some 2.5 µs to decode, validate and encode, as does 1
- * KiB.
+ * Maximum cost on the main thread, in JSON values: each value takes some 2.5 µs to decode, validate and encode, and so
+ * does each KiB.
  */
 const maxLightValues = 1500
 /** Bytes of YAML that cost as much as one JSON value. */
 const yamlBytesPerValue = 2
-/** Bytes of protobuf that are large however few values they have. */
+/** The bytes of protobuf above which a body is large, however few values it has. */
 const maxLightProtobuf = 24 * 1024
-/** How many times as long it takes to write YAML as JSON. */
+/** The time to write YAML as a multiple of the time to write JSON. */
 const yamlWriting = 8
-/** How many times as much it costs to add, validate and encode a value as to decode one. */
+/** The cost of adding, validating and encoding a value, as a multiple of the cost of decoding it. */
 const growth = 3
-/** Maximum number of values of a document that is reformatted; above that of the largest object. */
+/** Maximum number of values of a document that is reformatted. It is above the number of the largest object. */
 const mostWritten = { yaml: 100_000, json: 1_000_000, protobuf: 1_000_000 }
 
 /**
- * The effort to reformat this JSON of any depth and size: `little` on the main thread, `much` on the offload thread,
- * `too much`.
+ * The effort to reformat this JSON of any depth and size: `little` can be done on the main thread, `much` on the
+ * offload thread, and `too much` must be refused.
  */
 export function effortToReformat(
   body: Uint8Array,
@@ -34,13 +35,15 @@ export function effortToReformat(
   return (values + body.length / 1024) * (format === 'yaml' ? yamlWriting : 1) > maxLightValues ? 'much' : 'little'
 }
 
-/** True if this body is too expensive to decode and validate on the main thread. `contentType` as sent. */
+/**
+ * True if this body is too expensive to decode and validate on the main thread. `contentType`: as the client sent it.
+ */
 export function isLargeBody(body: Uint8Array, contentType: string): boolean {
   if (body.length <= alwaysLight) return false
   if (contentType.includes('yaml')) return body.length / yamlBytesPerValue > maxLightValues
   if (contentType.includes('protobuf')) return body.length > maxLightProtobuf || hasMoreValues(body, maxLightValues)
   const { depth, values } = surveyJson(body)
-  // It will be refused for its depth or number of values, and finding that out is cheap.
+  // A body with too many levels or values is refused, which takes little time.
   if (depth > defaultMaxJsonDepth || values > defaultMaxJsonValues) return false
   return weightOf(body, values) > maxLightValues
 }
@@ -55,14 +58,15 @@ export function isLargeObject(bytes: Uint8Array): boolean {
 }
 
 /**
- * True if an object of this size, which was light before admission, has become too expensive for the main thread. Twice
- * the usual limit: a request that moves begins again, and asks its webhooks again.
+ * True if an object of this size, which was light before admission, has become too expensive for the main thread. The
+ * limit is twice the usual one, because a request that moves to another thread begins again and calls its webhooks
+ * again.
  */
 export function isLargeSize({ values, bytes }: { readonly values: number; readonly bytes: number }): boolean {
   return values + bytes / 1024 > 2 * maxLightValues
 }
 
-/** True if so many values that are added to an object are too expensive on the main thread. */
+/** True if adding this number of values to an object is too expensive on the main thread. */
 export function isLargeGrowth(values: number): boolean {
   return values * growth > maxLightValues
 }

@@ -7,17 +7,19 @@ import { asBuffer, metadataStart } from '#virtualapi/kinds/resources/object-byte
 import { ListSegments, type ListItem } from './list-segments.ts'
 
 export interface ListMeta {
-  /** Absent for objects that are not stored. */
+  /** Absent for lists of objects that are not stored. */
   resourceVersion?: string
   continue?: string
   remainingItemCount?: number
 }
 
-/** Minimum size of a chunk of copied bytes, except the last: encrypting and writing it takes about 0.1 ms. */
+/**
+ * Minimum size of a chunk of copied bytes, except the last one. Encrypting and writing such a chunk takes about 0.1 ms.
+ */
 export const minChunkedBytes = 64 * 1024
 /** Minimum size of a chunk of objects that are decoded and encoded again, which is slower. */
 const encodedCharacters = 16 * 1024
-/** A chunk ends after so many milliseconds, however small it is. */
+/** A chunk ends after this many milliseconds, however small it is. */
 const maxChunkMs = 5
 
 /** The `convert` of objects that are listed as they are stored. */
@@ -25,7 +27,7 @@ export const unchanged = (bytes: Uint8Array): Uint8Array => bytes
 
 /**
  * A list of objects joined as bytes, not decoded. `head`, if given, replaces kind and apiVersion of every item;
- * `convert` makes the requested version of stored bytes, or is `unchanged`.
+ * `convert` converts stored bytes to the requested version, or is `unchanged`.
  */
 export function listChunks(
   { kind, apiVersion, metadata }: { readonly kind: string; readonly apiVersion: string; readonly metadata: ListMeta },
@@ -76,7 +78,7 @@ interface Joining {
   readonly convert: (bytes: Uint8Array) => Uint8Array
 }
 
-/** An item of these bytes. */
+/** A list item with these bytes. */
 export function listItem(bytes: Uint8Array): ListItem {
   return { bytes, size: bytes.length, beginning: bytes }
 }
@@ -111,8 +113,8 @@ function* joinedChunks({ start, lead, items, convert }: Joining): Generator<Uint
 }
 
 /**
- * A bounded pool of buffers: allocating one per chunk would keep the garbage collector busy. A buffer that is not
- * returned is garbage collected.
+ * A bounded pool of buffers, because allocating a buffer per chunk would keep the garbage collector busy. A buffer that
+ * is not given back is garbage collected.
  */
 class BufferPool {
   readonly #bytes = minChunkedBytes + 16 * 1024
@@ -125,7 +127,7 @@ class BufferPool {
     return this.#free.pop() ?? Buffer.allocUnsafeSlow(this.#bytes)
   }
 
-  /** Returns a buffer of `take`, or a part of it, that nobody reads any more. */
+  /** Returns a buffer of `take`, or a part of it, that is no longer read. */
   give({ buffer }: Uint8Array): void {
     if (buffer.byteLength === this.#bytes && this.#free.length < this.#maxFree) this.#free.push(Buffer.from(buffer))
   }
@@ -133,7 +135,7 @@ class BufferPool {
 
 const buffers = new BufferPool()
 
-/** The JSON of `document` with a last member `name`: the list of `textOf` of each item. */
+/** The JSON of `document` with a list as its last member `name`. The items of the list are the results of `textOf`. */
 export function* textChunks<T>(
   document: object,
   name: string,

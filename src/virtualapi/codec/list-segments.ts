@@ -1,14 +1,14 @@
-// Runs of objects joined as a list, or the initial state of a watch, sends them. What is asked for again sends the runs
-// that did not change without reading their objects.
+// Segments: runs of objects that are joined as they are sent in a list or in the initial state of a watch. A later
+// request gets the unchanged segments again without a read of their objects.
 import { Buffer } from 'node:buffer'
 import { asBuffer, metadataStart } from '#virtualapi/kinds/resources/object-bytes.ts'
 
-/** An object of a list: its bytes are read when they are sent. */
+/** An object of a list. Its bytes are read only when they are sent. */
 export interface ListItem {
   readonly bytes: Uint8Array
   /** The length of the bytes. */
   readonly size: number
-  /** Begins as the bytes do, up to metadata at least. */
+  /** Bytes that begin as `bytes` does, up to metadata at least. */
   readonly beginning: Uint8Array
 }
 
@@ -16,9 +16,9 @@ export interface ListItem {
 export interface Segment {
   readonly from: number
   readonly to: number
-  /** The length of their JSON, each with what is around it. */
+  /** The length of the items' JSON, including the text before and after each item. */
   readonly length: number
-  /** Their JSON if it was in memory when the list was divided. */
+  /** The items' JSON if it was in memory when the list was divided; otherwise undefined. */
   readonly known: Buffer | undefined
 }
 
@@ -29,23 +29,29 @@ interface KeptSegment {
 }
 
 interface ListSegmentsOptions {
-  /** The text before and after each item. Default: a comma, and nothing. */
+  /** The text before and after each item. Default: a comma before each item. */
   readonly around?: readonly [before: string, after: string]
-  /** Bytes of all segments that were used since the last time that some were dropped. Default 16 MiB. */
+  /** The bytes of used segments after which the older generation is dropped. Default 16 MiB. */
   readonly maxBytes?: number
   /** A segment that was not used for this long, or up to twice as long, is dropped. Default 15 s. */
   readonly idleMs?: number
 }
 
-/** A segment ends where it has so many bytes, or where another begins and it has at least the smaller number. */
+/**
+ * A segment ends when it has the first number of bytes, or when another known segment begins and it has at least the
+ * second number.
+ */
 const [maxSegmentBytes, minSegmentBytes] = [64 * 1024, 16 * 1024]
 
-/** Two generations: a segment that is used moves into the newer one; from time to time the older one is dropped. */
+/**
+ * A cache of segments in two generations. A segment that is used moves into the newer generation; from time to time the
+ * older generation is dropped.
+ */
 export class ListSegments {
   readonly #around: readonly [before: Buffer, after: Buffer]
   readonly #maxBytes: number
   readonly #idleMs: number
-  /** By the first item. */
+  /** The segments by their first item. */
   #newer = new Map<ListItem, KeptSegment>()
   #older = new Map<ListItem, KeptSegment>()
   #newerBytes = 0
@@ -57,7 +63,10 @@ export class ListSegments {
     this.#idleMs = idleMs
   }
 
-  /** Divides a list into segments. `lead` replaces what is before metadata in every item; undefined: nothing does. */
+  /**
+   * Divides a list into segments. `lead` replaces the bytes before metadata in every item; undefined: the items stay as
+   * they are.
+   */
   divide(items: readonly ListItem[], lead: string | undefined): readonly Segment[] {
     const segments: Segment[] = []
     for (let from = 0; from < items.length; from = segments.at(-1)?.to ?? items.length)
@@ -65,19 +74,19 @@ export class ListSegments {
     return segments
   }
 
-  /** The segment that begins at this index, for who does not need to know how many there are. */
+  /** The segment that begins at this index, for callers that do not need the number of segments. */
   segmentAt(items: readonly ListItem[], from: number, lead: string | undefined): Segment {
     return this.#knownAt(items, from, lead) ?? this.#measured(items, from, lead)
   }
 
-  /** The JSON of a segment of this list, each item with what is around it. */
+  /** The JSON of a segment of this list, with the text before and after each item. */
   bytesOf(items: readonly ListItem[], { from, to, length, known }: Segment, lead: string | undefined): Buffer {
     if (known !== undefined) return known
     const found = this.#knownAt(items, from, lead)
     if (found?.known !== undefined && found.to === to) return found.known
     const segment = { items: items.slice(from, to), lead, bytes: Buffer.allocUnsafeSlow(length) }
     joinInto(segment.bytes, segment.items, lead, this.#around)
-    // Whole lists that are small cost little: there may be thousands of them.
+    // Small whole lists are not kept, because they cost little and there may be thousands of them.
     if (from > 0 || length >= minSegmentBytes) this.#keep(segment)
     return segment.bytes
   }
@@ -94,7 +103,8 @@ export class ListSegments {
   #measured(items: readonly ListItem[], from: number, lead: string | undefined): Segment {
     let [to, length, start] = [from, 0, 0]
     const aroundBytes = this.#around[0].length + this.#around[1].length
-    // One that has grown takes some more before it is cut: else all that follow it would be made again.
+    // A known segment that has grown may take some more bytes before it is cut. Otherwise all segments after it would
+    // have to be made again.
     const maxBytes = this.#isFirst(items[from] as ListItem) ? maxSegmentBytes * 1.25 : maxSegmentBytes
     for (; to < items.length && length < maxBytes; to++) {
       const { size, beginning } = items[to] as ListItem

@@ -1,4 +1,4 @@
-// Content negotiation: which form of the answer the client wants, from its Accept header.
+// Content negotiation: reads the form of the response that the client wants from its Accept header.
 import { apiVersionOf } from '#apimachinery/meta/index.ts'
 import { goPackage } from './read-object.ts'
 import { notAcceptable, statusError } from '#apimachinery/status/index.ts'
@@ -7,13 +7,13 @@ import { hasProtobuf } from './protobuf/index.ts'
 export interface Representation {
   /** The whole object, kubectl's Table, or metadata only. */
   readonly as: 'Object' | 'Table' | 'PartialObjectMetadata'
-  /** protobuf: of whole objects of built-in kinds, and of metadata of all kinds. */
+  /** The encoding. protobuf exists for whole objects of built-in kinds, and for metadata of all kinds. */
   readonly format: 'json' | 'yaml' | 'protobuf'
   /** Version of meta.k8s.io for Table and PartialObjectMetadata; absent: v1. */
   readonly version?: 'v1beta1'
 }
 
-/** The resource and the request as negotiation sees them. */
+/** The attributes of the resource and of the request that negotiation needs. */
 interface Negotiable {
   readonly info: {
     readonly group: string
@@ -21,7 +21,7 @@ interface Negotiable {
     readonly kind: string
     readonly builtIn: boolean
   }
-  /** The kind of answer; absent: one object. */
+  /** The kind of the response; absent: one object. */
   readonly reads?: 'list' | 'watch' | 'deletecollection'
 }
 
@@ -39,9 +39,9 @@ export const supportedMediaTypes = 'application/json, application/yaml'
 const whole: Representation = { as: 'Object', format: 'json' }
 
 /**
- * The form of the clause with the highest quality that we can serve. Clients that prefer protobuf for what has no such
- * form get the JSON they name next. Throws 406 if no clause can be served, or for the metadata of a list where one
- * object is answered.
+ * The form of the clause with the highest quality that we can serve. Clients that prefer protobuf for objects without
+ * such a form get the JSON that they name next. Throws 406 if no clause can be served, or if the client wants the
+ * metadata of a list and the response is one object, or the reverse.
  */
 export function negotiate(accept: string | undefined, negotiable: Negotiable): Representation {
   if (accept === undefined || accept === 'application/json' || accept === '*/*' || accept.trim() === '') return whole
@@ -61,8 +61,8 @@ export function negotiate(accept: string | undefined, negotiable: Negotiable): R
 }
 
 /**
- * The format that the client prefers, of an answer of any kind. An error has no other form (`as`), but always one in
- * protobuf. `hasProtobuf`: whole objects of what was asked for have one. Never throws.
+ * The format that the client prefers for a response of any kind. An error has no other form (`as`), but always has a
+ * protobuf form. `hasProtobuf`: true if whole objects of the requested kind have a protobuf form. Never throws.
  */
 export function preferredFormat(
   accept: string | undefined,
@@ -71,7 +71,7 @@ export function preferredFormat(
   if (accept === undefined || !/yaml|protobuf/.test(accept)) return 'json'
   const isKnown = ({ type, params }: Clause): boolean => {
     const as = params.get('as') ?? ''
-    // A client of discovery names forms that one document alone has.
+    // A client of discovery names forms that only one document has.
     if (as !== '' && (isError || (as !== 'Table' && !isMetadata(as)))) return false
     if (type !== protobufType) return formatOf(type) !== undefined
     return as === '' ? isError || inProtobuf : isMetadata(as)
@@ -118,7 +118,7 @@ function formOf(
   return { as: 'PartialObjectMetadata', ...versioned }
 }
 
-/** Throws 406 for PartialObjectMetadata where a list is answered, and for PartialObjectMetadataList elsewhere. */
+/** Throws 406 for PartialObjectMetadata if the response is a list, and for PartialObjectMetadataList if it is not. */
 function requireSameCardinality(as: string, { group, kind, builtIn }: Negotiable['info'], isList: boolean): void {
   if ((as === 'PartialObjectMetadataList') === isList) return
   const listSuffix = isList ? 'List' : ''

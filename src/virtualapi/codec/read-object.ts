@@ -37,9 +37,12 @@ export interface Decoded {
   readonly value: JsonValue
   /** Messages about duplicate fields. */
   readonly duplicates: readonly string[]
-  /** For JSON with numbers other than plain integers: parses it again and keeps those numbers as written. */
+  /**
+   * Parses the JSON again and keeps its numbers as they are written. Present only for JSON with numbers that are not
+   * plain integers.
+   */
   readonly literals?: () => LiteralJson
-  /** The text of a number that is too large for a double. Go refuses it where it reads the number. */
+  /** The text of a number that is too large for a double. Go refuses the body when it reads the number. */
   readonly infinite?: string
 }
 
@@ -86,11 +89,12 @@ export function decodeObjectBody(body: Uint8Array, contentType: string | undefin
 const isJson = (contentType = ''): boolean => /^\s*(application\/json\s*)?(;|$)/i.test(contentType)
 
 interface Expectation {
+  /** The definition of the resource, or the result of `withKind` for a subresource. */
   readonly definition: ResourceDefinition
-  /** Of the resource, or with the kind of the subresource (see `withKind`). */
+  /** Ignore, warn about or refuse unknown and duplicate fields. */
   readonly fieldValidation: FieldValidation
   readonly warnings: string[]
-  /** Report duplicate fields before unknown ones: upstream decodes a patch before it applies it. */
+  /** True: report duplicate fields before unknown ones, because upstream decodes a patch before it applies it. */
   readonly duplicatesFirst?: boolean
 }
 
@@ -131,8 +135,8 @@ export function objectOf(
       if (written !== undefined) takeQuantityTexts(object, written, schema)
     }
     const dropped = pruneUnknown(object, schema, { isResourceRoot: true, typesChecked: info.builtIn })
-    // Upstream reports unknown fields of built-in kinds in the order of the body; those of patches and custom resources
-    // sorted.
+    // Upstream reports unknown fields of built-in kinds in the order of the body, and unknown fields of patches and
+    // custom resources in sorted order.
     unknown.push(
       ...(info.builtIn && !duplicatesFirst ? dropped : dropped.sort()).map((path) => `unknown field "${path}"`),
     )
@@ -159,8 +163,8 @@ export function infiniteText(literal: string, where = 'Go value'): string {
 }
 
 /**
- * The decoded metadata. Throws 400 for values of a wrong type in it, or in the kind, apiVersion and metadata of an
- * embedded object.
+ * The decoded metadata. Throws 400 for values of a wrong type in the metadata, or in the kind, apiVersion and metadata
+ * of an embedded object.
  */
 function customMetadata(
   object: JsonObject,
@@ -170,7 +174,7 @@ function customMetadata(
   const given = object['metadata']
   const own = decodeObjectMeta(given ?? {})
   if (own instanceof DecodeError) throw undecodable(own.isWrongType ? 'type' : 'other', own.message)
-  // An empty list is not as good as none: nobody shall own anything.
+  // An empty list differs from an absent one: it removes all owners of fields.
   const managedFields = isJsonObject(given) ? given['managedFields'] : undefined
   if (Array.isArray(managedFields) && managedFields.length === 0) own['managedFields'] = []
   if (schema !== undefined)
@@ -195,7 +199,8 @@ function decodeEmbedded(embedded: JsonObject): void {
 }
 
 /**
- * Throws 400 unless kind and apiVersion are those of the endpoint; a built-in kind may omit them. Returns the object.
+ * Throws 400 unless kind and apiVersion are those of the endpoint; an object of a built-in kind may omit them. Returns
+ * the object with both.
  */
 export function requireKind(
   object: JsonObject,

@@ -1,4 +1,4 @@
-// Views: objects in the form the client asked for: whole objects, rows of a Table, or PartialObjectMetadata.
+// Views of objects in the form that the client wants: whole objects, rows of a Table, or PartialObjectMetadata.
 import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { badRequest } from '#apimachinery/status/index.ts'
@@ -13,27 +13,32 @@ import { tableColumns, tableRow } from './table/index.ts'
 import type { Representation } from './negotiate.ts'
 
 export interface ObjectView {
-  /** The answer with one object. */
+  /** The body of a response with one object. */
   object(bytes: Uint8Array): Uint8Array
-  /** The list of several objects, encoded in chunks as they are consumed. */
+  /** The body of a response with a list of objects, encoded in chunks as they are consumed. */
   list(items: readonly ListItem[], metadata: ListMeta): Chunks
-  /** The object of a watch event. `first`: the first of the stream, which in a Table has the columns. */
+  /**
+   * The object of a watch event. `first`: true for the first object of the stream, which has the columns of a Table.
+   */
   event(bytes: Uint8Array, first: boolean): Uint8Array
   /** The object of a bookmark (kind, apiVersion and metadata only), in the form of the other events. */
   bookmark(object: KubeObject, first: boolean): Uint8Array
-  /** True if `event` gives every watcher the same bytes, so that they can be encoded once. */
+  /** True if `event` returns the same bytes for every watcher, so that they can be encoded once. */
   readonly shared: boolean
-  /** True if `event` gives the bytes as they are stored. */
+  /** True if `event` returns the bytes as they are stored. */
   readonly isStored?: boolean
-  /** True if `event` and `bookmark` give protobuf. What `object` and `list` give is JSON that is encoded later. */
+  /**
+   * True if `event` and `bookmark` return protobuf. `object` and `list` return JSON, which is encoded as protobuf
+   * later.
+   */
   readonly isProtobuf?: boolean
   /** True if an object may be slow to encode, however small it is. */
   readonly isCostly?: boolean
 }
 
-/** Above this, reading an object that was stored without them is slow. */
+/** The number of values in defaults above which reading an object is slow that was stored without them. */
 const manyDefaults = 50
-/** Above this, encoding a row is slow. No built-in kind has so many columns. */
+/** The number of columns above which encoding a row is slow. No built-in kind has so many. */
 const manyColumns = 20
 
 /** Views of whole objects, shared by all requests. */
@@ -58,7 +63,7 @@ export function viewOf(
   return format === 'protobuf' ? protobufView(definition, view) : view
 }
 
-/** The same view, with lists in slices where defaults can make large objects of small ones. */
+/** The same view, marked as costly if defaults can make large objects of small ones. */
 function costly(definition: ResourceDefinition, view: ObjectView): ObjectView {
   if (!growsOnRead(definition)) return view
   const list: ObjectView['list'] = (items, metadata) => {

@@ -1,4 +1,4 @@
-// Encodes answers: documents as JSON, YAML or indented JSON, and errors as Status.
+// Encodes responses: documents as JSON, YAML or indented JSON, and errors as Status.
 import { goFloat } from '#apimachinery/text/index.ts'
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { Buffer } from 'node:buffer'
@@ -16,7 +16,7 @@ interface ResponseOptions {
   headers?: Record<string, string>
 }
 
-/** An answer of JSON that is already encoded. */
+/** A response with JSON that is already encoded. */
 export function jsonBytes(bytes: Uint8Array, { status = 200, headers = {} }: ResponseOptions = {}): BytesResponse {
   return {
     kind: 'bytes',
@@ -33,11 +33,15 @@ export function notModified(headers: Readonly<Record<string, string>>): BytesRes
 }
 
 /**
- * Answers above this many bytes count against the client until it has read them; smaller ones fit into socket buffers.
+ * Responses above this many bytes count against the client until the client has read them; smaller responses fit into
+ * socket buffers.
  */
 export const largeResponseBytes = 256 * 1024
 
-/** A list as chunks of JSON; joined into one body if it is small (`bytes`: approximate total) and cheap to encode. */
+/**
+ * A response with a list as chunks of JSON. The chunks are joined into one body if the list is small and cheap to
+ * encode. `bytes`: the approximate total.
+ */
 export function jsonChunks(chunks: Chunks, bytes: number): BytesResponse | ChunkedResponse {
   const response: ChunkedResponse = {
     kind: 'chunks',
@@ -49,27 +53,27 @@ export function jsonChunks(chunks: Chunks, bytes: number): BytesResponse | Chunk
   return bytes > minChunkedBytes || chunks.isCostly === true ? response : joinChunks(response)
 }
 
-/** The same answer with its chunks joined into one body. */
+/** The same response with its chunks joined into one body. */
 function joinChunks({ status, headers, chunks }: ChunkedResponse): BytesResponse {
   const [first, ...rest] = chunks
   const body = first !== undefined && rest.length === 0 ? first : Buffer.concat([...(first ? [first] : []), ...rest])
   return { kind: 'bytes', status, headers, body }
 }
 
-/** An answer with a document as JSON. */
+/** A response with a document as JSON. */
 export function jsonDocument(document: unknown, options: ResponseOptions = {}): BytesResponse {
   return jsonBytes(Buffer.from(`${encodeJson(document)}\n`), options)
 }
 
-/** The form of a reformatted answer. */
+/** The form of a reformatted response. */
 export interface ReadableForm {
   readonly format: 'json' | 'yaml' | 'protobuf'
   readonly pretty: boolean
 }
 
 /**
- * Reformats a JSON answer as protobuf (if its kind has such a form), YAML or indented JSON, if asked for. It decodes
- * the answer, so it is slow.
+ * Reformats a JSON response as protobuf (if its kind has such a form), YAML or indented JSON, if the form asks for
+ * this. It decodes the response, so it is slow.
  */
 export function reformat(response: BytesResponse, { format, pretty }: ReadableForm): BytesResponse {
   if ((format === 'json' && !pretty) || response.headers['content-type'] !== 'application/json') return response
@@ -84,7 +88,8 @@ export function reformat(response: BytesResponse, { format, pretty }: ReadableFo
 }
 
 /**
- * Go reads the JSON again, and prints every number with an exponent that is no integer of 64 bits, signed or unsigned.
+ * True for a number that YAML shows without an exponent. Go decodes the JSON again, and prints every number with an
+ * exponent unless it is an integer of 64 bits, signed or unsigned.
  */
 function isPrintedWhole(value: number): boolean {
   return Number.isInteger(value) && (Math.abs(value) < 2 ** 53 || (value > 0 && value < 2 ** 64))
@@ -94,19 +99,19 @@ const yamlFloat: ScalarTag = {
   default: true,
   tag: 'tag:yaml.org,2002:float',
   identify: (value) => typeof value === 'number' && !isPrintedWhole(value),
-  // The tags of other numbers have a pattern, and are preferred to one without.
+  // This pattern matches no number, because the tags of other numbers have patterns and take precedence.
   test: /^$/,
   resolve: Number,
   stringify: ({ value }) => goFloat(Number(value)),
 }
 const yamlOptions = { customTags: (tags: Tags) => [yamlFloat, ...tags] }
 
-/** The same answer with this body. */
+/** The same response with this body as protobuf. */
 function protobufBytes(response: BytesResponse, body: Uint8Array): BytesResponse {
   return { ...response, headers: { ...response.headers, 'content-type': 'application/vnd.kubernetes.protobuf' }, body }
 }
 
-/** The answer for an error: a Status, or text for the errors that kube-apiserver answers as text. */
+/** The response for an error: a Status, or plain text for the errors that kube-apiserver sends as text. */
 export function errorResponse({ status, headers, text }: StatusError): BytesResponse {
   if (text === undefined) return statusResponse(status, headers)
   const response = textResponse(text, status.code)

@@ -6,13 +6,18 @@ import { badRequest, type StatusError } from '#apimachinery/status/index.ts'
 const maxShownBytes = 30
 const goStruct = String.raw`struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }`
 
-/** 400 for a body that is no JSON object with a readable kind. `kind`: the kind that the endpoint takes. */
+/**
+ * The 400 error for a body that is not a JSON object with a readable kind. `kind`: the kind that the endpoint takes.
+ */
 export function unrecognized(kind: string, why: string, body: Uint8Array): StatusError {
   const text = `couldn't get version/kind; json parse error: ${why} (${summaryOf(body)})`
   return badRequest(`the object provided is unrecognized (must be of type ${kind}): ${text}`)
 }
 
-/** Why kind and apiVersion of a JSON document cannot be read; undefined if they can. Null counts as an empty object. */
+/**
+ * The reason why kind and apiVersion of a JSON document cannot be read; undefined if they can be read. Null counts as
+ * an empty object.
+ */
 export function kindError(value: JsonValue): string | undefined {
   if (value === null) return undefined
   if (!isJsonObject(value)) return mismatch(value, `value of type ${goStruct}`)
@@ -29,7 +34,7 @@ function mismatch(value: JsonValue, where: string): string {
   return `json: cannot unmarshal ${what} into Go ${where}`
 }
 
-/** The beginning of the body: as text if it looks like JSON, else hexadecimal. */
+/** The beginning of the body: as text if the body looks like JSON, otherwise in hexadecimal. */
 function summaryOf(body: Uint8Array): string {
   if (body.length === 0) return '<empty>'
   const start = Buffer.from(body.subarray(0, maxShownBytes))

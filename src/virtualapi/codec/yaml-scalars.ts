@@ -3,7 +3,7 @@
 import { Buffer } from 'node:buffer'
 import { integerOfText, type JsonValue } from '#apimachinery/meta/index.ts'
 
-/** A scalar: its kind decides how a key is written. */
+/** A resolved scalar. Its kind also determines how it is written as a key. */
 export type Scalar =
   | { readonly kind: 'null' | 'merge' }
   | { readonly kind: 'bool'; readonly value: boolean }
@@ -44,7 +44,7 @@ export function taggedScalar(tag: string, text: string): Scalar {
   throw new Error(`cannot decode !!${found} \`${text}\` as a !!${name}`)
 }
 
-/** Throws for what JSON does not have. */
+/** The JSON value of a scalar. Throws an Error for a number that JSON does not have. */
 export function jsonOfScalar(scalar: Scalar): JsonValue {
   switch (scalar.kind) {
     case 'null':
@@ -61,7 +61,7 @@ export function jsonOfScalar(scalar: Scalar): JsonValue {
   }
 }
 
-/** Go converts the document to JSON, where a whole float is written as an integer. */
+/** The JSON value of a float. Go converts the document to JSON, in which a whole float is written as an integer. */
 export function jsonOfFloat(value: number): JsonValue {
   const isWritten = Number.isInteger(value) && Math.abs(value) < 1e21 && !Object.is(value, -0)
   return isWritten ? integerOfText(String(value)) : value
@@ -85,7 +85,7 @@ const int = /^([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9]
 const float = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/
 const fraction = /^\.[0-9]+(?:[eE][-+]?[0-9]+)?$/
 const [minInt64, maxUint64] = [-(2n ** 63n), 2n ** 64n - 1n]
-/** Longer numbers are texts to no real client, and slow to read. */
+/** The most characters of a number. No real client sends longer numbers, and they are slow to read. */
 const maxDigits = 400
 
 function numberOf(text: string): Scalar | undefined {
@@ -109,11 +109,11 @@ function intOf(text: string): bigint | undefined {
       : `0x${hex}`
   if (digits === undefined) return undefined
   const value = sign === '-' ? -BigInt(digits) : BigInt(digits)
-  // Go reads integers above those of 64 bits as floating-point numbers, if they look like these.
+  // Go reads integers of more than 64 bits as floating-point numbers, if they have that syntax.
   return value < minInt64 || value > maxUint64 || (sign === '+' && value >= -minInt64) ? undefined : value
 }
 
-/** Go reads a number that is too large for 64 bits as text. */
+/** The float, or undefined if it is infinite: Go reads a number that no double can hold as text. */
 function finite(value: number): Scalar | undefined {
   return Number.isFinite(value) ? { kind: 'float', value } : undefined
 }

@@ -16,7 +16,7 @@ import { putField, type JsonObject, type JsonValue } from '#apimachinery/meta/in
 import { jsonOfScalar, keyOfScalar, plainScalar, taggedScalar, type Scalar } from './yaml-scalars.ts'
 
 export interface ValueLimits {
-  /** The most values, and characters of text in them, after aliases are expanded. */
+  /** The most values, and the most characters of text in values, after aliases are expanded. */
   readonly maxValues: number
   readonly maxText: number
 }
@@ -29,14 +29,14 @@ export function valueOfDocument(document: Document.Parsed, limits: ValueLimits):
   return reader.value(document.contents)
 }
 
-/** The value of a scalar; undefined for a key that is no scalar. */
+/** The resolved scalar of a node. */
 export function scalarOf(node: ScalarNode): Scalar {
   const text = typeof node.value === 'string' ? node.value : ''
   if (node.tag !== undefined && node.tag !== '!') return taggedScalar(node.tag, text)
   return node.type === 'PLAIN' && node.tag === undefined ? plainScalar(text) : { kind: 'string', value: text }
 }
 
-/** Each alias with the node that it stands for: the last one with its anchor before it. */
+/** Each alias with its node: the last node before the alias that has its anchor. */
 function anchorsOf(document: Document.Parsed): Map<Alias, Node> {
   const anchors = new Map<string, Node>()
   const targets = new Map<Alias, Node>()
@@ -93,7 +93,7 @@ class Reader {
     return result
   }
 
-  /** Pairs count in their order: a merge key replaces what is before it. */
+  /** Adds a pair to the map. Later pairs replace earlier ones, so a merge key replaces members that come before it. */
   #add(result: JsonObject, { key, value }: Pair): void {
     const scalar = this.#key(key)
     if (scalar.kind === 'merge') this.#merge(result, value)

@@ -26,15 +26,18 @@ const notYaml = /[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\u{10000}-\u{10fff
 /** Maximum number of values after aliases are expanded, as for JSON. */
 const maxValues = defaultMaxJsonValues
 /**
- * Maximum number of values in a body that is YAML and not JSON: parsing it takes ten times as long, and no client sends
- * large ones.
+ * Maximum number of values in a body that is YAML and not JSON: parsing YAML takes ten times as long, and no client
+ * sends large YAML bodies.
  */
 const maxYamlValues = 30_000
-/** Maximum number of tokens in such a body. An ordinary value takes four or five; two million quotes make a million. */
+/**
+ * Maximum number of tokens in such a body. An ordinary value has four or five tokens; two million quotes have a
+ * million.
+ */
 const maxTokens = 200_000
 const maxDuplicates = 100
 
-/** Scalars stay texts here: what they mean is decided as in Go (yaml-scalars.ts). */
+/** Options for which scalars stay texts. yaml-scalars.ts resolves them as Go does. */
 const unresolved = { version: '1.1', schema: 'failsafe', merge: false } as const
 
 /**
@@ -82,7 +85,8 @@ export function parseYamlBody(
 }
 
 /**
- * Parses the body as JSON, which is faster: most YAML bodies are JSON. Undefined if it is not, or has duplicate fields.
+ * Parses the body as JSON, which is faster, because most YAML bodies are JSON. Returns undefined if the body is not
+ * JSON or has duplicate fields.
  */
 function tryJson(bytes: Uint8Array, text: string, limits: Required<YamlLimits>): JsonValue | undefined {
   if (!text.startsWith('{')) return undefined
@@ -96,7 +100,7 @@ function tryJson(bytes: Uint8Array, text: string, limits: Required<YamlLimits>):
   }
 }
 
-/** The document with its numbers as the YAML reader has them. */
+/** The document with its numbers as the YAML reader would read them. */
 function withNumbersOfYaml(value: JsonValue): JsonValue {
   if (typeof value === 'number') return jsonOfFloat(value)
   if (typeof value !== 'object' || value === null) return value
@@ -104,7 +108,10 @@ function withNumbersOfYaml(value: JsonValue): JsonValue {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, withNumbersOfYaml(one)]))
 }
 
-/** Upper bound on the values: one begins on each line, after each comma, and after each colon with a space. */
+/**
+ * An upper bound of the number of values: a value begins on each line, after each comma, and after each colon with a
+ * space.
+ */
 function atMostValues(text: string): number {
   let count = 1
   for (let i = 0; i < text.length; i++) {
@@ -123,7 +130,10 @@ function refuseManyTokens(text: string): void {
       throw requestEntityTooLarge(`Request entity too large: limit is ${maxTokens} tokens of YAML`)
 }
 
-/** Throws 400 for too deep nesting before the parser runs, which is recursive: each byte of `[[[` nests once. */
+/**
+ * Throws 400 for too many levels before the parser runs, because the parser is recursive: each byte of `[[[` is one
+ * level.
+ */
 function refuseDeep(text: string, maxDepth: number): void {
   let depth = 0
   for (let i = 0; i < text.length; i++) {

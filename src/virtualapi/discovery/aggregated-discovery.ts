@@ -2,15 +2,15 @@
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import { servedGroups, type ServedVersion } from './served-groups.ts'
 
-/** The exact content types of the answer; clients compare them. */
+/** The exact content types of the response; clients compare them. */
 export const aggregatedContentTypes = {
   json: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList',
   protobuf: 'application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList',
 } as const
 
 /**
- * In which format the client takes the aggregated form; undefined if it takes another form only. Other parameters, such
- * as `profile=nopeer`, do not matter.
+ * The format in which the client accepts the aggregated form; undefined if it accepts only another form. Other
+ * parameters, such as `profile=nopeer`, do not matter.
  */
 export function aggregatedFormat(accept: string | undefined): 'json' | 'protobuf' | undefined {
   // As in kube-apiserver, clauses with fewer parameters come later, whatever their order and quality.
@@ -25,7 +25,7 @@ export function aggregatedFormat(accept: string | undefined): 'json' | 'protobuf
 
 const aggregatedParameters = ['g=apidiscovery.k8s.io', 'v=v2', 'as=APIGroupDiscoveryList']
 
-/** `/api` (the core group) or `/apis` (all others) in the aggregated form. */
+/** The document of `/api` (the core group) or `/apis` (all other groups) in the aggregated form. */
 export function aggregatedDiscovery(infos: readonly ResourceInfo[], which: 'core' | 'groups'): unknown {
   const groups = servedGroups(infos.filter(({ group }) => (group === '') === (which === 'core')))
   return {
@@ -66,8 +66,8 @@ function resourceOf(info: ResourceInfo): unknown {
 }
 
 /**
- * As in kube-apiserver: group and version are empty for built-in resources if they are the parent's; never for custom
- * ones.
+ * The responseKind of a resource or subresource. As in kube-apiserver, group and version are empty if they are those of
+ * the parent resource, but only for built-in resources.
  */
 function responseKind(
   { group, version, kind }: { group: string; version: string; kind: string },

@@ -1,5 +1,5 @@
-// OpenAPI v3 documents of the built-in group versions: those of Kubernetes if `make build` has put them into dist, else
-// generated from our tables.
+// OpenAPI v3 documents of the built-in group versions: Kubernetes' own documents if `make build` has put them into
+// dist, otherwise documents that are generated from our tables.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -22,7 +22,8 @@ interface BuiltIndex {
 let known: ReadonlyMap<string, OpenApiDocument> | undefined
 
 /**
- * A document per built-in group version, by `openApiKey`. Each is read or generated when its bytes are first asked for.
+ * A document per built-in group version, by `openApiKey`. Each document is read or generated when its bytes are first
+ * needed.
  */
 export function builtInOpenApi(): ReadonlyMap<string, OpenApiDocument> {
   known ??= builtDocuments() ?? tableDocuments()
@@ -51,7 +52,10 @@ export function openApiFromTables(gv: GroupVersion): JsonObject {
   }
 }
 
-/** The index of the documents that `make build` wrote; undefined if there are none, or of another version. */
+/**
+ * The index of the documents that `make build` wrote; undefined if there are none, or if they are of another Kubernetes
+ * version.
+ */
 function readBuiltIndex(): { dir: string; index: BuiltIndex } | undefined {
   // Relative to dist/src/virtualapi/discovery, then to src/virtualapi/discovery of a checkout.
   for (const place of ['../../../openapi/v3/', '../../../dist/openapi/v3/']) {
@@ -79,7 +83,10 @@ function tableDocuments(): Map<string, OpenApiDocument> {
   return new Map([...gvs].map(([key, gv]) => [key, tableDocument(key, gv)]))
 }
 
-/** The hash is of the document's inputs, so that the index does not need to generate the document. */
+/**
+ * The document of a group version, generated when it is first needed. Its hash is the hash of its inputs, so that the
+ * index does not need the document.
+ */
 function tableDocument(key: string, gv: GroupVersion): OpenApiDocument {
   let encoded: OpenApiDocument | undefined
   const document = (): OpenApiDocument => (encoded ??= encodeOpenApiDocument(openApiFromTables(gv)))

@@ -1,5 +1,5 @@
-// Descriptions of the fields that every kind has, custom ones too: those of Kubernetes if the build has put them into
-// dist.
+// Descriptions of the fields that every kind has, custom ones included: Kubernetes' own descriptions if the build has
+// put them into dist.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,8 @@ import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { kubernetesVersion } from './version-info.ts'
 
 /**
- * Descriptions of the common fields of objects and lists, and the definitions that they and the operations refer to.
+ * Descriptions of the common fields of objects and lists, and the definitions to which these fields and the operations
+ * refer.
  */
 export interface CommonTexts {
   readonly apiVersion: string
@@ -22,7 +23,7 @@ export interface CommonTexts {
 /** Name of the file beside the documents of OpenAPI v3. */
 export const commonTextsFile = 'common.json'
 
-/** Used without a build. */
+/** The descriptions without a build. */
 const defaultTexts: CommonTexts = {
   apiVersion: 'APIVersion defines the group and the version of the schema that this object is written in.',
   kind: 'Kind is the name of the type of this object.',
@@ -34,7 +35,7 @@ const defaultTexts: CommonTexts = {
 
 let known: CommonTexts | undefined
 
-/** The texts that `make build` wrote, else our own. Cached. */
+/** The texts that `make build` wrote, or else our own. Cached. */
 export function commonDescriptions(): CommonTexts {
   return (known ??= read() ?? defaultTexts)
 }

@@ -36,7 +36,10 @@ function typeAndMetadata(): JsonObject {
   }
 }
 
-/** The document of `/openapi/v3/apis/GROUP/VERSION`. `resources`: all that the logical cluster serves there. */
+/**
+ * The document of `/openapi/v3/apis/GROUP/VERSION`. `resources`: all custom resources of this group version that the
+ * logical cluster serves.
+ */
 export function openApiV3ForCustomResources(gv: GroupVersion, resources: readonly CustomResourceOpenApi[]): JsonObject {
   const used = usedByAll()
   const parts = resources
@@ -52,8 +55,8 @@ export function openApiV3ForCustomResources(gv: GroupVersion, resources: readonl
 }
 
 /**
- * The bytes of the same document, made of one resource after the other: a group version may have megabytes of schemas.
- * `resources` in the order of their names; `turn` lets other work run between two of them.
+ * The bytes of the same document, encoded one resource after the other, because a group version may have megabytes of
+ * schemas. `resources` in the order of their names; `turn` lets other work run between two of them.
  */
 export async function encodeOpenApiInTurns(
   gv: GroupVersion,
@@ -81,7 +84,7 @@ export async function encodeOpenApiInTurns(
 
 const documentHead = { openapi: '3.0.0', info: { title: 'Kubernetes CRD Swagger', version: 'v0.1.0' } }
 
-/** Adds the members of an object to those of an object that is being written. */
+/** Adds the members of `object` to an object that is being written. */
 function addMembers(written: Buffer[], object: JsonObject): void {
   const members = encodeJson(object).slice(1, -1)
   if (members !== '') written.push(Buffer.from(written.length === 0 ? members : `,${members}`))
@@ -95,7 +98,9 @@ function sharedDefinitions(used: ReadonlySet<string>): JsonObject {
   return { ...builtInDefinitions(used), ...describedDefinitions(used) }
 }
 
-/** The paths and definitions of one resource. Adds the names of the shared definitions that it refers to. */
+/**
+ * The paths and definitions of one resource. Adds the names of the shared definitions that they use to the set `used`.
+ */
 function partOf(
   gv: GroupVersion,
   resource: CustomResourceOpenApi,
@@ -116,7 +121,7 @@ function partOf(
   return { paths: resourcePaths(info, { definitionOf }), schemas }
 }
 
-/** The named definitions that Kubernetes' documents describe, with all that they refer to. */
+/** The named definitions that Kubernetes' documents describe, with all definitions that they refer to. */
 function describedDefinitions(names: ReadonlySet<string>): Record<string, JsonObject> {
   const { definitions } = commonDescriptions()
   const found: Record<string, JsonObject> = {}
@@ -197,7 +202,7 @@ function published(schema: JsonObject): JsonObject {
   return result
 }
 
-/** Sets apiVersion, kind and metadata of an embedded object, in place of those in its schema. */
+/** Sets apiVersion, kind and metadata of an embedded object, replacing those in its schema. */
 function embed(schema: JsonObject): void {
   const { properties, required } = schema
   schema['properties'] = {

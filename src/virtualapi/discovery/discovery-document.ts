@@ -20,7 +20,7 @@ export function contentHash(body: Uint8Array | string): string {
   return createHash('sha512').update(body).digest('hex').toUpperCase()
 }
 
-/** True if If-None-Match has this ETag, so that the answer is 304. */
+/** True if If-None-Match has this ETag, so that the response is 304. */
 export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false
   return ifNoneMatch.split(',').some((item) => item.trim() === '*' || item.trim().replace(/^W\//, '') === etag)

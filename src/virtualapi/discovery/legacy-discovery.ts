@@ -7,7 +7,7 @@ interface VersionForDiscovery {
   groupVersion: string
   version: string
 }
-/** metav1.APIGroup; as an item of a list without kind and apiVersion. */
+/** metav1.APIGroup; an item of a list has no kind and apiVersion. */
 export interface ApiGroup {
   kind?: 'APIGroup'
   apiVersion?: 'v1'
@@ -29,7 +29,7 @@ interface ApiResource {
   storageVersionHash?: string
 }
 
-/** `/api`. `serverAddress`: the host:port for clients of any network. */
+/** The document of `/api`. `serverAddress`: the host:port for clients of any network. */
 export function apiVersions(serverAddress: string): unknown {
   return {
     kind: 'APIVersions',
@@ -38,7 +38,7 @@ export function apiVersions(serverAddress: string): unknown {
   }
 }
 
-/** `/apis` */
+/** The document of `/apis`. */
 export function apiGroupList(infos: readonly ResourceInfo[]): unknown {
   const builtIn = new Set(infos.flatMap((info) => (info.builtIn ? [info.group] : [])))
   const groups = servedGroups(infos).filter(({ group }) => group !== '')
@@ -50,28 +50,28 @@ export function apiGroupList(infos: readonly ResourceInfo[]): unknown {
 }
 
 /**
- * Upstream sorts groups of equal priority by the names of their APIServices (`v1.example.com`), of which the first
- * counts.
+ * The name by which upstream sorts a group among groups of equal priority: the first of the names of its APIServices
+ * (`v1.example.com`).
  */
 function firstName({ group, versions }: ServedGroup): string {
   return versions.map(({ version }) => `${version}.${group}`).sort()[0] ?? ''
 }
 
-/** `/apis/GROUP`; undefined if it is not served. */
+/** The document of `/apis/GROUP`; undefined if the group is not served. */
 export function apiGroup(infos: readonly ResourceInfo[], group: string): ApiGroup | undefined {
   const [served] = servedGroups(infos.filter((info) => info.group === group))
   if (served === undefined || group === '') return undefined
   return { kind: 'APIGroup', apiVersion: 'v1', ...apiGroupOf(served) }
 }
 
-/** `/api/v1` and `/apis/GROUP/VERSION`; undefined if it is not served. */
+/** The document of `/api/v1` and `/apis/GROUP/VERSION`; undefined if the group version is not served. */
 export function apiResourceList(infos: readonly ResourceInfo[], { group, version }: GroupVersion): unknown {
   const [served] = servedGroups(infos.filter((info) => info.group === group && info.version === version))
   const resources = served?.versions[0]?.resources
   if (resources === undefined) return undefined
   return {
     kind: 'APIResourceList',
-    // As in kube-apiserver, only the core group omits it.
+    // As in kube-apiserver, only the core group omits apiVersion.
     ...(group === '' ? {} : { apiVersion: 'v1' }),
     groupVersion: apiVersionOf({ group, version }),
     resources: resources.flatMap(apiResources),

@@ -1,4 +1,4 @@
-// Groups of this server together with those of aggregated ones, in the order that the priorities of APIServices give.
+// Groups of this server together with the groups of aggregated servers, in the order of the priorities of APIServices.
 import { compareVersions } from '#apimachinery/meta/index.ts'
 
 export interface GroupOf<V> {
@@ -9,15 +9,18 @@ export interface GroupOf<V> {
 
 /** Priorities that decide the order: higher numbers first. */
 export interface Priorities {
-  /** groupPriorityMinimum: the highest of all versions decides. */
+  /** groupPriorityMinimum of the version. The highest value of all versions of a group counts. */
   readonly groupPriority: number
   readonly versionPriority: number
 }
 
-/** APIServices come first, as in kube-aggregator: no group may hide them. */
+/** The group of APIServices. It comes first, as in kube-aggregator, so that no other group can hide it. */
 const firstGroup = 'apiregistration.k8s.io'
 
-/** Merges versions of aggregated servers into the groups; groups by priority and name, versions by priority and age. */
+/**
+ * Merges versions of aggregated servers into the groups; groups are sorted by priority and name, versions by priority
+ * and by Kubernetes' order of versions.
+ */
 export function mergeGroups<V extends { readonly version: string }>(
   local: readonly GroupOf<V>[],
   remote: readonly { readonly group: string; readonly value: V }[],

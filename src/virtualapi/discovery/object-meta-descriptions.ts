@@ -1,4 +1,5 @@
-// Descriptions of the fields of ObjectMeta for `kubectl explain`, used without a build of Kubernetes' own documents.
+// Descriptions of the fields of ObjectMeta for `kubectl explain`, used if the build has not added Kubernetes' own
+// documents.
 import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
 
 const texts: Readonly<Record<string, string>> = {
@@ -33,7 +34,7 @@ export function withMetadataDescriptions(definition: JsonObject): JsonObject {
   return { ...definition, properties: Object.fromEntries(entries) as JsonObject }
 }
 
-/** Adds a description. A $ref moves into an allOf, because parsers ignore what stands beside a $ref. */
+/** Adds a description. A $ref moves into an allOf, because parsers ignore keywords beside a $ref. */
 function described(property: JsonObject, description: string): JsonObject {
   const { $ref, ...rest } = property
   return $ref === undefined ? { description, ...rest } : { description, ...rest, allOf: [{ $ref }] }

@@ -1,5 +1,5 @@
-// OpenAPI definitions of built-in kinds, generated from the schema table: as upstream's, without descriptions (except
-// those of metadata).
+// OpenAPI definitions of built-in kinds, generated from the schema table. They are upstream's without descriptions,
+// except for descriptions of metadata.
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { builtInSchemaTable, type SchemaTableNode } from '#virtualapi/kinds/resources/builtin-schemas.ts'
 import { readGenerated } from '#virtualapi/kinds/resources/generated-facts.ts'
@@ -23,7 +23,7 @@ export function builtInDefinitionName(gvk: { group: string; version: string; kin
   return name === undefined ? undefined : prefix + name
 }
 
-/** The named definitions and all that they refer to, by name. Unknown names are ignored. */
+/** The named definitions and all definitions that they refer to, by name. Unknown names are ignored. */
 export function builtInDefinitions(names: Iterable<string>): Record<string, JsonObject> {
   const { definitions } = builtInSchemaTable()
   const kinds = kindsByDefinition()
@@ -51,7 +51,10 @@ function enumsOf(name: string): Enums {
   return enums[name] ?? {}
 }
 
-/** Adds the allowed values to the definition; `field[]`: of the items of a list, `field{}`: of the values of a map. */
+/**
+ * Adds the allowed values to the definition; the key `field[]` means the items of a list, `field{}` the values of a
+ * map.
+ */
 export function withEnums(definition: JsonObject, byField: Enums): JsonObject {
   const properties = definition['properties']
   if (!isJsonObject(properties)) return definition

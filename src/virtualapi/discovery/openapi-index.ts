@@ -14,7 +14,7 @@ export interface OpenApiDocument {
   /** The bytes for clients that accept gzip. */
   gzip(): Buffer | Promise<Buffer>
   json(): Buffer
-  /** Makes the document, if it is not made yet; `turn` lets other work run. Call it before `json` and `gzip`. */
+  /** Makes the document unless it exists already; `turn` lets other work run. Call it before `json` and `gzip`. */
   prepare?(turn: () => Promise<void>): Promise<void>
 }
 
@@ -43,7 +43,7 @@ export function encodeOpenApiDocument(document: unknown): OpenApiDocument {
 }
 
 /**
- * The encodings of a document of these bytes. They are compressed on another thread, when somebody first asks for that.
+ * The encodings of a document with these bytes. They are compressed on another thread, when a client first needs that.
  */
 export function encodings(body: Buffer): Pick<OpenApiDocument, 'gzip' | 'json'> {
   let zipped: Promise<Buffer> | undefined

@@ -168,7 +168,7 @@ class Operations {
   }
 }
 
-/** Status codes of the actions that do not only answer 200. */
+/** The status codes of the actions with other responses than 200. */
 const responseTexts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   post: { '200': 'OK', '201': 'Created', '202': 'Accepted' },
   put: { '200': 'OK', '201': 'Created' },

@@ -1,15 +1,15 @@
-// Resources that are served in several versions and stored in one. All others are stored as they are served.
+// Resources that are served in several versions and stored in one. All other resources are stored as they are served.
 import { apiVersionOf, type KubeObject } from '#apimachinery/meta/index.ts'
 import { storageKeyOf } from './resources/resource-definition.ts'
 import type { ResourceInfo } from './resources/resource-info.ts'
 import { hpaFromStorage, hpaToStorage } from './conversion/horizontal-pod-autoscaler.ts'
 import { eventFromStorage, eventToStorage } from './conversion/event.ts'
 
-/** How a resource version is stored. */
+/** The store key, the version and the conversions with which a resource version is stored. */
 export interface StorageForm {
   readonly storageKey: string
   readonly storageApiVersion: string
-  /** Pure; absent if nothing but the apiVersion differs. */
+  /** Converts to the stored form. Pure; absent if only the apiVersion differs. */
   readonly toStorage?: (object: KubeObject) => KubeObject
   readonly fromStorage?: (object: KubeObject) => KubeObject
 }

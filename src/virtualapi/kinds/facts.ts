@@ -95,7 +95,7 @@ const names: Readonly<Record<string, NameCheck>> = {
   // Upstream has no name rules for these kinds.
   'poddisruptionbudgets.policy': pathSegmentName,
   'certificatesigningrequests.certificates.k8s.io': pathSegmentName,
-  // Named after the IP address, in its canonical form.
+  // An IPAddress is named after its IP address in canonical form.
   'ipaddresses.networking.k8s.io': ipErrors,
   // Names of Events contain times and addresses; the validation of the kind checks them.
   events: pathSegmentName,
@@ -108,7 +108,10 @@ const change: MetaCheck = { whole: false, ownFinalizers: true }
 const freeWhole: MetaCheck = { whole: true, ownFinalizers: false }
 const freeChange: MetaCheck = { whole: false, ownFinalizers: false }
 
-/** The metadata validations in a kind's own update validation; absent: `[whole, change]`, as for most kinds. */
+/**
+ * The metadata validations in a kind's own update validation; a kind that is absent, as most are, has `[whole,
+ * change]`.
+ */
 const updateChecks: Readonly<Record<string, readonly MetaCheck[]>> = {
   ...checksOf(
     [change],

@@ -1,4 +1,4 @@
-// The Strategy of built-in kinds: facts from a table, decoding by generated Go structs, rules from rules/.
+// The Strategy of built-in kinds, made of facts from a table, decoding by generated Go structs, and rules from rules/.
 import { groupResourceText, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { Strategy } from './resources/resource-definition.ts'
 import type { ResourceInfo } from './resources/resource-info.ts'
@@ -22,7 +22,7 @@ export { allocationFor } from './rules/service-allocation.ts'
 
 const strategies = new Map<string, Strategy>()
 
-/** The Strategy of a built-in resource. The same object for the same resource version. */
+/** The Strategy of a built-in resource. The same resource version always gets the same object. */
 export function builtInStrategy(info: ResourceInfo): Strategy {
   const key = `${apiVersionOf(info)}/${info.resource}`
   let strategy = strategies.get(key)

@@ -13,7 +13,7 @@ const paths: Readonly<Record<string, readonly string[]>> = {
   ),
 }
 
-/** The pod spec within an object of a built-in kind, not a copy; undefined where it has none. */
+/** The pod spec within an object of a built-in kind, not a copy; undefined if the object has none. */
 export function podSpecOf(object: KubeObject): JsonObject | undefined {
   const path = paths[object.kind]
   if (path === undefined) return undefined

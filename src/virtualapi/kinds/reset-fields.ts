@@ -1,7 +1,6 @@
-// The fields that each endpoint of a built-in kind does not write: what an applier says of them it does not own. From
-// the strategies of k8s.io/kubernetes/pkg/registry, as far as upstream's endpoints ask them: those of ServiceCIDRs
-// (named by a group they are not in) and of the subresources `ephemeralcontainers` and `resize` of pods are never
-// asked.
+// The fields that each endpoint of a built-in kind does not write, so that an applier does not own them there. From the
+// strategies of k8s.io/kubernetes/pkg/registry, as far as upstream's endpoints use them. Upstream never uses the fields
+// of ServiceCIDRs (its table names a wrong group) and of the subresources `ephemeralcontainers` and `resize` of pods.
 import { withoutFields, type FieldFilter } from '#apimachinery/managed-fields/index.ts'
 
 const status = withoutFields(['f:status'])
@@ -33,7 +32,7 @@ const withoutMetadata = [
   'volumeattachments.storage.k8s.io',
 ]
 
-/** By resource, with its subresource. */
+/** The filters by `resource.group`, followed by `/subresource` for a subresource. */
 const filters: Readonly<Record<string, FieldFilter>> = {
   ...Object.fromEntries(ordinary.flatMap((name) => [pair(name, '', status), pair(name, 'status', spec)])),
   ...Object.fromEntries(
@@ -53,7 +52,10 @@ function pair(resource: string, subresource: string, filter: FieldFilter): [stri
   return [subresource === '' ? resource : `${resource}/${subresource}`, filter]
 }
 
-/** Keeps the fields that writes through this endpoint can own; undefined: all. `resource`: with its group. */
+/**
+ * The filter of the fields that writes through this endpoint can own; undefined: all fields. `resource`: with its
+ * group.
+ */
 export function ownableFieldsOf(resource: string, subresource: string): FieldFilter | undefined {
   return filters[subresource === '' ? resource : `${resource}/${subresource}`]
 }

@@ -19,8 +19,8 @@ const builtInPaths: ScalePaths = { specReplicasPath: '.spec.replicas', statusRep
 export type Scalable = Pick<ResourceDefinition, 'info' | 'custom'>
 
 /**
- * The Scale of an object. Throws 500 for a custom resource without a value at specReplicasPath, unless `toWrite`: a
- * write may set it. Pure.
+ * The Scale of an object. Throws 500 for a custom resource without a value at specReplicasPath, unless `toWrite` is
+ * true, because a write may set the value. Pure.
  */
 export function scaleOf(object: KubeObject, { info, custom }: Scalable, { toWrite = false } = {}): Scale {
   const paths = custom?.scale
@@ -50,7 +50,7 @@ export function scaleOf(object: KubeObject, { info, custom }: Scalable, { toWrit
   }
 }
 
-/** Whether the object says how many replicas it wants. */
+/** True if the object has a number of desired replicas. */
 export function hasReplicas(object: KubeObject, { custom }: Scalable): boolean {
   return typeof valueAt(object, (custom?.scale ?? builtInPaths).specReplicasPath) === 'number'
 }
@@ -71,8 +71,8 @@ export function applyScale(object: KubeObject, scale: KubeObject, { custom }: Sc
     ])
   const next = cloneJson(object)
   if (metadata.resourceVersion) next.metadata.resourceVersion = metadata.resourceVersion
-  // Without a resourceVersion in the Scale: built-in kinds update unconditionally; custom resources cannot, so they
-  // keep the current one.
+  // Without a resourceVersion in the Scale, built-in kinds are updated unconditionally. Custom resources do not allow
+  // this, so they keep their current resourceVersion.
   else if (custom === undefined) delete next.metadata.resourceVersion
   if (metadata.uid) next.metadata.uid = metadata.uid
   setAt(next as unknown as JsonObject, membersOf((custom?.scale ?? builtInPaths).specReplicasPath), replicas)
@@ -112,7 +112,10 @@ function setAt(object: JsonObject, [member = '', ...rest]: readonly string[], va
   setAt(next, rest, value)
 }
 
-/** Requirements sorted by key, as upstream prints them. Empty for a selector that selects everything. */
+/**
+ * The selector as text, with its requirements sorted by key, as upstream prints it. Empty for a selector that selects
+ * all objects.
+ */
 function selectorText({ matchLabels, matchExpressions }: JsonObject): string {
   const requirements: [string, string][] = []
   if (isJsonObject(matchLabels))

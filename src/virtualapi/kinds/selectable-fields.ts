@@ -4,7 +4,7 @@ import { isJsonObject, type JsonValue, type KubeObject, isJsonNumber } from '#ap
 type Read = (object: KubeObject) => string
 type Fields = Readonly<Record<string, Read>>
 
-/** The value at a dotted path, printed as Go does; `missing` if there is none. */
+/** Reads the value at a dotted path, printed as Go does; `missing` if there is no string, number or boolean. */
 function at(path: string, missing = ''): Read {
   const members = path.split('.')
   return (object) => {
@@ -58,7 +58,7 @@ const table: Readonly<Record<string, Fields>> = {
   'resourceslices.resource.k8s.io': fields(['spec.nodeName', 'spec.driver']),
 }
 
-/** Field selectors of a resource; the key is `resource.group`. */
+/** The field selectors of a resource. `groupResource`: `resource.group`, or `resource` in the core group. */
 export function selectableFieldsOf(groupResource: string): Fields {
   return table[groupResource] ?? {}
 }

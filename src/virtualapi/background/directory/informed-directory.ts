@@ -1,5 +1,5 @@
-// The directory of logical clusters, filled by an informer on LogicalCluster objects: those of the host, or of the
-// logical cluster `root` where there is no host.
+// The directory of logical clusters, filled by an informer on the LogicalCluster objects of the host or, without a
+// host, of the logical cluster `root`.
 import {
   clusterIdOf,
   rootClusterName,
@@ -15,8 +15,9 @@ import type { ClusterDirectory, LogicalCluster, OwnerSubject } from '#virtualapi
 
 export interface InformedDirectory extends ClusterDirectory {
   /**
-   * Fills the directory from the LogicalCluster objects of `client` until `signal` aborts. Called once, when the API
-   * behind `client` can answer. In embedded mode that is this server, which needs the directory before it can start.
+   * Fills the directory from the LogicalCluster objects of `client` until `signal` aborts. Call it once, when the API
+   * behind `client` can respond. In embedded mode this API is the server itself, which needs the directory before it
+   * can start.
    */
   follow(source: { readonly client: KubeClient; readonly log: Logger; readonly signal: AbortSignal }): FollowedDirectory
 }
@@ -28,7 +29,9 @@ export interface FollowedDirectory extends AsyncDisposable {
 
 type Listener = Parameters<ClusterDirectory['onChange']>[0]
 
-/** The logical cluster `root` of an installation without a host. Its id is derived from that of the data directory. */
+/**
+ * The logical cluster `root` of an installation without a host. Its id is derived from the id of the data directory.
+ */
 export function rootCluster({
   instanceId,
   creationTimestamp,
@@ -43,12 +46,12 @@ export function rootCluster({
     creationTimestamp,
     owners: [],
     deleting: false,
-    // Only the installation's admins write there, and no member runs its pods.
+    // Only the installation's admins write to the logical cluster `root`, and no member runs its pods.
     podSecurity: 'privileged',
   }
 }
 
-/** A directory with `root` (embedded mode) or empty, until it follows an API. */
+/** A directory that contains only `root` (embedded mode), or nothing, until it follows an API. */
 export function createDirectory({ root }: { readonly root?: LogicalCluster } = {}): InformedDirectory {
   return new DirectoryOfInformer(root)
 }
@@ -57,7 +60,10 @@ class DirectoryOfInformer implements InformedDirectory {
   readonly #root: LogicalCluster | undefined
   readonly #byName = new Map<ClusterName, LogicalCluster>()
   readonly #byId = new Map<ClusterId, LogicalCluster>()
-  /** All LogicalClusters of the API by id, served or not. Two have the same id only after a hash collision. */
+  /**
+   * All LogicalClusters of the API by id, served or not. Two LogicalClusters have the same id only after a hash
+   * collision.
+   */
   readonly #candidates = new Map<ClusterId, LogicalCluster[]>()
   readonly #listeners = new Set<Listener>()
 
@@ -114,8 +120,8 @@ class DirectoryOfInformer implements InformedDirectory {
 
   /**
    * Updates the candidates for an id; `now` is undefined if `subject` is gone. Ids are 49 bits of a hash: if two
-   * LogicalClusters have the same, only the older is served, or one would read the other's data. The order of arrival
-   * does not matter.
+   * LogicalClusters have the same id, only the older one is served; otherwise one would read the other's data. The
+   * order in which they become known does not matter.
    */
   #update(subject: LogicalCluster, now: LogicalCluster | undefined, log: Logger): void {
     const { id } = subject

@@ -6,7 +6,7 @@ import { sleep, type Clock } from '#async/index.ts'
 import { isStoreError, type ObjectKey, type Store, type StoredObject } from '#store/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 
-/** kube-apiserver's default, milliseconds. */
+/** The time to live of Events in milliseconds: kube-apiserver's default. */
 export const defaultEventTtlMs = 60 * 60_000
 
 /** Events of core/v1 and of events.k8s.io are stored under this key. */
@@ -20,9 +20,9 @@ export interface EventExpiryOptions {
   readonly store: Store
   readonly clock: Clock
   readonly log: Logger
-  /** How long an Event stays after it was last written. */
+  /** The time in milliseconds for which an Event stays after its last write. */
   readonly ttlMs: number
-  /** Whether this process deletes the Events of a logical cluster. Default: of all. */
+  /** True if this process deletes the Events of a logical cluster. Default: of every logical cluster. */
   readonly owns?: (cluster: ClusterId) => boolean
 }
 
@@ -31,7 +31,7 @@ interface Scan {
   readonly revision: Revision
 }
 
-/** Scans for expired Events and deletes them, again and again. Resolves when the signal aborts. */
+/** Scans for expired Events and deletes them, at regular intervals. Resolves when the signal aborts. */
 export async function expireEvents(options: EventExpiryOptions, signal: AbortSignal): Promise<void> {
   const { ttlMs, log } = options
   const expiry = new EventExpiry(options)
@@ -48,7 +48,8 @@ export async function expireEvents(options: EventExpiryOptions, signal: AbortSig
 }
 
 /**
- * Remembers the store's revision at each scan: an Event with a revision before that of a scan one TTL ago has expired.
+ * Remembers the store's revision at each scan: an Event has expired if its revision is not newer than the revision at a
+ * scan one TTL ago.
  */
 export class EventExpiry {
   readonly #options: EventExpiryOptions
@@ -58,7 +59,7 @@ export class EventExpiry {
     this.#options = options
   }
 
-  /** Deletes the expired Events. Returns how many. Rejects with the store's errors. */
+  /** Deletes the expired Events. Resolves with their number. Rejects with the store's errors. */
   async look(signal: AbortSignal): Promise<number> {
     const { store, clock, ttlMs, owns = () => true } = this.#options
     const now = clock.now()
@@ -80,7 +81,7 @@ export class EventExpiry {
     }
   }
 
-  /** Deletes the Event unless it was written since it was read. Returns whether it was deleted. */
+  /** Deletes the Event unless it was written since it was read. Resolves with true if it was deleted. */
   async #delete({ key, revision }: StoredObject, signal: AbortSignal): Promise<boolean> {
     try {
       await this.#options.store.delete(key, { ifRevision: revision, signal })
@@ -93,8 +94,8 @@ export class EventExpiry {
 }
 
 /**
- * The newest time in an Event, milliseconds since 1970. Decides about Events written before this process began, for
- * which no revision is remembered.
+ * The newest time in an Event, in milliseconds since 1970. It decides about Events that were written before this
+ * process began, because no older revision is known.
  */
 function newestTime({ value }: StoredObject): number {
   const event = parseJsonText(Buffer.from(value.buffer, value.byteOffset, value.length).toString()) as {

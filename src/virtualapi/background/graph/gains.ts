@@ -1,4 +1,4 @@
-// Counts how often this process has got logical clusters from others, and waits for the next time.
+// Counts how often this process has taken over logical clusters from other processes, and waits for the next time.
 import type { ClusterOwnership } from '#virtualapi/request/ownership.ts'
 
 export class Gains implements Disposable {
@@ -18,7 +18,7 @@ export class Gains implements Disposable {
     return this.#count
   }
 
-  /** Resolves once `count` is above `seen`. Rejects with signal.reason. For one caller at a time. */
+  /** Resolves once `count` is above `seen`. Rejects with signal.reason. Only one caller may wait at a time. */
   async after(seen: number, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     if (this.#count > seen) return

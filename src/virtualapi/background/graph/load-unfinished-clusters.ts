@@ -5,8 +5,8 @@ import type { WatchCache } from '#store/watch-cache/index.ts'
 import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
 
 /**
- * Objects that contain one of these may need a controller: deleted and owned objects, ServiceAccount token Secrets,
- * Jobs that expire.
+ * Texts of objects that may need a controller: deleted and owned objects, ServiceAccount token Secrets, Jobs that
+ * expire.
  */
 const deletion = '"deletionTimestamp":"'
 const unfinished = [
@@ -15,9 +15,12 @@ const unfinished = [
   '"kubernetes.io/service-account-token"',
   '"ttlSecondsAfterFinished":',
 ]
-/** Resources whose deletion is finished first: clients wait for it, and it deletes the most objects. */
+/** Resources whose deletion is finished first, because clients wait for it and because it deletes the most objects. */
 const urgent = ['namespaces', 'customresourcedefinitions.apiextensions.k8s.io']
-/** The pause between two logical clusters: at least `pauseMs`, and `pauseFactor` times as long as the last one took. */
+/**
+ * The pause between two logical clusters: at least `pauseMs`, and `pauseFactor` times the time that the last logical
+ * cluster took.
+ */
 const pauseMs = 5
 const pauseFactor = 4
 
@@ -35,7 +38,7 @@ export async function loadUnfinishedClusters(
     watchCache: WatchCache
     directory: ClusterDirectory
     isDone: (id: ClusterId) => boolean
-    /** Gets those that were searched. */
+    /** The function adds the logical clusters that it has searched. */
     searched: Set<ClusterId>
   },
   signal: AbortSignal,

@@ -1,5 +1,5 @@
-// The controllers' view of all logical clusters: changes of objects, and owner references. Reads from the watch cache,
-// and notifies its listeners when the watch cache applies a change.
+// The controllers' view of all logical clusters: changes of objects, and owner references. The graph reads from the
+// watch cache, and notifies its listeners when the watch cache applies a change.
 import { sleep, yieldEvery } from '#async/index.ts'
 import {
   apiVersionOf,
@@ -37,15 +37,19 @@ import { QuotaNamespaces, type NamespaceListener } from './quota-namespaces.ts'
 import { linksOf, sameLinks, objectsToCollect } from './object-links.ts'
 
 /**
- * Garbage collection skips these, as kube-controller-manager does: Events have no owners that matter, and they expire.
+ * Resources that garbage collection skips, as kube-controller-manager does. The owners of Events do not matter, and
+ * Events expire.
  */
 const ignored = new Set(['events'])
-/** Between two searches for unfinished work, if the store could not answer the first. */
+/** The pause between two searches for unfinished work if the store could not respond to the first. */
 const searchAgainMs = 5000
-/** How long looking at many objects holds up others. */
+/** The longest time for which `select` runs before other work gets a turn. */
 const sliceMs = 5
 
-/** The server's side of src/reconcile/object-graph. Loads a logical cluster only to answer a question about it. */
+/**
+ * The server's implementation of src/reconcile/object-graph. It loads a logical cluster only when a method needs its
+ * objects.
+ */
 export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   readonly #watchCache: WatchCache
   readonly #catalog: Catalog
@@ -54,11 +58,11 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   readonly #quotas = new QuotaNamespaces()
   readonly #listeners = new Map<string, Set<ChangeListener>>()
   /**
-   * Logical clusters that were loaded since this process began. Observers hear of all their changes since, loaded or
-   * not.
+   * Logical clusters that were loaded since this process began, or since it took them over. Observers get all later
+   * changes of them, whether or not they stay loaded.
    */
   readonly #loadedOnce = new Set<ClusterId>()
-  /** Logical clusters that were searched for unfinished work since this process began, or owns them. */
+  /** Logical clusters that were searched for unfinished work since this process began, or since it took them over. */
   readonly #searched = new Set<ClusterId>()
   readonly #ownership: ClusterOwnership | undefined
   readonly #baseLayer: BaseLayer | undefined
@@ -73,7 +77,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     watchCache: WatchCache
     catalog: Catalog
     directory: ClusterDirectory
-    /** Listeners hear of the logical clusters that this process owns. Absent: of all. */
+    /** The logical clusters of which listeners get changes: those that this process owns. Absent: all. */
     ownership?: ClusterOwnership
     /** The objects that every logical cluster is created with. Absent: none. */
     baseLayer?: BaseLayer
@@ -83,7 +87,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     this.#watchCache = watchCache
     this.#catalog = catalog
     this.#directory = directory
-    // Never unsubscribed: the graph lives as long as the watch cache.
+    // The subscription never ends, because the graph lives as long as the watch cache.
     watchCache.observe({
       changed: (event) => this.#changed(event),
       loaded: (objects) => this.#firstLook(objects),
@@ -92,7 +96,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
       if (before === undefined || after?.id === before.id) return
       this.#forget(before.id)
     })
-    // After they moved here, they are as unknown as after a start.
+    // Logical clusters that moved between processes are as unknown as after a start.
     const moved = (isMoved: ClusterFilter): void => {
       for (const id of new Set([...this.#loadedOnce, ...this.#searched])) if (isMoved(id)) this.#forget(id)
     }
@@ -273,13 +277,13 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     if (builtIn !== undefined) return builtIn
     const crd = this.#catalog.crds(objects).find(({ entry }) => entry.key.name === resource)
     if (crd === undefined) return undefined
-    // The stored version if it is served: then deletions need no conversion webhook.
+    // The stored version, if it is served, needs no conversion webhook for deletions.
     const { resourceInfos, storageVersion } = crd.compiled
     return resourceInfos.find(({ version }) => version === storageVersion) ?? resourceInfos[0]
   }
 }
 
-/** False if the store could not answer. */
+/** Runs `search`. Resolves with false if the store could not respond. */
 async function isSearched(search: () => Promise<void>): Promise<boolean> {
   try {
     await search()
@@ -385,7 +389,7 @@ function notifyObserver(observer: GraphObserver, event: CacheEvent): void {
     notifyOwnersRemoved(observer, previous, entry)
 }
 
-/** Whether a reference to this kind means that kind: also in lower case. */
+/** True if an owner reference with kind `named` means this kind; the name may be in lower case. */
 function namesKind(named: string, kind: string): boolean {
   return named === kind || named === kind.toLowerCase()
 }
@@ -394,7 +398,7 @@ function namesKind(named: string, kind: string): boolean {
 function notifyOwnersRemoved(observer: GraphObserver, before: Entry, after: Entry | undefined): void {
   if (before.facts.ownerUids.length === 0) return
   const kept = new Set(after?.facts.ownerUids ?? [])
-  // The reference may no longer block its owner. Such an owner is reported too: a needless check does no harm.
+  // An owner whose reference may no longer block it is reported, too, because a needless check does no harm.
   const { ownerReferences = [], namespace = '' } = decodeMetadata(before.bytes)
   const released = ownerReferences.filter(
     ({ uid, blockOwnerDeletion }) => !kept.has(uid) || blockOwnerDeletion === true,

@@ -1,4 +1,4 @@
-// Finds what garbage collection needs in the bytes of an object, without decoding it.
+// Finds the parts of an object that garbage collection needs in its bytes, without decoding the object.
 import { Buffer } from 'node:buffer'
 import type { OwnerReference } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
@@ -21,7 +21,7 @@ export function linksOf(bytes: Uint8Array): Links {
   }
 }
 
-/** True if nothing that garbage collection reads differs. */
+/** True if two objects do not differ in any part that garbage collection reads. */
 export function sameLinks(a: Links, b: Links): boolean {
   return a.owners === b.owners && a.finalizers === b.finalizers && a.deleting === b.deleting
 }
@@ -30,15 +30,18 @@ const ownersStart = Buffer.from('"ownerReferences":[')
 const finalizersStart = Buffer.from('"finalizers":[')
 const deletionStart = Buffer.from('"deletionTimestamp":"')
 
-/** The first list of this name is that of the metadata: stored objects begin with it. */
+/**
+ * The text of a list in the metadata, without brackets; empty if there is none. The first list of this name is the one
+ * of the metadata, because stored objects begin with the metadata.
+ */
 function listText(buffer: Buffer, start: Buffer): string {
   const at = buffer.indexOf(start)
   return at < 0 ? '' : buffer.toString('latin1', at + start.length, buffer.indexOf(0x5d, at))
 }
 
 /**
- * The objects of a logical cluster that are being deleted, or have an owner that does not exist. Nearly all objects
- * have all their owners; checking that here saves a reconcile by the garbage collector.
+ * The objects of a logical cluster that are being deleted, or have an owner that does not exist. The owners of nearly
+ * all objects exist; this check saves a reconcile of each such object by the garbage collector.
  */
 export function objectsToCollect(objects: ClusterObjects, ignored: ReadonlySet<string>): Entry[] {
   const found: Entry[] = []
@@ -54,7 +57,7 @@ export function objectsToCollect(objects: ClusterObjects, ignored: ReadonlySet<s
   if (owned.length === 0) return found
   const byUid = new Map<string, { key: Entry['key']; kind: string }>()
   for (const [, entries] of objects.written()) {
-    // Decoded here instead of read from `facts`, which would stay in memory as long as the objects.
+    // The metadata are decoded here, because `facts` would stay in memory as long as the objects.
     for (const { key, bytes } of entries) byUid.set(decodeMetadata(bytes).uid ?? '', { key, kind: kindOf(bytes) })
   }
   const isThere = (entry: Entry, { uid, kind, name }: OwnerReference): boolean => {

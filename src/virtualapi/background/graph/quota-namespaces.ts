@@ -1,4 +1,5 @@
-// The namespaces with ResourceQuotas in loaded logical clusters: every change of an object is passed on only there.
+// The namespaces with ResourceQuotas in loaded logical clusters. Listeners are called for changes of objects in these
+// namespaces only.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects, CacheEvent } from '#store/watch-cache/index.ts'
 import { quotaResource } from '#virtualapi/write/quota/index.ts'
@@ -10,7 +11,9 @@ export class QuotaNamespaces {
   /** The names of the quotas by namespace, by logical cluster. */
   readonly #known = new Map<ClusterId, Map<string, Set<string>>>()
 
-  /** Calls the listener for what is known, then for every change. Returns the function that ends it. */
+  /**
+   * Calls the listener for every known namespace, then for every change in one. Returns the function that ends this.
+   */
   follow(listener: NamespaceListener): () => void {
     this.#listeners.add(listener)
     for (const [cluster, namespaces] of this.#known)

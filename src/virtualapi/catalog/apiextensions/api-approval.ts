@@ -2,7 +2,7 @@
 import { goQuote } from '#apimachinery/text/index.ts'
 import type { CrdCondition, CustomResourceDefinition } from './crd-types.ts'
 
-/** Its value is the URL of the approval, or text that starts with "unapproved". */
+/** The annotation whose value is the URL of the approval, or a text that starts with "unapproved". */
 export const approvalAnnotation = 'api-approved.kubernetes.io'
 
 /** The state of an approval, and the message of its condition or error. */
@@ -11,7 +11,7 @@ export interface Approval {
   readonly message: string
 }
 
-/** The approval a CRD names; undefined for groups that need none. */
+/** The approval that a CRD names; undefined for groups that need none. */
 export function approvalOf({ metadata, spec }: CustomResourceDefinition): Approval | undefined {
   const { group } = spec
   const isProtected = ['k8s.io', 'kubernetes.io'].some((domain) => group === domain || group.endsWith(`.${domain}`))

@@ -1,5 +1,5 @@
-// Checks the expressions of validation rules when a definition is written: they must compile, and cost little enough
-// for the largest object that the schema allows.
+// Checks the expressions of validation rules when a definition is written: they must compile, and their cost for the
+// largest object that the schema allows must stay below the limits.
 import { type DeclaredType, declaredType, escapeFieldName } from '#apimachinery/cel/index.ts'
 import { fieldForbidden, fieldInvalid } from '#apimachinery/field/index.ts'
 import { fieldOf, isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
@@ -10,7 +10,7 @@ import { type CompiledExpression, type CompiledRule, compileRules, runsOf } from
 import { hasRules } from './rule-tree.ts'
 import type { ValidationRule } from './validation-rule.ts'
 
-/** In cost units: of one expression, and of all of a schema. */
+/** The limits of the cost of one expression, and of all expressions of a schema, in cost units. */
 const expressionLimit = 10_000_000n
 const schemaLimit = 100_000_000n
 const maxUint64 = 0xffff_ffff_ffff_ffffn
@@ -20,16 +20,16 @@ const maxNamedExpressions = 4
 export interface KeptRules {
   readonly rules: ReadonlySet<string>
   readonly messageExpressions: ReadonlySet<string>
-  /** True where the schema did not change: the limit of one expression does not apply. */
+  /** True if the schema of the version did not change: then the limit of one expression does not apply. */
   readonly unchanged: boolean
 }
 
 export interface CheckedSchema {
-  /** The schema as it was sent, and parsed. */
+  /** The schema as the client sent it. `node` is the same schema, parsed. */
   readonly source: JsonObject
   readonly node: SchemaNode
   readonly path: string
-  /** Nodes without other mistakes, at them or below; rules elsewhere are not looked at. */
+  /** The nodes that have no other errors, neither in themselves nor below. Rules of other nodes are not checked. */
   readonly sound: ReadonlySet<JsonObject>
   readonly kept: KeptRules
 }
@@ -48,10 +48,10 @@ interface Place {
   readonly path: string
   readonly self: DeclaredType | undefined
   readonly root: DeclaredType | undefined
-  /** How many values of this node an object can have; undefined where the schema does not say. */
+  /** The most values of this node that an object can have; undefined if the schema does not bound the number. */
   readonly runs: bigint | undefined
   readonly isRoot: boolean
-  /** The path of the closest part above whose old and new values cannot be matched. */
+  /** The path of the closest list above whose old and new items cannot be matched; undefined if there is none. */
   readonly uncorrelated: string | undefined
 }
 
@@ -146,7 +146,7 @@ class RuleCheck {
     this.#expensive.length = Math.min(this.#expensive.length, maxNamedExpressions)
   }
 
-  /** Complaints about all expressions together. */
+  /** The errors about the cost of all expressions together. */
   totalCauses(path: string): StatusCause[] {
     if (this.#total <= schemaLimit) return []
     const why = 'contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema'
@@ -175,7 +175,7 @@ function runsBelow(source: JsonObject, runs: bigint | undefined): bigint | undef
   return runs === undefined || times === undefined ? undefined : capped(runs * times)
 }
 
-/** As upstream prints its internal type. */
+/** An Invalid error with the rule as upstream prints its internal type. */
 function invalidRule(path: string, rule: ValidationRule, why: string): StatusCause {
   const members = [
     ['Rule', rule.rule],

@@ -1,4 +1,4 @@
-// Compiles a CustomResourceDefinition into what is needed to serve it: rows of the resource table, schemas, columns.
+// Compiles a CustomResourceDefinition into the data that serve it: rows of the resource table, schemas, columns.
 // Results are interned by content: a thousand logical clusters with the same CRD share one compiled form.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -13,7 +13,7 @@ export interface CompiledVersion {
   readonly info: ResourceInfo
   readonly listKind: string
   readonly schema: SchemaNode
-  /** Columns of kubectl's table after NAME: those of the CRD, or Age if it has none. */
+  /** The columns of kubectl's table after NAME: the columns of the CRD, or Age if it has none. */
   readonly columns: readonly CrdColumn[]
   readonly scale?: {
     readonly specReplicasPath: string
@@ -27,11 +27,11 @@ export interface CompiledVersion {
   readonly deprecationWarning?: string
 }
 
-/** Immutable and shared. */
+/** The compiled form of a CustomResourceDefinition. Immutable, and shared by logical clusters. */
 export interface CompiledCrd {
-  /** Hash of everything that the compiled form depends on. */
+  /** The hash of all fields that the compiled form depends on. */
   readonly hash: string
-  /** Whether the definition was changed since it was created: stored objects may still follow an older schema. */
+  /** True if the definition was changed since it was created: then stored objects may still follow an older schema. */
   readonly changed: boolean
   /** Served versions, in the order of the spec. */
   readonly versions: readonly CompiledVersion[]
@@ -42,24 +42,24 @@ export interface CompiledCrd {
   /** The same versions as rows of the resource table. */
   readonly resourceInfos: readonly ResourceInfo[]
   readonly storageVersion: string
-  /** Schema of the storage version: stored objects follow it, whichever version they are read in. */
+  /** Schema of the storage version: stored objects follow it, whatever the version in which they are read. */
   readonly storageSchema: SchemaNode
   /** apiVersion of stored objects. */
   readonly storageApiVersion: string
-  /** Where the strategy is Webhook; else only the apiVersion is rewritten. */
+  /** Present if the conversion strategy is Webhook. Otherwise conversion only rewrites the apiVersion. */
   readonly conversion?: WebhookConversion
 }
 
 // Entries are weighed by the length of their source text, because one schema may be a thousand times larger than
-// another. Parsed, a character of a schema takes some 3 bytes, but one of a rule, compiled, some 120.
+// another. A character of a parsed schema takes some 3 bytes, but a character of a compiled rule takes some 120.
 const maxCharacters = 64 * 1024 * 1024
 const charactersPerRuleCharacter = 40
 const compiled = new LRUCache<string, CompiledCrd>({ max: 10_000, maxSize: maxCharacters })
 const schemas = new LRUCache<string, SchemaNode>({ max: 20_000, maxSize: maxCharacters })
 
 /**
- * The compiled form of a CRD that passed validateCrd and has its defaults. Equal content gives the same object while it
- * is in the cache. Uses status.acceptedNames if there are any, else spec.names.
+ * The compiled form of a CRD that passed validateCrd and has its defaults. Definitions with equal content share the
+ * same object while it is in the cache. The names are status.acceptedNames if there are any, or else spec.names.
  */
 export function compileCrd(crd: CustomResourceDefinition): CompiledCrd {
   const { spec, status, metadata } = crd
@@ -76,7 +76,7 @@ export function compileCrd(crd: CustomResourceDefinition): CompiledCrd {
   return entry
 }
 
-/** Parses a schema; equal schemas give the same object while it is in the cache. */
+/** Parses a schema. Equal schemas share the same object while it is in the cache. */
 export function internSchema(schema: JsonObject): SchemaNode {
   const text = JSON.stringify(schema)
   const hash = createHash('sha256').update(text).digest('base64url')
@@ -89,7 +89,8 @@ export function internSchema(schema: JsonObject): SchemaNode {
 }
 
 /**
- * Weight of a definition or schema, as JSON, in the caches. At most half of a cache: heavier schemas must be kept, too.
+ * The weight of a definition or schema in the caches. `text`: its JSON. It is at most half of a cache, because heavier
+ * schemas must be cached, too.
  */
 function weightOf(text: string): number {
   let ruleCharacters = 0
@@ -162,7 +163,7 @@ function schemasOf({
   )
 }
 
-/** In the order of upstream's discovery documents. */
+/** The verbs of custom resources, in the order of upstream's discovery documents. */
 const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch']
 const subresourceVerbs = ['get', 'patch', 'update']
 
@@ -221,7 +222,9 @@ function compileVersion(
   }
 }
 
-/** The default deprecation warning; it names the newest version that is not deprecated, if that is newer. */
+/**
+ * The default deprecation warning; it names the newest served version that is not deprecated, if that version is newer.
+ */
 function deprecationText(
   newest: string | undefined,
   { group, version, kind }: { group: string; version: string; kind: string },

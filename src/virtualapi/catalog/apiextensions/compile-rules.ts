@@ -19,15 +19,15 @@ import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import { ruleFieldPath } from './rule-field-path.ts'
 import { type ValidationRule, validationRule } from './validation-rule.ts'
 
-/** The libraries that new expressions may use: those that a server of the version before has, too. */
+/** The libraries that new expressions may use: the libraries that a server of the previous version also has. */
 const newExpressions = { minor: 33 }
 
-/** One expression: a program, or why there is none. */
+/** A compiled expression: a program, or the reason why there is none. */
 export interface CompiledExpression {
   readonly program?: Program
-  /** Why it is no program. */
+  /** The error if the expression does not compile. */
   readonly failure?: string
-  /** Why it is no program in a definition that does not have it yet. */
+  /** The error if the expression does not compile in a definition that does not have it yet. */
   readonly newFailure?: string
   /** Maximum cost of a run, in cost units. */
   readonly maxCost: bigint
@@ -35,17 +35,17 @@ export interface CompiledExpression {
 
 export interface CompiledRule {
   readonly rule: ValidationRule
-  /** Undefined where the rule is empty. */
+  /** The compiled rule; undefined if its text is empty. */
   readonly condition: CompiledExpression | undefined
   readonly messageExpression: CompiledExpression | undefined
   readonly usesOldSelf: boolean
-  /** The field that failures are reported at, below the value of the rule. */
+  /** The field to which failures are attributed, relative to the value of the rule. */
   readonly fieldPath: string
 }
 
-/** Where the rules of a node apply. */
+/** The schema and the types of the value to which the rules of a node apply. */
 export interface RuleScope {
-  /** The schema of the value that rules see as self. */
+  /** The schema of the value that is `self` in rules. */
   readonly node: SchemaNode
   readonly isResource: boolean
   /** The type of self. */
@@ -56,7 +56,7 @@ export interface RuleScope {
 
 const compiled = new WeakMap<SchemaNode, readonly CompiledRule[]>()
 
-/** The rules of a node, which may be an alternative (allOf) to the node whose value they are about. */
+/** The compiled rules of a node, which may be an alternative (allOf) of the node of the value. */
 export function compileRules(schema: SchemaNode, scope: RuleScope): readonly CompiledRule[] {
   let rules = compiled.get(schema)
   if (rules === undefined) {
@@ -66,7 +66,7 @@ export function compileRules(schema: SchemaNode, scope: RuleScope): readonly Com
   return rules
 }
 
-/** How often the rules of a node can run for one object. */
+/** The most times that the rules of a node can run for one object. */
 export const runsOf = ({ self }: RuleScope): bigint => BigInt(maxCardinality(self))
 
 function compileRule(rule: ValidationRule, scope: RuleScope): CompiledRule {
@@ -113,7 +113,7 @@ function compile(text: string, rule: ValidationRule, scope: RuleScope, words: Wo
     const { outputType } = first
     if (outputType !== undefined && outputType.kind !== words.type.kind) return words.wrongType
     if (first instanceof Program) return first
-    // Once more with the type under the name that messages show.
+    // Compiles again with the type under the name that messages show.
     const named = declaredType(scope.node, 'selfType', { isResource: scope.isResource })
     const again = named === undefined ? first : compileExpression(text, environment(base, named, named))
     return failureText(again instanceof Program ? first : again, words)

@@ -1,12 +1,12 @@
-// Computes the status of a CustomResourceDefinition within the write itself: the client's response already says whether
-// names are accepted and the resource is established.
+// Computes the status of a CustomResourceDefinition within the write itself, so that the response to the client already
+// says whether the names are accepted and the resource is established.
 import { aggregateText, causeText, fieldInvalid } from '#apimachinery/field/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
 import { structuralViolations } from '#apimachinery/schema/index.ts'
 import { approvalCondition } from './api-approval.ts'
 import type { CrdCondition, CrdNames, CrdStatus, CustomResourceDefinition } from './crd-types.ts'
 
-/** The names that a definition takes from the other definitions of its group. */
+/** A definition whose accepted names other definitions of its group cannot use. */
 export interface CrdInUse {
   readonly metadata: { readonly name?: string }
   readonly spec: { readonly group: string }
@@ -16,8 +16,8 @@ export interface CrdInUse {
 /**
  * The status that `crd` should have: accepted names, stored versions, and conditions in upstream's order
  * (NamesAccepted, Established, NonStructuralSchema if it holds, the API approval for protected groups, then all others
- * unchanged). `others`: the CRDs of the same logical cluster; those of other groups are ignored. `now`: RFC 3339 time
- * for conditions whose status changes. Pure.
+ * unchanged). `others`: the CRDs of the same logical cluster; CRDs of other groups are ignored. `now`: the RFC 3339
+ * time for conditions whose status changes. Pure.
  */
 export function crdStatus(crd: CustomResourceDefinition, others: readonly CrdInUse[], now: string): CrdStatus {
   const { acceptedNames, namesAccepted } = acceptNames(crd, others)

@@ -19,10 +19,10 @@ import type { RequestContext, Strategy } from '#virtualapi/kinds/resources/resou
 
 /** Resource of CustomResourceDefinitions in store keys. */
 export const crdStorageKey = 'customresourcedefinitions.apiextensions.k8s.io'
-/** Keeps a definition until the objects of its kind are gone. */
+/** The finalizer that keeps a definition until the objects of its kind are gone. */
 export const crdFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
 
-/** `base`: the strategy that all built-in kinds share. */
+/** The strategy of CustomResourceDefinitions. `base`: the strategy that all built-in kinds share. */
 export function crdStrategy(base: Strategy): Strategy {
   return {
     ...base,
@@ -59,7 +59,7 @@ export function crdStrategy(base: Strategy): Strategy {
 
 const formatWarning = (format: string): string => `unrecognized format ${goQuote(format)}`
 
-/** Adds an empty versions list if there is none: validation then reports it like any other mistake. */
+/** Adds an empty list of versions if there is none, so that validation reports it. */
 function ensureVersions(object: KubeObject): void {
   const spec = object['spec'] as Partial<CustomResourceDefinition['spec']>
   spec.versions ??= []
@@ -77,12 +77,15 @@ function setStatus(object: KubeObject, { objects, now }: Pick<RequestContext, 'o
   crd.status = crdStatus(crd, others, timestamp(now))
 }
 
-/** The group of the definition `PLURAL.GROUP`: validation lets it have no other name. */
+/** The group of the definition `PLURAL.GROUP`: validation refuses every other name. */
 const groupOf = (name: string): string => name.slice(name.indexOf('.') + 1)
 
 const inUseBy = new WeakMap<Entry, CrdInUse>()
 
-/** Kept while the definition does not change: every write of a definition asks for those of all others of its group. */
+/**
+ * The names that a definition uses, cached while the definition does not change, because every write of a definition
+ * needs the names of all other definitions of its group.
+ */
 function namesOf(entry: Entry): CrdInUse {
   const known = inUseBy.get(entry)
   if (known !== undefined) return known

@@ -55,7 +55,10 @@ export interface CrdStatus {
   storedVersions?: string[]
 }
 
-/** Decoded from a request whose types were checked. Required members may still be missing; validateCrd reports them. */
+/**
+ * A CustomResourceDefinition from a request whose types were checked. Required members may still be missing;
+ * validateCrd reports them.
+ */
 export interface CustomResourceDefinition {
   apiVersion: string
   kind: string

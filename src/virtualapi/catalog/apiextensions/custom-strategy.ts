@@ -1,4 +1,4 @@
-// The Strategy of custom resources: everything comes from their CustomResourceDefinition.
+// The Strategy of custom resources: its rules come from their CustomResourceDefinition.
 import { withoutFields } from '#apimachinery/managed-fields/index.ts'
 import { fieldInvalid, qualifiedNameErrors } from '#apimachinery/field/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
@@ -29,7 +29,7 @@ interface CustomKind {
   readonly scale?: CustomFacts['scale'] | undefined
 }
 
-/** Called once per compiled CustomResourceDefinition and version. */
+/** Creates the strategy of one version. Called once per compiled CustomResourceDefinition and version. */
 export function customStrategy({ info, schema, storageSchema, selectableFields = [], scale }: CustomKind): Strategy {
   const hasStatus = info.subresources.some(({ name }) => name === 'status')
   const check = (object: KubeObject, { work, warnings }: RequestContext, old?: KubeObject): StatusCause[] =>
@@ -46,7 +46,8 @@ export function customStrategy({ info, schema, storageSchema, selectableFields =
   return {
     hasStatus,
     hasGeneration: true,
-    // With a status subresource, a change of status alone does not raise the generation; without one, it does.
+    // With a status subresource, a change of the status alone does not raise the generation; without a status
+    // subresource, it does.
     statusMembers: hasStatus ? ['status'] : [],
     allowUnconditionalUpdate: false,
     selectableFields: Object.fromEntries(
@@ -87,7 +88,10 @@ export function customStrategy({ info, schema, storageSchema, selectableFields =
   }
 }
 
-/** Where there is an endpoint for the status, each endpoint leaves alone what the other writes. */
+/**
+ * The ownable fields of each endpoint if there is a status subresource: neither endpoint writes the fields of the
+ * other.
+ */
 const specFields = withoutFields(['f:status'])
 const statusFields = withoutFields(['f:spec'])
 const asJson = (object: KubeObject): JsonObject => object as unknown as JsonObject
@@ -108,7 +112,7 @@ const blocking = new Set([
 const unchecked =
   'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation'
 
-/** Adds the failures of validation rules, which only run on objects that have the fields and types of their schema. */
+/** Adds the failures of validation rules, which run only on objects that have the fields and types of their schema. */
 function withRuleCauses(schema: SchemaNode, { object, old, warnings }: Written, causes: StatusCause[]): StatusCause[] {
   const tree = ruleTreeOf(schema, { isResource: true })
   if (tree === undefined) return causes
@@ -117,7 +121,10 @@ function withRuleCauses(schema: SchemaNode, { object, old, warnings }: Written, 
   return [...causes, ...runRules(asJson(object), tree, options)]
 }
 
-/** As upstream, which validates the status alone: its path is in the field of a cause and not in its message. */
+/**
+ * The cause with a path below `status`. As upstream, which validates the status alone, the message does not have this
+ * path.
+ */
 function inStatus({ field = '', ...cause }: StatusCause): StatusCause {
   const isRoot = field === '' || field === '<nil>'
   return { ...cause, field: isRoot ? 'status' : `status${field.startsWith('[') ? '' : '.'}${field}` }
@@ -148,7 +155,7 @@ function scaleStatusCauses(
 
 const standardFinalizers = new Set(['orphan', 'foregroundDeletion', 'kubernetes'])
 
-/** Warns about new finalizers whose names could clash with those of others. */
+/** Warnings about new finalizers whose names could clash with finalizers of other writers. */
 function finalizerWarnings(object: KubeObject, old: KubeObject | undefined): string[] {
   const warnings: string[] = []
   const before = new Set(old?.metadata.finalizers)

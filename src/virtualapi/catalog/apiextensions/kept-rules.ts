@@ -1,4 +1,5 @@
-// The rules that a definition had before: an update may keep them although a new definition may not have them.
+// The rules that a definition had before an update. The update may keep them although a new definition may not have
+// them.
 import type { JsonValue } from '#apimachinery/meta/index.ts'
 import { jsonEqual } from '#apimachinery/json/index.ts'
 import type { SchemaNode } from '#apimachinery/schema/index.ts'

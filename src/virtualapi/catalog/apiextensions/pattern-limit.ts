@@ -1,11 +1,14 @@
-// Bounds the patterns of a CustomResourceDefinition together: each is compiled when the definition is created.
+// Bounds the total size of the patterns of a CustomResourceDefinition, because each is compiled when the definition is
+// written.
 import { fieldForbidden } from '#apimachinery/field/index.ts'
 import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { estimatePatternSize } from '#apimachinery/schema/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { CustomResourceDefinition } from './crd-types.ts'
 
-/** The limit of all different patterns of a definition, in instructions: some 200 ms to compile. */
+/**
+ * The limit of all different patterns of a definition together, in instructions. Compiling that many takes some 200 ms.
+ */
 const maxTotalSize = 50_000
 
 /** An error if the patterns of all versions are too large together; equal patterns count once. */

@@ -1,8 +1,8 @@
-// The unchanged parts of an object, where failures are only warned of (KEP-4008).
+// The unchanged parts of an object, in which a failure is only a warning (KEP-4008).
 import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { fieldBefore, fieldSchemaOf, isUnchanged, type SchemaNode } from '#apimachinery/schema/index.ts'
 
-/** A value beside the one it replaces. */
+/** A value and the old value that it replaces. */
 class Pair {
   readonly value: JsonValue
   readonly old: JsonValue | undefined
@@ -35,11 +35,11 @@ class Pair {
   }
 }
 
-/** Where a walk through a changed object is. */
+/** The place of a walk through a changed object, with the old value at that place. */
 export class Ratchet {
   static readonly none = new Ratchet(undefined, undefined)
   readonly #current: Pair | undefined
-  /** The closest value above that has an old one. */
+  /** The closest value above that has an old value. It counts if there is no current value. */
   readonly #nearest: Pair | undefined
 
   private constructor(current: Pair | undefined, nearest: Pair | undefined) {
@@ -61,7 +61,7 @@ export class Ratchet {
     return this.#current === undefined ? this : new Ratchet(this.#current.item(index), this.#current)
   }
 
-  /** The same place, where only what is above counts. */
+  /** The same place without an old value of its own: only the value above counts. */
   uncorrelated(): Ratchet {
     return new Ratchet(undefined, this.#nearest)
   }
@@ -71,7 +71,10 @@ export class Ratchet {
   }
 }
 
-/** Finds old items by their keys; only items of lists of type map can be found. */
+/**
+ * Returns a function that finds the old item with the same keys; undefined if there is none. Only items of lists of
+ * type map can be found.
+ */
 export function itemIndex(
   old: JsonValue | undefined,
   { listType, listMapKeys = [] }: SchemaNode,

@@ -14,7 +14,7 @@ const escapes: Readonly<Record<string, string>> = {
   '\\': '\\',
 }
 
-/** The path as messages show it; undefined unless it leads to a field of the schema. */
+/** The path in the form of messages; undefined if it does not lead to a field of the schema. */
 export function ruleFieldPath(path: string, schema: SchemaNode): string | undefined {
   const steps = stepsOf(path)
   if (steps === undefined) return undefined

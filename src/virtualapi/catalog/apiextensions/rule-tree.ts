@@ -1,15 +1,15 @@
-// The part of a schema that has validation rules, compiled. It is made at the first object that is checked.
+// The part of a schema that has validation rules, compiled. It is compiled when the first object is checked.
 import { type DeclaredType, declaredType, escapeFieldName } from '#apimachinery/cel/index.ts'
 import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import { type CompiledRule, compileRules } from './compile-rules.ts'
 
-/** A node that has rules, or has such nodes below. */
+/** A node that has rules, or has nodes with rules below. */
 export interface RuleTree {
   readonly schema: SchemaNode
-  /** The schema as expressions see it: resources always have a kind and a name. */
+  /** The schema that expressions use: resources always have a kind and a name. */
   readonly valueSchema: SchemaNode
   readonly rules: readonly CompiledRule[]
-  /** Set where the rules cannot be compiled, as nothing is known of the values. */
+  /** True if the rules cannot be compiled because the type of the values is unknown. */
   readonly untyped: boolean
   readonly items: RuleTree | undefined
   readonly values: RuleTree | undefined
@@ -19,7 +19,7 @@ export interface RuleTree {
 
 const withRules = new WeakMap<SchemaNode, boolean>()
 
-/** True if a schema has validation rules, alternatives aside. */
+/** True if a schema has validation rules, apart from alternatives (allOf and the like). */
 export function hasRules(schema: SchemaNode): boolean {
   const known = withRules.get(schema)
   if (known !== undefined) return known
@@ -32,7 +32,7 @@ export function hasRules(schema: SchemaNode): boolean {
 
 const trees = new WeakMap<SchemaNode, RuleTree | undefined>()
 
-/** The rules of a schema of a resource; undefined where there are none. */
+/** The rules of a schema; undefined if there are none. `isResource`: the schema is the schema of a whole resource. */
 export function ruleTreeOf(schema: SchemaNode, { isResource }: { isResource: boolean }): RuleTree | undefined {
   if (!hasRules(schema)) return undefined
   if (trees.has(schema)) return trees.get(schema)
@@ -49,7 +49,10 @@ interface Place {
   readonly isResource: boolean
 }
 
-/** `schema` has the rules; `node` is the schema of the value, another one within alternatives. */
+/**
+ * The tree of a node; undefined if it has no rules. `schema` has the rules; `node` is the schema of the value, which
+ * differs from `schema` within alternatives.
+ */
 function build(schema: SchemaNode, node: SchemaNode, place: Place): RuleTree | undefined {
   const { self, root, isResource } = place
   const isTyped = self !== undefined && root !== undefined
@@ -89,7 +92,7 @@ function propertyTrees(schema: SchemaNode, node: SchemaNode, { self, root }: Pla
   return found
 }
 
-/** The type of a field; of one that expressions have no name for, the type of its own schema. */
+/** The type of a field. If expressions cannot name the field, the type of its own schema. */
 function typeOfField(parent: DeclaredType | undefined, name: string, node: SchemaNode): DeclaredType | undefined {
   const identifier = escapeFieldName(name)
   if (identifier !== undefined) return parent?.fields?.get(identifier)

@@ -27,19 +27,19 @@ import { ruleName, type ValidationRule } from './validation-rule.ts'
 
 /** Maximum cost of the rules for one object, in cost units. */
 const objectBudget = 10_000_000
-/** Steps beside the cost that they may take, to look at values that hold one another: some 0.2 s. */
+/** The most additional steps of the rules for one object, for values that contain one another: some 0.2 s. */
 const objectSteps = 10_000_000
 const maxMessageBytes = 5 * 1024
-/** The answer must not be much larger than the request. */
+/** The most failures that are reported, because the response must not be much larger than the request. */
 const maxCauses = 500
 const outOfBudget = 'validation failed due to running out of cost budget, no further validation rules will be run'
 
 export interface RuleOptions {
   /** The path of the value within its object. */
   readonly path?: string
-  /** The value that it replaces. */
+  /** The old value, which the value replaces. */
   readonly old?: JsonValue | undefined
-  /** Takes failures in what did not change. Without it, those are failures, too. */
+  /** The list to which failures in unchanged parts are added as warnings. Without it, they are failures, too. */
   readonly warnings?: string[]
   readonly budget?: RuleBudget
 }
@@ -52,7 +52,7 @@ export interface RuleBudget {
 
 export const ruleBudget = (): RuleBudget => ({ left: objectBudget, steps: objectSteps })
 
-/** The failures of rules in a value. Throws nothing: a rule that cannot be run is a failure. */
+/** The failures of rules in a value. Never throws: a rule that cannot be run is a failure. */
 export function runRules(value: JsonValue, tree: RuleTree, options: RuleOptions = {}): StatusCause[] {
   const { path = '', old, warnings, budget = ruleBudget() } = options
   const run = new RuleRun(warnings ?? [], budget)
@@ -146,7 +146,7 @@ class RuleRun {
     else if (outcome.value !== true) this.#refused(compiled, place, variables)
   }
 
-  /** Undefined if it cost more than was left. */
+  /** Runs a program. Returns undefined if it cost more than the remaining budget. */
   #run(program: Program, variables: Activation): Outcome | undefined {
     const spent = (_cost: number, steps: number): void => void (this.budget.steps -= steps)
     const outcome = program.run(variables, { spent })
@@ -190,7 +190,7 @@ class RuleRun {
     } else add(causeFor(rule.reason, path, place.type, found?.text ?? standard))
   }
 
-  /** The text that a messageExpression gives, if it gives one; `fatal` ends the run. */
+  /** Runs a messageExpression. `text`: the message, if the result is usable. `fatal`: an error that ends the run. */
   #message(program: Program, rule: ValidationRule, variables: Activation): { text?: string; fatal?: string } {
     const outcome = this.#run(program, variables)
     if (outcome === undefined) {
@@ -213,7 +213,9 @@ interface Place {
   readonly activation: (optional: boolean) => Activation
 }
 
-/** The variables of rules at one value; they are made once, where a rule asks for them. */
+/**
+ * The variables of rules at one value, created when a rule first needs them. `optional`: oldSelf is an optional value.
+ */
 function activations({ valueSchema }: RuleTree, { value, old }: Visit): (optional: boolean) => Activation {
   const made: (Activation | undefined)[] = []
   const self = typedValue(value, valueSchema)

@@ -1,5 +1,5 @@
-// Finds string formats in the schemas of a CustomResourceDefinition that the server does not enforce; its author is
-// warned.
+// Finds string formats in the schemas of a CustomResourceDefinition that the server does not enforce. The writer of the
+// definition gets a warning.
 import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { formatCheck } from '#apimachinery/schema/index.ts'
 import type { CustomResourceDefinition } from './crd-types.ts'

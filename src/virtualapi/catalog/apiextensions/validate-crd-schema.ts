@@ -1,5 +1,5 @@
-// Validation of an openAPIV3Schema of a CustomResourceDefinition: it must be structural, with valid defaults and
-// extensions.
+// Validation of an openAPIV3Schema of a CustomResourceDefinition: the schema must be structural, and its defaults and
+// extensions must be valid.
 import {
   fieldDuplicate,
   fieldForbidden,
@@ -94,7 +94,10 @@ function rootErrors(schema: JsonObject, path: string): StatusCause[] {
   return [fieldInvalid(path, schema, why)]
 }
 
-/** A part of a schema; `node` is `schema` parsed: once for the whole, because parts have defaults inside defaults. */
+/**
+ * A part of a schema. `node` is the parsed `schema`. The whole schema is parsed once, because defaults contain parts
+ * with defaults.
+ */
 interface Part {
   readonly schema: JsonObject
   readonly node: SchemaNode
@@ -107,7 +110,7 @@ interface DefaultChecks {
   readonly work: WorkBudget
 }
 
-/** Defaults must not have unknown fields and must match their own schema. */
+/** Checks that defaults have no unknown fields and match their own schema. */
 function checkDefaults(part: Part, causes: StatusCause[], checks: DefaultChecks): void {
   const { schema, node, path } = part
   const { isRoot } = checks
@@ -120,7 +123,7 @@ function checkDefaults(part: Part, causes: StatusCause[], checks: DefaultChecks)
     if (child === undefined || (isResource && metaFields.has(name))) continue
     checkDefaults({ schema: property, node: child, path: `${path}.properties[${name}]` }, causes, below)
   }
-  // As upstream, those of additionalProperties are not checked.
+  // As upstream, defaults in additionalProperties are not checked.
   const [items, itemsNode] = [fieldOf(schema, 'items'), node.items]
   if (isJsonObject(items) && itemsNode !== undefined)
     checkDefaults({ schema: items, node: itemsNode, path: `${path}.items` }, causes, below)
@@ -136,7 +139,7 @@ function checkDefault(
   const isResource = node.embeddedResource === true
   if (isJsonObject(pruned) && isJsonObject(value)) {
     pruneUnknown(pruned, node, { isResourceRoot: isResource })
-    // Upstream looks for unknown fields elsewhere than in metadata.
+    // Upstream does not look for unknown fields in metadata.
     const metadata = fieldOf(value, 'metadata')
     if (isResource && metadata !== undefined) pruned['metadata'] = metadata
   }
@@ -156,7 +159,7 @@ function checkDefault(
   if (wrong.length === 0) causes.push(...defaultRuleCauses(value, node, `${path}.default`, budget))
 }
 
-/** Mistakes of the whole objects in a default; that of metadata which cannot be decoded hides the others. */
+/** Errors in the embedded objects of a default. If metadata cannot be decoded, only that error is returned. */
 function embeddedDefaultCauses(value: JsonValue, node: SchemaNode, path: string): StatusCause[] {
   const undecoded: StatusCause[] = []
   const visit = ({ metadata }: JsonObject, at: string): void => {
@@ -168,7 +171,7 @@ function embeddedDefaultCauses(value: JsonValue, node: SchemaNode, path: string)
   return undecoded.length > 0 ? undecoded.slice(0, 1) : embeddedCauses(value, node, path)
 }
 
-/** Rules must allow the default as an old value and as a new one. */
+/** Failures of rules for a default, which they must allow both as an unchanged value and as a new one. */
 function defaultRuleCauses(value: JsonValue, node: SchemaNode, path: string, budget: RuleBudget): StatusCause[] {
   const tree = ruleTreeOf(node, { isResource: node.embeddedResource === true })
   if (tree === undefined || budget.left < 0) return []
@@ -186,10 +189,10 @@ function schemasIn(schema: JsonObject, name: string): [string, JsonObject][] {
 
 interface NodeContext {
   isRoot: boolean
-  /** Why a default is forbidden at this node, for the message; undefined: it is allowed. */
+  /** The reason why a default is forbidden at this node, for the message; undefined if it is allowed. */
   noDefaults: string | undefined
   insideMeta: boolean
-  /** Takes the nodes without mistakes, at them or below. */
+  /** Collects the nodes that have no errors, neither in themselves nor below. */
   sound: Set<JsonObject>
 }
 
@@ -377,7 +380,7 @@ const reasons = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvali
 function checkRules(schema: JsonObject, path: string, causes: StatusCause[]): void {
   const rules = fieldOf(schema, 'x-kubernetes-validations')
   if (!Array.isArray(rules)) return
-  // Parsed once for all rules of this part.
+  // The schema of this part, parsed once for all its rules.
   let node: SchemaNode | undefined
   for (const [i, rule] of rules.entries()) {
     if (!isJsonObject(rule)) continue

@@ -32,7 +32,7 @@ export function validateCrd(crd: CustomResourceDefinition): StatusCause[] {
 function validateBody(crd: CustomResourceDefinition, old?: CustomResourceDefinition): StatusCause[] {
   const { spec } = crd
   const tooLarge = patternLimitCauses(crd)
-  // Nothing else is checked: that would compile the patterns.
+  // Other checks are skipped, because they would compile the patterns.
   if (tooLarge.length > 0) return tooLarge
   const causes = [...validateSpec(crd, old), ...validateStoredVersions(crd), ...validateApproval(crd, old)]
   if (spec.preserveUnknownFields === true && old?.spec.preserveUnknownFields !== true) {
@@ -43,7 +43,7 @@ function validateBody(crd: CustomResourceDefinition, old?: CustomResourceDefinit
   return causes
 }
 
-/** Validation errors of a changed CRD: those of the CRD itself, and changes of immutable fields. */
+/** Validation errors of a changed CRD: the errors of the CRD itself, and changes of immutable fields. */
 export function validateCrdUpdate(crd: CustomResourceDefinition, old: CustomResourceDefinition): StatusCause[] {
   const causes = validateBody(crd, old)
   const immutable = (field: string, value: string, before: string): void => {
@@ -100,13 +100,14 @@ function validateSpec({ spec }: CustomResourceDefinition, old?: CustomResourceDe
 }
 
 /**
- * Upstream's internal type stores what all versions have in common in one field, and errors name that field: a CRD with
- * one version gets errors about `spec.validation`, not about `spec.versions[0].schema`.
+ * Validation errors of the versions. Upstream's internal type has one field for each part that is equal in all
+ * versions, and errors name that field: a CRD with one version gets errors about `spec.validation`, not about
+ * `spec.versions[0].schema`.
  */
 function validateVersions(versions: CrdVersion[], old: readonly CrdVersion[] = []): StatusCause[] {
   const causes: StatusCause[] = []
   const keptOf = keptRules(old)
-  // One for the defaults of all versions together.
+  // One budget for the defaults of all versions together.
   const work = new WorkBudget()
   const shared = (key: 'schema' | 'subresources' | 'additionalPrinterColumns' | 'selectableFields'): boolean => {
     const values = versions.map((version) => version[key] as unknown as JsonValue | undefined)
@@ -303,7 +304,7 @@ function validateStoredVersions({ spec, status }: CustomResourceDefinition): Sta
 
 function validateApproval(crd: CustomResourceDefinition, old?: CustomResourceDefinition): StatusCause[] {
   const approval = approvalOf(crd)
-  // As upstream: an update that leaves the approval state alone is not refused because of it.
+  // As upstream: an update that does not change the state of the approval is not refused because of that state.
   if (old !== undefined && approvalOf(old)?.state === approval?.state) return []
   const field = `metadata.annotations[${approvalAnnotation}]`
   if (approval?.state === 'missing') return [fieldRequired(field, approval.message)]
@@ -312,8 +313,8 @@ function validateApproval(crd: CustomResourceDefinition, old?: CustomResourceDef
 }
 
 /**
- * Versions as errors print them: Go's internal struct, in which fields that all versions share are null. A schema that
- * differs between versions is printed as the client sent it.
+ * The versions as errors print them: as Go's internal struct, in which fields that all versions share are null. A
+ * schema that differs between versions is printed as the client sent it.
  */
 function versionsAsGoPrints(versions: readonly CrdVersion[]): JsonObject[] {
   const own = (key: keyof CrdVersion): ((version: CrdVersion) => JsonValue) => {

@@ -1,4 +1,4 @@
-// One entry of x-kubernetes-validations, as the schema has it.
+// One entry of x-kubernetes-validations in a schema.
 import { fieldOf, isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 
 export interface ValidationRule {
@@ -10,7 +10,7 @@ export interface ValidationRule {
   readonly optionalOldSelf: boolean | undefined
 }
 
-/** Members of a wrong type count as absent. */
+/** Reads an entry. Members of a wrong type count as absent. */
 export function validationRule(value: JsonValue): ValidationRule {
   const member = (name: string): JsonValue | undefined => (isJsonObject(value) ? fieldOf(value, name) : undefined)
   const text = (name: string): string => {
@@ -28,7 +28,7 @@ export function validationRule(value: JsonValue): ValidationRule {
   }
 }
 
-/** The rule as it is named in messages: by its own message, else by its text. */
+/** The name of a rule in messages: its own message, or else its text. */
 export function ruleName({ rule, message }: ValidationRule): string {
   return (message === '' ? rule : message).trim()
 }

@@ -1,5 +1,5 @@
-// The bootstrap objects as a layer under the store: their bytes are made from shared templates, with uid and
-// creationTimestamp of the logical cluster that reads. Nothing is kept per logical cluster.
+// The bootstrap objects as a layer under the store: their bytes are made from shared templates, with a uid and a
+// creationTimestamp that follow from the logical cluster that is read. Nothing is kept in memory per logical cluster.
 import { hash } from 'node:crypto'
 import { encodeJson, type ClusterId } from '#apimachinery/meta/index.ts'
 import type { BaseLayer } from '#store/watch-cache/index.ts'
@@ -16,13 +16,13 @@ interface Template {
   readonly head: Buffer
   /** JSON after the value of creationTimestamp. */
   readonly tail: Buffer
-  /** The tail has placeholders in it. */
+  /** True: the tail contains placeholders. */
   readonly isFilled: boolean
   readonly path: string
 }
 
 interface ResourceTemplates {
-  /** In key order. */
+  /** All templates of the resource, in the order of their keys. */
   readonly all: readonly Template[]
   readonly byNamespace: ReadonlyMap<string, readonly Template[]>
   readonly byKey: ReadonlyMap<string, Template>
@@ -44,7 +44,7 @@ export function createBaseLayer(deps: {
     resources: [...templates.keys()].sort(),
     get: ({ cluster, resource, namespace, name }) => {
       const template = templates.get(resource)?.byKey.get(`${namespace}/${name}`)
-      // The logical cluster was just deleted, and these objects with it: nobody sees this time.
+      // The logical cluster was just deleted, and these objects with it, so no client sees this time.
       const created = deps.directory.byId(cluster)?.creationTimestamp ?? '1970-01-01T00:00:00Z'
       return template === undefined
         ? undefined
@@ -64,8 +64,8 @@ export function createBaseLayer(deps: {
 }
 
 /**
- * The uid of a bootstrap object. Derived from the logical cluster's id, not from its name: else a recreated logical
- * cluster would accept the ServiceAccount tokens of its predecessor.
+ * The uid of a bootstrap object. It is derived from the id of the logical cluster, not from its name. Otherwise a
+ * logical cluster that is created again would accept the ServiceAccount tokens of its predecessor.
  */
 export function baseUid(cluster: ClusterId, path: string): string {
   const hex = hash('sha256', `kcp.dev/base/${cluster}/${path}`)

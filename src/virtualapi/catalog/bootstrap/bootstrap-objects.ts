@@ -1,4 +1,5 @@
-// The objects that every logical cluster has from the start, without uid and times: the same for all.
+// The objects that every logical cluster has from the start, without uid and times. They are the same for all logical
+// clusters.
 import { BlockList, isIP } from 'node:net'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { localApiServices, crdApiService } from './local-api-services.ts'
@@ -45,7 +46,7 @@ const resourceOf: Readonly<Record<string, string>> = {
   CustomResourceDefinition: 'customresourcedefinitions.apiextensions.k8s.io',
 }
 
-/** Where others reach this server. */
+/** The address at which clients reach this server. */
 export interface ApiAddress {
   readonly host: string
   readonly port: number
@@ -76,8 +77,8 @@ export function bootstrapObjects(rootCa: string, address?: ApiAddress): Bootstra
 }
 
 /**
- * Adds the condition that kube-apiserver writes to a FlowSchema whose priority level exists, as it does for all of
- * these.
+ * Adds the condition that kube-apiserver writes to a FlowSchema whose priority level exists, which is true for all
+ * bootstrap FlowSchemas.
  */
 function withFlowStatus(object: KubeObject): KubeObject {
   if (object.kind !== 'FlowSchema') return object
@@ -143,7 +144,10 @@ function kubernetesService(targetPort = 6443): KubeObject {
   }
 }
 
-/** As the endpoint reconciler of kube-apiserver writes them (pkg/controlplane/reconcilers). */
+/**
+ * The Endpoints and the EndpointSlice, as the endpoint reconciler of kube-apiserver writes them
+ * (pkg/controlplane/reconcilers); empty if `host` is not an IP address that Endpoints may contain.
+ */
 function kubernetesEndpoints({ host, port }: ApiAddress): KubeObject[] {
   const version = isIP(host)
   if (version === 0 || unreachable.check(host, version === 4 ? 'ipv4' : 'ipv6')) return []
@@ -194,12 +198,12 @@ function defaultServiceRange(): KubeObject {
   }
 }
 
-// client-ca-file: certificates of all logical clusters have one authority, so an API server in one must not trust it.
+// The object for aggregated API servers.
 
 /**
  * The ConfigMap that tells aggregated API servers whose identity headers to trust, as kube-apiserver writes it. It has
- * no client-ca-file: certificates of all logical clusters have one authority, so an API server in one must not trust
- * it.
+ * no client-ca-file, because one authority signs the client certificates of all logical clusters, so an API server in
+ * one of them must not trust it.
  */
 function extensionAuthentication(): KubeObject {
   return {
@@ -217,11 +221,11 @@ function extensionAuthentication(): KubeObject {
   }
 }
 
-// somebody applies config/crd/kcp.dev_placements.yaml.
+// The objects for Placements.
 
 /**
- * The definition of Placements and its APIService, as they are stored where somebody applies
- * config/crd/kcp.dev_placements.yaml. In root and in a host the operator finds and updates them.
+ * The definition of Placements and its APIService, as they are stored after config/crd/kcp.dev_placements.yaml was
+ * applied. In `root` and in a host, the operator finds and updates them.
  */
 function placementDefinition(): KubeObject[] {
   const definition = structuredClone(crdOf(placementKind)) as unknown as CustomResourceDefinition

@@ -3,8 +3,8 @@ import { parseApiVersion, type KubeObject } from '#apimachinery/meta/index.ts'
 import { placeholders } from './placeholders.ts'
 
 /**
- * All but the group of APIServices, which upstream does not register. [groupPriorityMinimum, versionPriority], as in
- * pkg/controlplane/apiserver/aggregator.go and cmd/kube-apiserver.
+ * The built-in group versions except the group of APIServices, which upstream does not register. Values:
+ * [groupPriorityMinimum, versionPriority], as in pkg/controlplane/apiserver/aggregator.go and cmd/kube-apiserver.
  */
 const priorities: Readonly<Record<string, readonly [group: number, version: number]>> = {
   v1: [18000, 1],
@@ -36,12 +36,17 @@ export function localApiServices(): KubeObject[] {
   return Object.entries(priorities).map(([apiVersion, row]) => localApiService(parseApiVersion(apiVersion), row))
 }
 
-/** The APIService of a group version of CustomResourceDefinitions, as the controller of these registers it. */
+/**
+ * The APIService of a group version of CustomResourceDefinitions, as kube-apiserver's controller of
+ * CustomResourceDefinitions registers it.
+ */
 export function crdApiService(gv: { readonly group: string; readonly version: string }): KubeObject {
   return localApiService(gv, [1000, 100], 'true')
 }
 
-/** `managed`: whether the APIService comes and goes with a definition (`true`), or is there from the start. */
+/**
+ * `managed`: `true` if the APIService is created and deleted with a definition, `onstart` if it exists from the start.
+ */
 function localApiService(
   { group, version }: { group: string; version: string },
   [groupPriorityMinimum, versionPriority]: readonly [number, number],

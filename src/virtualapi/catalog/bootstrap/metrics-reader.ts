@@ -1,5 +1,6 @@
-// The ClusterRole that metrics-server installs in a cluster, and what `view`, `edit` and `admin` aggregate from it. It
-// is in the base layer, so no logical cluster pays for it; where no member has metrics it allows what is not served.
+// The ClusterRole that metrics-server installs in a cluster, and the rules that `view`, `edit` and `admin` aggregate
+// from it. It is in the base layer, so it takes no memory per logical cluster. If no member has metrics, it allows
+// resources that are not served.
 import { canonicalJson } from '#apimachinery/json/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 
@@ -21,11 +22,14 @@ interface Role extends KubeObject {
 }
 type Labels = Readonly<Record<string, string>>
 
-/** The objects with that ClusterRole, and with their aggregated ClusterRoles as the controller would leave them. */
+/**
+ * The objects with this ClusterRole added, and with `view`, `edit` and `admin` as the controller of aggregated
+ * ClusterRoles would write them.
+ */
 export function withMetricsReader(objects: readonly KubeObject[]): KubeObject[] {
   const all = [...objects, metricsReader]
   const roles = new Map(all.filter(isRole).map((role) => [role.metadata.name ?? '', role]))
-  // In the order in which they aggregate one another.
+  // `edit` aggregates `view`, and `admin` aggregates `edit`, so this order matters.
   for (const name of ['view', 'edit', 'admin']) {
     const role = roles.get(name)
     if (role !== undefined) roles.set(name, { ...role, rules: aggregated(role, [...roles.values()]) })

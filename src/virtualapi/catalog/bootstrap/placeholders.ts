@@ -1,4 +1,4 @@
-/** Texts in bootstrap objects that stand for what differs between logical clusters. */
+/** Texts in bootstrap objects that are replaced by values of the logical cluster. */
 export const placeholders = {
   creationTime: 'CREATION-TIME',
   /** PEM. */

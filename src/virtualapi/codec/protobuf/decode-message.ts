@@ -5,7 +5,8 @@ import { decodeSpecial } from './special-types.ts'
 import { malformed, WireReader, type WireType } from './wire-reader.ts'
 
 /**
- * No built-in kind nests half as deep, but the schema of a CustomResourceDefinition may: each of its levels takes two.
+ * The most levels of nested messages. No built-in kind has half as many, but the schema of a CustomResourceDefinition
+ * may: each of its levels takes two levels of messages.
  */
 const maxDepth = 200
 

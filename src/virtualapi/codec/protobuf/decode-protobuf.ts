@@ -1,4 +1,4 @@
-// Decodes protobuf bodies of built-in kinds. client-go may send them and does not fall back to JSON.
+// Decodes protobuf bodies of built-in kinds. client-go may send such bodies and does not fall back to JSON.
 import { defaultMaxJsonValues } from '#apimachinery/json/index.ts'
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, unsupportedMediaType } from '#apimachinery/status/index.ts'
@@ -34,7 +34,10 @@ export function decodeProtobuf(body: Uint8Array): DecodedProtobuf {
   return decodeWithin(body, defaultMaxJsonValues)
 }
 
-/** Whether a body has more than so many values. Decodes no more than these; false for one that cannot be decoded. */
+/**
+ * True if a body has more than this number of values. Decodes at most this number; false for a body that cannot be
+ * decoded.
+ */
 export function hasMoreValues(body: Uint8Array, values: number): boolean {
   try {
     decodeWithin(body, values)

@@ -1,5 +1,5 @@
 // Encodes the JSON of a message to the bytes that Go's generated code writes: fields by number, maps by key, and zero
-// values of fields that are no pointers.
+// values of fields that are not pointers.
 import { Buffer } from 'node:buffer'
 import { encodeJson, isJsonObject, type JsonObject, type JsonValue, isJsonNumber } from '#apimachinery/meta/index.ts'
 import { encodeSpecial } from './encode-special.ts'
@@ -41,7 +41,7 @@ function encodeList(writer: WireWriter, shape: FieldShape, value: JsonValue | un
 function encodeMap(writer: WireWriter, shape: FieldShape, value: JsonValue | undefined): void {
   if (!isJsonObject(value)) return
   const keys = Object.keys(value)
-  // Go sorts by bytes of UTF-8. The order of JavaScript differs only where there are surrogates.
+  // Go sorts by bytes of UTF-8. The order of JavaScript differs only for keys with surrogates.
   keys.sort()
   if (keys.some((key) => surrogate.test(key))) keys.sort(compareUtf8)
   for (const key of keys) {
@@ -107,7 +107,7 @@ function textOf(value: JsonValue): string {
   return typeof value === 'string' ? value : encodeJson(value)
 }
 
-/** Go writes fields that are no pointers also where they are zero, but no bytes that are nil. */
+/** Writes a zero value. Go writes fields that are not pointers even if they are zero, except for bytes that are nil. */
 function encodeZero(writer: WireWriter, { number, type }: Pick<FieldShape, 'number' | 'type'>): void {
   if (type.is === 'scalar' && type.scalar === 'bytes') return
   writer.tag(number, wireOf(type))

@@ -1,4 +1,4 @@
-// Encodes answers of built-in kinds as kube-apiserver does: `k8s\0` and an envelope around the message.
+// Encodes responses with objects of built-in kinds as kube-apiserver does: `k8s\0` and an envelope around the message.
 import { Buffer } from 'node:buffer'
 import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
 import { encodeMessage } from './encode-message.ts'
@@ -27,7 +27,10 @@ export function hasProtobuf(apiVersion: string, kind: string): boolean {
   return messageOfKind(apiVersion, kind) !== undefined
 }
 
-/** One item of a list, as encodeProtobufList takes it. Throws for a kind without a protobuf form. */
+/**
+ * One encoded item of a list, for the space between the two parts of `protobufListFrame`. Throws an Error for a kind
+ * without a protobuf form.
+ */
 export function encodeListItem(object: JsonObject, { apiVersion, kind }: { apiVersion: string; kind: string }): Buffer {
   const type = messageOfKind(apiVersion, kind)
   if (type === undefined) throw new Error(`kind "${kind}" of "${apiVersion}" has no protobuf form`)
@@ -56,7 +59,10 @@ export function protobufListFrame(
   return { before: head.bytes(), after: tail.bytes() }
 }
 
-/** A watch event: its length in four bytes, then its type and the object as encodeProtobuf writes it. */
+/**
+ * A watch event: the length of the event in four bytes, then its type and the object. `object`: the result of
+ * encodeProtobuf.
+ */
 export function protobufWatchEvent(type: string, object: Uint8Array): Buffer {
   // RawExtension: the bytes of the object in field 1.
   const inner = 1 + varintBytes(object.length) + object.length

@@ -6,7 +6,7 @@ import type { WireWriter } from './wire-writer.ts'
 
 type EncodeMessage = (writer: WireWriter, type: MessageType, object: JsonObject) => void
 
-/** Writes the message of a special type; null: Go's zero value. */
+/** Writes the message of a special type; null is written as Go's zero value. */
 export function encodeSpecial(
   writer: WireWriter,
   type: SpecialType,
@@ -40,7 +40,7 @@ export function encodeSpecial(
       encodeStrings(writer, 1, value)
       return
     case 'JSONSchemaPropsOrBool':
-      // A schema allows what it describes, so Go reads `allows` as true beside it.
+      // Go reads `allows` as true if there is a schema, because the schema describes allowed values.
       writer.tag(1, 0)
       writer.unsigned(value === true || isJsonObject(value) ? 1 : 0)
       if (isJsonObject(value)) encodeSchema(writer, 2, value, encodeMessage)
@@ -56,7 +56,7 @@ export function encodeSpecial(
   }
 }
 
-/** Seconds and nanoseconds; nothing for no time. */
+/** Writes seconds and nanoseconds; writes nothing if there is no time. */
 function encodeTime(writer: WireWriter, value: JsonValue): void {
   if (typeof value !== 'string') return
   const [, whole = value, fraction = ''] = /^(.*?)(?:\.([0-9]+))?(?:Z|[+-][0-9:]+)$/.exec(value) ?? []

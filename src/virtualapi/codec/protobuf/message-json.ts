@@ -7,7 +7,8 @@ import type { FieldShape } from './message-table.ts'
 import type { ValueBudget } from './value-budget.ts'
 
 /**
- * Adds the members of `message` to `into`. Every value counts against `budget`, also zero values that were not sent.
+ * Adds the members of `message` to `into`. Every value counts against `budget`, including zero values that the client
+ * did not send.
  */
 export function messageJson(message: MessageValue, budget: ValueBudget, into: JsonObject = {}): JsonObject {
   for (const [index, shape] of message.type.fields.entries()) {
@@ -23,7 +24,7 @@ function inline(shape: FieldShape, value: FieldValue | undefined, budget: ValueB
   if (isMessage(message)) messageJson(message, budget, into)
 }
 
-/** encoding/json: omitempty drops false, 0, "", nil and what has length 0, but never a struct. */
+/** encoding/json: omitempty drops false, 0, "", nil and values of length 0, but never a struct. */
 function isOmitted(
   { type, container, pointer, omitEmpty, omitZero }: FieldShape,
   value: FieldValue | undefined,

@@ -24,7 +24,7 @@ export type FieldType =
 
 export interface FieldShape {
   readonly number: number
-  /** Name of the JSON member. Empty: the message is inlined into its parent. */
+  /** The name of the JSON member. Empty: the message is inlined into its parent. */
   readonly json: string
   readonly type: FieldType
   readonly container: 'one' | 'list' | 'map'
@@ -33,11 +33,11 @@ export interface FieldShape {
   readonly omitZero: boolean
 }
 
-/** `fields` are in the order in which Go writes them to JSON. */
+/** A message. `fields` are in the order in which Go writes them to JSON. */
 export interface MessageType {
   readonly name: string
   readonly fields: readonly FieldShape[]
-  /** Field number -> index into `fields`; holes elsewhere. */
+  /** The index into `fields` by field number; undefined for numbers without a field. */
   readonly index: readonly (number | undefined)[]
 }
 

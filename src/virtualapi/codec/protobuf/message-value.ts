@@ -13,9 +13,9 @@ export type FieldValue = SingleValue | SingleValue[] | Map<string, SingleValue>
 /** A value of a special type: its JSON form or, for the JSONSchemaPropsOr types, decoded schemas. */
 export interface SpecialValue {
   readonly json: JsonValue
-  /** True if Go omits it under omitempty or omitzero. */
+  /** True if Go omits the value under omitempty or omitzero. */
   readonly empty: boolean
-  /** Replaces `json` if set; `schemas` too. */
+  /** The decoded schema, which replaces `json` if it is set. `schemas` does so, too. */
   readonly schema?: MessageValue
   readonly schemas?: readonly MessageValue[]
 }

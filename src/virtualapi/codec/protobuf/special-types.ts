@@ -42,7 +42,10 @@ export function decodeSpecial(type: SpecialType, reader: WireReader, decodeMessa
   }
 }
 
-/** Seconds and nanoseconds; Go writes whole seconds of a Time, microseconds of a MicroTime, and null for no time. */
+/**
+ * Decodes a time from seconds and nanoseconds. Go writes whole seconds of a Time, microseconds of a MicroTime, and null
+ * if there is no time.
+ */
 function timeOf(reader: WireReader, { micro }: { micro: boolean }): SpecialValue {
   if (reader.done) return { json: null, empty: true }
   const fields = integers(reader)
@@ -83,7 +86,7 @@ function trimmed(value: bigint, zeros: number): string {
   return fraction === '' ? String(value / unit) : `${value / unit}.${fraction}`
 }
 
-/** The quantity as sent (clients send the canonical form); `0` if empty. */
+/** The quantity as the client sent it (clients send the canonical form); `0` if empty. */
 function quantityText(text: string | undefined): string {
   if (text === undefined || text === '') return '0'
   if (!/^[+-]?[0-9.]+([eE][+-]?[0-9]+|[numkMGTPE]|[KMGTPE]i)?$/.test(text) || text.length > 64)
@@ -141,7 +144,7 @@ function integers(reader: WireReader): Map<number, Int64> {
   return values
 }
 
-/** Field 1 is a bool, field 2 a schema, which takes precedence. */
+/** Decodes a schema or a bool. Field 1 is a bool, field 2 a schema, which takes precedence. */
 function schemaOrBool(reader: WireReader, decodeMessage: DecodeMessage): SpecialValue {
   let allows = false
   let schema: MessageValue | undefined
@@ -154,7 +157,10 @@ function schemaOrBool(reader: WireReader, decodeMessage: DecodeMessage): Special
   return { json: allows, empty: false, ...(schema === undefined ? {} : { schema }) }
 }
 
-/** Field 1 is a schema, field 2 a list of schemas, which takes precedence if it is not empty. */
+/**
+ * Decodes a schema or a list of schemas. Field 1 is a schema, field 2 the list, which takes precedence if it is not
+ * empty.
+ */
 function schemaOrSchemas(reader: WireReader, decodeMessage: DecodeMessage): SpecialValue {
   let schema: MessageValue | undefined
   const schemas: MessageValue[] = []
@@ -168,7 +174,10 @@ function schemaOrSchemas(reader: WireReader, decodeMessage: DecodeMessage): Spec
   return { json: null, empty: false, ...(schema === undefined ? {} : { schema }) }
 }
 
-/** Field 1 is a schema, field 2 a list of strings, which takes precedence if it is not empty. */
+/**
+ * Decodes a schema or a list of strings. Field 1 is a schema, field 2 the list, which takes precedence if it is not
+ * empty.
+ */
 function schemaOrStrings(reader: WireReader, decodeMessage: DecodeMessage): SpecialValue {
   let schema: MessageValue | undefined
   const list: string[] = []

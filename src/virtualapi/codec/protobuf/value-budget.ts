@@ -1,7 +1,7 @@
 // Bounds the values of one body: two bytes of protobuf can become an object of a hundred bytes in memory.
 import { defaultMaxJsonValues, tooManyValues } from '#apimachinery/json/index.ts'
 
-/** Counts the values of one body, up to as many as a JSON body may have. */
+/** Counts the values of one body. Default bound: the number that a JSON body may have. */
 export class ValueBudget {
   readonly #max: number
   #left: number

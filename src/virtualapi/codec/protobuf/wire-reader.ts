@@ -1,4 +1,4 @@
-// Reads protobuf's wire format. The bytes are untrusted, so every length is checked against what is left.
+// Reads protobuf's wire format. The bytes are untrusted, so every length is checked against the remaining bytes.
 import type { Int64 } from '#apimachinery/meta/index.ts'
 import { Buffer } from 'node:buffer'
 import { badRequest, type StatusError } from '#apimachinery/status/index.ts'
@@ -12,7 +12,7 @@ export interface WireTag {
   readonly wire: WireType
 }
 
-/** 400 for a body that is no valid protobuf message of its kind. */
+/** The 400 error for a body that is not a valid protobuf message of its kind. */
 export function malformed(message: string): StatusError {
   return badRequest(`unable to decode the protobuf body: ${message}`)
 }
@@ -21,7 +21,7 @@ export class WireReader {
   readonly #bytes: Buffer
   readonly #end: number
   #at: number
-  /** Bounds the whole body: readers of nested messages share it. */
+  /** The bound of the values of the whole body. Readers of nested messages share it. */
   readonly budget: ValueBudget
 
   constructor(bytes: Uint8Array, { start = 0, end = bytes.length, budget = new ValueBudget() } = {}) {
@@ -46,14 +46,14 @@ export class WireReader {
     return { field, wire }
   }
 
-  /** Reads a varint as a signed 64-bit integer, rounded beyond 2^53: for tags, lengths and small numbers. */
+  /** Reads a varint as a signed 64-bit integer, rounded beyond 2^53. For tags, lengths and small numbers. */
   varint(): number {
     return Number(this.integer())
   }
 
   /** Reads a varint as a signed 64-bit integer. */
   integer(): Int64 {
-    // Most are one byte: tags, short lengths, bools, small numbers.
+    // Most varints are one byte: tags, short lengths, bools, small numbers.
     const first = this.#bytes[this.#at]
     if (first !== undefined && first < 0x80 && this.#at < this.#end) {
       this.#at++
@@ -110,7 +110,7 @@ export class WireReader {
     return length
   }
 
-  /** Skips `count` bytes and returns where they begin. */
+  /** Skips `count` bytes and returns the offset of the first of them. */
   #advance(count: number): number {
     const at = this.#at
     if (count > this.#end - at) throw malformed('unexpected end')
@@ -119,7 +119,7 @@ export class WireReader {
   }
 }
 
-/** Two's complement of 64 bits from the 28 low bits and up to 42 bits above them. */
+/** The signed integer of 64 bits whose 28 low bits are `low` and whose bits above them (up to 42) are `high`. */
 function signed(low: number, high: number): Int64 {
   const above = high % 2 ** 36
   const signedAbove = above < 2 ** 35 ? above : above - 2 ** 36

@@ -2,7 +2,7 @@
 import type { Int64 } from '#apimachinery/meta/index.ts'
 import { Buffer } from 'node:buffer'
 
-/** Bytes reserved for the length of a nested message: most are shorter than 128 bytes. */
+/** The bytes that are reserved for the length of a nested message. Most nested messages are shorter than 128 bytes. */
 const reserved = 1
 
 export class WireWriter {
@@ -18,7 +18,7 @@ export class WireWriter {
     this.unsigned(field * 8 + wire)
   }
 
-  /** A varint. Negative integers take ten bytes: two's complement of 64 bits. */
+  /** Writes a varint. A negative integer takes ten bytes, in two's complement of 64 bits. */
   integer(value: Int64): void {
     if (typeof value === 'number' && value >= 0) {
       this.unsigned(value)
@@ -48,7 +48,7 @@ export class WireWriter {
     this.#length = this.#buffer.writeDoubleLE(value, this.#length)
   }
 
-  /** A string with its length before it. */
+  /** Writes a string with its length before it. */
   string(text: string): void {
     const size = Buffer.byteLength(text)
     this.unsigned(size)
@@ -56,7 +56,7 @@ export class WireWriter {
     this.#length += this.#buffer.write(text, this.#length)
   }
 
-  /** Bytes with their length before them. */
+  /** Writes bytes with their length before them. */
   sized(bytes: Uint8Array): void {
     this.unsigned(bytes.length)
     this.raw(bytes)
@@ -96,7 +96,7 @@ export class WireWriter {
   }
 }
 
-/** How many bytes a varint takes. */
+/** The number of bytes that a varint takes. */
 export function varintBytes(value: number): number {
   let bytes = 1
   for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 128)) bytes++

@@ -5,11 +5,11 @@ import type { PrinterColumn } from '#virtualapi/kinds/resources/resource-definit
 import { timeSince } from './cells/human-duration.ts'
 import { tryJsonPath, type Budget, type JsonPath } from './json-path.ts'
 
-/** Cache of parsed paths: the same few columns are printed for every row. */
+/** A cache of parsed paths, because the same few columns are printed for every row. */
 const parsed = new Map<string, JsonPath | undefined>()
 const maxParsed = 10_000
 
-/** How many values the paths of one row may visit together, since a tenant may define thousands of columns. */
+/** The most values that the paths of one row may visit together, since a tenant may define thousands of columns. */
 export const visitsOfRow = 10_000
 
 /**
@@ -24,7 +24,7 @@ export function customCell(
   if (row !== undefined && row.left <= 0) return null
   const value = pathOf(jsonPath)?.(object, row)[0]
   if (value === undefined) return null
-  // As kube-apiserver prints an explicit null.
+  // This is how kube-apiserver prints an explicit null.
   if (value === null) return type === 'string' ? '<no value>' : null
   switch (type) {
     case 'string':
@@ -32,7 +32,7 @@ export function customCell(
     case 'integer':
       return typeof value === 'number' ? Math.trunc(value) : typeof value === 'bigint' ? value : null
     case 'number':
-      // A float64.
+      // Go decodes a number as a float64.
       return isJsonNumber(value) ? Number(value) : null
     case 'boolean':
       return typeof value === 'boolean' ? value : null

@@ -5,11 +5,11 @@ import { isJsonObject, type JsonValue, integerOfText, isJsonNumber, type Int64 }
 /** Finds values in JSON, in document order; `row` is a budget that several paths over one object share. */
 export type JsonPath = (root: JsonValue, row?: Budget) => JsonValue[]
 
-/** How many values a path may still visit: with several filters it could visit each value many times. */
+/** The number of values that a path may still visit. With several filters a path could visit each value many times. */
 export interface Budget {
   left: number
 }
-/** Longer paths are invalid. */
+/** The most characters of a path. Longer paths are invalid. */
 const maxLength = 4096
 const maxVisits = 20_000
 /** Maximum nesting of filters. */
@@ -71,7 +71,7 @@ function parseStep(text: string, depth: number): Parsed | undefined {
     return { step: (value, budget) => descendants(value, key, 0, budget), length: name[0].length }
   }
   if (text.startsWith('.*')) return { step: children, length: 2 }
-  // A lone dot, as in `.` or `.['x']`, is the value itself.
+  // A lone dot, as in `.` or `.['x']`, selects the value itself.
   const match = /^\.?((?:\\.|[^.[\\])*)/.exec(text)
   if (match === null || match[0] === '') return undefined
   const name = unescaped(match[1] ?? '')

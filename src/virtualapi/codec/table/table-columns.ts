@@ -4,7 +4,7 @@ import { readGenerated } from '#virtualapi/kinds/resources/generated-facts.ts'
 import type { PrinterColumn } from '#virtualapi/kinds/resources/resource-definition.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 
-/** metav1.TableColumnDefinition. Priority above 0: only with `-o wide`. */
+/** metav1.TableColumnDefinition. A column with a priority above 0 is shown only with `-o wide`. */
 export interface TableColumn {
   readonly name: string
   readonly type: string
@@ -53,7 +53,7 @@ export function printerColumnsOf(columns: readonly PrinterColumn[] | undefined):
   return columns === undefined || columns.length === 0 ? defaultPrinterColumns : columns
 }
 
-/** The columns of a built-in kind; undefined if it has the default columns. */
+/** The columns of a built-in kind; undefined if the kind has the default columns. */
 export function columnsOfKind(info: {
   group: string
   version: string

@@ -9,7 +9,7 @@ import { podRowConditions, type RowCondition } from './printers/pods.ts'
 import { valueAt } from './cells/read-fields.ts'
 import { printerColumnsOf } from './table-columns.ts'
 
-/** metav1.TableRow without `object`, which the caller adds as `includeObject` says. */
+/** metav1.TableRow without `object`, which the caller adds according to `includeObject`. */
 export interface TableRow {
   readonly cells: JsonValue[]
   readonly conditions?: readonly RowCondition[]

@@ -1,5 +1,5 @@
-// The OpenAPI v2 document of the built-in groups: that of Kubernetes if `make build` has put it into dist, else
-// generated from our tables.
+// The OpenAPI v2 document of the built-in groups: Kubernetes' own document if `make build` has put it into dist,
+// otherwise a document that is generated from our tables.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { Buffer } from 'node:buffer'
 import { existsSync, readFileSync } from 'node:fs'

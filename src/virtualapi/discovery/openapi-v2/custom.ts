@@ -1,5 +1,5 @@
-// Paths and definitions of custom resources for the OpenAPI v2 document. Schemas lose what v2 cannot express, because
-// old clients would refuse valid objects; the same as upstream's apiextensions does.
+// Paths and definitions of custom resources for the OpenAPI v2 document. As in upstream's apiextensions, schemas lose
+// the keywords that v2 cannot express, because old clients would otherwise refuse valid objects.
 import { isJsonObject, type GroupVersion, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import {
   customDefinitionName,
@@ -17,8 +17,8 @@ const unsupported = new Set(['allOf', 'oneOf', 'anyOf', 'not', 'nullable', 'exam
 
 /**
  * Paths and definitions of custom resources, one group version at a time; `known`: names of definitions that the
- * document has already. Yields undefined where it may pause: a definition may have 512 versions, and one of them
- * thousands of fields.
+ * document has already. Yields undefined where the caller may pause, because a definition may have 512 versions, and a
+ * version thousands of fields.
  */
 export function* swaggerForCustomResources(
   resources: readonly CustomResourceOpenApi[],
@@ -38,7 +38,7 @@ export function* swaggerForCustomResources(
     for (const { info, openAPIV3Schema } of members) {
       const name = customDefinitionName(info)
       const gvks = definitions[name]?.['x-kubernetes-group-version-kind']
-      // If there were properties, clients would refuse all others.
+      // Without properties, clients do not refuse unknown fields.
       if (gvks !== undefined && (openAPIV3Schema === undefined || openAPIV3Schema[preserves] === true))
         definitions[name] = { type: 'object', 'x-kubernetes-group-version-kind': gvks }
     }
@@ -47,7 +47,10 @@ export function* swaggerForCustomResources(
   }
 }
 
-/** A structural schema without what v2 cannot express or what would make clients refuse valid objects. */
+/**
+ * A structural schema without the keywords that v2 cannot express and those that would make clients refuse valid
+ * objects.
+ */
 export function schemaForV2(schema: JsonObject): JsonObject {
   const result: JsonObject = Object.fromEntries(Object.entries(schema).filter(([word]) => !unsupported.has(word)))
   const unknownKept = schema[preserves] === true

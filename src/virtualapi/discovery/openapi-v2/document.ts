@@ -1,6 +1,6 @@
 // The OpenAPI v2 document of a logical cluster: the built-in one with the paths and definitions of its custom resources
-// and of other API servers.
-// Cached by content, so that thousands of logical clusters with equal CustomResourceDefinitions share it.
+// and of other API servers. It is cached by content, so that thousands of logical clusters with equal
+// CustomResourceDefinitions share it.
 import { Buffer } from 'node:buffer'
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
@@ -15,7 +15,7 @@ const inflate = promisify(gunzip)
 
 /** The kinds that a logical cluster serves besides the built-in ones. */
 export interface SwaggerSources {
-  /** Cache key: equal for sets with equal documents. Empty if there are none. */
+  /** The cache key: equal for sets with equal documents. Empty if there are no sources. */
   readonly content: string
   readonly sources: readonly SwaggerSource[]
 }
@@ -32,7 +32,10 @@ const zipped = new LRUCache<string, Buffer, ComposeOptions>({
   fetchMethod: (_key, _stale, { context }) => compose(context),
 })
 
-/** The hash for the ETag; the same for both formats, which `Vary: Accept` allows. Does not generate the document. */
+/**
+ * The hash for the ETag. It is the same for both formats, which is allowed because of `Vary: Accept`. Does not generate
+ * the document.
+ */
 export function openApiV2Hash({ content }: SwaggerSources): string {
   const { hash } = builtInSwagger()
   return content === '' ? hash : contentHash(`${hash} ${content}`)

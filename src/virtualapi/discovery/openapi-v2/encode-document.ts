@@ -1,6 +1,6 @@
 // Encodes an OpenAPI v2 document as the protobuf message `openapi.v2.Document` (github.com/google/gnostic-models),
-// which client-go asks for. Field numbers are those of OpenAPIv2.proto. Fields are written in their order, maps in the
-// document's.
+// which client-go requests. Field numbers are those of OpenAPIv2.proto. Fields are written in the order of their
+// numbers, maps in the order of the document.
 import type { Buffer } from 'node:buffer'
 import { encodeJson, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { ProtoWriter } from './proto-writer.ts'
@@ -14,7 +14,7 @@ const bool: Write = (writer, field, value) => writer.bool(field, value === true)
 const int64: Write = (writer, field, value) => writer.int64(field, Number(value))
 const double: Write = (writer, field, value) => writer.double(field, Number(value))
 const strings: Write = (writer, field, value) => {
-  // bytes, not string: an empty string must be written too.
+  // These are written as bytes, because `string` would leave out an empty string.
   for (const item of arrayOf(value)) writer.bytes(field, new TextEncoder().encode(textOf(item)))
 }
 const any: Write = (writer, field, value) => writer.bytes(field, anyMessage(value))
@@ -26,7 +26,7 @@ const each =
   (writer, field, value) => {
     for (const item of arrayOf(value)) write(writer, field, item)
   }
-/** A message with these fields; `extensions`: number of the field for members that start with `x-`. */
+/** A message with these fields; `extensions`: the number of the field for members that start with `x-`; 0: none. */
 const message =
   (rows: () => readonly Row[], { extensions = 0 }: { extensions?: number } = {}): Write =>
   (writer, field, value) =>
@@ -141,7 +141,7 @@ const bodyParameter = message(
   ],
   { extensions: 6 },
 )
-/** Query parameters have `allowEmptyValue` too, so their further numbers are one higher. */
+/** Query parameters also have the field `allowEmptyValue`, so the numbers of their later fields are higher by one. */
 const plainParameter = message(() => [...parameterRows, ...valueRows(5)], { extensions: 22 })
 const queryParameter = message(() => [...parameterRows, [5, 'allowEmptyValue', bool], ...valueRows(6)], {
   extensions: 23,
@@ -235,7 +235,7 @@ const documentRows: readonly Row[] = [
   [13, 'securityDefinitions', pairs(1, wrapped(2, apiKey))],
 ]
 
-/** Encodes a document or a part of one; concatenated parts are the message of the whole. */
+/** Encodes a document or a part of one; the concatenation of encoded parts is the message of the whole document. */
 export function encodeOpenApiV2(document: JsonObject): Buffer {
   return fieldsOf(document, documentRows, 16)
 }
@@ -261,7 +261,7 @@ function namedAnys(writer: ProtoWriter, field: number, entries: readonly (readon
   }
 }
 
-/** The message `Any`, whose value is YAML: JSON with those characters escaped that YAML does not allow. */
+/** The message `Any`, whose value is YAML: JSON in which the characters that YAML does not allow are escaped. */
 function anyMessage(value: JsonValue): Buffer {
   const writer = new ProtoWriter()
   const yaml = JSON.stringify(value).replace(

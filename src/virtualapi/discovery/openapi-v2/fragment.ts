@@ -1,6 +1,6 @@
 // The part of one CustomResourceDefinition, or of one aggregated group version, in OpenAPI v2 documents, encoded.
-// Documents are put together from these bytes, so that a change of one definition encodes that one only; logical
-// clusters with an equal definition share its fragment.
+// Documents are put together from these bytes, so that after a change of one definition only that definition is encoded
+// again. Logical clusters with an equal definition share its fragment.
 import { Buffer } from 'node:buffer'
 import { setImmediate as nextPass } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
@@ -13,11 +13,11 @@ import type { SwaggerParts } from './swagger.ts'
 
 /** An addition to the document of the built-in kinds. */
 export interface SwaggerSource {
-  /** Cache key: equal for sources with equal parts. */
+  /** The cache key: equal for sources with equal parts. */
   readonly content: string
   /**
-   * Reads it; `known`: names of definitions that the document has already. Yields undefined where others may run as
-   * well as after each part.
+   * The parts of the source. `known`: names of definitions that the document has already. Yields undefined where other
+   * work may run; other work may also run after each part.
    */
   parts(known: ReadonlySet<string>): Iterable<SwaggerParts | undefined>
 }
@@ -30,11 +30,14 @@ export function customResourceSource(
   return { content, parts: (known) => swaggerForCustomResources(resources(), known) }
 }
 
-/** In JSON: members without braces around them. In protobuf: a document with these paths or this definition only. */
+/**
+ * Encoded parts. In JSON: members without the braces around them. In protobuf: documents with only these paths or this
+ * definition.
+ */
 export interface Fragment {
-  /** Empty if there are none. */
+  /** The encoded paths; empty if there are none. */
   readonly paths: Buffer
-  /** By name, because fragments may have some in common. */
+  /** The encoded definitions by name, because fragments may have some in common. */
   readonly definitions: ReadonlyMap<string, Buffer>
 }
 
@@ -45,7 +48,10 @@ const fragments = new LRUCache<string, Fragment>({
     [...definitions.values()].reduce((sum, { length }) => sum + length, paths.length + 1),
 })
 
-/** The fragment of a definition; `known`: names of definitions that the document has already. Others run in between. */
+/**
+ * The fragment of a source. `known`: names of definitions that the document has already. Other work runs between its
+ * parts.
+ */
 export async function fragmentOf(
   source: SwaggerSource,
   format: OpenApiV2Format,

@@ -25,12 +25,12 @@ export function schemaFromV3(schema: JsonObject): JsonObject {
     else if (word === 'properties') result['properties'] = mapObject(objectOf(value), (item) => child(item))
     else if (word === 'items' || word === 'additionalProperties') result[word] = child(value)
     else if (word === 'allOf') {
-      // In v3 a reference with a description is wrapped in allOf; in v2 both stand side by side.
+      // In v3, allOf wraps a reference that has a description; in v2, both keywords are side by side.
       const [only] = Array.isArray(value) && value.length === 1 ? value : []
       if (isJsonObject(only) && only['$ref'] !== undefined) result['$ref'] = localReference(only['$ref'])
     } else if (word.startsWith('x-') || schemaKeywords.has(word)) result[word] = value
   }
-  // In v2 a value that is a string or a number has type string.
+  // In v2, a value that may be a string or a number has the type string.
   const quantity = Array.isArray(schema['oneOf']) && schema['format'] === undefined
   if (result['type'] === undefined && (result['format'] === 'int-or-string' || quantity)) result['type'] = 'string'
   return result

@@ -16,7 +16,7 @@ export class ProtoWriter {
     this.#chunks.push(small(field * 8 + 2), small(value.length), value)
   }
 
-  /** Writes true; with `always` (members of a oneof) false too. */
+  /** Writes true; with `always` (for members of a oneof), also writes false. */
   bool(field: number, value: boolean, { always = false }: { always?: boolean } = {}): void {
     if (value || always) this.#chunks.push(small(field * 8), Uint8Array.of(value ? 1 : 0))
   }

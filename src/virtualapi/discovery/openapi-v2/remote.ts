@@ -1,21 +1,24 @@
 // The part of another API server in the OpenAPI v2 document: the paths of the group version that it serves, and the
-// definitions that they refer to. The other server is a tenant's: what its document becomes is bounded, and read in
-// turns.
+// definitions that they refer to. The other server belongs to a tenant, so the size of its part is bounded, and its
+// document is read in turns.
 import { createHash } from 'node:crypto'
 import { isJsonObject, type GroupVersion, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { openApiKey } from '#virtualapi/discovery/openapi-index.ts'
 import type { SwaggerSource } from './fragment.ts'
 import type { SwaggerParts } from './swagger.ts'
 
-/** Bytes of paths or definitions that are encoded before others may run. */
+/** The bytes of paths or definitions that are encoded before other work may run. */
 const encodedAtOnce = 64 * 1024
-/** Bytes of JSON of a whole source, and of one path or definition in it: encoding one is one step. */
+/**
+ * The most bytes of JSON of a whole source, and of one path or definition in it. One path or definition is encoded in
+ * one step.
+ */
 const [mostBytes, mostBytesOfOne] = [8 * 1024 * 1024, 512 * 1024]
 const definitionPrefix = '#/definitions/'
 const parameterPrefix = '#/parameters/'
 
 export interface RemoteSwagger extends SwaggerSource {
-  /** About the size of its JSON. */
+  /** The approximate size of its JSON. */
   readonly bytes: number
 }
 
@@ -26,8 +29,8 @@ interface Member {
 }
 
 /**
- * The source for a group version in the document of the server that serves it; undefined if that has no such paths, or
- * if they become too large. Awaits `turn` between pieces of work.
+ * The source for a group version in the document of the server that serves it; undefined if the document has no paths
+ * of the group version, or if the source becomes too large. Awaits `turn` between pieces of work.
  */
 export async function remoteSwagger(
   gv: GroupVersion,
@@ -67,11 +70,12 @@ function pathsOf(gv: GroupVersion, document: JsonObject): [string, JsonValue][] 
 const membersOf = (value: JsonValue | undefined): JsonObject => (isJsonObject(value) ? value : {})
 
 /**
- * Puts the other document's parameters in place of references to them: ours may have others of the same name. Counts
- * what that makes, because a small document may refer to a large parameter many times.
+ * Replaces references to the other document's parameters by these parameters, because our document may have other
+ * parameters with the same names. Counts the resulting bytes, because a small document may refer to a large parameter
+ * many times.
  */
 class Inlining {
-  /** Of everything so far. */
+  /** The bytes of all values so far. */
   bytes = 0
   readonly #parameters: JsonObject
   readonly #sizes = new Map<string, number>()
@@ -85,14 +89,14 @@ class Inlining {
     return this.bytes <= mostBytes && this.#ofOne <= mostBytesOfOne
   }
 
-  /** The bytes since it was called last. */
+  /** The bytes since the last call. */
   takeBytes(): number {
     const bytes = this.#ofOne
     this.#ofOne = 0
     return bytes
   }
 
-  /** The value with its parameters. Stops where too much was counted: the result counts for nothing then. */
+  /** The value with its parameters. Stops when the bounds are exceeded; then the result is not used. */
   inlined(value: JsonValue): JsonValue {
     if (!this.fits) return value
     const reference = isJsonObject(value) ? value['$ref'] : undefined
@@ -121,7 +125,7 @@ class Inlining {
     )
   }
 
-  /** The same for a definition, which keeps its references. */
+  /** Counts the bytes of a definition, which keeps its references. */
   count(value: JsonObject): void {
     this.#count(JSON.stringify(value).length)
   }
@@ -140,7 +144,10 @@ class Inlining {
   }
 }
 
-/** The definitions that the paths refer to, and those that these refer to; undefined if they are too large. */
+/**
+ * The definitions that the paths refer to, directly or through other definitions; undefined if the definitions are too
+ * large.
+ */
 async function referredTo(
   paths: readonly Member[],
   all: JsonObject,
@@ -167,7 +174,7 @@ async function referredTo(
 /** Names of the definitions that a value refers to. */
 function referencesIn(root: JsonObject): Set<string> {
   const names = new Set<string>()
-  // A schema that was inlined in many places is looked through once.
+  // A schema that was inlined in many places is searched once.
   const seen = new Set<JsonValue>()
   const pending: JsonValue[] = [root]
   for (let value = pending.pop(); value !== undefined; value = pending.pop()) {
@@ -181,7 +188,7 @@ function referencesIn(root: JsonObject): Set<string> {
   return names
 }
 
-/** Definitions of names that we have already, such as ObjectMeta, stay ours. */
+/** The parts in slices. Definitions whose names our document has already, such as ObjectMeta, are left out. */
 function* partsOf(
   paths: readonly Member[],
   definitions: readonly Member[],

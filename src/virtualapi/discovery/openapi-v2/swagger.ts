@@ -10,8 +10,8 @@ export interface SwaggerParts {
 }
 
 /**
- * An encoded document. `pathsEnd`: offset of the closing brace of `paths` in the JSON; that of `definitions` is last
- * but one.
+ * An encoded document. `pathsEnd`: the offset of the closing brace of `paths` in the JSON; the closing brace of
+ * `definitions` is the last byte but one.
  */
 export interface EncodedSwagger {
   readonly json: Buffer
@@ -27,8 +27,8 @@ export function encodeSwagger(rest: JsonObject, { paths, definitions }: SwaggerP
 }
 
 /**
- * Adds encoded members of `paths` and `definitions` to the JSON; none of them is there already. Neither `paths` nor
- * `definitions` of the document may be empty.
+ * Adds encoded members of `paths` and `definitions` to the JSON; the JSON must not have any of them already. Neither
+ * `paths` nor `definitions` of the document may be empty.
  */
 export function extendJson(
   json: Buffer,

@@ -1,4 +1,4 @@
-// The types of what admission expressions see: the request, and the namespace of the object.
+// The types of the variables of admission expressions: the request, and the namespace of the object.
 import {
   boolType,
   type CelType,
@@ -14,7 +14,7 @@ import {
 
 type Fields = Readonly<Record<string, CelType | DeclaredType>>
 
-/** A type of values whose sizes nobody estimates. */
+/** The declared type of values whose sizes are not estimated. */
 export function plainType(type: CelType): DeclaredType {
   const [first, second] = type.params.map(plainType)
   const sizes = { minSerializedSize: 0, maxElements: 0 }
@@ -24,7 +24,7 @@ export function plainType(type: CelType): DeclaredType {
   return { type, ...sizes }
 }
 
-/** A type of objects with these fields. */
+/** The declared type of objects with these fields. */
 export function objectType(name: string, fields: Fields): DeclaredType {
   const declared = Object.entries(fields).map(
     ([field, type]) => [field, 'kind' in type ? plainType(type) : type] as const,
@@ -41,7 +41,7 @@ const texts = listOf(stringType)
 const kind = objectType('kubernetes.GroupVersionKind', { group: text, version: text, kind: text })
 const resource = objectType('kubernetes.GroupVersionResource', { group: text, version: text, resource: text })
 
-/** `request`. */
+/** The type of `request`. */
 export const requestType = objectType('kubernetes.AdmissionRequest', {
   kind,
   resource,
@@ -62,7 +62,7 @@ export const requestType = objectType('kubernetes.AdmissionRequest', {
   }),
 })
 
-/** `namespaceObject`. */
+/** The type of `namespaceObject`. */
 export const namespaceType = objectType('kubernetes.Namespace', {
   metadata: objectType('kubernetes.NamespaceMetadata', {
     name: text,

@@ -1,4 +1,4 @@
-// The type under which expressions are checked against the schema of a kind.
+// The type with which expressions are checked against the schema of a kind.
 import { type DeclaredType, declaredType } from '#apimachinery/cel/index.ts'
 import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import { builtInSchema } from '#virtualapi/kinds/resources/builtin-schemas.ts'
@@ -6,8 +6,8 @@ import { builtInSchema } from '#virtualapi/kinds/resources/builtin-schemas.ts'
 const known = new WeakMap<SchemaNode, { readonly type: DeclaredType | undefined }>()
 
 /**
- * The type of the objects of a schema; undefined where expressions cannot look into them. The same one for the same
- * schema.
+ * The type of the objects of a schema; undefined if expressions cannot read their fields. The same schema always gives
+ * the same type.
  */
 export function checkedType(
   schema: SchemaNode,
@@ -24,16 +24,16 @@ export function checkedType(
 
 const text: SchemaNode = { type: 'string' }
 
-/** The schema of a custom resource says nothing of what every object has. */
+/** Adds apiVersion, kind and metadata to the schema of a custom resource, which does not contain them. */
 function withMeta(schema: SchemaNode): SchemaNode {
   const metadata = builtInSchema({ group: '', version: 'v1', kind: 'ConfigMap' })?.properties?.['metadata'] ?? {}
   return { ...schema, properties: { ...schema.properties, apiVersion: text, kind: text, metadata } }
 }
 
-/** The schema without cycles: as upstream, a definition within itself is an object of which nothing is known. */
+/** The schema without cycles: as upstream, a definition that occurs within itself is an object with unknown fields. */
 function unrolled(schema: SchemaNode, builtIn: boolean, above: Set<SchemaNode>): SchemaNode {
   if (above.has(schema)) return { type: 'object' }
-  // Upstream's documents give it no type: expressions do not see it.
+  // Upstream's documents give a quantity no type, so expressions cannot use it.
   if (builtIn && schema.format === 'quantity') return {}
   const { properties, items, additionalProperties } = schema
   if (properties === undefined && items === undefined && typeof additionalProperties !== 'object') return schema

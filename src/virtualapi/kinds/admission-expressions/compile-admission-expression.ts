@@ -23,35 +23,37 @@ import { fieldInvalid } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import { namespaceType, objectType, plainType, requestType } from './admission-types.ts'
 
-/** Why an expression is no program. */
+/** The reason why an expression is not a program. */
 export interface ExpressionFailure {
   readonly message: string
-  /** True where a constant part of it can only fail. */
+  /** True if a constant part of the expression always fails. */
   readonly internal: boolean
 }
 
-/** What an expression may use besides the object, the request and the namespace. */
+/** The variables and libraries that an expression may use besides the object, the request and the namespace. */
 export interface Scope {
   readonly hasParams: boolean
   readonly hasAuthorizer: boolean
-  /** Types of the variables of the policy that come before it; undefined where it has none. */
+  /**
+   * The types of the policy's variables that come before the expression; undefined if expressions cannot use variables.
+   */
   readonly variables?: ReadonlyMap<string, CelType> | undefined
-  /** True for an expression that is stored: it may use all libraries. */
+  /** True for an expression that is stored already, which may use all libraries. */
   readonly stored: boolean
-  /** True for a mutation: it may make values of the types `Object` and `JSONPatch`. */
+  /** True for a mutation: the expression may create values of the types `Object` and `JSONPatch`. */
   readonly hasPatchTypes?: boolean
 }
 
-/** The types that a use of an expression allows. */
+/** The result types that are allowed where an expression is used. */
 export const conditionTypes: readonly CelType[] = [boolType]
 export const messageTypes: readonly CelType[] = [stringType]
 export const annotationTypes: readonly CelType[] = [stringType, nullType]
 export const applyConfigurationTypes: readonly CelType[] = [structType('Object')]
 export const jsonPatchTypes: readonly CelType[] = [listOf(structType('JSONPatch'))]
-/** Any type will do. */
+/** Every type is allowed. */
 export const anyTypes: readonly CelType[] = []
 
-/** New expressions may use what a server of the version before has, too. */
+/** The libraries that new expressions may use: the libraries that a server of the previous version also has. */
 const newExpressions = { minor: 33 }
 const environments = new Map<string, Environment>()
 
@@ -76,7 +78,7 @@ function baseEnvironment({ hasParams, hasAuthorizer, stored, hasPatchTypes = fal
   return found
 }
 
-/** The program of an expression that gives one of these types. */
+/** Compiles an expression whose result must have one of these types; an empty list allows every type. */
 export function compileAdmissionExpression(
   text: string,
   types: readonly CelType[],
@@ -102,7 +104,8 @@ export function compileAdmissionExpression(
 }
 
 /**
- * The variables that an expression names: with all of them, the cost of a policy would be the square of their number.
+ * The variables that an expression names: if all variables were declared for each expression, the cost of a policy
+ * would grow with the square of their number.
  */
 export function variablesIn(text: string, variables: ReadonlyMap<string, CelType>): Record<string, CelType> {
   const found: Record<string, CelType> = {}
@@ -113,7 +116,7 @@ export function variablesIn(text: string, variables: ReadonlyMap<string, CelType
   return found
 }
 
-/** The type under which other expressions see a variable. */
+/** The type of a variable in other expressions. */
 export function typeOfVariable(type: CelType): CelType {
   if (type.kind === 'list' || type.kind === 'map') return { ...type, params: type.params.map(typeOfVariable) }
   return plainKinds.has(type.kind) ? plainType(type).type : dynType
@@ -132,7 +135,10 @@ const plainKinds: ReadonlySet<string> = new Set([
   'uint',
 ])
 
-/** What is wrong with an expression at a path; `value` is what the message shows. */
+/**
+ * The validation error of an expression at a path, as a list; empty if it compiled. `value`: the text that the message
+ * shows.
+ */
 export function expressionCauses(path: string, value: string, compiled: Program | ExpressionFailure): StatusCause[] {
   if (compiled instanceof Program) return []
   const { message, internal } = compiled

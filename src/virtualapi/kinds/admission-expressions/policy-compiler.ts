@@ -1,4 +1,4 @@
-// Compiles the expressions of one admission policy in their order, for what is wrong with them.
+// Compiles the expressions of one admission policy in their order, to find their validation errors.
 import type { V1ParamKind, V1Variable } from '@kubernetes/client-node'
 import { type CelType, dynType, Program } from '#apimachinery/cel/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
@@ -15,7 +15,7 @@ import {
 
 interface Spec {
   readonly paramKind?: Data<V1ParamKind>
-  /** Absent: expressions cannot name any. */
+  /** The variables of the policy. Absent: expressions cannot use variables. */
   readonly variables?: readonly Data<V1Variable>[]
 }
 
@@ -31,7 +31,7 @@ export class PolicyCompiler {
     this.stored = new Set(stored)
   }
 
-  /** Also lets the expressions that follow see the variable. */
+  /** The errors of a variable. Later expressions can use the variable. */
   variable(path: string, name: string, text: string): StatusCause[] {
     const compiled = compileAdmissionExpression(text, anyTypes, this.#scope(text))
     const type = compiled instanceof Program ? typeOfVariable(compiled.outputType) : dynType
@@ -43,7 +43,7 @@ export class PolicyCompiler {
     return expressionCauses(path, text, compileAdmissionExpression(text, types, this.#scope(text)))
   }
 
-  /** Messages do not see the authorizer. */
+  /** The errors of a messageExpression, which cannot use the authorizer. */
   message(path: string, text: string): StatusCause[] {
     const scope = { ...this.#scope(text), hasAuthorizer: false }
     return expressionCauses(path, text, compileAdmissionExpression(text, messageTypes, scope))

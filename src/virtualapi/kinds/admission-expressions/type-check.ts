@@ -1,5 +1,5 @@
-// Checks the expressions of a ValidatingAdmissionPolicy against the schemas of the kinds that it is about, for
-// status.typeChecking: what is wrong is told, and the policy is in effect all the same.
+// Checks the expressions of a ValidatingAdmissionPolicy against the schemas of the kinds that it matches, for
+// status.typeChecking. Errors are only reported there; the policy is in effect all the same.
 import type { V1ValidatingAdmissionPolicySpec } from '@kubernetes/client-node'
 import {
   authorizerType,
@@ -19,7 +19,7 @@ import { typeOfVariable, variablesIn } from './compile-admission-expression.ts'
 
 type Spec = Data<V1ValidatingAdmissionPolicySpec>
 
-/** A kind that a policy is about; its type is undefined where expressions cannot look into its objects. */
+/** A kind that a policy matches. Its type is undefined if expressions cannot read the fields of its objects. */
 export interface CheckedKind extends GroupVersionKind {
   readonly type: DeclaredType | undefined
 }
@@ -31,9 +31,9 @@ export interface ExpressionWarning {
 
 export interface TypeCheckOptions {
   readonly kinds: readonly CheckedKind[]
-  /** The type of the parameters; undefined: the policy has none, or nobody knows it. */
+  /** The type of the parameters; undefined if the policy has none, or if their type is unknown. */
   readonly params: DeclaredType | undefined
-  /** Charges the characters that are compiled; false ends the check. */
+  /** Charges the characters that will be compiled. If it returns false, the check ends. */
   readonly trySpend: (characters: number) => boolean
 }
 
@@ -60,12 +60,12 @@ export function typeWarnings(
 
 function problemsOf(text: string, { group, version, kind }: CheckedKind, environment: Environment): string[] {
   const program = compileExpression(text, environment)
-  // What only fails when it runs is no matter of types.
+  // An expression that compiles but cannot run has no type error.
   if (program instanceof Program || program.stage !== 'compile') return []
   return [`${group}/${version}, Kind=${kind}: ${program.message}\n`]
 }
 
-/** Resolves an expression to the environment in which it is compiled. */
+/** Returns a function that gives the environment in which an expression is compiled. */
 function environmentsOf(
   { type }: CheckedKind,
   variables: NonNullable<Spec['variables']>,

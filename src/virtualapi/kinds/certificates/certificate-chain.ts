@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { goQuote } from '#apimachinery/text/index.ts'
 import { pemBlocks } from './pem.ts'
 
-/** Why `pem` is not a chain of certificates; undefined if it is one. */
+/** The reason why `pem` is not a chain of certificates; undefined if it is a chain. */
 export function certificateChainError(pem: string): string | undefined {
   let blocks = 0
   for (const { type, hasHeaders, bytes } of pemBlocks(pem)) {

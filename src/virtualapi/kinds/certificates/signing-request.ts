@@ -5,11 +5,11 @@ import { constants } from 'node:crypto'
 import { DerError, derTags, readChildren, readValue, type DerValue } from './der.ts'
 import { pemBlocks } from './pem.ts'
 
-/** What the server checks of a certificate request. */
+/** The parts of a certificate request that the server checks. */
 export interface SigningRequest {
   /** O of the subject: the groups of the user, if the certificate authenticates to the API server. */
   readonly organizations: readonly string[]
-  /** Why the signature is not valid; undefined if it is. */
+  /** The reason why the signature is not valid; undefined if it is valid. */
   readonly signatureError: string | undefined
 }
 
@@ -48,7 +48,7 @@ function organizationsOf(subject: DerValue): string[] {
 
 const curves = new Set(['secp224r1', 'prime256v1', 'secp384r1', 'secp521r1'])
 
-/** Undefined for key types that Go does not support. */
+/** The public key; undefined for key types that Go does not support. Throws DerError for a malformed key. */
 function publicKeyOf(keyInfo: DerValue): KeyObject | undefined {
   let key: KeyObject
   try {

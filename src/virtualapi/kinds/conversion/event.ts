@@ -1,4 +1,4 @@
-// events.k8s.io/v1 Events have the fields of core/v1 Events under other names.
+// Converts Events between core/v1 and events.k8s.io/v1, which have the same fields under different names.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 
 /** [events.k8s.io/v1, core/v1] */

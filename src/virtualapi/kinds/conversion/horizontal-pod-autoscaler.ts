@@ -1,5 +1,5 @@
-// HorizontalPodAutoscalers are stored as autoscaling/v2. v1 only knows CPU; the rest goes into annotations, so that a
-// v1 client that writes back what it read loses nothing.
+// HorizontalPodAutoscalers are stored as autoscaling/v2. v1 has only the CPU metric. Other fields go into annotations,
+// so that nothing is lost when a v1 client reads an object and writes it back.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
 import { internalForm } from '#virtualapi/kinds/resources/typed/internal-form.ts'
@@ -41,7 +41,7 @@ export function hpaFromStorage(object: KubeObject): KubeObject {
   const annotations = withoutOurs({ ...object.metadata.annotations })
   const { metrics = [], behavior, ...spec } = part(object, 'spec')
   const { currentMetrics = [], conditions, ...status } = part(object, 'status')
-  // v1 always prints it; v2 omits a zero.
+  // v1 always prints currentReplicas; v2 omits a zero.
   status['currentReplicas'] ??= 0
   const all = objects(metrics)
   const cpu = all.find((metric) => cpuUtilization(metric) !== undefined)
@@ -122,7 +122,9 @@ function currentCpuUtilization({ type, resource }: JsonObject): number | undefin
   return typeof value === 'number' ? value : undefined
 }
 
-/** The annotation holds Go's internal type, without JSON tags: members have Go names and are never omitted. */
+/**
+ * The content of the annotation: Go's internal type, without JSON tags: members have Go names and are never omitted.
+ */
 function internalBehavior({ scaleUp, scaleDown }: JsonObject): string {
   const rules = 'autoscaling.HPAScalingRules'
   return JSON.stringify({ ScaleUp: internalForm(rules, scaleUp), ScaleDown: internalForm(rules, scaleDown) })

@@ -1,5 +1,5 @@
-// Converts one metric of a HorizontalPodAutoscaler between the form in the annotations of autoscaling/v1 and that of
-// v2.
+// Converts one metric of a HorizontalPodAutoscaler between its form in the annotations of autoscaling/v1 and its form
+// in v2.
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 
 type Convert = (source: JsonObject) => JsonObject

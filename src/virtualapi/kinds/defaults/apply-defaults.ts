@@ -1,4 +1,4 @@
-// Runs the default functions over a decoded object: on every value of a struct that has a function, parents before
+// Runs the default functions over a decoded object: on every value whose struct has a default function, parents before
 // children.
 import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
 import { coreDefaults } from './core-defaults.ts'
@@ -41,7 +41,7 @@ function relevantMembers(struct: StructType): readonly Member[] {
 function reachesDefaults(name: string): boolean {
   const known = hasDefaults.get(name)
   if (known !== undefined) return known
-  // Ends the recursion: a struct inside itself adds no new defaults.
+  // This ends the recursion, because a struct inside itself adds no new defaults.
   hasDefaults.set(name, false)
   const found =
     functions[name] !== undefined ||

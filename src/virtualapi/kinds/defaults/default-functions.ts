@@ -4,7 +4,7 @@ import { cloneJson, type JsonObject, type JsonValue } from '#apimachinery/meta/i
 /** Sets unset members. `value` is decoded: empty members that Go omits are absent. Mutates `value`. */
 export type DefaultFunction = (value: JsonObject) => void
 
-/** By struct name, such as `core.v1.Container`. */
+/** Default functions by struct name, such as `core.v1.Container`. */
 export type DefaultFunctions = Readonly<Record<string, DefaultFunction>>
 
 /** Sets every member of `defaults` that `value` lacks. */
@@ -21,7 +21,7 @@ export function filling(defaults: Readonly<Record<string, JsonValue>>): DefaultF
   }
 }
 
-/** The object in a member; a new empty one, not attached to `value`, if there is none. */
+/** The object in a member; if there is none, a new empty object that is not attached to `value`. */
 export function objectIn(value: JsonObject, member: string): JsonObject {
   const found = value[member]
   return typeof found === 'object' && found !== null && !Array.isArray(found) ? found : {}

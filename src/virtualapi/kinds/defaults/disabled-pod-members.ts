@@ -4,7 +4,7 @@ import { objectIn, objectsIn } from './default-functions.ts'
 
 const kinds = ['containers', 'initContainers', 'ephemeralContainers'] as const
 
-/** Mutates the spec of a pod or of a pod template. */
+/** Drops the fields from the spec of a pod or of a pod template. Mutates `spec`. */
 export function dropDisabledMembers(spec: JsonObject): void {
   delete spec['hostnameOverride']
   const images = dropImageVolumes(spec)

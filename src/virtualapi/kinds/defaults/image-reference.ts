@@ -1,4 +1,4 @@
-// Parses image references: the tag decides the default pull policy.
+// Parses image references, whose tag decides the default pull policy.
 
 const digest = /@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$/
 const tag = /:([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})$/
@@ -7,7 +7,10 @@ const host =
 const part = '[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*'
 const path = new RegExp(`^(?:${host}/)?${part}(?:/${part})*$`)
 
-/** Always for the tag `latest`, explicit or implied; IfNotPresent for other tags, digests and invalid references. */
+/**
+ * The default pull policy: Always for the tag `latest`, explicit or implied; IfNotPresent for other tags, digests and
+ * invalid references.
+ */
 export function pullPolicyOf(reference: string): 'Always' | 'IfNotPresent' {
   const withoutDigest = reference.replace(digest, '')
   const hasDigest = withoutDigest !== reference

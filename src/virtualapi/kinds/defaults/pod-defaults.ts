@@ -70,7 +70,7 @@ function containerDefaults(container: JsonObject): void {
   })
 }
 
-/** Limits become requests unless requests are set. In pods only, not in templates. */
+/** Sets missing requests to the limits. Called for pods only, not for templates. */
 function requestsFromLimits(container: JsonObject): void {
   const resources = objectIn(container, 'resources')
   if (!isJsonObject(resources['limits'])) return

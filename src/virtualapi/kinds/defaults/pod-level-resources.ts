@@ -6,7 +6,7 @@ import { objectIn } from './default-functions.ts'
 
 const isHugePages = (name: string): boolean => name.startsWith('hugepages-')
 
-/** Mutates `spec.resources`. */
+/** Completes the pod-level requests and limits. Mutates `spec.resources`. */
 export function podLevelResources(spec: JsonObject): void {
   const { resources } = spec
   if (!isJsonObject(resources)) return

@@ -1,7 +1,7 @@
-// The contract of allocating cluster IPs and node ports of Services.
+// The interface of the allocator of cluster IPs and node ports for Services.
 import type { ClusterObjects } from '#store/watch-cache/index.ts'
 
-/** The allocator as one request uses it. */
+/** The allocator for one Service in one request. */
 export interface Allocation {
   /** Allocates a free address; undefined if the range is full. */
   nextIp(): string | undefined

@@ -1,4 +1,5 @@
-// The rows of the resource table that every logical cluster has: what Kubernetes serves by default, in stable versions.
+// The rows of the resource table that every logical cluster has: the resources that Kubernetes serves by default, in
+// stable versions.
 import { apiVersionOf, type GroupVersionKind, type GroupVersionResource } from '#apimachinery/meta/index.ts'
 import { readGenerated } from './generated-facts.ts'
 import type { ResourceInfo } from './resource-info.ts'

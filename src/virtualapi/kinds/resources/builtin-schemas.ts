@@ -23,9 +23,9 @@ let loadedTable: SchemaTable | undefined
 const linked = new Map<string, SchemaNode>()
 
 /**
- * The schema of a built-in kind; undefined for others. Includes the kinds of subresources (Scale, Eviction, Binding,
- * TokenRequest, the reviews), and DeleteOptions and Status in every group. The result is shared and may be cyclic:
- * treat it as read-only.
+ * The schema of a built-in kind; undefined for other kinds. Includes the kinds of subresources (Scale, Eviction,
+ * Binding, TokenRequest, the reviews), and DeleteOptions and Status in every group. The result is shared and may be
+ * cyclic: treat it as read-only.
  */
 export function builtInSchema({ group, version, kind }: GroupVersionKind): SchemaNode | undefined {
   const { kinds } = builtInSchemaTable()
@@ -40,8 +40,8 @@ export function builtInSchemaTable(): SchemaTable {
 }
 
 /**
- * Links one kind. A `$ref` with attributes beside it becomes a copy of its target, made last, when the target is
- * complete.
+ * Links one kind. A `$ref` with attributes beside it becomes a copy of its target. Copies are made last, when their
+ * targets are complete.
  */
 class Linker {
   readonly #table: SchemaTable
@@ -69,7 +69,7 @@ class Linker {
       node.typeName = name.slice(name.lastIndexOf('.') + 1)
     linked.set(name, node)
     this.#fill(node, source)
-    // OpenAPI calls them objects, but Go decodes any JSON value into them.
+    // In OpenAPI these two types are objects, but Go decodes any JSON value into them.
     if (/\.(RawExtension|FieldsV1)$/.test(name)) delete node.type
     node.goType = goStructName(name)
     nameGoTypes(node, source, structOfDefinition(name))
@@ -98,7 +98,7 @@ class Linker {
   }
 }
 
-/** Adds the Go type names that OpenAPI does not carry: decoding errors show them. */
+/** Adds the Go type names that OpenAPI does not carry, because decoding errors contain them. */
 function nameGoTypes(node: SchemaNode, source: SchemaTableNode, struct: StructType | undefined): void {
   for (const member of struct?.members ?? []) {
     const property = node.properties?.[member.name]

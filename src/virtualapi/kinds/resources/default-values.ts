@@ -1,19 +1,21 @@
-// The growth that a tenant's schema can cause of a small body: values by its defaults, and work by its validation
-// rules.
+// The growth of a small body that a tenant's schema can cause: values that its defaults add, and work for its
+// validation rules.
 import type { JsonValue } from '#apimachinery/meta/index.ts'
 import type { SchemaNode } from '#apimachinery/schema/index.ts'
 
-/** Values that defaults can add; a validation rule counts as one, which takes about as long. */
+/**
+ * The number of values that defaults can add. A validation rule counts as one value, because it takes about as long.
+ */
 interface DefaultValues {
-  /** To the object, whatever is in it. */
+  /** The number for the object itself, whatever its content. */
   readonly toObject: number
-  /** At most to each item of a list or map in it. */
+  /** The largest number for each item of a list or map in the object. */
   readonly toItem: number
 }
 
 const known = new WeakMap<SchemaNode, DefaultValues>()
 
-/** Counts the values in the defaults of a schema, and its validation rules; once per schema. */
+/** Counts the values in the defaults of a schema and its validation rules. The result is cached by schema. */
 export function defaultValuesOf(schema: SchemaNode): DefaultValues {
   let values = known.get(schema)
   if (values === undefined) known.set(schema, (values = count(schema)))
@@ -36,7 +38,7 @@ function count(schema: SchemaNode): DefaultValues {
   return { toObject, toItem }
 }
 
-/** A KiB of text counts as one value. */
+/** The number of JSON values in a value. Each full KiB of a text counts as one more. */
 function valuesIn(value: JsonValue): number {
   if (typeof value === 'string') return 1 + Math.floor(value.length / 1024)
   if (typeof value !== 'object' || value === null) return 1

@@ -32,7 +32,7 @@ export function forEmbedded(
   }
 }
 
-// Computed once per node, since most schemas embed nothing. A node on a cycle counts as true while it is being
+// The results of mayEmbed by node, since most schemas embed nothing. A node on a cycle counts as true while it is being
 // computed.
 const known = new WeakMap<SchemaNode, boolean>()
 
@@ -47,7 +47,10 @@ function mayEmbed(schema: SchemaNode): boolean {
   return result
 }
 
-/** Validation errors of the objects embedded in `value`, which is one itself if it has a path. */
+/**
+ * Validation errors of the objects embedded in `value`, and of `value` itself if it has a path and is an embedded
+ * object.
+ */
 export function embeddedCauses(value: JsonValue, schema: SchemaNode, path = ''): StatusCause[] {
   const causes: StatusCause[] = []
   forEmbedded(value, schema, (embedded, at) => causes.push(...causesOf(embedded, at)), path)

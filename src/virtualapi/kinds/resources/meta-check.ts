@@ -1,9 +1,9 @@
-// The cadence and depth of checks of a changed object's metadata, by kind.
+// The additional checks of a changed object's metadata, which differ by kind.
 
-/** One additional validation of changed metadata; see `Strategy.metadataChecks`. */
+/** One additional validation of changed metadata, in `Strategy.metadataChecks`. */
 export interface MetaCheck {
   /** True: validate everything, as for a new object. False: only check the immutable fields. */
   readonly whole: boolean
-  /** Also check that finalizers are standard ones or qualified. */
+  /** True: also check that finalizers are standard or qualified names. */
   readonly ownFinalizers: boolean
 }

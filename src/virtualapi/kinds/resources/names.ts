@@ -2,8 +2,8 @@
 import { dns1035LabelErrors, dns1123LabelErrors, dns1123SubdomainErrors } from '#apimachinery/field/index.ts'
 
 /**
- * Returns what is wrong with a name; empty if it is valid. With `prefix`, more characters follow, so it may end in a
- * dash.
+ * Returns the errors of a name; empty if it is valid. With `prefix`, the name is a generateName, to which characters
+ * will be added, so it may end in a dash.
  */
 export type NameCheck = (name: string, options: { prefix: boolean }) => string[]
 
@@ -20,7 +20,7 @@ export const labelName: NameCheck = withPrefix(dns1123LabelErrors)
 /** Names are DNS labels that start with a letter (RFC 1035). */
 export const label1035Name: NameCheck = withPrefix(dns1035LabelErrors)
 
-/** For kinds without stricter rules: any name that is one path segment. */
+/** The rule of kinds without a stricter one: any name that is one path segment. */
 export const pathSegmentName: NameCheck = (name, { prefix }) => {
   if (!prefix && (name === '.' || name === '..')) return [`may not be '${name}'`]
   return ['/', '%'].filter((character) => name.includes(character)).map((character) => `may not contain '${character}'`)

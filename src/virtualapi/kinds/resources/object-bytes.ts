@@ -18,8 +18,8 @@ const metadataKey = Buffer.from('"metadata":{')
 /** Encodes an object for the store, in the layout above. Leaves out its resourceVersion. */
 export function encodeObject(object: KubeObject): Buffer {
   const text = textOf(object, '')
-  // Not from Node's pool: the store's event log keeps these bytes for long, and would keep the pool's whole slab of 64
-  // KiB with them.
+  // This buffer is not from Node's pool: the store's event log keeps these bytes for long, and with them would keep the
+  // whole pool slab of 64 KiB.
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
   bytes.write(text)
   return bytes
@@ -34,7 +34,7 @@ export function layOut(object: KubeObject): string {
   return textOf(object, resourceVersion === undefined ? '' : `"resourceVersion":${JSON.stringify(resourceVersion)}`)
 }
 
-/** `stamp`: the first member of metadata, or empty. */
+/** The JSON of an object. `stamp`: the first member of metadata, or empty. */
 function textOf(object: KubeObject, stamp: string): string {
   const { kind, apiVersion, metadata } = object
   let text = `{${headOf(kind, apiVersion)}"metadata":{${stamp}`
@@ -58,7 +58,7 @@ function textOf(object: KubeObject, stamp: string): string {
   return escapeSeparators(`${text}}`)
 }
 
-/** JSON of sets of fields that many objects share. */
+/** The JSON of sets of fields (fieldsV1) that many objects share. */
 const textsOfSets = new WeakMap<object, string>()
 
 function managersText(entries: readonly ManagedFieldsEntry[]): string {
@@ -73,7 +73,7 @@ function managerText(entry: ManagedFieldsEntry): string {
   return `${before}"fieldsV1":${textOfSet(fieldsV1)}${after}`
 }
 
-/** Nobody can change what is frozen, so its text stays the same. */
+/** The cached text of a frozen set of fields, which cannot change. */
 function textOfSet(fields: object): string {
   let text = textsOfSets.get(fields)
   if (text === undefined) textsOfSets.set(fields, (text = JSON.stringify(fields)))
@@ -87,7 +87,10 @@ function metadataOffset(bytes: Buffer): number {
   return at + metadataKey.length
 }
 
-/** Throws for a value that is neither an object in the layout above nor a tombstone: another program wrote it. */
+/**
+ * Throws an Error for a value that is neither an object in the layout above nor a tombstone, because another program
+ * wrote it.
+ */
 export function requireObjectBytes(value: Uint8Array): void {
   if (isTombstone(value)) return
   const bytes = asBuffer(value)
@@ -103,9 +106,7 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/**
- * Inserts the revision as metadata's first member, replacing one stamped before.
- */
+/** Inserts the revision as metadata's first member, or replaces the revision that is there. */
 export function stampRevision(value: Uint8Array, revision: Revision): Buffer {
   const bytes = asBuffer(value)
   const at = metadataOffset(bytes)
@@ -157,7 +158,8 @@ export function kindOf(bytes: Uint8Array): string {
 const managersStart = Buffer.from(',"managedFields":[')
 
 /**
- * Like decodeMetadata, but skips managedFields: they are as large as all the rest, and readFacts runs for every object.
+ * Like decodeMetadata, but skips managedFields: they are as large as the rest of the metadata, and readFacts runs for
+ * every object.
  */
 function decodeOwnMetadata(bytes: Uint8Array): ObjectMeta {
   const buffer = asBuffer(bytes)
@@ -171,7 +173,7 @@ function ownMetadata(bytes: Buffer): { from: number; to: number } {
   const managers = bytes.indexOf(managersStart, from)
   const { at, depth } = endOfObject(bytes, from, managers < 0 ? bytes.length : managers)
   if (depth === 1) return { from, to: at }
-  // The managedFields that were found are nested deeper: they are not those of the object.
+  // The managedFields that were found are nested deeper, so they are not the managedFields of the object.
   return { from, to: (depth === 0 ? at : endOfObject(bytes, from).at) - 1 }
 }
 
@@ -188,8 +190,8 @@ export function annotateBytes(bytes: Uint8Array, annotation: string, value: stri
 const [quote, backslash, openBrace, closeBrace] = [0x22, 0x5c, 0x7b, 0x7d]
 
 /**
- * Where the JSON object that begins at `from` ends: the offset after its closing brace and depth 0. If it ends after
- * `until`: `until` and the depth there.
+ * The end of the JSON object that begins at `from`: the offset after its closing brace, and depth 0. If it ends after
+ * `until`: `until`, and the depth there. Throws an Error if the bytes end before.
  */
 function endOfObject(bytes: Buffer, from: number, until = bytes.length): { at: number; depth: number } {
   let depth = 0
@@ -212,7 +214,7 @@ const none: readonly string[] = []
 /** The facts of an entry that selectors and garbage collection need. */
 export function readFacts(bytes: Uint8Array): EntryFacts {
   const { uid = '', labels, ownerReferences } = decodeOwnMetadata(bytes)
-  // Most objects have no owners: they share the empty list.
+  // Objects without owners, which are most, share the empty list.
   if (ownerReferences === undefined) return { uid, labels, ownerUids: none, blockedUids: none }
   const blocked = ownerReferences.filter(({ blockOwnerDeletion }) => blockOwnerDeletion === true)
   const uidsOf = (owners: typeof ownerReferences): string[] => owners.map((owner) => owner.uid)

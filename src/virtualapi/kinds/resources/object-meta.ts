@@ -18,7 +18,10 @@ import type { ResourceDefinition } from './resource-definition.ts'
 import { goTime } from './typed/times.ts'
 
 const maxAnnotationsBytes = 256 * 1024
-/** Upstream has no bound; here the links of all objects of a logical cluster are kept in memory. */
+/**
+ * The most owner references of an object. Upstream has no bound; here the links of all objects of a logical cluster are
+ * kept in memory.
+ */
 const maxOwners = 1000
 const suffixLetters = 'bcdfghjklmnpqrstvwxz2456789'
 
@@ -29,10 +32,7 @@ export function generatedName(prefix: string): string {
   return name
 }
 
-/**
- * Sets the server's fields on a new object. `keepUid`: the object is a copy of one in another cluster and keeps its
- * uid.
- */
+/** Sets the server's fields on a new object. `keepUid`: the object exists in a member already and keeps its uid. */
 export function fillNewMeta(
   meta: ObjectMeta,
   { now, keepUid, hasGeneration }: { now: number; keepUid: boolean; hasGeneration: boolean },
@@ -42,7 +42,7 @@ export function fillNewMeta(
   delete meta.resourceVersion
   delete meta.deletionTimestamp
   delete meta.deletionGracePeriodSeconds
-  // As upstream: kinds that do not count generations keep what the client sent.
+  // As upstream, objects of kinds that do not count generations keep the generation that the client sent.
   if (hasGeneration) delete meta.generation
   Reflect.deleteProperty(meta, 'selfLink')
   if (meta.generateName === '') delete meta.generateName
@@ -67,11 +67,11 @@ export function keepServerMeta(next: ObjectMeta, old: ObjectMeta): void {
 export function serverMetaCauses(next: ObjectMeta, old: ObjectMeta): StatusCause[] {
   const immutable = ['uid', 'deletionTimestamp', 'deletionGracePeriodSeconds'] as const
   return immutable.flatMap((member) => {
-    // The type says otherwise, but a client may send null, which means absent.
+    // A client may send null, which means absent, although the type does not allow it.
     const wanted: string | Int64 | null | undefined = next[member]
     const present = old[member]
     if (wanted == null || wanted === '' || wanted === present) return []
-    // Another deletionTimestamp is ignored, not refused, as upstream does.
+    // As upstream, a change of an existing deletionTimestamp is ignored, not refused.
     if (member === 'deletionTimestamp' && present !== undefined) return []
     const time = member === 'deletionTimestamp' && typeof wanted === 'string' ? goTime(wanted) : undefined
     const shown = time !== undefined && 'text' in time ? time.text : wanted
@@ -87,7 +87,7 @@ export function dropRepeatedOwners(meta: ObjectMeta): string[] {
   const repeated = new Set<string>()
   for (const owner of ownerReferences) {
     const text = canonicalJson(owner)
-    // Not validated yet: any field may be missing.
+    // The owner is not validated yet, so any field may be missing.
     if (kept.has(text)) repeated.add((owner as Partial<OwnerReference> | null)?.uid ?? '')
     else kept.set(text, owner)
   }
@@ -109,7 +109,7 @@ export function dropEmptyMetadata(meta: ObjectMeta): void {
   }
 }
 
-/** Not Object.keys: a map of 100,000 keys would take milliseconds. */
+/** True if the object has no members. Object.keys would take milliseconds for a map of 100,000 keys. */
 function hasNothing(value: object): boolean {
   for (const key in value) if (Object.hasOwn(value, key)) return false
   return true
@@ -174,7 +174,7 @@ const standardFinalizers = new Set(['kubernetes', 'orphan', 'foregroundDeletion'
 
 /**
  * Validation errors of changed metadata. Upstream validates metadata several times, depending on the kind, and reports
- * each error as often as it finds it. `kept`: the result of `serverMetaCauses`.
+ * each error as often as it finds that error. `kept`: the result of `serverMetaCauses`.
  */
 export function metaUpdateCauses(
   { metadata }: KubeObject,
@@ -207,7 +207,7 @@ function finalizerCauses(finalizers: readonly string[]): StatusCause[] {
   return causes
 }
 
-/** What is wrong with labels. */
+/** Validation errors of labels. */
 export function labelCauses(labels: Record<string, string> | undefined): StatusCause[] {
   const causes: StatusCause[] = []
   for (const key in labels) {
@@ -218,7 +218,7 @@ export function labelCauses(labels: Record<string, string> | undefined): StatusC
   return causes
 }
 
-/** What is wrong with annotations; `field` is how errors call them. */
+/** Validation errors of annotations. `field`: the field that errors name. */
 export function annotationCauses(
   annotations: Record<string, string> | undefined,
   field = 'metadata.annotations',
@@ -241,7 +241,7 @@ export function annotationCauses(
 
 function ownerCauses({ ownerReferences = [] }: ObjectMeta, old?: ObjectMeta): StatusCause[] {
   const path = 'metadata.ownerReferences'
-  // Objects that were stored with more stay writable, as long as they do not grow.
+  // Objects that were stored with more owners stay writable, as long as the number does not grow.
   if (ownerReferences.length > Math.max(maxOwners, old?.ownerReferences?.length ?? 0))
     return [fieldTooMany(path, ownerReferences.length, maxOwners)]
   const causes: StatusCause[] = []
@@ -267,7 +267,7 @@ function ownerCauses({ ownerReferences = [] }: ObjectMeta, old?: ObjectMeta): St
   return causes
 }
 
-/** Prints owners with the members in the order of the Go struct. */
+/** An Invalid error that prints owners with their members in the order of the Go struct. */
 function invalidOwners(value: OwnerReference | readonly OwnerReference[], detail: string): StatusCause {
   const shown = JSON.stringify(value, ['apiVersion', 'kind', 'name', 'uid', 'controller', 'blockOwnerDeletion'])
   return {

@@ -1,10 +1,10 @@
-// The limits of a body for objects that others than the client make: webhooks, policies and conversions. A tenant's
-// server must not do to the others what a tenant's request may not.
+// Applies the limits of a request body to objects that webhooks, policies and conversions make, so that a tenant's
+// server cannot slow down other tenants more than a tenant's request can.
 import { defaultMaxJsonBytes, defaultMaxJsonDepth, defaultMaxJsonValues } from '#apimachinery/json/index.ts'
 
 export interface ObjectSize {
   readonly values: number
-  /** Of its JSON, or a little less. */
+  /** The bytes of the object's JSON, or a little less. */
   readonly bytes: number
 }
 
@@ -12,9 +12,9 @@ export interface ObjectSize {
 const aroundBytes = 2
 
 /**
- * The size of an object, or a text that says which limit of a body it exceeds. `before` may exceed it already, by its
- * defaults or by what was stored long ago. `maxGrown`: the most values that it may have if it has more than twice those
- * of `before`.
+ * The size of an object, or a text that says which limit of a body it exceeds. An object may exceed a limit only as far
+ * as `before` does; `before` may exceed it because of defaults or because it was stored before the limit existed.
+ * `maxGrown`: the most values of an object that has more than twice the values of `before`.
  */
 export function sizeWithin(
   object: object,
@@ -32,7 +32,7 @@ export function sizeWithin(
   return size
 }
 
-/** Undefined for one with too many levels. */
+/** The size of an object; undefined if it has too many levels. */
 function sizeOf(object: object): ObjectSize | undefined {
   let [values, bytes] = [0, 0]
   const pending: { readonly value: unknown; readonly depth: number }[] = [{ value: object, depth: 1 }]

@@ -1,4 +1,4 @@
-// The type by which the objects of a resource version are owned field by field: its schema, and ObjectMeta.
+// The type by which fields of a resource version's objects are owned: its schema with ObjectMeta.
 import { fieldTypeOf, type FieldType } from '#apimachinery/managed-fields/index.ts'
 import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import { builtInSchema } from './builtin-schemas.ts'
@@ -6,7 +6,7 @@ import type { ResourceDefinition } from './resource-definition.ts'
 
 const known = new WeakMap<SchemaNode, FieldType>()
 
-/** The ownership type of a resource version; the same one for the same schema. */
+/** The ownership type of a resource version. The same schema always gives the same object. */
 export function ownershipTypeOf({ info, schema }: Pick<ResourceDefinition, 'info' | 'schema'>): FieldType {
   if (info.builtIn || schema === undefined) return fieldTypeOf(schema)
   let type = known.get(schema)
@@ -17,7 +17,10 @@ export function ownershipTypeOf({ info, schema }: Pick<ResourceDefinition, 'info
   return type
 }
 
-/** The schema of a custom resource, or of an object embedded in one, says nothing of what every object has. */
+/**
+ * Adds apiVersion, kind and metadata to the schema of a custom resource or of an embedded object, which does not
+ * contain them.
+ */
 function asResource(schema: SchemaNode): SchemaNode {
   const { properties } = withEmbedded(schema)
   const objectMeta = builtInSchema({ group: '', version: 'v1', kind: 'ConfigMap' })?.properties?.['metadata'] ?? {}
@@ -25,7 +28,7 @@ function asResource(schema: SchemaNode): SchemaNode {
   return { ...schema, properties: { ...properties, apiVersion: text, kind: text, metadata: objectMeta } }
 }
 
-/** The schema with what every object embedded in it has. */
+/** The schema in which every embedded object has apiVersion, kind and metadata. */
 function withEmbedded(schema: SchemaNode): SchemaNode {
   const { properties, items, additionalProperties } = schema
   return {

@@ -1,26 +1,29 @@
-// managedFields of objects that nobody reads. They are as large as the object itself, and nearly the same in objects
-// that one program writes: only the times differ. So the texts between the times are shared (shared-texts.ts): in their
-// place the packed bytes have a number between two bytes that no JSON contains. At rest, on the wire and while somebody
-// reads them, objects are whole.
+// Packing of managedFields in objects that are in memory and are not being read. managedFields are as large as the rest
+// of the object, and nearly the same in objects that one program writes: only the times differ. So objects share the
+// texts between the times (shared-texts.ts): the packed bytes have a number in place of each text, between two bytes
+// that no JSON contains. In the store, on the wire and for readers, objects are not packed.
 import { Buffer } from 'node:buffer'
 import type { Packing } from '#store/watch-cache/index.ts'
 import { asBuffer } from './object-bytes.ts'
 import { SharedTexts } from './shared-texts.ts'
 
-/** Stands before and after a number. */
+/** The byte before and after the number of a shared text. */
 const mark = 0x01
-/** A text that is shorter would not be worth its number. A longer one few objects share. */
+/** The bounds of a shared text in bytes. A shorter text is not worth its number; few objects share a longer one. */
 const [minTextBytes, maxTextBytes] = [24, 8 * 1024]
 
 const texts = new SharedTexts()
 const start = Buffer.from('"managedFields":[{')
-/** They are the last member of metadata. Inside of them this is rare, and then less is shared. */
+/**
+ * The end of managedFields, the last member of metadata. If these bytes are inside of managedFields, which is rare,
+ * only the part before them is shared.
+ */
 const end = Buffer.from('}]}')
 const timeStart = '"time":"'
 /** `2026-11-22T10:00:00Z` */
 const timeCharacters = 20
 
-/** Replaces managedFields by shared texts, and those by managedFields. */
+/** `pack` replaces texts in managedFields by numbers of shared texts; `unpack` restores them. */
 export const packedManagers: Packing = { pack, unpack }
 
 /** A shared text in place of the bytes from `from` to `to`. */
@@ -49,7 +52,7 @@ function sharedIn(text: string, offset: number): readonly Shared[] {
   }
   let from = 0
   for (let at = text.indexOf(timeStart); at >= 0; at = text.indexOf(timeStart, from)) {
-    // The name of the member goes with what is before it.
+    // The text includes the name of the member `time`.
     share(from, at + timeStart.length)
     from = at + timeStart.length + timeCharacters
   }

@@ -1,4 +1,4 @@
-// Everything the server knows of one served resource version, built-in or from a CustomResourceDefinition.
+// The definition of one served resource version, built-in or from a CustomResourceDefinition.
 import { groupResourceText, type JsonObject, type KubeObject, type Int64 } from '#apimachinery/meta/index.ts'
 import type { FieldFilter } from '#apimachinery/managed-fields/index.ts'
 import type { SchemaNode } from '#apimachinery/schema/index.ts'
@@ -13,33 +13,36 @@ import type { NameCheck } from './names.ts'
 import type { MetaCheck } from './meta-check.ts'
 import type { ResourceInfo } from './resource-info.ts'
 
-/** What a hook may read besides the object. */
+/** The data of a request that a hook may read besides the object. */
 export interface RequestContext {
   readonly cluster: LogicalCluster
   readonly objects: ClusterObjects
   readonly user: UserInfo
   readonly dryRun: boolean
-  /** In whose name metadata.managedFields count the fields that are written; may be empty. */
+  /** The manager that metadata.managedFields records for the written fields; may be empty. */
   readonly fieldManager: string
   /** Texts for `Warning` headers; hooks append to it. */
   readonly warnings: string[]
-  /** What the request may still cost; hooks charge loops over what tenants wrote. */
+  /** The work that the request may still cost. Hooks charge loops over data that tenants wrote. */
   readonly work: WorkBudget
   /** Wall clock in milliseconds since the epoch. */
   readonly now: number
-  /** CreateOptions, UpdateOptions or DeleteOptions of the request, as webhooks are shown them. */
+  /** CreateOptions, UpdateOptions or DeleteOptions of the request, as webhooks get them. */
   readonly options?: JsonObject
-  /** True: the endpoint has asked the webhooks about the request itself, so its writes are not shown to them. */
+  /** True: the endpoint has called the webhooks for the request itself, so they are not called for its writes. */
   readonly admitted?: boolean
   /** Adds an annotation to the audit line of the request. */
   readonly annotate?: (key: string, value: string) => void
-  /** Resolves as `answer`; the request does not count in the process-wide limit while it waits for somebody outside. */
+  /**
+   * Settles as `response`. Meanwhile the request does not count in the process-wide limit, because it waits for another
+   * program.
+   */
   readonly whileWaiting?: <T>(response: Promise<T>) => Promise<T>
-  /** Awaited before more work for the request, so that others are served; undefined: no need to wait. */
+  /** Awaited before more work for the request, so that other requests are served; undefined: no need to wait. */
   readonly turn?: () => Promise<void> | undefined
   /** The allocator of addresses and ports of Services that all threads share. Absent: the allocator of this thread. */
   readonly allocationFor?: AllocationFor | undefined
-  /** Told of the size that admission gave the object. Throws if the request must go on elsewhere. */
+  /** Called with the size that admission gave the object. Throws if another thread must continue the request. */
   readonly grown?: (size: { readonly values: number; readonly bytes: number }) => void
 }
 
@@ -49,11 +52,11 @@ export interface RequestContext {
  */
 export interface Strategy {
   prepareForCreate?(object: KubeObject, context: RequestContext): void
-  /** `subresource`: the one that is updated; empty for the object itself and when a deletion marks it. */
+  /** `subresource`: the updated subresource; empty for the object itself and when a deletion marks it. */
   prepareForUpdate?(object: KubeObject, old: KubeObject, context: RequestContext, subresource: string): void
   validateCreate?(object: KubeObject, context: RequestContext): StatusCause[]
   validateUpdate?(object: KubeObject, old: KubeObject, context: RequestContext, subresource: string): StatusCause[]
-  /** Warnings about a valid object. `old` is absent for a new one; `subresource` as in `prepareForUpdate`. */
+  /** Warnings about a valid object. `old` is undefined for a new object; `subresource` as in `prepareForUpdate`. */
   warningsOf?(
     object: KubeObject,
     old: KubeObject | undefined,
@@ -81,8 +84,8 @@ export interface Strategy {
   /** True: finalizers must be standard ones or qualified. */
   readonly ownFinalizers?: boolean
   /**
-   * Validations of changed metadata besides the one for all kinds, since upstream repeats errors; absent: one of
-   * immutable fields.
+   * Additional validations of changed metadata, since upstream repeats errors. Absent: one check of the immutable
+   * fields.
    */
   readonly metadataChecks?: { readonly update: readonly MetaCheck[]; readonly status: readonly MetaCheck[] }
   /** The metadata that the subresource `status` may write; absent: `none`. */
@@ -91,26 +94,32 @@ export interface Strategy {
   readonly keepsStatusOnCreate?: boolean
   /** True: the response to a deletion is the deleted object instead of a Status. */
   readonly answersDeleted?: boolean
-  /** True: its dependents stay when it is deleted without a propagation policy. */
+  /** True: the dependents of an object stay if it is deleted without a propagation policy. */
   readonly orphansByDefault?: boolean
-  /** True: its deletion waits for no dependents, whatever the propagation policy. */
+  /** True: the deletion of an object waits for no dependents, whatever the propagation policy. */
   readonly ownsNothing?: boolean
-  /** Whether a change raises metadata.generation; absent: any change outside metadata and status does. */
+  /** True if a change raises metadata.generation. Absent: any change outside metadata and status raises it. */
   countsChange?(next: KubeObject, old: KubeObject): boolean
-  /** Whether an update says only that something still holds, so that a crash may undo it. Absent: none does. */
+  /**
+   * True if an update only confirms what the object already says, such as another occurrence of an Event, so that a
+   * crash may undo the update. Absent: no update does.
+   */
   isRenewal?(next: KubeObject, old: KubeObject): boolean
   /** Runs when the object is first deleted, before its finalizers are read. */
   prepareForDelete?(object: KubeObject, context: RequestContext): void
   /**
-   * True: its own controller completes the deletion, so the mark sets no grace period and does not raise the
-   * generation.
+   * True: the kind's own controller completes the deletion, so marking the object sets no grace period and does not
+   * raise the generation.
    */
   readonly deletedByController?: boolean
-  /** In whose name managedFields count the status that the `prepare` hooks set; absent: they set none to speak of. */
+  /** The manager that managedFields records for the status that the `prepare` hooks set. Absent: none is recorded. */
   readonly statusManager?: string
-  /** Keeps the fields that writes through an endpoint can own; absent or undefined: all. */
+  /** The filter of the fields that writes through an endpoint can own; absent or undefined: all fields. */
   ownableFields?(subresource: string): FieldFilter | undefined
-  /** Seconds of grace for a deletion; `asked` is the client's wish. Absent: objects are deleted at once. */
+  /**
+   * The grace period of a deletion in seconds. `asked`: the value that the client sent. Absent: objects are deleted at
+   * once.
+   */
   gracePeriodSeconds?(object: KubeObject, asked: Int64 | undefined): Int64
 }
 
@@ -121,49 +130,50 @@ export interface ResourceDefinition {
   readonly storageKey: string
   /** apiVersion of stored objects. */
   readonly storageApiVersion: string
-  /** For versions that differ from the storage version in more than the apiVersion. Pure. */
+  /** Converts to the storage version, for versions that differ from it in more than the apiVersion. Pure. */
   readonly toStorage?: (object: KubeObject) => KubeObject
   readonly fromStorage?: (object: KubeObject) => KubeObject
   /**
-   * The same resource in another version, by apiVersion; undefined where there is none. A version of a custom resource
-   * may be listed and not served: entries of managedFields may be in it.
+   * The same resource in another version, by apiVersion; undefined if there is no such version. Includes versions of a
+   * custom resource that are listed but not served, because entries of managedFields may be in them.
    */
   readonly inVersion: (apiVersion: string) => ResourceDefinition | undefined
   /**
-   * For custom resources with a conversion webhook: then `storageApiVersion` is the own version, since the write path
-   * works in it, and what is read from the store, or written to it, goes through `virtualapi/write/conversion`.
+   * For custom resources with a conversion webhook. Then `storageApiVersion` is the version of this definition, in
+   * which the write path works, and objects that are read from the store or written to it go through
+   * `virtualapi/write/conversion`.
    */
   readonly conversion?: WebhookConversion
   /**
-   * For custom resources that may be stored in an older form or another version: applied to stored bytes before
-   * anything reads them. The result has `storageApiVersion`.
+   * For custom resources that may be stored in an older form or another version: a function that is applied to stored
+   * bytes before other code reads them. The result has `storageApiVersion`.
    */
   readonly complete?: UpgradeBytes
   readonly schema: SchemaNode | undefined
   readonly strategy: Strategy
   /** For custom resources: columns of kubectl's table, paths of scale. */
   readonly custom?: CustomFacts
-  /** True: nothing of it is stored; it is made from the MemberClusters when it is read. */
+  /** True: the objects are not stored, but made from the MemberClusters when they are read. */
   readonly isProjected?: true
   /** Text of the `Warning` header on every response: this version is deprecated. */
   readonly deprecationWarning?: string
 }
 
-/** How a conversion webhook is called, and what between its versions must be known. */
+/** The client configuration of a conversion webhook, and the versions between which it converts. */
 export interface WebhookConversion {
-  /** apiVersion in which objects are stored from now on; older ones may be in any other version. */
+  /** apiVersion in which objects are stored from now on; older objects may be in any other version. */
   readonly storageApiVersion: string
-  /** Of all versions, by apiVersion, served or not. */
+  /** The schemas of all versions, served or not, by apiVersion. */
   readonly schemas: ReadonlyMap<string, SchemaNode>
   /** clientConfig of the webhook. */
   readonly clientConfig: JsonObject
   /** conversionReviewVersions. */
   readonly reviewVersions: readonly string[]
-  /** As `complete` of the definition, for objects that are stored in its version. */
+  /** As `complete` of the definition, for objects that are stored in the version of the definition. */
   readonly complete?: UpgradeBytes | undefined
 }
 
-/** What the endpoints need to know of a custom resource version. */
+/** The fields of a custom resource version that the endpoints need. */
 export interface CustomFacts {
   readonly columns: readonly PrinterColumn[]
   readonly scale?: {

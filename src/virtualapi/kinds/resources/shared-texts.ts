@@ -1,6 +1,5 @@
-// Texts that many objects contain, each in memory once. A text gets a number when it is seen for the second time;
-// numbers are never given again, so the table is bounded, and full it stays: what it does not have is written out as
-// before.
+// Texts that many objects contain, each in memory once. A text gets a number when it is seen for the second time.
+// Numbers are never reused, so the table is bounded; when it is full, it stays as it is, and new texts get no number.
 import { Buffer } from 'node:buffer'
 
 interface SharedTextsOptions {
@@ -26,7 +25,7 @@ export class SharedTexts {
     this.#maxBytes = maxBytes
   }
 
-  /** The number of a text (latin1 of its bytes); undefined: it has none, and must be written out. */
+  /** The number of a text (latin1 of its bytes); undefined if it has none, so that the caller must write it out. */
   numberOf(text: string): number | undefined {
     const known = this.#numbers.get(text)
     if (known !== undefined || !this.#wasSeen(text)) return known
@@ -44,7 +43,7 @@ export class SharedTexts {
     return text
   }
 
-  /** Texts of different objects may meet in a slot: then one is taken for seen too early, which does no harm. */
+  /** True if the text was probably seen before. Two texts with the same hash count as one, which does no harm. */
   #wasSeen(text: string): boolean {
     let hash = 0x811c9dc5
     for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)

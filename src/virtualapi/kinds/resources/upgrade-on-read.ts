@@ -1,36 +1,40 @@
 // Brings a stored custom resource in line with today's definition when it is read: adds defaults that the definition
-// got since the object was written, and drops fields that it lost.
+// got since the object was written, and drops fields that the definition no longer has.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
 import { applyDefaults, pruneUnknown, type SchemaNode } from '#apimachinery/schema/index.ts'
 import { asBuffer, layOut } from './object-bytes.ts'
 
-/** What defaults may add to an object that was stored without them: a list can have a million such objects. */
+/**
+ * The most bytes that defaults may add to an object that was stored without them. A list can have a million such
+ * objects.
+ */
 const maxAddedBytes = 16 * 1024
-/** What is added at most to an object whose new bytes are kept. */
+/** The most bytes by which upgraded bytes may be longer than the stored bytes and still be cached. */
 const maxKeptBytes = 1024
 
 /**
- * Stored bytes -> the same bytes, or new ones with defaults added and unknown fields dropped. Keeps its result per
- * buffer where that is not much larger.
+ * Maps stored bytes to the same bytes, or to new bytes with defaults added and unknown fields dropped. Caches its
+ * result per buffer if it is not much larger.
  */
 export type UpgradeBytes = (bytes: Uint8Array) => Uint8Array
 
 interface Reading {
-  /** Whether the definition has been changed since it was created. */
+  /** True if the definition has been changed since it was created. */
   readonly changed: boolean
   /** Schema of the version that is read. */
   readonly shownAs?: SchemaNode
   /**
    * Without a conversion webhook: the schemas of all listed versions by apiVersion, and the apiVersion of the result.
-   * Objects that were written before the storage version was changed have another one, and follow its schema.
+   * Objects that were written before a change of the storage version have another apiVersion and follow the schema of
+   * that version.
    */
   readonly stored?: { readonly schemas: ReadonlyMap<string, SchemaNode>; readonly apiVersion: string }
 }
 
 /**
- * `schema` is that of the storage version. Undefined if nothing can be missing or unknown: then objects are served as
- * they are stored, without decoding.
+ * The upgrade of a resource version; undefined if no field can be missing or unknown, so that objects are served as
+ * stored, without decoding. `schema`: the schema of the storage version.
  */
 export function upgradeOnRead(schema: SchemaNode | undefined, reading: Reading): UpgradeBytes | undefined {
   if (schema === undefined) return undefined
@@ -56,7 +60,8 @@ function completed(
   const before = asBuffer(bytes).toString()
   const object = parseJsonText(before) as unknown as KubeObject
   const json = object as unknown as JsonObject
-  // A version that is no longer listed has no schema. As the storage version, its objects can still be read.
+  // A version that is no longer listed has no schema. Its objects are read with the schema of the storage version, so
+  // that they can still be read.
   const schema = stored?.schemas.get(object.apiVersion) ?? storageSchema
   pruneUnknown(json, schema, { isResourceRoot: true })
   // Defaults that would make the object too large are left out, so that it can still be read and deleted.

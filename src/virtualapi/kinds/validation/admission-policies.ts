@@ -1,4 +1,4 @@
-// Validation of what validating and mutating admission policies have in common.
+// Validation of the parts that validating and mutating admission policies have in common.
 import type { V1ParamKind, V1Variable } from '@kubernetes/client-node'
 import { dns1035LabelErrors, dns1123SubdomainErrors } from '#apimachinery/field/index.ts'
 import type { PolicyCompiler } from '#virtualapi/kinds/admission-expressions/policy-compiler.ts'
@@ -36,7 +36,7 @@ const reserved: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
-/** A variable; expressions compiled after it see it. */
+/** A variable. Expressions that are compiled after it can use it. */
 export const policyVariable: Rule<Data<V1Variable>, { compiler: PolicyCompiler }> = (one, report, { compiler }) => {
   const { name, expression } = one
   const isIdentifier = /^[_a-zA-Z][_a-zA-Z0-9]*$/.test(name) && !reserved.has(name)

@@ -1,4 +1,4 @@
-// Validation of the rules that say which requests a webhook or an admission policy handles.
+// Validation of the rules that select the requests which a webhook or an admission policy handles.
 import type { V1RuleWithOperations } from '@kubernetes/client-node'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { all, each, fields, must, nonEmpty, oneOf, required, type Rule } from './vocabulary.ts'
@@ -8,7 +8,7 @@ export type OperationRule = Data<V1RuleWithOperations>
 export const failurePolicy = oneOf(['Fail', 'Ignore'])
 export const matchPolicy = oneOf(['Equivalent', 'Exact'])
 
-/** `*` excludes all other items. */
+/** A list in which `*` must be the only item. `what`: the name of other items in the message. */
 export const wildcardAlone = (what: string): Rule<readonly string[] | null | undefined> =>
   must(
     (list: string[]) => list.length < 2 || !list.includes('*'),

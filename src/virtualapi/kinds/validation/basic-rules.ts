@@ -1,4 +1,4 @@
-// Rules for single values, shared by many kinds. Messages are those of upstream.
+// Rules for single values, shared by many kinds. The messages are upstream's.
 import { isIP } from 'node:net'
 import {
   byteLength,
@@ -146,7 +146,7 @@ export const unreservedRelativePath = all<string>(
 export const isNegative = (quantity: string): boolean => quantityOf(quantity).nanos < 0n
 export const nonNegativeQuantity = must((value: string) => !isNegative(value), 'must be greater than or equal to 0')
 export const positiveQuantity = must((value: string) => quantityOf(value).nanos > 0n, 'must be greater than zero')
-/** A quantity above -1; as upstream, the error has no fraction and prints it as a number. */
+/** A quantity above -1; as upstream, the error prints the quantity as a number without its fraction. */
 export const resourceQuantity: Rule<string> = (value, report) => {
   const { nanos } = quantityOf(value)
   if (nanos <= -1_000_000_000n) report.invalid('', Number(nanos / 1_000_000_000n), 'must be a valid resource quantity')

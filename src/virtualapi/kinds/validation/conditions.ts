@@ -40,7 +40,7 @@ const condition: Rule<JsonValue> = (value, report) => {
 }
 const conditionList = each(condition)
 
-/** The conditions of a status; whatever is not a list is valid. */
+/** The conditions of a status; a value that is not a list is valid. */
 export const conditions: Rule<unknown> = (list, report) => {
   if (Array.isArray(list)) report.check(conditionList, list as JsonValue[])
 }

@@ -60,7 +60,10 @@ const port: Rule<Data<V1ContainerPort>> = ({ name, containerPort, hostPort, prot
 }
 const knownProtocol = required(oneOf(protocols))
 
-/** The treatment of a container whose resources change while it runs. As upstream, paths have no index. */
+/**
+ * The rules of a resize policy: how a container is treated whose resources change while it runs. As upstream, paths
+ * have no index.
+ */
 const resizePolicy = all<Data<V1ContainerResizePolicy>, ContainerContext>(
   unique('', ({ resourceName }) => resourceName),
   ({ resourceName, restartPolicy }, report, { restartPolicy: ofPod }) => {
@@ -118,7 +121,7 @@ export function checkContainers(list: readonly Container[] | null, report: Repor
     checkHostPorts(ports, `containers[${index}].ports`, taken, report)
 }
 
-/** Each host port may be used once in a pod; adds to `taken`. */
+/** Reports host ports that occur twice in a pod. Adds host ports to `taken`. */
 function checkHostPorts(ports: Container['ports'], place: string, taken: Set<string>, report: Report): void {
   if (ports)
     for (const [index, { protocol = '', hostIP = '', hostPort }] of ports.entries()) {
@@ -141,7 +144,8 @@ const initContainer: Rule<Container, InitContext> = (container, report, context)
   common(container, report, context)
   if (context.names.has(name)) report.duplicate('name', name)
   else if (name !== '') context.names.add(name)
-  // Init containers run one at a time, so host ports only conflict within one. Upstream's path has index 0 for each.
+  // Init containers run one at a time, so host ports conflict only within one container. Upstream's path has index 0
+  // for every container.
   checkHostPorts(ports, '../[0].ports', new Set(), report)
   if (restartPolicy === 'Always') probesAndHooks(container, report, context)
   else report.check(withoutProbes, container)
@@ -167,7 +171,7 @@ interface EphemeralContext extends InitContext {
 }
 
 const notForEphemeral = forbidden('cannot be set for an Ephemeral Container')
-/** Decoding always sets resources, possibly to an empty object. */
+/** Reports a value that is not an empty object. Decoding always sets resources, possibly to an empty object. */
 const notSet: Rule<object | undefined> = (value, report) => {
   if (value !== undefined && Object.keys(value).length > 0) report.check(notForEphemeral, value)
 }

@@ -11,7 +11,7 @@ const deprecated: ReadonlyMap<string, string> = new Map([
   ['node-role.kubernetes.io/master', 'use "node-role.kubernetes.io/control-plane" instead'],
 ])
 
-/** Why a node label is deprecated; undefined if it is not. */
+/** The reason why a node label is deprecated; undefined if it is not deprecated. */
 export function deprecatedNodeLabel(key: string): string | undefined {
   return deprecated.get(key)
 }

@@ -1,4 +1,4 @@
-// Compiles the CEL expressions that select devices (KEP-4381), for what is wrong with them.
+// Compiles the CEL expressions that select devices (KEP-4381), to find their validation errors.
 import {
   anyType,
   boolType,
@@ -18,14 +18,14 @@ import {
 import { fieldForbidden, fieldInvalid } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 
-/** In cost units. */
+/** The most that an expression may cost, in cost units. */
 const maxCost = 1_000_000n
 /** The bounds of a device in a ResourceSlice, in characters and in entries. */
 const most = { domain: 63, id: 32, driver: 63, value: 64, entries: 32 }
 
 const text = (maxElements: number): DeclaredType => ({ type: stringType, minSerializedSize: 2, maxElements })
 
-/** Values by the domain and the identifier of their names. */
+/** The type of a map of values by the domain of their name, then by its identifier. */
 function named(value: DeclaredType): DeclaredType {
   const map = (key: DeclaredType, element: DeclaredType): DeclaredType => ({
     type: mapOf(key.type, element.type),
@@ -50,7 +50,10 @@ const deviceType: DeclaredType = {
 
 const environments = new Map<boolean, Environment>()
 
-/** New expressions may use what a server of the version before has, too. */
+/**
+ * The environment of an expression. A new expression may use only the libraries that a server of the previous version
+ * also has.
+ */
 function environmentFor(stored: boolean): Environment {
   let environment = environments.get(stored)
   if (environment === undefined) {
@@ -66,7 +69,10 @@ function environmentFor(stored: boolean): Environment {
 
 const isCondition = (type: CelType): boolean => type.kind === 'any' || isSameType(type, boolType)
 
-/** Validation errors of an expression. `stored`: it is as it was stored, so it may use all libraries. */
+/**
+ * Validation errors of an expression. `stored`: true for an expression that is stored already, which may use all
+ * libraries.
+ */
 export function deviceExpressionCauses(
   path: string,
   expression: string,

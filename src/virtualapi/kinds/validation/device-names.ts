@@ -42,13 +42,13 @@ export const deviceQualifiedName = required((name: string, report: Report) => {
   report.check(idOf, second)
 }, 'name required')
 
-/** `DOMAIN/ID`. */
+/** The full name of an attribute or of a capacity: `DOMAIN/ID`. */
 export const deviceFullName: Rule<string> = (name, report) => {
   report.check(deviceQualifiedName, name)
   if (name !== '' && !name.includes('/')) report.invalid('', name, 'must include a domain')
 }
 
-/** A map key as field paths show it: the middle of a long key is cut out. */
+/** A map key in the form of field paths, in which the middle of a long key is cut out. */
 export function truncatedKey(key: string): string {
   if (key.length <= longestKey) return key
   const rest = longestKey - 3
@@ -58,7 +58,7 @@ export function truncatedKey(key: string): string {
 type List<T> = readonly T[] | null | undefined
 
 /**
- * A list of at most `most` items, none of which has the key of another. As upstream, all items are validated before the
+ * A list of at most `most` items, which must all have different keys. As upstream, all items are validated before the
  * number of items and the keys.
  */
 export function keyedList<T, C>(
@@ -96,5 +96,5 @@ export const requestReference: Rule<string, RequestNames> = (name, report, { nam
   if (segments.length > 2 || !names.has(name)) report.invalid('', name, unknownText)
 }
 
-/** References to requests: each must exist, none twice, not too many. */
+/** References to requests: each request must exist and may be named once, and the number of references is bounded. */
 export const requestReferences = keyedList(requestReference, { most: mostReferences, keyOf: (name) => name })

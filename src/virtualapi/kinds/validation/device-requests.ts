@@ -94,7 +94,7 @@ const claimFields = fields<DeviceClaim, Context>({
 export const deviceClaim: Rule<DeviceClaim, Stored> = (claim, report, { stored }) =>
   claimFields(claim, report, { stored, names: requestNamesOf(claim) })
 
-/** The names that a reference may use. */
+/** The names that references to requests of a claim may use. */
 export function requestNamesOf(claim: DeviceClaim): ReadonlySet<string> {
   const requests = (claim.requests as Request[] | null | undefined) ?? []
   return new Set(

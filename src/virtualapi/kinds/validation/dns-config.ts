@@ -46,7 +46,7 @@ const settings = all<Data<V1PodDNSConfig>>(
   }),
 )
 
-/** The member dnsConfig, which dnsPolicy None needs. */
+/** The rules of dnsConfig, which is required if dnsPolicy is None. */
 export const dnsConfig: Rule<Data<V1PodSpec>> = ({ dnsPolicy, dnsConfig: config }, report) => {
   if (dnsPolicy === 'None' && config === undefined)
     report.required('dnsConfig', 'must provide `dnsConfig` when `dnsPolicy` is None')

@@ -53,7 +53,7 @@ const resources = [
 ]
 const binarySizes = ['1', '1k', '1M', '1G', '1T', '1P', '1E', '1Ki', '1Mi', '1Gi', '1Ti', '1Pi', '1Ei']
 
-/** A reference to a field of the pod. `allowed` differs between variables and files. */
+/** A reference to a field of the pod. `allowed`: the allowed field paths, which differ between variables and files. */
 export function fieldRef(allowed: readonly string[]): Rule<Data<V1ObjectFieldSelector>> {
   const allowedPath = required(oneOf(allowed))
   return ({ apiVersion, fieldPath }, report) => {
@@ -114,7 +114,7 @@ export const resourceRefOfVolume: Rule<Data<V1ResourceFieldSelector>> = (referen
   checkDivisor(reference.resource, reference.divisor ?? '0', report)
 }
 
-/** The divisor is the unit in which the amount is expressed. */
+/** Checks the divisor, which is the unit of the amount. */
 function checkDivisor(resource: string, divisor: string, report: Report): void {
   const [, name = ''] = resource.split('.', 2)
   if (quantityOf(divisor).nanos === 0n || !(resources.includes(resource) || isHugePagesRef(resource))) return
@@ -162,7 +162,7 @@ export const variable: Rule<Data<V1EnvVar>> = (one, report) => {
 
 const named = fields<{ readonly name?: string }>({ name: objectName })
 
-/** As upstream, some paths have no index. */
+/** A source of all keys of a ConfigMap or Secret. As upstream, some paths have no index. */
 export const envFrom = all<Data<V1EnvFromSource>>(
   fields({ prefix: given(envName), configMapRef: optional(named), secretRef: optional(named) }),
   ({ configMapRef, secretRef }, report) => {

@@ -8,7 +8,7 @@ import { must, type Rule } from './vocabulary.ts'
 export interface Ip {
   readonly family: 4 | 6
   readonly value: bigint
-  /** Why strict parsers refuse the text; undefined if they accept it. */
+  /** The reason why strict parsers refuse the text; undefined if they accept it. */
   readonly odd: 'leading zeros' | 'mapped' | undefined
 }
 
@@ -25,7 +25,7 @@ const maxTextLength = 64
 const noIp = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'
 const noCidr = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'
 
-/** Parses an address; undefined if the text is not one. */
+/** Parses an address; undefined if the text is not an address. */
 export function tryIp(text: string): Ip | undefined {
   if (text.length > maxTextLength) return undefined
   if (!text.includes(':')) return tryIpv4(text)
@@ -49,7 +49,7 @@ export function ipText({ family, value }: Pick<Ip, 'family' | 'value'>): string 
   return printAddress({ bits: family === 4 ? 32 : 128, value, zone: '' })
 }
 
-/** Parses a CIDR; undefined if the text is not one. Bits beyond the prefix may be set. */
+/** Parses a CIDR; undefined if the text is not a CIDR. Bits beyond the prefix may be set. */
 export function tryCidr(text: string): Cidr | undefined {
   const [address = '', length = '', ...rest] = text.split('/', 3)
   const ip = tryIp(address)

@@ -20,7 +20,7 @@ const none = given(forbidden("may not be specified when `operator` is 'Exists' o
 /** The values that each operator of a selector needs. */
 export const operators: Operators = { In: some, NotIn: some, Exists: none, DoesNotExist: none }
 
-/** One of these operators, with the values that it needs. */
+/** A requirement with one of the operators `known`, and with the values that this operator needs. */
 export function operatorOf(known: Operators): Rule<Requirement> {
   return ({ operator, values }, report) => {
     const rule = Object.hasOwn(known, operator) ? known[operator] : undefined
@@ -42,7 +42,7 @@ export function isValidSelector(selector: LabelSelector | null | undefined): boo
   return causesOf(labelSelector, '', selector).length === 0
 }
 
-/** True if the selector selects everything. */
+/** True if the selector selects all objects. */
 export function isEmptySelector(selector: LabelSelector): boolean {
   return Object.keys(selector.matchLabels ?? {}).length === 0 && (selector.matchExpressions?.length ?? 0) === 0
 }

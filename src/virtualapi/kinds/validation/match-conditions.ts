@@ -13,7 +13,7 @@ type Condition = Data<V1MatchCondition>
 
 interface Context {
   readonly hasParams?: boolean
-  /** Expressions that were there before. */
+  /** Expressions that the webhook or policy had before the write. */
   readonly stored: ReadonlySet<string>
 }
 

@@ -22,5 +22,5 @@ const resources = fields<MatchResources>({
 /** MatchResources that have their defaults. */
 export const matchResources = optional(resources)
 
-/** matchConstraints of a policy: they need at least one resource rule. */
+/** matchConstraints of a policy, which must have at least one resource rule. */
 export const matchConstraints = present(all<MatchResources>(resources, fields({ resourceRules: nonEmpty() })))

@@ -40,7 +40,7 @@ export function iscsi(unknownName: string): Rule<Iscsi> {
     ({ chapAuthDiscovery, chapAuthSession, secretRef, initiatorName }, report) => {
       if ((chapAuthDiscovery === true || chapAuthSession === true) && secretRef === undefined)
         report.required('secretRef')
-      // As upstream, which spells this path so.
+      // Upstream spells this path without a capital letter.
       if (initiatorName !== undefined) report.at('initiatorname', iscsiName, initiatorName)
     },
   )
@@ -105,7 +105,7 @@ export const flocker: Rule<Data<V1FlockerVolumeSource>> = ({ datasetName = '', d
   if (datasetName.includes('/')) report.invalid('datasetName', datasetName, "must not contain '/'")
 }
 
-/** RBD and CephFS. */
+/** The rule of CephFS volumes. */
 export const monitors = fields<{ monitors: string[] | null }>({ monitors: nonEmpty() })
 export const rbd = fields<{ monitors: string[] | null; image: string }>({ monitors: nonEmpty(), image: nonEmpty() })
 

@@ -50,7 +50,7 @@ export const claimSpec = all<ClaimSpec>(
     if (!dataSource || !dataSourceRef) return
     const { apiGroup, kind, name } = dataSource
     const same = apiGroup === dataSourceRef.apiGroup && kind === dataSourceRef.kind && name === dataSourceRef.name
-    // As upstream, where the value is a field path by mistake, which prints as {}.
+    // In upstream's errors, the value is a field path by mistake, which is printed as {}.
     if (dataSourceRef.namespace)
       report.invalid('', {}, 'may not be specified when dataSourceRef.namespace is specified')
     else if (!same) report.invalid('', {}, 'must match dataSourceRef')
@@ -59,7 +59,7 @@ export const claimSpec = all<ClaimSpec>(
 )
 const storage = present(positiveQuantity)
 
-/** Metadata that may only have labels and annotations. */
+/** Metadata that may have only labels and annotations. */
 export const templateMetadata: Rule<Data<V1PersistentVolumeClaimTemplate>['metadata']> = (metadata = {}, report) => {
   const { annotations: notes, labels: own, creationTimestamp: _, ...others } = metadata
   report.at('annotations', annotations, notes)

@@ -1,4 +1,5 @@
-// Validation of pod annotations that preceded fields and must not contradict them, and of a few others.
+// Validation of pod annotations that are older forms of fields and must not contradict these fields, and of a few other
+// annotations.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { isJsonObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
 import { relativePathInside } from './basic-rules.ts'
@@ -79,7 +80,7 @@ interface Profile {
   readonly localhostProfile?: string
 }
 
-/** The AppArmor profile that an annotation stands for; undefined if it stands for none. */
+/** The AppArmor profile that an annotation stands for; undefined if it is not a known profile. */
 export function profileOfAnnotation(annotation: string): Profile | undefined {
   if (annotation === 'unconfined') return { type: 'Unconfined' }
   if (annotation === 'runtime/default') return { type: 'RuntimeDefault' }
@@ -88,7 +89,7 @@ export function profileOfAnnotation(annotation: string): Profile | undefined {
     : undefined
 }
 
-/** If a new pod or template sets a profile as annotation and as field, both must be equal. */
+/** Checks that the profiles are equal if a new pod or template sets a profile both in an annotation and in a field. */
 export const matchingProfiles: Rule<PodSpec, ObjectMeta | undefined> = (spec, report, metadata) => {
   const annotations = metadata?.annotations
   if (annotations === undefined) return

@@ -96,7 +96,7 @@ export function checkHostUsers(spec: PodSpec, report: Report): void {
   if (spec.hostUsers !== false) return
   const detail = 'when `hostUsers` is false'
   if (spec.hostNetwork === true) report.forbidden('hostNetwork', detail)
-  // As upstream, which spells these two paths with a capital letter.
+  // Upstream spells these two paths with a capital letter.
   if (spec.hostPID === true) report.forbidden('HostPID', detail)
   if (spec.hostIPC === true) report.forbidden('HostIPC', detail)
   eachContainer(spec, ({ volumeDevices }, place) => {

@@ -40,7 +40,10 @@ export const podClaims = each(podClaim)
 const requirements = resourceRequirements(podResource)
 const noClaims = forbidden('claims may not be set for Resources at pod-level')
 
-/** Pod-level requests and limits: few resources are allowed, and none below the total of the containers. */
+/**
+ * Pod-level requests and limits: only some resources are allowed, and the amounts must not be below the totals of the
+ * containers.
+ */
 export const podResources: Rule<PodSpec, ReadonlySet<string>> = (spec, report, claims) => {
   const { resources, os } = spec
   if (resources === undefined) return
@@ -64,7 +67,9 @@ export const podResources: Rule<PodSpec, ReadonlySet<string>> = (spec, report, c
     }
 }
 
-/** As upstream, only huge pages are compared with the total of the limits. */
+/**
+ * Compares pod-level amounts with the totals of the containers. As upstream, only huge pages are compared for limits.
+ */
 function compareTotals(spec: PodSpec, which: 'requests' | 'limits', report: Report): void {
   const own = spec.resources?.[which]
   if (own === undefined) return

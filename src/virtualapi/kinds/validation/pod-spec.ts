@@ -86,9 +86,9 @@ const hostNetwork: Rule<PodSpec, Pod> = (spec, report, pod) => {
         )
 }
 
-/** Overhead is what a pod uses besides its containers. As upstream, it has the rules of limits. */
+/** The overhead of a pod, which it uses in addition to its containers. As upstream, it follows the rules of limits. */
 export const overhead: Rule<Record<string, string>> = (limits, report) => {
-  // As upstream, whose path has the member `limits`.
+  // As upstream, the path contains the member `limits`.
   limitsOfContainer({ limits }, report, new Set())
 }
 const limitsOfContainer = resourceRequirements(containerResource)
@@ -104,7 +104,7 @@ const volumesWithoutToken = each(
   }),
 )
 
-/** Rules for pods only: applying them to templates would break templates that were accepted before. */
+/** Rules for pods only, because existing templates that were accepted before may break them. */
 const podOnly: Rule<PodSpec, Pod> = (spec, report, pod) => {
   if (pod === undefined) return
   if (!spec.serviceAccountName) report.at('volumes', volumesWithoutToken, spec.volumes)

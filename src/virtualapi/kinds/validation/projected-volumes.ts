@@ -1,5 +1,5 @@
-// Validation of volumes whose files the kubelet writes: ConfigMap, Secret, downward API, and projections of these and
-// of tokens.
+// Validation of volumes whose files the kubelet writes: ConfigMap, Secret, downward API, and projected volumes with
+// these and with tokens.
 import type { V1DownwardAPIVolumeFile, V1KeyToPath, V1VolumeProjection } from '@kubernetes/client-node'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { fileMode, unreservedRelativePath } from './basic-rules.ts'
@@ -32,13 +32,16 @@ export const downwardFile: Rule<Data<V1DownwardAPIVolumeFile>> = (file, report) 
   report.at('mode', fileMode, file.mode)
 }
 
-/** The sources of a projected volume: no two may write the same file. */
+/** The sources of a projected volume, which must all write different files. */
 export const projections: Rule<readonly Projection[] | null | undefined> = (sources, report) =>
   report.each(sources, projection, new Set())
 
 type Files = Set<string>
 
-/** As upstream, conflicts and errors about a token's file are reported at the volume, and some paths have no index. */
+/**
+ * One source of a projected volume. As upstream, conflicts and errors about a token's file are reported at the volume,
+ * and some paths have no index.
+ */
 const projection: Rule<Projection, Files> = (source, report, written) => {
   const { secret, configMap, downwardAPI, serviceAccountToken: token } = source
   report.at('secret', keyed, secret, written)

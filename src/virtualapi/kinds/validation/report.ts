@@ -14,12 +14,12 @@ import type { JsonValue } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import { invalidInternal } from '#virtualapi/kinds/resources/typed/internal-form.ts'
 
-/** Reports what is wrong with a value. `context`: facts from outside the value, such as the stored object. */
+/** Reports the validation errors of a value. `context`: facts from outside the value, such as the stored object. */
 export type Rule<T, C = unknown> = (value: T, report: Report, context: C) => void
 
 /**
  * A place relative to another: an index, a member or a key in brackets; empty for the same place, `..` for the place
- * above, `../x` for a member of that. Several steps in one text, such as `a.b` and `[key].c`, count as one.
+ * above, `../x` for a member of the place above. Several steps in one text, such as `a.b` and `[key].c`, count as one.
  */
 type Step = string | number
 
@@ -28,12 +28,12 @@ function joined(path: string, step: Step): string {
   return step.startsWith('[') ? path + step : childPath(path, step)
 }
 
-/** Collects errors. The methods named after an error report it. */
+/** Collects errors. The methods that are named after an error add that error. */
 export class Report {
   readonly causes: StatusCause[] = []
   private readonly root: string
   private readonly steps: Step[] = []
-  /** Number of items of the innermost list, and the keys met in it by each rule. */
+  /** The number of items of the innermost list, and the keys that each rule has met in this list. */
   private listLength = 0
   private met: Map<object, Set<unknown>> | undefined
 
@@ -86,7 +86,7 @@ export class Report {
     this.met = met
   }
 
-  /** True if `by` has asked about the same key before, for another item of the innermost list. */
+  /** True if `by` was called with the same key before, for another item of the innermost list. */
   isRepeated(by: object, key: unknown): boolean {
     if (this.listLength === 1) return false
     this.met ??= new Map()
@@ -100,15 +100,15 @@ export class Report {
   invalid(at: Step, value: JsonValue, detail: string): void {
     this.add(fieldInvalid(this.path(at), value, detail))
   }
-  /** One Invalid error for each of these texts. */
+  /** Adds an Invalid error for each of these texts. */
   invalidFor(at: Step, value: JsonValue, details: readonly string[]): void {
     for (const detail of details) this.invalid(at, value, detail)
   }
-  /** An Invalid error that prints the value as the internal struct of this name. */
+  /** Adds an Invalid error that prints the value as the internal struct of this name. */
   invalidStruct(at: Step, struct: string, value: unknown, detail: string): void {
     this.add(invalidInternal(this.path(at), struct, value, detail))
   }
-  /** An Invalid error that prints the value, if any, as this text. */
+  /** Adds an Invalid error that prints the text `shown` as the value; if it is empty, the error prints no value. */
   invalidText(at: Step, shown: string, detail: string): void {
     const message = `Invalid value: ${shown === '' ? '' : `${shown}: `}${detail}`
     this.add({ reason: 'FieldValueInvalid', message, field: this.path(at) })

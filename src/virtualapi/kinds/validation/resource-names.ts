@@ -1,4 +1,5 @@
-// Classes of resource names: which need no prefix, which are counted in whole units, which may be overcommitted.
+// Classes of resource names: names that need no prefix, names that are counted in whole units, names that may be
+// overcommitted.
 import { qualifiedNameErrors } from '#apimachinery/field/index.ts'
 import { qualifiedName } from './basic-rules.ts'
 import { all, firstOf, must, oneOf } from './vocabulary.ts'
@@ -27,7 +28,7 @@ export const isHugePages = (name: string): boolean => name.startsWith('hugepages
 /** True for Kubernetes' own names: without a prefix, or below kubernetes.io. */
 export const isNativeResource = (name: string): boolean => !name.includes('/') || name.includes('kubernetes.io/')
 
-/** True for an extended resource, such as those of device plugins. */
+/** True for the name of an extended resource, such as the resources of device plugins. */
 export function isExtendedResource(name: string): boolean {
   return (
     !isNativeResource(name) && !name.startsWith('requests.') && qualifiedNameErrors(`requests.${name}`).length === 0

@@ -19,7 +19,10 @@ export const amount: Rule<string, string> = (text, report, name) => {
   if (isCountedInUnits(name) && quantityOf(text).nanos % nano !== 0n) report.invalid('', text, 'must be an integer')
 }
 
-/** Requests and limits whose names follow `resourceName`. The context has the names of the pod's resource claims. */
+/**
+ * Requests and limits whose names follow `resourceName`. The context of the rule is the set of names of the pod's
+ * resource claims.
+ */
 export function resourceRequirements(resourceName: Rule<string>): Rule<Requirements | undefined, ClaimNames> {
   const quantity: Rule<string, string> = (text, report, name) => {
     report.check(resourceName, name)
@@ -42,7 +45,7 @@ export function resourceRequirements(resourceName: Rule<string>): Rule<Requireme
   }
 }
 
-/** True for a whole number of huge pages of the size in the name. As Go's Value(), fractions are rounded up. */
+/** True for a whole number of huge pages of the size in the name. As in Go's Value(), fractions are rounded up. */
 function isDivisible(name: string, text: string): boolean {
   const size = tryQuantity(name.slice('hugepages-'.length))?.nanos ?? 0n
   if (size <= 0n || size % nano !== 0n) return false
@@ -65,7 +68,7 @@ function compareWithLimit(name: string, { limits, requests }: Requirements, repo
   else if (request > most) report.invalid('requests', text, `must be less than or equal to ${name} limit of ${limit}`)
 }
 
-/** The claims that a container uses: each at most once, and each must be a claim of the pod. */
+/** The claims that a container uses: each may occur once, and must be a claim of the pod. */
 const claimNames: Rule<Requirements['claims'], ClaimNames> = (claims, report, ofPod) => {
   const whole = new Set<string>()
   const parts = new Set<string>()

@@ -40,7 +40,7 @@ const weight = must((value: number) => value >= 1 && value <= 100, 'must be in t
 
 const podTerm = all<Data<V1PodAffinityTerm>>(
   fields({ labelSelector, namespaceSelector: labelSelector }),
-  // As upstream, whose path has no index.
+  // As upstream, the path has no index.
   ({ namespaces }, report) => namespaces?.forEach((name) => report.at('namespace', label, name)),
   labelKeys,
   fields({ topologyKey: all<string>(nonEmpty('can not be empty'), qualifiedName) }),
@@ -67,7 +67,7 @@ type Constraint = Data<V1TopologySpreadConstraint>
 
 const pairOf = ({ topologyKey, whenUnsatisfiable }: Constraint): string => `{${topologyKey}, ${whenUnsatisfiable}}`
 type LastOfPair = ReadonlyMap<string, Constraint>
-/** All constraints with the same pair but the last are duplicates. */
+/** Reports a constraint as a duplicate unless it is the last one with its pair. */
 const lastOfPair: Rule<Constraint, LastOfPair> = (constraint, report, last) => {
   const pair = pairOf(constraint)
   if (last.get(pair) !== constraint) report.duplicate('{topologyKey, whenUnsatisfiable}', pair)

@@ -6,7 +6,7 @@ import { all, firstOf, fields, maxBytes, must, nonEmpty, oneOf, required } from 
 
 const knownType = oneOf(['Localhost', 'RuntimeDefault', 'Unconfined'])
 
-/** A seccomp profile names a file if and only if its type is Localhost. */
+/** A seccomp profile, which must name a file if and only if its type is Localhost. */
 export const seccompProfile = all<Data<V1SeccompProfile>>(
   fields({ type: required(knownType, 'type is required when seccompProfile is set') }),
   (profile, report) => {
@@ -32,7 +32,7 @@ const profileName = all<string>(
   maxBytes(4095),
 )
 
-/** An AppArmor profile names a profile of the node if and only if its type is Localhost. */
+/** An AppArmor profile, which must name a profile of the node if and only if its type is Localhost. */
 export const appArmorProfile = firstOf<Data<V1AppArmorProfile>>(
   fields({ type: required(knownType, 'type is required when appArmorProfile is set') }),
   ({ type, localhostProfile: name }, report) => {

@@ -49,7 +49,7 @@ const sysctl = fields<Data<V1Sysctl>, PodSpec>({
 })
 
 function sysctlNamespace(name: string): 'net' | 'ipc' | undefined {
-  // If a slash comes first, slashes separate the parts of the name and dots belong to the parts.
+  // If the first separator is a slash, slashes separate the parts of the name, and dots belong to the parts.
   const first = name.search(/[./]/)
   const dotted = name[first] === '/' ? name.replace(/[./]/g, (separator) => (separator === '/' ? '.' : '/')) : name
   if (dotted.startsWith('net.')) return 'net'
@@ -72,7 +72,7 @@ const podContext = all<PodContext, PodSpec>(
     seLinuxChangePolicy: oneOf(['MountOption', 'Recursive']),
   }),
 )
-/** The security context of the pod with the spec in the context. */
+/** The security context of a pod. Its rules get the spec of the pod as context. */
 export const podSecurity: Rule<PodSpec> = (spec, report) => {
   if (spec.securityContext) report.at('securityContext', podContext, spec.securityContext, spec)
 }
@@ -96,7 +96,7 @@ export const containerSecurity = all<Data<V1SecurityContext>, UserNamespace>(
     const said = 'cannot set `allowPrivilegeEscalation` to false and'
     const admin = capabilities?.add?.filter((name) => name === 'CAP_SYS_ADMIN').length ?? 0
     if (privileged !== true && admin === 0) return
-    // Printed once, because the context may be long and occur in many errors.
+    // The context is printed once, because it may be long and occur in many errors.
     const shown = internalText('core.SecurityContext', context)
     if (privileged === true) report.invalidText('', shown, `${said} \`privileged\` to true`)
     for (let count = 0; count < admin; count++)

@@ -1,5 +1,5 @@
-// The words of which the rules of the built-in kinds consist. Rules are composed once, when their module is loaded, so
-// that validation creates no closures. An absent value is valid unless a word says otherwise.
+// The functions from which the rules of the built-in kinds are composed. Rules are composed once, when their module is
+// loaded, so that validation creates no closures. An absent value is valid unless a function says otherwise.
 import { isDeepStrictEqual } from 'node:util'
 import { byteLength } from '#apimachinery/field/index.ts'
 import type { Int64, JsonValue, KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
@@ -17,7 +17,7 @@ export interface ObjectOf<Spec, Status = unknown> {
 }
 
 type Absent = null | undefined
-/** Values that Go takes for absent. */
+/** True for values that Go treats as absent. */
 const isUnset = (value: unknown): boolean =>
   value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
 
@@ -36,7 +36,7 @@ export function validatingChange<T>(rule: Rule<T, T>): (object: KubeObject, old:
   return (object, old) => causesOf(rule, '', object as unknown as T, old as unknown as T)
 }
 
-/** The rules in this order. */
+/** Applies the rules in this order. */
 export function all<T, C = unknown>(...rules: readonly Rule<T, C>[]): Rule<T, C> {
   return (value, report, context) => {
     for (const rule of rules) rule(value, report, context)
@@ -46,7 +46,7 @@ export function all<T, C = unknown>(...rules: readonly Rule<T, C>[]): Rule<T, C>
 /** An object with at least these members, each of which may be absent. */
 type Having<T> = { readonly [M in keyof T]?: T[M] | undefined }
 
-/** A rule for each of these members, in this order. */
+/** Applies a rule to each of these members, in this order. */
 export function fields<T, C = unknown>(table: { readonly [M in keyof T]?: Rule<T[M], C> }): Rule<Having<T>, C> {
   const rows = rowsOf<T, C>(table)
   return (value, report, context) => {
@@ -67,44 +67,44 @@ interface Row<T, C> {
   readonly rule: Rule<unknown, C>
 }
 
-/** The rows of a table of rules: objects, because the pairs of Object.entries cost more to take apart. */
+/** The rows of a table of rules. They are objects, because destructuring the pairs of Object.entries takes longer. */
 export function rowsOf<T, C = unknown>(table: object): readonly Row<T, C>[] {
   const entries = Object.entries(table) as [keyof T & string, Rule<unknown, C>][]
   return entries.map(([member, rule]) => ({ member, rule }))
 }
 
-/** The rule, at a place of another name, for the paths that upstream spells differently. */
+/** Applies the rule at a place with another name, for the paths that upstream spells differently. */
 export function at<T, C = unknown>(place: string, rule: Rule<T, C>): Rule<T, C> {
   return (value, report, context) => report.at(place, rule, value, context)
 }
 
-/** The rule, if there is a value. */
+/** Applies the rule if there is a value. */
 export function optional<T, C = unknown>(rule: Rule<T, C>): Rule<T | Absent, C> {
   return (value, report, context) => {
     if (value !== undefined && value !== null) rule(value, report, context)
   }
 }
 
-/** The rule, if there is a value that is not empty. */
+/** Applies the rule if there is a value that is not empty. */
 export function given<T, C = unknown>(rule: Rule<T, C>): Rule<T | Absent, C> {
   return (value, report, context) => {
     if (!isUnset(value)) rule(value as T, report, context)
   }
 }
 
-/** The rule, for which an absent text is an empty one. */
+/** Applies the rule to the text; an absent text counts as empty. */
 export function orEmpty<C = unknown>(rule: Rule<string, C>): Rule<string | Absent, C> {
   return (text, report, context) => rule(text ?? '', report, context)
 }
 
-/** A value that is not empty. */
+/** Requires a value that is not empty. */
 export function nonEmpty(detail?: string): Rule<unknown> {
   return (value, report) => {
     if (isUnset(value)) report.required('', detail)
   }
 }
 
-/** The rule, or an error if there is no value or an empty one. */
+/** Applies the rule, or reports an error if there is no value or an empty one. */
 export function required<T, C = unknown>(rule: Rule<T, C>, detail?: string): Rule<T | Absent, C> {
   return (value, report, context) => {
     if (isUnset(value)) report.required('', detail)
@@ -112,7 +112,7 @@ export function required<T, C = unknown>(rule: Rule<T, C>, detail?: string): Rul
   }
 }
 
-/** The rule, or an error if there is no value; an empty one is not absent. */
+/** Applies the rule, or reports an error if there is no value. An empty value counts as a value. */
 export function present<T, C = unknown>(rule: Rule<T, C>, detail?: string): Rule<T | Absent, C> {
   return (value, report, context) => {
     if (value === undefined || value === null) report.required('', detail)
@@ -120,33 +120,33 @@ export function present<T, C = unknown>(rule: Rule<T, C>, detail?: string): Rule
   }
 }
 
-/** The rule, where the test holds. */
+/** Applies the rule if the test returns true. */
 export function when<T, C = unknown>(test: (value: T, context: C) => boolean, rule: Rule<T, C>): Rule<T, C> {
   return (value, report, context) => {
     if (test(value, context)) rule(value, report, context)
   }
 }
 
-/** The rule for each item of a list. */
+/** Applies the rule to each item of a list. */
 export function each<T, C = unknown>(rule: Rule<T, C>): Rule<readonly T[] | Absent, C> {
   return (list, report, context) => report.each(list, rule, context)
 }
 
-/** The rule for each key of a map, at the place of the map. */
+/** Applies the rule to each key of a map, at the place of the map. */
 export function eachKey<C = unknown>(rule: Rule<string, C>): Rule<Readonly<Record<string, unknown>> | Absent, C> {
   return (map, report, context) => {
     for (const key in map) rule(key, report, context)
   }
 }
 
-/** The rule for each value of a map, at the place of its key, which is the context. */
+/** Applies the rule to each value of a map, at the place of its key. The key is the context. */
 export function eachValue<T>(rule: Rule<T, string>): Rule<Readonly<Record<string, T>> | Absent> {
   return (map, report) => {
     if (map) for (const [key, value] of Object.entries(map)) report.at(`[${key}]`, rule, value, key)
   }
 }
 
-/** No item of a list has the key of an earlier one. `place`: that of the error in the item. */
+/** Reports an item of a list that has the key of an earlier item. `place`: the place of the error in the item. */
 export function unique<T extends JsonValue>(): Rule<T>
 export function unique<T>(place: string, keyOf: (item: T) => JsonValue): Rule<T>
 export function unique<T>(place = '', keyOf = (item: T) => item as JsonValue): Rule<T> {
@@ -157,28 +157,28 @@ export function unique<T>(place = '', keyOf = (item: T) => item as JsonValue): R
   return rule
 }
 
-/** At most this many items. */
+/** Requires at most this many items. */
 export function maxItems(max: number): Rule<readonly unknown[] | Absent> {
   return (list, report) => {
     if (list && list.length > max) report.tooMany('', list.length, max)
   }
 }
 
-/** At most this many bytes. */
+/** Requires at most this many bytes of UTF-8. */
 export function maxBytes(max: number): Rule<string | Absent> {
   return (text, report) => {
     if (text && text.length * 3 > max && byteLength(text) > max) report.tooLong('', max)
   }
 }
 
-/** One of these words. */
+/** Requires one of these words. */
 export function oneOf(words: readonly string[]): Rule<string | Absent> {
   return (value, report) => {
     if (value !== undefined && value !== null && !words.includes(value)) report.notSupported('', value, words)
   }
 }
 
-/** A value that passes the test, or an Invalid error with this detail. */
+/** Requires a value that passes the test; otherwise reports an Invalid error with this detail. */
 export function must<T extends JsonValue, C = unknown>(
   test: (value: T, context: C) => boolean,
   detail: string,
@@ -188,12 +188,12 @@ export function must<T extends JsonValue, C = unknown>(
   }
 }
 
-/** A text of this form. */
+/** Requires a text of this form. */
 export function matches(form: RegExp, detail: string): Rule<string | Absent> {
   return must((text: string) => form.test(text), detail)
 }
 
-/** A text for which a check of texts finds no errors. */
+/** Requires a text for which `errorsOf` finds no errors. */
 export function text(errorsOf: (value: string) => readonly string[]): Rule<string> {
   return (value, report) => {
     const errors = errorsOf(value)
@@ -201,12 +201,12 @@ export function text(errorsOf: (value: string) => readonly string[]): Rule<strin
   }
 }
 
-/** A number from `low` to `high`. */
+/** Requires a number from `low` to `high`. */
 export function between(low: number, high: number): Rule<Int64 | Absent> {
   return must((value: Int64) => value >= low && value <= high, `must be between ${low} and ${high}, inclusive`)
 }
 
-/** No value. */
+/** Requires that there is no value. */
 export function forbidden(detail: string): Rule<unknown> {
   return (value, report) => {
     if (value !== undefined && value !== null) report.forbidden('', detail)
@@ -215,7 +215,10 @@ export function forbidden(detail: string): Rule<unknown> {
 
 export const fieldImmutable = 'field is immutable'
 
-/** The old value. `struct`: the internal struct that the error prints; absent: the value is printed unchanged. */
+/**
+ * Requires the old value. `struct`: the internal struct as which the error prints the value; absent: the value is
+ * printed as it is.
+ */
 export function immutable(struct?: string, detail = fieldImmutable): Rule<unknown> {
   return (value, report, old) => {
     if (isDeepStrictEqual(value ?? null, old ?? null)) return
@@ -224,14 +227,14 @@ export function immutable(struct?: string, detail = fieldImmutable): Rule<unknow
   }
 }
 
-/** The old value, or a Forbidden error with this detail. */
+/** Requires the old value; otherwise reports a Forbidden error with this detail. */
 export function unchanged(detail: string): Rule<unknown> {
   return (value, report, old) => {
     if (!isDeepStrictEqual(value ?? null, old ?? null)) report.forbidden('', detail)
   }
 }
 
-/** The errors of the rules only if the one before has none. */
+/** Applies the rules in this order until one of them reports an error. */
 export function firstOf<T, C = unknown>(...rules: readonly Rule<T, C>[]): Rule<T, C> {
   return (value, report: Report, context) => {
     const before = report.causes.length

@@ -17,7 +17,10 @@ interface VolumeUses {
 interface Context {
   readonly volumes: ReadonlyMap<string, Volume>
   readonly privileged: boolean
-  /** Names and paths of the other kind of uses. If a volume occurs several times, its last path counts, as upstream. */
+  /**
+   * The names and paths of the other kind of uses: devices for a mount, mounts for a device. As upstream, the last path
+   * counts if a volume occurs several times.
+   */
   readonly names: ReadonlySet<string>
   readonly paths: ReadonlySet<string>
 }
@@ -43,7 +46,7 @@ const usesOf = (byName: ReadonlyMap<string, string>): Pick<Context, 'names' | 'p
 
 const mustBeUnique = 'must be unique'
 
-/** As upstream, some paths have no index. */
+/** The rules of one mount. As upstream, some paths have no index. */
 const mount = all<Mount, Context>(
   fields<Mount, Context>({
     name: all<string, Context>(nonEmpty(), (name, report, { volumes }) => {
@@ -95,7 +98,7 @@ const device: Rule<Device, Context> = ({ name, devicePath }, report, { volumes, 
     report.invalid('name', name, 'can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode')
   const backsteps = devicePath.split('/').includes('..')
   if (devicePath === '') report.required('devicePath')
-  // A path with backsteps is not remembered, and no later path equals it.
+  // A path with backsteps does not count as an earlier path.
   if (!backsteps && report.isRepeated(devicePaths, devicePath)) report.invalid('devicePath', devicePath, mustBeUnique)
   if (backsteps) report.invalid('devicePath', devicePath, "can not contain backsteps ('..')")
   if (names.has(name)) report.invalid('name', name, 'must not already exist in volumeMounts')

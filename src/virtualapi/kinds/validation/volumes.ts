@@ -26,7 +26,7 @@ export type Volume = Data<V1Volume>
 type SourceName = Exclude<keyof Volume, 'name'>
 type Source<Member extends SourceName> = NonNullable<Volume[Member]>
 
-// In upstream's order: the first source is validated, any other is reported as one too many.
+// In upstream's order: the first source is validated, and every other source is reported as an error.
 const sources: { readonly [Member in SourceName]: Rule<Source<Member>> } = {
   emptyDir: ({ sizeLimit }, report) => {
     if (sizeLimit !== undefined && isNegative(sizeLimit))
@@ -46,7 +46,7 @@ const sources: { readonly [Member in SourceName]: Rule<Source<Member>> } = {
   cinder: fields({ volumeID: nonEmpty(), secretRef: localSecret }),
   cephfs: monitors,
   quobyte,
-  // As upstream, whose paths have no index of the file, and not the member `items`.
+  // As upstream, the paths contain neither the index of the file nor the member `items`.
   downwardAPI: all<Source<'downwardAPI'>>(fields({ defaultMode: fileMode }), ({ items }, report) => {
     for (const file of items ?? []) report.check(downwardFile, file)
   }),
@@ -62,21 +62,21 @@ const sources: { readonly [Member in SourceName]: Rule<Source<Member>> } = {
   projected: fields({ defaultMode: fileMode, sources: projections }),
   scaleIO: withMembers('gateway', 'system', 'volumeName'),
   csi: all<Data<V1CSIVolumeSource>>(fields({ driver: driverName }), ({ nodePublishSecretRef: secret }, report) => {
-    // As upstream, which reports an invalid Secret name at this path.
+    // Upstream reports an invalid Secret name at this path.
     if (secret?.name) report.at('name', subdomain, secret.name)
     else if (secret) report.required('nodePublishSecretRef.name')
   }),
   ephemeral: fields({ volumeClaimTemplate: present(claimTemplate) }),
-  // Never reached: dropDisabledMembers drops image volumes before validation.
+  // This rule is never called, because dropDisabledMembers drops image volumes before validation.
   image: () => undefined,
 }
 const rows = rowsOf<Pick<Volume, SourceName>>(sources)
-/** Upstream's names in field paths (misspelled ones too), where they differ from the member. */
+/** Upstream's names in field paths (including misspelled ones), if they differ from the name of the member. */
 const shownAs: Partial<Record<SourceName, string>> = { gcePersistentDisk: 'persistentDisk' }
 const forbiddenAs: Partial<Record<SourceName, string>> = { cephfs: 'cephFS', downwardAPI: 'downwarAPI' }
 
 interface Context {
-  /** Empty for a template. Claims of ephemeral volumes are named after the pod. */
+  /** The name of the pod, after which claims of ephemeral volumes are named; empty for a template. */
   readonly podName: string
   /** Names of the claims that are created for ephemeral volumes. */
   readonly created: ReadonlySet<string>
@@ -103,7 +103,7 @@ const volumeRule: Rule<Volume, Context> = (volume, report, { podName, created, g
 
 const volumeList = each(volumeRule)
 
-/** Validates the volumes of a pod. Returns the valid ones by name, which mounts may refer to. */
+/** Validates the volumes of a pod. Returns the valid volumes by name; mounts may refer to these. */
 export function checkVolumes(
   list: readonly Volume[] | undefined,
   podName: string,

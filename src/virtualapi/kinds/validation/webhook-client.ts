@@ -39,7 +39,7 @@ const webhookUrl: Rule<string> = (text, report) => {
 }
 
 const webhookService: Rule<JsonObject> = ({ name, namespace, port, path }, report) => {
-  // Upstream hands the two over in the wrong order, so each error names the other one.
+  // Upstream passes name and namespace in the wrong order, so each error names the other field.
   if (!namespace) report.required('name')
   if (!name) report.required('namespace')
   if (typeof port === 'number') report.at('port', servicePort, port)
@@ -59,7 +59,7 @@ const urlPath: Rule<string> = (path, report) => {
   }
 }
 
-/** A caBundle (base64 of PEM), which must hold certificates. An absent or empty one is valid. */
+/** A caBundle (base64 of PEM), which must contain certificates. An absent or empty caBundle is valid. */
 export const caBundle: Rule<JsonValue | undefined> = (bundle, report) => {
   if (typeof bundle !== 'string' || bundle === '') return
   try {

@@ -11,7 +11,7 @@ import { fields, forbidden, given, required, type Rule } from './vocabulary.ts'
 export type PodTemplate = Data<V1PodTemplateSpec>
 type Selector = LabelSelector | null | undefined
 
-/** A selector that must not be empty. `kind`: as in upstream's message. */
+/** A selector that must not be empty. `kind`: the name of the kind in upstream's message. */
 export function selectorOf(kind: string): Rule<Selector> {
   return required((selector: LabelSelector, report) => {
     report.check(labelSelector, selector)
@@ -52,7 +52,7 @@ export const selectedTemplate: Rule<PodTemplate, Selector> = ({ metadata }, repo
     )
 }
 
-/** A template of pods that must always restart. `kind`: as in upstream's message. */
+/** A template of pods that must always restart. `kind`: the name of the kind in upstream's message. */
 export function alwaysRunning(kind: string): Rule<PodTemplate> {
   const noDeadline = forbidden(`activeDeadlineSeconds in ${kind} is not Supported`)
   const spec = fields<PodSpec>({

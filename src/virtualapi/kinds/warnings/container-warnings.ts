@@ -48,7 +48,10 @@ export function* envWarnings(path: string, env: NonNullable<Container['env']>): 
   }
 }
 
-/** Pods with more ports get no warnings: each port is compared with all others of its number, which is quadratic. */
+/**
+ * The most ports of a pod for which warnings are computed. Each port is compared with all other ports of its number,
+ * which is quadratic.
+ */
 const maxPorts = 1000
 
 /** Warnings about the ports of all containers of a pod. */
@@ -74,11 +77,11 @@ export function* portWarnings(containers: readonly ContainerAt[]): Iterable<stri
   yield* portNameWarnings(ports)
 }
 
-/** As Go's %+v prints it. */
+/** A port as Go's %+v prints it. */
 const printed = ({ name = '', hostPort = 0, containerPort, protocol = '', hostIP = '' }: Port): string =>
   `{Name:${name} HostPort:${hostPort} ContainerPort:${containerPort} Protocol:${protocol} HostIP:${hostIP}}`
 
-/** How two ports of the same number conflict; undefined if they do not. */
+/** The kind of conflict of two ports with the same number; undefined if they do not conflict. */
 function overlap(
   { hostIP = '', hostPort = 0 }: Port,
   { hostIP: otherIp = '', hostPort: otherPort = 0 }: Port,

@@ -1,10 +1,14 @@
-// Warnings about TLS Secrets: whether certificate and key parse and match. Messages are those of Go's crypto/tls.
+// Warnings about TLS Secrets: certificates and keys that cannot be parsed or do not match. Messages are those of Go's
+// crypto/tls.
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 
 const secretType = 'kubernetes.io/tls'
 
-/** Warnings about a Secret of type kubernetes.io/tls whose certificate or key is invalid, or which do not match. */
+/**
+ * Warnings about a Secret of type kubernetes.io/tls whose certificate or key is invalid, or whose certificate and key
+ * do not match.
+ */
 export function keyPairWarnings({ type, data }: KubeObject): string[] {
   if (type !== secretType) return []
   const problem = keyPairProblem(textOf(data, 'tls.crt'), textOf(data, 'tls.key'))
@@ -75,11 +79,14 @@ function pemBlocks(text: string): Block[] {
   }
 }
 
-/** Bound for the END line: the longest type name, with the dashes after it. */
+/** The most characters of an END line that are read: the longest type name with the dashes after it. */
 const maxTypeLength = 1024
 const wholeBase64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
-/** Parses a block from its type to its end. `lastLine`: the END line from the type on; both types must be equal. */
+/**
+ * Parses a block from its type to its end. `lastLine`: the END line from the type on. Returns undefined if the two
+ * types differ or the content is not base64.
+ */
 function tryBlock(text: string, lastLine: string): Block | undefined {
   const [typeLine = '', ...lines] = text.split('\n')
   const firstOfBody = lines.findIndex((line) => !line.includes(':'))
@@ -97,7 +104,7 @@ function tryCertificate(der: Buffer): X509Certificate | undefined {
   }
 }
 
-/** Tries each encoding, whatever the type of the block says, as Go does. */
+/** Parses a private key. Tries each encoding, whatever the type of the block, as Go does. */
 function tryKey(key: Buffer): KeyObject | undefined {
   for (const type of ['pkcs1', 'pkcs8', 'sec1'] as const)
     try {

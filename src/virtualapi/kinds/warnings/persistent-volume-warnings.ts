@@ -15,7 +15,7 @@ const obsoleteAnnotations: readonly (readonly [key: string, why: string])[] = [
   ['volume.beta.kubernetes.io/mount-options', 'deprecated since v1.31; use "mountOptions" attribute instead'],
 ]
 
-/** Member, upstream's name of it in warnings, and the warning. */
+/** Deprecated volume plugins: the member, upstream's name of it in warnings, and the warning. */
 const obsoletePlugins: readonly (readonly [member: keyof Spec, shown: string, why: string])[] = [
   ['cephfs', 'cephfs', 'deprecated in v1.28, non-functional in v1.31+'],
   ['photonPersistentDisk', 'photonPersistentDisk', 'deprecated in v1.11, non-functional in v1.16+'],

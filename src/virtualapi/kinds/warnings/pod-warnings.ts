@@ -21,7 +21,7 @@ type PodSpec = Data<V1PodSpec>
 type Template = Data<V1PodTemplateSpec>
 type Annotations = Readonly<Record<string, string>>
 
-/** Most warnings for one object. Response headers have room for fewer. */
+/** The most warnings for one object. Response headers have room for fewer. */
 const maxWarnings = 200
 
 /** Warnings about a new pod. */
@@ -30,7 +30,10 @@ export function podWarnings({ metadata, spec }: KubeObject): string[] {
   return limited(name, specWarnings('', spec as PodSpec, metadata.annotations ?? {}, { isTemplate: false }))
 }
 
-/** True for an update that leaves metadata.generation unchanged: it gives no warnings about the pod template. */
+/**
+ * True for an update that leaves metadata.generation unchanged: such an update causes no warnings about the pod
+ * template.
+ */
 export const isSameSpec = ({ metadata }: KubeObject, old: KubeObject | undefined): boolean =>
   old !== undefined && old.metadata.generation === metadata.generation
 
@@ -76,7 +79,7 @@ const useAppArmorField = 'deprecated since v1.30; use the "appArmorProfile" fiel
 export const appArmorWarning = (path: string, container: string): string =>
   `${path}metadata.annotations[${appArmorOfContainer}${container}]: ${useAppArmorField}`
 
-/** In upstream's order. `path`: empty, or the path of a template followed by a dot. */
+/** The warnings about a pod spec, in upstream's order. `path`: empty, or the path of a template followed by a dot. */
 function* specWarnings(
   path: string,
   spec: PodSpec,
@@ -102,7 +105,7 @@ function* specWarnings(
     if (own?.seccompProfile === undefined && seccompOfContainer + name in annotations)
       yield `${path}metadata.annotations[${seccompOfContainer}${name}]: ${useSeccompField}`
     const profile = annotations[appArmorOfContainer + name]
-    // For pods, the warning is given where the annotation is converted to the field.
+    // For pods, the code that converts the annotation to the field adds this warning.
     if (isTemplate && own?.appArmorProfile === undefined && profile !== undefined) {
       const ofPod = context?.appArmorProfile
       if (ofPod === undefined || !isDeepStrictEqual(ofPod, profileOfAnnotation(profile)))

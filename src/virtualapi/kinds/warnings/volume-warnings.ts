@@ -6,7 +6,7 @@ import { claimResourceWarnings } from './fractional-byte-warnings.ts'
 
 type Volume = Data<V1Volume>
 
-/** Member of the volume, and the warning. */
+/** Deprecated volume plugins: the member of the volume, and the warning. */
 const obsoletePlugins: readonly (readonly [keyof Volume, string])[] = [
   ['photonPersistentDisk', 'deprecated in v1.11, non-functional in v1.16+'],
   ['gitRepo', 'deprecated in v1.11, and disabled by default in v1.33+'],
@@ -41,7 +41,10 @@ interface File {
   readonly source: string
 }
 
-/** Pods whose volumes name more files than this get no further warnings: each file is compared with all others. */
+/**
+ * The most files in the volumes of a pod for which warnings are computed, because each file is compared with all other
+ * files.
+ */
 const maxFiles = 1000
 
 function* overlapWarnings(volumes: readonly Volume[]): Iterable<string> {
@@ -95,7 +98,7 @@ interface Known {
   readonly text: string
 }
 
-/** Compares each file with those before it; adds to `known`. */
+/** Warnings about files whose paths overlap with earlier files. Adds the files to `known`. */
 function* filesWarnings(about: string, files: readonly File[], known: Known[]): Iterable<string> {
   for (const { path: given, source } of files) {
     const path = given.replace(/\/+$/, '')

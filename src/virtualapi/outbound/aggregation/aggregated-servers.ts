@@ -1,5 +1,5 @@
-// Connections to the API servers that tenants run behind Services: verified by the caBundle of the APIService, with the
-// client certificate by which they know this server.
+// Connections to the API servers that tenants run behind Services: the caBundle of the APIService verifies the API
+// server, and a client certificate identifies this server to it.
 import type { Duplex } from 'node:stream'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { Egress, EgressResponse, EgressCall } from '#network/egress/index.ts'
@@ -23,7 +23,7 @@ export const aggregator: Pick<UserInfo, 'name' | 'groups' | 'extra'> = {
 }
 
 const openingMs = 10_000
-/** Above it a discovery document is refused. */
+/** The most bytes of a document. A larger document is refused. */
 const maxDocumentBytes = 4 * 1024 * 1024
 
 export class AggregatedServers {
@@ -33,12 +33,12 @@ export class AggregatedServers {
     this.#dependencies = dependencies
   }
 
-  /** An endpoint of the Service that is ready. Rejects with EgressError. */
+  /** A ready endpoint of the server's Service. Rejects with EgressError. */
   resolve(cluster: ClusterId, { service }: RemoteServer, signal: AbortSignal): Promise<Resolved> {
     return this.#dependencies.resolveService(cluster, service, signal)
   }
 
-  /** Opens a connection for one request, which ends with the signal. Rejects with EgressError. */
+  /** Opens a connection for one request. The signal ends the connection. Rejects with EgressError. */
   async connect(cluster: ClusterId, { remote }: RemoteApiService, signal: AbortSignal): Promise<Duplex> {
     const endpoint = await this.resolve(cluster, remote, signal)
     return await this.#dependencies.egress.connect({
@@ -55,12 +55,12 @@ export class AggregatedServers {
     { remote }: RemoteApiService,
     path: string,
     options: {
-      /** Where to connect. Default: any endpoint that is ready. */
+      /** The endpoint to connect to. Default: any ready endpoint of the Service. */
       readonly endpoint?: Resolved
       readonly insecure?: boolean
       readonly accept?: string
       readonly timeoutMs: number
-      /** Reads the answer while its bytes are charged to the logical cluster. */
+      /** Reads the response while its bytes are charged to the logical cluster. */
       readonly reading?: EgressCall['reading']
       readonly signal: AbortSignal
     },

@@ -1,5 +1,4 @@
-// The verdict whether a Service can serve an APIService at all, from the objects alone. Reasons and messages as in
-// kube-aggregator.
+// Judges from the objects alone whether a Service can serve an APIService. Reasons and messages are kube-aggregator's.
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
 import type { ClusterObjects } from '#store/watch-cache/index.ts'
@@ -18,7 +17,7 @@ interface Slice {
   readonly ports?: readonly { readonly name?: string; readonly port?: number | null }[] | null
 }
 
-/** Why the Service cannot serve; undefined if it has to be asked. */
+/** The reason why the Service cannot serve; undefined if only a request to it can tell. */
 export function unavailableService(objects: ClusterObjects, { service }: RemoteServer): Verdict | undefined {
   const { namespace, name, port } = service
   const at = `service/${name} in ${goQuote(namespace)}`

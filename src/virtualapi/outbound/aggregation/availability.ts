@@ -1,5 +1,6 @@
-// Keeps the condition Available of APIServices true, in logical clusters where somebody uses them: while a request for
-// APIServices or for what they lead to is open, and a minute after it. Others cost nothing.
+// Keeps the condition Available of APIServices up to date in logical clusters that use them: while a request for
+// APIServices, or a request that they route to another server, is open, and for a minute after it. Other logical
+// clusters cost nothing.
 import { abortable, sleep } from '#async/index.ts'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { WatchCache } from '#store/watch-cache/index.ts'
@@ -7,30 +8,33 @@ import type { AggregatedServers } from './aggregated-servers.ts'
 import { unavailableService, type Verdict } from './availability-verdict.ts'
 import { remoteApiServices, type RemoteApiService } from './remote-api-service.ts'
 
-/** Writes the condition Available of an APIService, unless it is so already. */
+/** Writes the condition Available of an APIService unless it has this verdict already. */
 export type WriteAvailable = (cluster: ClusterId, name: string, verdict: Verdict, signal: AbortSignal) => Promise<void>
 
 interface Dependencies {
   readonly watchCache: Pick<WatchCache, 'cluster'>
   readonly servers: AggregatedServers
   readonly write: WriteAvailable
-  /** Told of what could not be written. */
+  /** Called with the errors of failed writes, and of failed reads from the watch cache. */
   readonly onError: (error: unknown) => void
   readonly signal: AbortSignal
 }
 
 const lingerMs = 60_000
-/** Services and their endpoints are looked at so often. */
+/** The pause between two looks at Services and their endpoints. */
 const lookMs = 1000
-/** A server that passed is asked again after this, as upstream; one that failed sooner at first. */
+/**
+ * The time after which a server that passed is checked again, as upstream. A server that failed is checked sooner at
+ * first.
+ */
 const passedMs = 30_000
 const firstRetryMs = 1000
 const checkMs = 5000
-/** Servers of one logical cluster that are asked at once. */
+/** The most servers of one logical cluster that are checked at once. */
 const concurrency = 8
 
 interface Checked {
-  /** The server as it was asked. A changed APIService is another one. */
+  /** The server as it was checked. If the APIService has changed since, the result does not count. */
   readonly server: RemoteApiService['remote']
   readonly verdict: Verdict
   readonly again: number
@@ -84,8 +88,9 @@ export class Availability {
   }
 
   /**
-   * Resolves when the condition of this APIService was written once, while the conditions of its logical cluster are
-   * kept; at the latest after the time of a check. A server that answers is then not shown without the condition.
+   * Resolves when the condition of this APIService has been written once, if the conditions of its logical cluster are
+   * being kept, and at the latest after the timeout of a check. So a server that responds is not shown without the
+   * condition.
    */
   async untilJudged(cluster: ClusterId, name: string, signal: AbortSignal): Promise<void> {
     const timeout = AbortSignal.timeout(checkMs)
@@ -118,7 +123,7 @@ export class Availability {
       if (unavailable !== undefined) keeper.checked.delete(one.name)
       await write(cluster, one.name, unavailable ?? (await this.#asked(cluster, keeper, one)), signal)
     } catch (error) {
-      // The next look tries again: the APIService may have been written meanwhile.
+      // The next look tries again. The write may have failed because the APIService was changed meanwhile.
       if (!signal.aborted) onError(error)
     }
   }
@@ -134,7 +139,10 @@ export class Availability {
     return verdict
   }
 
-  /** As upstream, whatever certificate the server has: clients are sent there only with the right one. */
+  /**
+   * Requests the group version of the server. As upstream, the check accepts any certificate; requests of clients are
+   * sent only to a server with the right one.
+   */
   async #ask(cluster: ClusterId, one: RemoteApiService): Promise<Verdict> {
     const { servers, signal } = this.#dependencies
     const { name, port, namespace } = one.remote.service
@@ -159,7 +167,7 @@ export class Availability {
     }
   }
 
-  /** Resolves when no check is running any more. The signal ends them. */
+  /** Resolves when no check is running any more. The signal in the dependencies ends the checks. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.allSettled(this.#running)
   }

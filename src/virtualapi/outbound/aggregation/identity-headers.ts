@@ -23,7 +23,7 @@ function bytesOf(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
 
-/** Percent-encodes what a header name may not have (RFC 9110, 5.6.2), and the percent sign. */
+/** Percent-encodes the characters that a header name may not contain (RFC 9110, 5.6.2), and the percent sign. */
 function escapeKey(key: string): string {
   return bytesOf(key).replace(
     /[^!#$&'*+.^_`|~0-9A-Za-z-]/g,

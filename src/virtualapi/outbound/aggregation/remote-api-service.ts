@@ -12,9 +12,9 @@ export interface ApiService extends Priorities {
   readonly name: string
   readonly group: string
   readonly version: string
-  /** Undefined: the logical cluster serves it itself. */
+  /** The server of the group version; undefined if the logical cluster serves it itself. */
   readonly remote: RemoteServer | undefined
-  /** Whether its condition Available was written once. */
+  /** True if the condition Available has been written. */
   readonly isJudged: boolean
 }
 
@@ -33,13 +33,16 @@ interface Read {
   readonly remote: ReadonlyMap<string, RemoteApiService>
 }
 
-/** All of them are listed again after each change. */
+/** The most APIServices that are read, and their most bytes, because all are listed again after each change. */
 const [mostApiServices, mostBytes] = [1000, 4 * 1024 * 1024]
 
 const parsed = new WeakMap<Entry, ApiService>()
 const lists = new WeakMap<ClusterObjects, Read>()
 
-/** All APIServices of a logical cluster, parsed. None where there are more than 1,000 of them, or 4 MiB. */
+/**
+ * All APIServices of a logical cluster, parsed. Empty if there are more than 1,000 of them, or if they take more than 4
+ * MiB.
+ */
 export function apiServices(objects: ClusterObjects): readonly ApiService[] {
   return read(objects).all
 }

@@ -1,5 +1,5 @@
-// Documents of aggregated API servers, for discovery: fetched when somebody asks, and what is used of them is used
-// again for a while. A server that does not answer delays one request in a while, not each.
+// Documents of aggregated API servers, for discovery. A document is fetched when a request needs it, and its digest is
+// kept for a while. A server that does not respond delays one request per while, not each request.
 import { LRUCache } from 'lru-cache'
 import { parseJsonInTurns } from '#apimachinery/json/index.ts'
 import { isJsonObject, type ClusterId, type JsonObject } from '#apimachinery/meta/index.ts'
@@ -15,22 +15,25 @@ const timeoutMs = 5000
  * AggregatedServers.
  */
 const bounds = { maxBytes: 4 * 1024 * 1024, maxValues: 200_000, maxDepth: 200 }
-/** Maximum of kept bytes: of all logical clusters, and of one; above it, its documents count as not answered. */
+/**
+ * The most bytes of kept digests, of all logical clusters and of one. A digest above the second bound is dropped, as if
+ * the server had not responded.
+ */
 const [mostBytes, mostBytesOfCluster] = [64 * 1024 * 1024, 12 * 1024 * 1024]
-/** Servers of one logical cluster that are asked at once. */
+/** The most servers of one logical cluster that are called at once. */
 const concurrency = 8
 
-/** The digest of a document, as it is kept. */
+/** The used part of a document, in the form in which it is kept. */
 export interface Digest<T> {
   readonly value: T
-  /** About what it takes in answers. */
+  /** The approximate size of the value in responses. */
   readonly bytes: number
 }
 
 export type Turn = () => Promise<void> | undefined
 
 export interface WantedDocument<T> {
-  /** Unique among the documents that are read in different ways. */
+  /** The name of the document and of the way to digest it: part of the cache key. */
   readonly name: string
   readonly path: string
   readonly accept: string
@@ -51,7 +54,7 @@ export interface RemoteDocumentsOptions {
   readonly signal: AbortSignal
 }
 
-/** Fetches documents and keeps what is used of them, within bounds for each logical cluster. */
+/** Fetches documents and keeps their digests, within bounds for each logical cluster. */
 export class RemoteDocuments {
   readonly #servers: AggregatedServers
   readonly #turnOf: RemoteDocumentsOptions['turnOf']
@@ -62,7 +65,7 @@ export class RemoteDocuments {
     maxSize: mostBytes,
     dispose: (_kept, key) => this.#uncharge(key),
   })
-  /** Bytes by key, of what is kept. */
+  /** The bytes of kept digests, by key of the cache. */
   readonly #charged = new Map<string, { readonly cluster: ClusterId; readonly bytes: number }>()
 
   constructor({ servers, turnOf, signal }: RemoteDocumentsOptions) {
@@ -72,8 +75,8 @@ export class RemoteDocuments {
   }
 
   /**
-   * The digest of a document; undefined if the server did not answer with a usable one. Rejects with signal.reason
-   * alone.
+   * The digest of a document; undefined if the server did not respond with a usable document. Rejects only with
+   * signal.reason.
    */
   async get<T>(
     cluster: ClusterId,
@@ -83,10 +86,10 @@ export class RemoteDocuments {
   ): Promise<Digest<T> | undefined> {
     const key = `${cluster}/${one.name}/${wanted.name}`
     const known = this.#kept.get(key)
-    // The name says how a document is read, and so what is kept of it.
+    // The key contains the name of the wanted document, so the kept digest has type T.
     if (known !== undefined && known.server === one.remote && performance.now() < known.until)
       return (await abortable(known.digest, signal)) as Digest<T> | undefined
-    // Not with the signal of the request: others wait for the same document.
+    // The fetch does not end with the signal of this request, because other requests wait for the same document.
     const digest: Promise<Digest<T> | undefined> = this.#fetch(cluster, one, wanted).then((found) =>
       this.#keep(cluster, key, { one, digest, found }),
     )
@@ -94,7 +97,7 @@ export class RemoteDocuments {
     return await abortable(digest, signal)
   }
 
-  /** The same of several servers, a few at once, in their order. */
+  /** The digests of a document of several servers, in the order of the servers. A few are fetched at once. */
   async getAll<T>(
     cluster: ClusterId,
     servers: readonly RemoteApiService[],
@@ -153,7 +156,7 @@ export class RemoteDocuments {
       await this.#servers.get(cluster, one, path, { accept, timeoutMs, reading, signal: this.#life })
       return found
     } catch {
-      // Discovery says that the group version is stale; the condition Available says why.
+      // Discovery shows the group version as stale, and the condition Available has the reason.
       return undefined
     }
   }

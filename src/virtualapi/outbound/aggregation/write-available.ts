@@ -1,5 +1,4 @@
-// Writes the condition Available of APIServices through the API, where webhooks and watchers see the write as any
-// other.
+// Writes the condition Available of APIServices through the API, so webhooks and watchers see it as any other write.
 import type { ClusterName, GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import type { Clock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
@@ -19,7 +18,10 @@ interface Condition {
   readonly message?: string
 }
 
-/** Writes only what changes; the time of the last transition stays while the status does. */
+/**
+ * Creates the function that writes the condition. It writes only a changed condition; the time of the last transition
+ * changes only with the status.
+ */
 export function writeAvailable({
   watchCache,
   directory,

@@ -7,7 +7,7 @@ export interface StoredClientConfig {
   readonly service?: { name: string; namespace: string; port?: number; path?: string } | null
 }
 
-/** Where a clientConfig leads. */
+/** The target to which a clientConfig leads. */
 export function outboundTarget({ url, service, caBundle }: StoredClientConfig): OutboundTarget {
   return {
     ...(url == null ? {} : { url }),

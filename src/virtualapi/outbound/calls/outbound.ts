@@ -1,5 +1,5 @@
-// Outbound calls as webhooks and conversions make them: to a URL or to a Service of the logical cluster. Plain data in
-// and out, so that the offload thread can have them made by the main thread.
+// Outbound calls of webhooks and conversions, to a URL or to a Service of the logical cluster. Requests and responses
+// are plain data, so that the main thread can make calls for the offload thread.
 import { EgressError, type Egress } from '#network/egress/index.ts'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { reduceReview } from './reduce-review.ts'
@@ -16,11 +16,14 @@ export interface OutboundTarget {
 export interface OutboundRequest {
   readonly cluster: ClusterId
   readonly target: OutboundTarget
-  /** Without the leading `?`. */
+  /** The query of the URL, without the leading `?`. */
   readonly query: string
   readonly body: Uint8Array
   readonly timeoutMs: number
-  /** The answer is an AdmissionReview, which may repeat its request: only its response is kept, within bounds. */
+  /**
+   * True: the response is an AdmissionReview, which may repeat its request. Only the response part is kept, within
+   * bounds.
+   */
   readonly isReview?: true
 }
 
@@ -29,12 +32,12 @@ export interface OutboundResponse {
   readonly body: Uint8Array
 }
 
-/** Reads an answer while its bytes are charged to the logical cluster. */
+/** Reads a response while its bytes are charged to the logical cluster. */
 export type Reading = (response: OutboundResponse) => Promise<void>
 
 /**
- * Makes POSTs of JSON. Rejects with EgressError if there was no answer, with signal.reason when aborted, and as
- * `reading`, which is called before the call ends.
+ * Makes POSTs of JSON. Rejects with EgressError if there was no response, with signal.reason if aborted, and with the
+ * error of `reading`, which is called before the call ends.
  */
 export interface Outbound {
   post(request: OutboundRequest, signal: AbortSignal, reading?: Reading): Promise<OutboundResponse>
@@ -53,7 +56,7 @@ export function urlOf({ url, service }: OutboundTarget, query: string): URL {
 }
 
 /**
- * The text of a URL as Go prints it, which keeps the port 443. A stored URL that cannot be parsed is given as it is.
+ * The text of a URL as Go prints it, which keeps the port 443. A stored URL that cannot be parsed is returned as it is.
  */
 export function urlText({ url, service }: OutboundTarget, query: string): string {
   if (service === undefined && !URL.canParse(url ?? '')) return url ?? ''
@@ -77,7 +80,7 @@ export function createOutbound({
 }: {
   egress: Egress
   resolveService: ServiceResolver
-  /** Awaited while an answer is read, so that other logical clusters are served. */
+  /** Awaited while a response is read, so that other logical clusters are served. */
   turnOf: (cluster: ClusterId) => Promise<void> | undefined
 }): Outbound {
   return {

@@ -1,24 +1,24 @@
-// The kept part of a large answer of an admission webhook. Many webhooks send the whole review back, with the objects
-// that they were shown; only the response counts, and of it only the used fields, within bounds.
+// Reduces a large response of an admission webhook to the part that is kept. Many webhooks send the whole review back,
+// with the objects that they got. Only the used fields of its `response` are kept, within bounds.
 import { Buffer } from 'node:buffer'
 import { parseJsonInTurns } from '#apimachinery/json/index.ts'
 import { encodeJson, isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { EgressError } from '#network/egress/index.ts'
 
-/** Smaller answers are kept as they are. */
+/** Responses up to this size are kept as they are. */
 const smallBytes = 64 * 1024
 const maxReviewBytes = 8 * 1024 * 1024
-/** An answer may repeat two objects with the most values that an object may have, and have a patch. */
+/** A response may repeat two objects with the most values that an object may have, and contain a patch. */
 const maxReviewValues = 300_000
-/** Texts that are shown to clients and in audit lines, and that requests hold until they are answered. */
+/** The bounds of texts that are shown to clients and in audit lines. Requests hold these texts until they end. */
 const [maxWarnings, maxAnnotations, maxCharacters] = [100, 200, 64 * 1024]
 
 const topMembers: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'response'])
 const plainMembers = ['uid', 'allowed', 'patch', 'patchType'] as const
 
 /**
- * The answer without what is not used, parsed in turns. Rejects with EgressError if it cannot be read or is too large,
- * with signal.reason when aborted.
+ * The response without unused fields; it is parsed in turns. Rejects with EgressError if it cannot be read or is too
+ * large, with signal.reason if aborted.
  */
 export async function reduceReview(
   body: Uint8Array,
@@ -38,7 +38,10 @@ export async function reduceReview(
   return Buffer.from(encodeJson({ ...review, ...(isJsonObject(response) ? { response: bounded(response) } : {}) }))
 }
 
-/** Members of wrong types stay: reading the review refuses them. */
+/**
+ * The used fields of a response, within bounds. Members of wrong types stay, because the reader of the review refuses
+ * them.
+ */
 function bounded(response: JsonObject): JsonObject {
   const { status, warnings, auditAnnotations: annotations } = response
   const plain = plainMembers.flatMap((name) => (response[name] === undefined ? [] : [[name, response[name]] as const]))
@@ -58,7 +61,7 @@ function bounded(response: JsonObject): JsonObject {
   }
 }
 
-/** The first ones, as many as fit. */
+/** The first items: at most `most`, and as many as fit into maxCharacters. */
 function first<T>(items: readonly T[], most: number, partOf: (item: T) => JsonValue): T[] {
   let left = maxCharacters
   return items.slice(0, most).filter((item) => {

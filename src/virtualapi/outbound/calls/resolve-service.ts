@@ -1,4 +1,4 @@
-// From a Service of a logical cluster to an endpoint that is ready, as kube-apiserver does with aggregator routing.
+// Resolves a Service of a logical cluster to a ready endpoint, as kube-apiserver does with aggregator routing.
 import type { Duplex } from 'node:stream'
 import { isJsonObject, type ClusterId, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
@@ -17,7 +17,9 @@ interface Endpoint {
 interface Candidate {
   readonly endpoint: Endpoint
   readonly port: number
-  /** A member wrote the endpoint: it is reached through that member, at the pod that it names. */
+  /**
+   * True: a member wrote the endpoint, so the connection goes through that member to the pod that the endpoint names.
+   */
   readonly inMember: boolean
 }
 
@@ -31,7 +33,7 @@ export type ConnectToPod = (
 interface Dependencies {
   readonly watchCache: Pick<WatchCache, 'cluster'>
   readonly connectToPod: ConnectToPod
-  /** Chooses among the ready endpoints: a number from 0 up to 1. */
+  /** Returns a number from 0 up to 1, which chooses among the ready endpoints. Default: Math.random. */
   readonly random?: () => number
 }
 
@@ -58,8 +60,8 @@ export function createServiceResolver({
 }
 
 /**
- * The ready endpoints of a Service that are pods in members, with the port behind the Service's port of this name, or
- * any.
+ * The ready endpoints of a Service that are pods in members, with the target port of the Service's port of this name.
+ * Without `portName`: of any port.
  */
 export function podsOfService(
   objects: ClusterObjects,
@@ -108,7 +110,7 @@ function readyEndpoints(
   })
 }
 
-/** The pod behind an endpoint in a member. Whoever connects checks that it is the pod of this uid in that member. */
+/** The pod behind an endpoint in a member. `connectToPod` checks that the pod in the member has this uid. */
 function podOf(objects: ClusterObjects, namespace: string, { targetRef }: Endpoint): KubeObject | undefined {
   const entry = targetRef?.kind === 'Pod' ? objects.get('pods', namespace, targetRef.name ?? '') : undefined
   return entry && decodeObject(entry.bytes)

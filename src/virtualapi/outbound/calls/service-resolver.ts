@@ -10,7 +10,7 @@ export interface ServiceReference {
   readonly path: string
 }
 
-/** Where to connect: to an address, which egress judges, or through a member to a pod of the logical cluster. */
+/** The place to connect to: an address, which egress checks, or a pod of the logical cluster, through its member. */
 export type Resolved =
   { readonly dial: { readonly address: string; readonly port: number } } | { readonly tunnel: Tunnel }
 

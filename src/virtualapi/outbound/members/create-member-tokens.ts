@@ -1,4 +1,5 @@
-// Verifies tokens of pods in members: by the member's keys first, then the member says whether the bound pod exists.
+// Verifies tokens of pods in members: first with the member's keys, then with a TokenReview in the member, which checks
+// that the bound pod exists.
 import { decodeJwt } from 'jose'
 import { tryClusterId, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
@@ -21,7 +22,7 @@ interface ReviewStatus {
   }
 }
 
-/** Verifies tokens of these members. Results are not cached here: the caller does that. */
+/** Verifies tokens of these members. Results are not cached here, but by the caller. */
 export function createMemberTokens({
   members,
   keys,
@@ -36,7 +37,7 @@ export function createMemberTokens({
       const member = await members.byId(memberId, signal)
       if (member === undefined) return undefined
       try {
-        // A token that the member did not sign causes no request to it: anybody can make one up.
+        // A token that the member did not sign causes no TokenReview, because any client can make up a token.
         const claims = await keys.verify(member, token, audience, signal)
         if (claims === undefined) return undefined
         const identity = await review(member, token, audience, signal)
@@ -84,7 +85,7 @@ async function review(
   if (system !== 'system' || kind !== 'serviceaccount' || !namespace || !name || rest.length > 0) return undefined
   const [podName] = user?.extra?.[podNameKey] ?? []
   const [podUid] = user?.extra?.[podUidKey] ?? []
-  // Only tokens bound to a pod count: any other could have been requested for any audience.
+  // Only tokens that are bound to a pod count, because other tokens could have been requested for any audience.
   if (podName === undefined || podUid === undefined) return undefined
   return { serviceAccount: { namespace, name }, podName, podUid }
 }
@@ -94,7 +95,8 @@ function subjectOf({ serviceAccount: { namespace, name } }: MemberTokenIdentity)
 }
 
 /**
- * True if the syncer placed the namespace for this logical cluster. Its name proves nothing: anybody could choose it.
+ * True if the syncer placed the namespace for this logical cluster. The name of the namespace proves nothing, because
+ * any user of the member could choose it.
  */
 async function isPlaced(
   { client }: MemberConnection,

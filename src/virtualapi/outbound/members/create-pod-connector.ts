@@ -54,7 +54,8 @@ async function locate(members: MemberConnections, connection: PodConnection): Pr
 }
 
 /**
- * Returns the response. Throws 503 for 401 and 403: they mean our own credentials; the tenant was authorized before.
+ * Returns the response. Throws 503 for 401 and 403: they are about our own credentials, since the tenant was authorized
+ * before.
  */
 function requireAccepted({ name }: MemberConnection, response: TransportResponse): TransportResponse {
   if (response.status !== 401 && response.status !== 403) return response

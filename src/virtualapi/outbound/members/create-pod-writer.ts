@@ -69,7 +69,7 @@ async function asked(
   }
 }
 
-/** The member's own error, unless it is about our credentials: the tenant was authorized before. */
+/** The member's own error, or 503 if that error is about our credentials: the tenant was authorized before. */
 function memberError(member: string, error: StatusError): Error {
   if (error.code === 403 && / cannot \w+ resource "/.test(error.message))
     return serviceUnavailable(
@@ -79,7 +79,7 @@ function memberError(member: string, error: StatusError): Error {
   return error.code === 403 ? error : memberUnavailable(member, error)
 }
 
-/** Members name the namespace `ID-NAMESPACE` in some messages. */
+/** The error with the tenant's name of the namespace in its messages, in which members name it `ID-NAMESPACE`. */
 function inUpstreamNames(error: Error, namespace: string, upstream: string): Error {
   if (!isStatusError(error)) return error
   const { message, details } = error.status

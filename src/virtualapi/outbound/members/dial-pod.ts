@@ -1,5 +1,5 @@
-// A connection to a port of a pod in a member, by port-forward: for webhooks and proxies, whose bytes the member only
-// passes on.
+// A connection to a port of a pod in a member, by port-forward. Webhooks and proxies use it; the member only passes the
+// bytes on.
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
@@ -10,14 +10,14 @@ import { PodStream } from './pod-stream.ts'
 
 export interface PodPort {
   readonly cluster: LogicalCluster
-  /** The upstream Pod; see PodConnection. */
+  /** The upstream Pod, as in PodConnection. */
   readonly pod: KubeObject
   readonly port: number
 }
 
 /**
- * Opens a byte stream to the port. The signal ends the stream too, however late. Rejects as PodConnector, and with
- * ServiceUnavailable where the member refuses.
+ * Opens a byte stream to the port. The signal ends the connection attempt and, later, the stream. Rejects as
+ * PodConnector, and with ServiceUnavailable if the member refuses.
  */
 export async function dialPod(
   connector: Pick<PodConnector, 'upgrade'>,

@@ -21,22 +21,25 @@ export interface Members extends AsyncDisposable {
   readonly podWriter: PodWriter
   readonly metrics: MemberMetrics
   readonly memberTokens: Pick<MemberTokens, 'verify'>
-  /** The members and the rules of admins about them, as they are known now. */
+  /** The members and the Placements of admins, as they are known now. */
   readonly fleet: {
     all(): readonly DeepReadonly<MemberCluster>[]
     adminPlacements(): readonly DeepReadonly<Placement>[]
-    /** Calls back after changes of them, at most once a second, until the returned function is called. */
+    /**
+     * Calls `changed` after changes of members or Placements, at most once a second, until the returned function is
+     * called.
+     */
     onChange(changed: () => void): () => void
   }
-  /** True if a member may run pods of a logical cluster with these labels, and until the members are known. */
+  /** True if a member may run pods of a logical cluster with these labels. Also true until the members are known. */
   mayRunPods(labels: Readonly<Record<string, string>> | undefined): boolean
   /** The name of the member of this short id; undefined if there is none. */
   nameOf(memberId: string, signal: AbortSignal): Promise<string | undefined>
 }
 
 /**
- * Connects to the members registered in `options.transport`, each when first needed. Closed by the signal or on
- * disposal.
+ * Connects to the members registered in `options.transport`, each when it is first needed. The signal or the disposal
+ * of the result closes the connections.
  */
 export function createMembers(options: MembersOptions): Members {
   const members = new MemberConnections(options)

@@ -1,5 +1,5 @@
-// The members as the rest of the server sees them. They come last: they use the server's loopback, which uses the rest
-// of the server.
+// Access to the members for the rest of the server. They are created last, because they use the server's loopback,
+// which uses the rest of the server.
 import type { Clock } from '#async/index.ts'
 import type { MemberTokens } from '#virtualapi/auth/authn/member-tokens.ts'
 import type { FindPlacedAccount } from '#virtualapi/auth/authn/placed-accounts.ts'
@@ -11,7 +11,7 @@ import type { MemberMetrics } from './member-metrics.ts'
 import { noPodConnector, type PodConnector } from './pod-connector.ts'
 import type { PodWriter } from './pod-writer.ts'
 
-/** Without members until `set`, and for good where the server has none. */
+/** Has no members until `set` is called, and never if the server has none. */
 export class LateMembers implements AsyncDisposable {
   #members: Members | undefined
 

@@ -1,5 +1,5 @@
-// Finds the pod in a member that an upstream pod is a copy of. Only a pod in a namespace of the logical cluster and
-// with the uid of the upstream pod counts, so a tenant can write nothing that leads to another pod.
+// Finds the copy of an upstream pod in its member. Only a pod that is in a namespace of the logical cluster and has the
+// expected uid counts, so a tenant cannot write anything that leads to another pod.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { badRequest, notFound } from '#apimachinery/status/index.ts'
 import { downstreamNamespace, memberAnnotation, memberUidAnnotation } from '#crds/index.ts'
@@ -17,7 +17,8 @@ export interface LocatedPod {
 }
 
 /**
- * Rejects with BadRequest for a pod that is not placed, NotFound where the member has no such pod, ServiceUnavailable.
+ * The copy of a pod. Rejects with BadRequest for a pod that is not placed, with NotFound if the member has no such pod,
+ * and with ServiceUnavailable if the member cannot be reached.
  */
 export async function locatePod(
   members: MemberConnections,

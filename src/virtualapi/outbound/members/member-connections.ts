@@ -1,4 +1,5 @@
-// Connections from the API server to members, made when needed, with the kubeconfig Secret that the operator uses too.
+// Connections from the API server to members, made when they are needed, with the kubeconfig Secret that the operator
+// uses, too.
 import { isStatusError, serviceUnavailable } from '#apimachinery/status/index.ts'
 import type { Clock } from '#async/index.ts'
 import {
@@ -20,16 +21,19 @@ export interface MemberConnection {
 }
 
 export interface MembersOptions {
-  /** To the API server that has the MemberClusters: the host, or our own server. */
+  /** The transport to the API server that has the MemberClusters: the host, or our own server. */
   readonly transport: Transport
-  /** Prefix of every path there, such as `/clusters/root`. Default none. */
+  /** The prefix of every path of that API server, such as `/clusters/root`. Default: none. */
   readonly basePath?: string
   readonly log: Logger
   readonly clock?: Clock
   readonly signal: AbortSignal
 }
 
-/** Members report often, and who watches them reads all of them each time. */
+/**
+ * The time in which changes are collected before listeners are called. Members report often, and listeners read all
+ * members each time.
+ */
 const collectMs = 1000
 
 interface CachedConnection extends MemberConnection {
@@ -41,7 +45,7 @@ export class MemberConnections implements AsyncDisposable {
   readonly #informer: Informer<MemberCluster>
   readonly #placements: Informer<Placement>
   readonly #connections = new Map<string, CachedConnection>()
-  /** Names by short id: every request with a token of a pod asks. */
+  /** The names of members by short id. Every request with a token of a pod reads them. */
   readonly #names = new Map<string, string>()
   readonly #listeners = new Set<() => void>()
   #telling: NodeJS.Timeout | undefined
@@ -76,14 +80,14 @@ export class MemberConnections implements AsyncDisposable {
     return this.#informer.store.get(name)?.spec?.annotationPrefixes ?? []
   }
 
-  /** Whether a member that logical clusters with these labels may use serves metrics of pods. */
+  /** True if a member that logical clusters with these labels may use serves metrics of pods. */
   haveMetrics(labels: Readonly<Record<string, string>> | undefined): boolean {
     return this.#informer.store
       .list()
       .some(({ spec, status }) => status?.metricsAPI === true && matches(spec?.logicalClusterSelector, labels))
   }
 
-  /** Whether a member may run pods of a logical cluster with these labels. True until the members are known. */
+  /** True if a member may run pods of a logical cluster with these labels. Also true until the members are known. */
   mayRunPods(labels: Readonly<Record<string, string>> | undefined): boolean {
     return (
       !this.#isKnown || this.#informer.store.list().some(({ spec }) => matches(spec?.logicalClusterSelector, labels))
@@ -126,7 +130,7 @@ export class MemberConnections implements AsyncDisposable {
     await Promise.all([...this.#connections.keys()].map((name) => this.#close(name)))
   }
 
-  /** Costs nothing while nobody listens. */
+  /** Calls the listeners soon, once for all changes until then. Costs nothing while there are none. */
   #tellSoon(): void {
     if (this.#listeners.size === 0) return
     this.#telling ??= setTimeout(() => {
@@ -135,7 +139,10 @@ export class MemberConnections implements AsyncDisposable {
     }, collectMs).unref()
   }
 
-  /** Reads the Secret each time, so that rotated credentials count at once and revoked ones are not used again. */
+  /**
+   * Reads the Secret each time, so that rotated credentials are used at once and revoked credentials are not used
+   * again.
+   */
   async #connect(member: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<MemberConnection> {
     const { name } = member.metadata
     const found = await memberKubeconfig(member, this.#clusters, signal)
@@ -146,7 +153,7 @@ export class MemberConnections implements AsyncDisposable {
     const opened = await connectToMember(found.text, { responseTimeoutMs: memberTimeouts.streamResponseMs })
     const { transport, client, kubeconfig } = opened
     const connection = { name, transport, client, kubeconfig }
-    // Another request may have connected meanwhile and use its connection: keep that one.
+    // Another request may have connected meanwhile and use its connection, so keep that connection.
     const raced = this.#connections.get(name)
     if (raced?.kubeconfig === kubeconfig) {
       await transport[Symbol.asyncDispose]()

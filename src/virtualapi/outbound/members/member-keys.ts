@@ -6,11 +6,11 @@ import { serviceUnavailable } from '#apimachinery/status/index.ts'
 import type { Clock } from '#async/index.ts'
 import type { MemberConnection } from './member-connections.ts'
 
-/** A revoked key counts this much longer at most. */
+/** The most milliseconds for which read keys are used. A revoked key is accepted for at most this time. */
 const maxAgeMs = 15 * 60_000
 /**
- * The keys are read again for an unknown key id, but not more often than this: anybody can send tokens with made-up
- * ids.
+ * The keys are read again for an unknown key id, but not more often than this, because any client can send tokens with
+ * made-up ids.
  */
 const refreshMs = 10_000
 const maxBytes = 256 * 1024
@@ -23,8 +23,8 @@ interface KeySet {
 
 export interface MemberKeys {
   /**
-   * The claims of a token that the member signed for this audience and that has not expired; undefined otherwise. Asks
-   * the member at most once in ten seconds. Rejects with ServiceUnavailable while its keys cannot be read.
+   * The claims of a token that the member signed for this audience and that has not expired; undefined otherwise. Reads
+   * the member's keys at most once in ten seconds. Rejects with the error of that read if it fails.
    */
   verify(
     member: MemberConnection,
@@ -35,10 +35,11 @@ export interface MemberKeys {
 }
 
 export function createMemberKeys({ clock }: { clock: Clock }): MemberKeys {
-  // By connection: other credentials may lead to another cluster. A connection that is closed takes its keys along.
+  // The keys by connection, because other credentials may lead to another cluster. They are dropped with the
+  // connection.
   const reading = new WeakMap<MemberConnection, { readonly startedAt: number; readonly keys: Promise<KeySet> }>()
 
-  /** The keys, read after `notBefore` unless that is too soon after the last time. */
+  /** The keys. They are read after `notBefore`, unless the last read began less than `refreshMs` ago. */
   const keysOf = (member: MemberConnection, notBefore: number): Promise<KeySet> => {
     const known = reading.get(member)
     const now = clock.monotonic()

@@ -1,4 +1,4 @@
-// The usage of a logical cluster's pods, from the metrics.k8s.io API of their member. Requested for a whole namespace
+// The usage of a logical cluster's pods, from the metrics.k8s.io API of their member. It is read for a whole namespace
 // at a time, and kept for a while.
 import { LRUCache } from 'lru-cache'
 import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
@@ -8,13 +8,13 @@ import { downstreamNamespace } from '#crds/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { memberUnavailable, type MemberConnection, type MemberConnections } from './member-connections.ts'
 
-/** A metrics server measures every 15 s. */
+/** The time for which usage is kept: a metrics server measures every 15 s. */
 const keptMs = 15_000
-/** A member that does not answer delays one request in a while, not each. */
+/** The time for which a failure is kept, so that a member that does not respond does not delay each request. */
 const failureKeptMs = 5000
 const timeoutMs = 10_000
 const [mostNamespaces, mostPods] = [5000, 200_000]
-/** Bounds of a member's answer, which is kept: no namespace, pod or container has more. */
+/** The bounds of a member's response, which is kept. No namespace, pod or container has more. */
 const [mostPodsOfNamespace, mostContainers, mostResources] = [20_000, 100, 16]
 
 /** One pod, as its member measured it. */
@@ -33,11 +33,12 @@ export interface ContainerUsage {
 }
 
 export interface MemberMetrics {
-  /** Whether a member that may run workloads of this logical cluster serves metrics. Asks nobody. */
+  /** True if a member that may run workloads of this logical cluster serves metrics. Makes no request. */
   areServedIn(cluster: LogicalCluster): boolean
   /**
-   * The pods of one namespace of a logical cluster in one member, by name, at most 15 s old; those that are not
-   * measured yet are absent. Rejects with ServiceUnavailable, which names the member, and with signal.reason.
+   * The usage of the pods of one namespace of a logical cluster in one member, by name of the pod, at most 15 s old.
+   * Pods that are not measured yet are absent. Rejects with ServiceUnavailable, which names the member, and with
+   * signal.reason.
    */
   usageIn(place: PlaceOfPods, signal: AbortSignal): Promise<ReadonlyMap<string, PodUsage>>
 }
@@ -45,7 +46,7 @@ export interface MemberMetrics {
 export interface PlaceOfPods {
   readonly member: string
   readonly cluster: LogicalCluster
-  /** As the tenant names it. */
+  /** The upstream name of the namespace. */
   readonly namespace: string
 }
 
@@ -55,7 +56,7 @@ interface Kept {
   failed?: true
 }
 
-/** Reads metrics from these members. Keeps those of 5,000 namespaces, or of 200,000 pods. */
+/** Reads metrics from these members. Keeps the metrics of at most 5,000 namespaces and some 200,000 pods. */
 export function createMemberMetrics({
   members,
   clock,
@@ -71,7 +72,7 @@ export function createMemberMetrics({
     const known = kept.get(key)
     const now = clock.monotonic()
     if (known !== undefined && now - known.startedAt < (known.failed ? failureKeptMs : keptMs)) return known.usage
-    // Not with the signal of the request: others wait for the same answer.
+    // The read does not end with the signal of this request, because other requests wait for the same response.
     const usage = readUsage(members, member, downstream, AbortSignal.timeout(timeoutMs))
     const entry: Kept = { startedAt: now, usage }
     kept.set(key, entry, { size: 1 })
@@ -119,7 +120,7 @@ function metricsUnavailable({ name }: Pick<MemberConnection, 'name'>, error: unk
   return memberUnavailable(name, error)
 }
 
-/** By name of the pod. Items that are no PodMetrics are left out. */
+/** The usage by name of the pod. Items that are not PodMetrics are left out. */
 function usageOf(items: unknown): ReadonlyMap<string, PodUsage> {
   const found = new Map<string, PodUsage>()
   for (const item of Array.isArray(items) ? (items as unknown[]).slice(0, mostPodsOfNamespace) : []) {
@@ -143,12 +144,12 @@ function containerUsage({ name, usage }: JsonObject): ContainerUsage[] {
   return [{ name, usage: Object.fromEntries(kept) }]
 }
 
-/** As long as a name, or the name of a resource, may be. */
+/** True for a text that is not longer than a name or the name of a resource may be. */
 function isName(value: unknown): value is string {
   return typeof value === 'string' && value.length <= 317
 }
 
-/** A quantity, a duration or a time. */
+/** True for a text that is short enough for a quantity, a duration or a time. */
 function isAmount(value: unknown): value is string {
   return typeof value === 'string' && value.length <= 64
 }

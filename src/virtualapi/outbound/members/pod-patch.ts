@@ -6,7 +6,7 @@ import { forbidden } from '#apimachinery/status/index.ts'
 import { isAnnotationForMembers, isLocalAnnotation, isOwnLabel, placedOnAnnotation } from '#crds/index.ts'
 
 const pods = { group: '', resource: 'pods' } as const
-/** Labels whose values differ between upstream and member: they name the owner of the pod. */
+/** Labels whose values differ between upstream and the member, because they name the owner of the pod. */
 const ownerLabels: ReadonlySet<string> = new Set([
   'pod-template-hash',
   'controller-uid',
@@ -53,9 +53,10 @@ interface Pod extends KubeObject {
 type Patch = Readonly<Record<string, unknown>>
 
 /**
- * The patch, without a uid; undefined if the member has nothing to change. It leaves out what only the syncer or the
- * kubelet may write there: our labels, annotations that are not for members, owners, finalizers, and addresses and
- * phases in the status. Throws Forbidden for a label that ties the pod to its owner in the member.
+ * The patch, without a uid; undefined if the member has nothing to change. The patch leaves out the fields that only
+ * the syncer or the kubelet may write in the member: our labels, annotations that are not for members, owners,
+ * finalizers, and addresses and phases in the status. Throws Forbidden for a label that ties the pod to its owner in
+ * the member.
  */
 export function podPatch(change: PodChange): Patch | undefined {
   const [old, next, live] = [change.old as Pod, change.next as Pod, change.live as Pod]
@@ -78,7 +79,7 @@ function metadataPatch({ old, next, annotationPrefixes }: PodChange): Patch | un
   return someOf({ labels, annotations })
 }
 
-/** True for a pod that its tenant made, which the syncer copies with all its labels. */
+/** True for a pod that its tenant created: the syncer copies it with all its labels. */
 function isOfTenant({ annotations }: ObjectMeta): boolean {
   return annotations?.[placedOnAnnotation] !== undefined
 }
@@ -122,8 +123,9 @@ function isGated({ spec }: Pod): boolean {
 }
 
 /**
- * Until the last gate is removed, labels and affinity of nodes may be added. They are compared with the pod in the
- * member, so that the write that removes the gate also brings what an earlier write did not.
+ * The patch of nodeSelector and node affinity, which may be added until the last gate is removed. They are compared
+ * with the pod in the member, so that the write that removes the gate also makes earlier additions that did not reach
+ * the member.
  */
 function directivesPatch(next: Pod, live: Pod): Patch {
   const [wanted, known] = [directivesOf(next), directivesOf(live)]
@@ -174,7 +176,10 @@ function addedContainers(old: Pod, next: Pod, live: Pod): readonly Container[] |
   )
 }
 
-/** As the syncer changes other containers: the API and the namespace are those of the logical cluster. */
+/**
+ * The container changed as the syncer changes other containers: its API server and its namespace are those of the
+ * logical cluster.
+ */
 function inLogicalCluster(container: Container, access: readonly Variable[], namespace: string): Container {
   const { env = [] } = container
   const own = env.map((variable) =>
@@ -184,7 +189,10 @@ function inLogicalCluster(container: Container, access: readonly Variable[], nam
   return { ...cloneJson(container), env: [...missing, ...own] }
 }
 
-/** Addresses are left out: Services of the member would lead to them. The kubelet owns the rest. */
+/**
+ * The patch of conditions, message and reason. Addresses are left out, because Services of the member would route to
+ * them. The kubelet owns the rest.
+ */
 function statusPatch({ status: old }: Pod, { status: next }: Pod): Patch | undefined {
   const [before, after] = [old?.conditions ?? [], next?.conditions ?? []]
   const typesOf = (conditions: readonly Condition[]): Map<string, Condition> =>

@@ -1,6 +1,6 @@
 // The bytes of one port of a pod, over the WebSocket protocol of port-forward (`v4.channel.k8s.io`): every message
-// begins with the number of its channel, 0 for data and 1 for errors; the first message of each channel repeats the
-// port.
+// begins with the number of its channel, which is 0 for data and 1 for errors. The first message of each channel
+// contains the port.
 import { randomBytes } from 'node:crypto'
 import { Duplex, type DuplexOptions } from 'node:stream'
 
@@ -19,22 +19,22 @@ interface Frame {
 }
 
 /**
- * A byte stream to the port. Destroying it closes the connection; `end` does too, since the protocol has no
- * half-closing.
+ * A byte stream to the port. Both `destroy` and `end` close the connection, because the protocol has no half-closing.
  */
 export class PodStream extends Duplex {
   readonly #socket: Duplex
   #received: Buffer
   #channel: number | undefined
-  /** Channels whose first message, the port, has come. */
+  /** Channels whose first message, which contains the port, has arrived. */
   readonly #started = new Set<number>()
 
-  /** `socket` after the upgrade; `head`: what was read of it already. */
+  /** `socket`: the connection after the upgrade. `head`: the bytes that were already read from it. */
   constructor(socket: Duplex, head: Uint8Array, options: DuplexOptions = {}) {
     super({ ...options, autoDestroy: true })
     this.#socket = socket
     this.#received = Buffer.from(head)
-    // Whoever reads hears of errors too; one after the last reader has gone must not end the process.
+    // Readers have listeners for errors of their own. This one keeps an error after the last reader has gone from
+    // ending the process.
     this.on('error', () => undefined)
     socket.on('data', (chunk: Buffer) => this.#take(chunk))
     socket.once('end', () => this.push(null))
@@ -100,14 +100,14 @@ export class PodStream extends Duplex {
   #message(payload: Buffer, { isFirst }: { isFirst: boolean }): void {
     const channel = this.#channel
     if (channel === undefined) return
-    // The port, two bytes.
+    // The first message of a channel is the port, in two bytes.
     if (isFirst && !this.#started.has(channel)) this.#started.add(channel)
     else if (channel === errorChannel) throw new Error('the member could not connect to the port of the pod')
     else if (channel === dataChannel && payload.length > 0 && !this.push(payload)) this.#socket.pause()
   }
 }
 
-/** The first frame of the bytes; undefined while it is not whole. Throws for one that is masked or too long. */
+/** The first frame of the bytes; undefined while it is incomplete. Throws for a frame that is masked or too long. */
 function parseFrame(bytes: Buffer): Frame | undefined {
   if (bytes.length < 2) return undefined
   const [first, second] = [bytes.readUInt8(0), bytes.readUInt8(1)]
@@ -122,7 +122,7 @@ function parseFrame(bytes: Buffer): Frame | undefined {
   return { isLast: (first & 0x80) !== 0, opcode: first & 0x0f, payload, length: head + size }
 }
 
-/** A whole message of a client: masked, as RFC 6455 wants it. */
+/** A frame with a whole message of a client, masked as RFC 6455 requires. */
 function frame(opcode: number, before: Buffer, payload: Buffer): Buffer {
   const size = before.length + payload.length
   const head = Buffer.alloc(size > 0xffff ? 14 : size > 125 ? 8 : 6)

@@ -1,8 +1,8 @@
-// The contract for writing pods in their member cluster: what a tenant changes of a pod that runs there.
+// The interface for writes of a tenant to a pod that runs in a member.
 import type { JsonObject, KubeObject, Int64 } from '#apimachinery/meta/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 
-/** A pod, as it is upstream before the write, and how it is written. */
+/** The upstream pod before the write, and the options of the write. */
 export interface PodWrite {
   readonly cluster: LogicalCluster
   readonly pod: KubeObject
@@ -11,15 +11,18 @@ export interface PodWrite {
 }
 
 /**
- * Each resolves once the member's API server has accepted the write, for the pod of that uid only. Rejects with the
- * member's own error, in the names of the logical cluster; with NotFound if the member has no such pod, with
- * ServiceUnavailable if it cannot be reached.
+ * Each method resolves once the member's API server has accepted the write. A write applies only to the pod with the
+ * uid of the upstream pod's copy. Rejects with the member's own error, in the names of the logical cluster; with
+ * NotFound if the member has no such pod, with ServiceUnavailable if the member cannot be reached.
  */
 export interface PodWriter {
   /** Makes the change from `pod` to `next` in the member; repeating it is harmless. */
   update(write: PodWrite & { readonly next: KubeObject; readonly subresource: string }): Promise<void>
-  /** A pod that is gone there already, or has another uid, is no error. */
+  /** Deletes the pod in the member. A pod that is already gone in the member, or has another uid, is no error. */
   delete(write: PodWrite & { readonly gracePeriodSeconds?: Int64 }): Promise<void>
-  /** Rejects with TooManyRequests where a PodDisruptionBudget in the member does not allow it. */
+  /**
+   * Evicts the pod in the member. Rejects with TooManyRequests if a PodDisruptionBudget in the member does not allow
+   * it.
+   */
   evict(write: PodWrite & { readonly deleteOptions: JsonObject }): Promise<void>
 }

@@ -9,13 +9,13 @@ export interface AdmissionRequest {
   readonly definition: ResourceDefinition
   readonly subresource: string
   /**
-   * Of the object, where a subresource takes objects of another kind (Binding, PodExecOptions); absent: that of the
-   * resource.
+   * The kind of the object, if a subresource takes objects of another kind (Binding, PodExecOptions). Absent: the kind
+   * of the resource.
    */
   readonly kind?: GroupVersionKind
   readonly namespace: string
   readonly name: string
-  /** True: the request deletes a collection, so webhooks are shown no name. */
+  /** True: the request deletes a collection, so webhooks get no name. */
   readonly ofCollection?: boolean
   readonly context: RequestContext
   readonly signal: AbortSignal
@@ -23,11 +23,12 @@ export interface AdmissionRequest {
 
 export interface AdmissionPlugin {
   readonly name: string
-  /** True: it validates the objects of subresources, such as Bindings, too. */
+  /** True: the plugin validates the objects of subresources, such as Bindings, too. */
   readonly validatesParts?: boolean
   /**
-   * May change `object`. Throws a StatusError to refuse. `object` is absent for DELETE, `old` for CREATE. Return a
-   * promise only if there is something to wait for, here and in `validate`: every write of every kind comes by.
+   * May change `object`. Throws a StatusError to refuse. `old` is undefined for CREATE; in `validate`, `object` is
+   * undefined for DELETE. Both return a promise only if they have to wait, because every write of every kind calls
+   * them.
    */
   mutate?(request: AdmissionRequest, object: KubeObject, old: KubeObject | undefined): void | Promise<void>
   validate?(
@@ -40,21 +41,21 @@ export interface AdmissionPlugin {
 /** The mutating policies or the mutating webhooks of one request. */
 export interface MutatingRounds {
   /**
-   * Runs them; in the second round only those that asked for it. `object` is absent for DELETE. Resolves with whether
-   * the object was changed, rejects with StatusError.
+   * Runs the policies or webhooks; in the second round only those with reinvocationPolicy IfNeeded. `object` is
+   * undefined for DELETE. Resolves with true if the object was changed, rejects with StatusError.
    */
   run(request: AdmissionRequest, object: KubeObject | undefined, old: KubeObject | undefined): Promise<boolean>
 }
 
 /** The tenants' configuration that changes requests of a logical cluster. */
 export interface MutatingAdmission {
-  /** Undefined where nothing is configured. */
+  /** The policies or webhooks of a request; undefined if none are configured. */
   mutating(request: AdmissionRequest): MutatingRounds | undefined
 }
 
 /** The webhooks that the tenants of a logical cluster have configured. */
 export interface WebhookAdmission extends MutatingAdmission {
-  /** Undefined where there are none. */
+  /** Calls the validating webhooks. Returns undefined if there are none. */
   validate(
     request: AdmissionRequest,
     object: KubeObject | undefined,
@@ -62,7 +63,10 @@ export interface WebhookAdmission extends MutatingAdmission {
   ): Promise<void> | undefined
 }
 
-/** Both return undefined where nobody had to wait. A DELETE has no object to mutate: `validate` calls all webhooks. */
+/**
+ * `mutate` and `validate` return undefined if no plugin, policy or webhook has to be awaited. A DELETE has no object to
+ * mutate, so `validate` calls all webhooks for it.
+ */
 export interface Admission {
   mutate(request: AdmissionRequest, object: KubeObject, old: KubeObject | undefined): Promise<void> | undefined
   validate(
@@ -70,7 +74,7 @@ export interface Admission {
     object: KubeObject | undefined,
     old: KubeObject | undefined,
   ): Promise<void> | undefined
-  /** Asks policies and webhooks about the object of a subresource such as a Binding; they may change it. */
+  /** Runs policies and webhooks for the object of a subresource such as a Binding; they may change that object. */
   admitPart(request: AdmissionRequest, object: KubeObject): Promise<void>
 }
 
@@ -82,7 +86,7 @@ export interface AdmissionDependencies {
 }
 
 /**
- * Runs the plugins in the given order, then the mutating policies, then the webhooks. Throws the error of the first
+ * Runs the plugins in the given order, then the mutating policies, then the webhooks. Throws the error of the first one
  * that refuses.
  */
 export function createAdmission({ plugins, policies, webhooks }: AdmissionDependencies): Admission {
@@ -120,8 +124,8 @@ export function createAdmission({ plugins, policies, webhooks }: AdmissionDepend
 }
 
 /**
- * The same, with a span for each time that a request waits for it: for webhooks, and for plugins that look something
- * up.
+ * The admission with a trace span for each time that a request has to wait in it: for webhooks, and for plugins that
+ * look something up.
  */
 function traced(admission: Admission, tracer: Tracer): Admission {
   return {
@@ -131,7 +135,7 @@ function traced(admission: Admission, tracer: Tracer): Admission {
   }
 }
 
-/** Both are in every round. */
+/** The rounds of both, `first` before `second`; undefined if there are neither. */
 function oneAfterTheOther(
   first: MutatingRounds | undefined,
   second: MutatingRounds | undefined,
@@ -145,7 +149,10 @@ function oneAfterTheOther(
   }
 }
 
-/** Where policies or webhooks changed the object, the plugins run again, and then those of them that asked for it. */
+/**
+ * If policies or webhooks change the object, runs the plugins again, and then the policies and webhooks with
+ * reinvocationPolicy IfNeeded.
+ */
 async function mutateInRounds(
   rounds: MutatingRounds,
   waiting: Promise<void> | undefined,
@@ -169,7 +176,7 @@ async function validateDeletion(
   await webhooks?.validate(request, undefined, old)
 }
 
-/** Waits only for plugins that returned a promise: a write costs no microtask for each of the others. */
+/** Runs the plugins in order. Waits only for plugins that return a promise, so the others cost no microtask. */
 function inOrder(
   plugins: readonly AdmissionPlugin[],
   run: (plugin: AdmissionPlugin) => void | Promise<void>,

@@ -1,5 +1,5 @@
-// CertificateSigningRequests: who may approve and sign them (the verbs `approve` and `sign` on signers), and that
-// nobody may request the group system:masters.
+// Checks writes of CertificateSigningRequests: the user who approves or signs one needs the verb `approve` or `sign` on
+// its signer, and no user may request the group system:masters.
 import { isDeepStrictEqual } from 'node:util'
 import { goQuote } from '#apimachinery/text/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
@@ -69,7 +69,7 @@ async function maySign(
   return false
 }
 
-/** Throws 403 for a client certificate in system:masters: RBAC could not revoke its rights. */
+/** Throws 403 for a client certificate in system:masters, because RBAC could not revoke its rights. */
 function refuseMasters(request: AdmissionRequest, object: KubeObject): void {
   const { request: pem, signerName } = specOf(object)
   if (signerName !== clientSigner) return

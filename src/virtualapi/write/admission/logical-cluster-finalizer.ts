@@ -1,5 +1,6 @@
-// Without a host, LogicalClusters live in `root` and get their finalizer on create: one deleted before the operator
-// adds it would leave its objects in the store. In a host only the operator adds it.
+// Adds the finalizer to new LogicalClusters in `root`, which has them if there is no host. Otherwise a LogicalCluster
+// that is deleted before the operator adds the finalizer would leave its objects in the store. In a host, only the
+// operator adds it.
 import { rootClusterName, tryClusterName } from '#apimachinery/meta/index.ts'
 import { contentFinalizer, logicalClusters } from '#crds/index.ts'
 import type { AdmissionPlugin } from './admission.ts'

@@ -1,5 +1,5 @@
-// Warns in a dry run where a workload would run. This computes the decision of the operator from what this server
-// knows. It runs only in dry runs, so other writes do not get slower.
+// Warns in a dry run where a workload would run. The decision is the operator's, computed from the objects that this
+// server knows. Other writes do not get slower.
 import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
 import { amountsOf } from '#apimachinery/quantity/index.ts'
 import {
@@ -17,8 +17,8 @@ import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { isTenantsWrite, isWorkload, namespaceOf, rulesFor, type Fleet } from './placement-rules.ts'
 
 /**
- * For a dry run of a workload, or of a change of a namespace's target: warns where it would run, or why it would be
- * Held.
+ * For a dry run of a workload, or of a change of a namespace's target: adds a warning that says where the workload
+ * would run, or why it would be Held.
  */
 export function placementPreview(fleet: () => Fleet | undefined): AdmissionPlugin {
   return {
@@ -51,7 +51,7 @@ function subjectOf(request: AdmissionRequest, object: KubeObject, old: KubeObjec
   if (request.definition.storageKey !== 'namespaces') return undefined
   const { [clustersAnnotation]: target } = object.metadata.annotations ?? {}
   if (target === old?.metadata.annotations?.[clustersAnnotation]) return undefined
-  // Any workload without demands of its own.
+  // The decision is computed for a workload without demands of its own.
   const workload = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: '' }, spec: { replicas: 0 } }
   const namespace = object.metadata.name ?? ''
   return { workload, namespace, namespaceObject, what: 'workloads of the namespace: ' }
@@ -76,7 +76,9 @@ function decisionFor(request: AdmissionRequest, subject: Subject, fleet: Fleet):
   )
 }
 
-/** A member as a candidate. The requests of other workloads come from its status, which is some seconds old. */
+/**
+ * A member as a candidate. The sum of the requests of other workloads comes from its status, which is some seconds old.
+ */
 function candidateOf(
   member: DeepReadonly<MemberCluster>,
   workload: KubeObject,
@@ -99,7 +101,7 @@ function claimsIn({ context }: AdmissionRequest, namespace: string): KubeObject[
   return stored.filter(({ size }) => context.work.trySpendBytes(size)).map(({ bytes }) => decodeObject(bytes))
 }
 
-/** Members with another workload of the namespace. */
+/** The members that have another workload of the namespace. */
 function membersOfOthers({ context, definition, name }: AdmissionRequest, namespace: string): string[] {
   const found = new Set<string>()
   for (const { gvr } of workloadKinds) {

@@ -1,4 +1,4 @@
-// The view of placement that admission has: the members, the rules of admins, and the rules of the tenant.
+// The parts of placement that admission reads: the members, the rules of admins, and the rules of the tenant.
 import { rootClusterName, type DeepReadonly, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { MemberCluster, Placement } from '#crds/index.ts'
 import { workloadKindOf } from '#crds/index.ts'
@@ -14,7 +14,9 @@ export interface Fleet {
 
 export const placementsKey = 'placements.kcp.dev'
 
-/** True for a write by a tenant, of an object or by a subresource, and not in the logical cluster of the admins. */
+/**
+ * True if a tenant creates or updates an object or a subresource, except in the logical cluster `root` of the admins.
+ */
 export function isTenantsWrite({ operation, context }: AdmissionRequest): boolean {
   return (
     (operation === 'CREATE' || operation === 'UPDATE') &&
@@ -29,14 +31,14 @@ export function isWorkload({ definition: { info, storageKey } }: AdmissionReques
   return resource !== undefined && storageKey === (group === '' ? resource : `${resource}.${group ?? ''}`)
 }
 
-/** The namespace of the object, or the object if it is a namespace itself. */
+/** The namespace of the object, with its metadata only; the object itself if it is a namespace. */
 export function namespaceOf(request: AdmissionRequest, object: KubeObject): DeepReadonly<KubeObject> | undefined {
   if (request.definition.storageKey === 'namespaces') return object
   const entry = request.context.objects.get('namespaces', '', request.namespace)
   return entry && { apiVersion: 'v1', kind: 'Namespace', metadata: decodeMetadata(entry.bytes) }
 }
 
-/** The rules of admins that hold in a namespace with these labels; with `withTenants`, those of the tenant too. */
+/** The rules of admins that apply to a namespace with these labels; with `withTenants`, the tenant's own rules, too. */
 export function rulesFor(
   { context }: AdmissionRequest,
   fleet: Fleet,

@@ -1,5 +1,5 @@
-// Refuses targets that the rules of admins forbid, when a tenant writes them: the tenant learns it at once, not from a
-// workload that is Held.
+// Refuses targets that the rules of admins forbid when a tenant writes them. So the tenant gets the error at once,
+// instead of a workload that is Held.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
 import { clustersAnnotation, isPlaceable } from '#crds/index.ts'
@@ -8,8 +8,8 @@ import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { isTenantsWrite, isWorkload, namespaceOf, placementsKey, rulesFor, type Fleet } from './placement-rules.ts'
 
 /**
- * Refuses with 403 a forbidden member in annotation `kcp.dev/clusters` or in `spec.clusters` of a Placement; what is
- * stored stays.
+ * Refuses with 403 a forbidden member in annotation `kcp.dev/clusters` or in `spec.clusters` of a Placement; an
+ * unchanged target of a stored object stays.
  */
 export function placementTargets(fleet: () => Fleet | undefined): AdmissionPlugin {
   return {
@@ -32,7 +32,7 @@ function fieldOf({ definition }: AdmissionRequest): string {
   return definition.storageKey === placementsKey ? 'spec.clusters' : `annotation ${clustersAnnotation}`
 }
 
-/** The members that the object names; undefined if it names none, or is none that is placed. */
+/** The target that the object names; undefined if it names none, or if the object is not of a kind that is placed. */
 function namedIn(request: AdmissionRequest, object: KubeObject): string | undefined {
   const { storageKey } = request.definition
   if (storageKey === placementsKey) {
@@ -53,7 +53,8 @@ function refusal(
   const ofPlacement = request.definition.storageKey === placementsKey
   const namespaceLabels = ofPlacement ? undefined : namespaceOf(request, object)?.metadata.labels
   const { ofCluster, global } = rulesFor(request, fleet, { namespaceLabels })
-  // A Placement of a tenant may be about other namespaces than a rule for some of them.
+  // A tenant's Placement may be for namespaces to which a rule with a namespaceSelector does not apply, so only rules
+  // for all namespaces count.
   const names = new Set(ofPlacement ? fleet.adminPlacements().filter(isForAll).map(nameOf) : [])
   const rules = [...ofCluster, ...global].filter(({ name }) => !ofPlacement || names.has(name))
   return forbiddenTarget(parseTarget(text), { bounds: boundsOf(rules), members: fleet.all(), clusterLabels })

@@ -1,4 +1,4 @@
-// The escalation and bind checks of RBAC as an admission plugin: nobody may grant rights they do not have.
+// The escalation and bind checks of RBAC as an admission plugin: no user may grant rights that the user does not have.
 import type { RbacWriteCheck } from '#virtualapi/auth/authz/index.ts'
 import type { AdmissionPlugin } from './admission.ts'
 

@@ -1,5 +1,5 @@
-// The forms in which webhooks and policies can see the object of a request: as the request's own version, or as another
-// version of the same resource (matchPolicy Equivalent).
+// The forms of a request's object for webhooks and policies: the version of the request, or another version of the same
+// resource (matchPolicy Equivalent).
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { apiVersionOf, cloneJson, type GroupVersionKind, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { AdmissionRequest } from './admission.ts'
@@ -18,11 +18,11 @@ export interface ReviewedForm {
   readonly version: string
   readonly resource: string
   readonly kind: GroupVersionKind
-  /** The stored form as this one. The result must not be changed: it may be the argument. */
+  /** Converts the stored form to this form. Do not change the result, which may be the argument itself. */
   show(object: KubeObject): KubeObject | Promise<KubeObject>
   /**
-   * The object in stored form after a webhook or a policy has changed what it was shown. Throws BadRequest for wrong
-   * types, and for unknown fields if `isStrict`.
+   * Converts `shown`, an object in this form that a webhook or a policy has changed, back to the stored form. Throws
+   * BadRequest for wrong types, and for unknown fields if `isStrict`.
    */
   take(shown: KubeObject, object: KubeObject, options?: TakeOptions): KubeObject | Promise<KubeObject>
 }
@@ -49,7 +49,7 @@ export function equivalentForms(request: AdmissionRequest, { catalog, conversion
   return others.map(wholeForm)
 }
 
-/** Another version of a custom resource that its conversion webhook makes. */
+/** The form of another version of a custom resource, which its conversion webhook makes. */
 function formByWebhook(
   other: ResourceDefinition,
   { definition, context, signal }: AdmissionRequest,

@@ -1,5 +1,6 @@
-// Warns a tenant whose target takes workloads away from others of their namespace: between members whose pod networks
-// are not connected, a Service reaches only pods in the same member. Only writes that change a target look for others.
+// Warns a tenant whose target separates workloads from other workloads of their namespace. Between members whose pod
+// networks are not connected, a Service reaches only pods in the same member. Only writes that change a target read the
+// other workloads.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { serviceSelects } from '#apimachinery/selector/index.ts'
 import {
@@ -17,7 +18,7 @@ import { storageKeyOf } from '#virtualapi/kinds/resources/resource-definition.ts
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { isTenantsWrite, isWorkload, type Fleet } from './placement-rules.ts'
 
-/** How many names a warning has at most. */
+/** The most names in a list of a warning. */
 const maxNames = 5
 
 /** For a changed annotation `kcp.dev/clusters`: names the workloads and Services that it separates from each other. */
@@ -35,7 +36,7 @@ export function separationWarnings(fleet: () => Fleet | undefined): AdmissionPlu
   }
 }
 
-/** The workloads that a target moves, and those that stay elsewhere. */
+/** The workloads that a target moves, and the other workloads of the namespace. */
 interface Moved {
   readonly namespace: string
   readonly workloads: readonly KubeObject[]
@@ -94,11 +95,14 @@ function networkOf({ spec }: ReturnType<Fleet['all']>[number]): ServiceNetwork {
 
 interface Other {
   readonly workload: KubeObject
-  /** Where it runs, or where its tenant wants it. */
+  /** The members in which the workload runs or, before it is placed, the members of its target. */
   readonly members: readonly string[]
 }
 
-/** The workloads whose pods in some member cannot reach any pod of the moved workloads, or the reverse. */
+/**
+ * The workloads whose pods in some member cannot reach any pod of the moved workloads, or cannot be reached from a
+ * member of these.
+ */
 function separated(
   others: readonly Other[],
   own: readonly string[],
@@ -113,7 +117,7 @@ function separated(
   )
 }
 
-/** The workloads of a namespace except one. */
+/** The workloads of a namespace, without `except`. */
 function othersIn(
   { context }: AdmissionRequest,
   namespace: string,

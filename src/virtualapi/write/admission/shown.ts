@@ -1,18 +1,18 @@
-// The view that a webhook or a policy has of a request: its objects in the form in which the request matched.
+// The request and its objects as a webhook or a policy gets them: in the form in which the request matched.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { AdmissionRequest } from './admission.ts'
 import { ownForm, type ReviewedForm } from './reviewed-form.ts'
 
 export interface Shown {
   readonly request: AdmissionRequest
-  /** The request's own form, which is named besides the matched one. */
+  /** The request's own form, which reviews name in addition to the matched form. */
   readonly own: ReviewedForm
   readonly form: ReviewedForm
   readonly object: KubeObject | undefined
   readonly old: KubeObject | undefined
 }
 
-/** The objects while they are mutated: a new object has no uid yet, and no generated name. */
+/** The objects for mutating webhooks and policies: a new object has no uid and no generated name yet. */
 export async function shownForMutation(
   form: ReviewedForm,
   request: AdmissionRequest,

@@ -1,21 +1,20 @@
 // Objects that a tenant stored and that admission reads for a new pod: LimitRanges, a ServiceAccount, a RuntimeClass.
-// They may be large, and what they add to a pod comes once for each container, so a small request can become an
-// expensive one.
+// They may be large, and some add values to each container of a pod, so a small request can become an expensive one.
 import { defaultMaxJsonValues } from '#apimachinery/json/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { requestEntityTooLarge } from '#apimachinery/status/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { AdmissionRequest } from './admission.ts'
 
-/** Bytes of JSON in which a value is expected: a short name and a short text. */
+/** The assumed bytes of JSON per value: a short name and a short text. */
 const bytesPerValue = 32
 const mostBytes = 4 * 1024 * 1024
 
 type Stored = Iterable<{ readonly bytes: Uint8Array; readonly size: number }>
 
 /**
- * Decodes them. Throws 413 above 4 MiB together; below, the request moves to another thread if they take long to
- * decode.
+ * Decodes the objects. Throws 413 if they have more than 4 MiB together. Below this bound, the request moves to another
+ * thread if the objects take long to decode.
  */
 export function decodeConfiguration(request: AdmissionRequest, entries: Stored, what: string): KubeObject[] {
   const all = [...entries]
@@ -26,8 +25,8 @@ export function decodeConfiguration(request: AdmissionRequest, entries: Stored, 
 }
 
 /**
- * Call it before so many values are added to the object. Throws 413 above the values of a body; below, the request
- * moves to another thread if they make the object a large one.
+ * Charges values that are about to be added to the object. Throws 413 for more values than a body may have. Below this
+ * bound, the request moves to another thread if the values make the object large.
  */
 export function chargeAdded(request: AdmissionRequest, values: number, what: string): void {
   if (values > defaultMaxJsonValues)

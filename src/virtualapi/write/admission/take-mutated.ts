@@ -8,9 +8,9 @@ import { UndecodableError } from '#virtualapi/kinds/resources/typed/decode-error
 import type { Shown } from './shown.ts'
 
 /**
- * Replaces `object` (the stored form), in place. Resolves with whether it differs from before. Rejects with
- * InternalError if `mutated` cannot be decoded or is too large; `isStrict`: also for unknown fields. Rejects as
- * `context.grown`.
+ * Replaces the content of `object` (the stored form) in place. Resolves with true if it has changed. Rejects with
+ * InternalError if `mutated` cannot be decoded or is too large; with `isStrict`, for unknown fields, too. Rejects with
+ * the error of `context.grown`.
  */
 export async function takeMutated(
   { form, request }: Shown,
@@ -32,7 +32,7 @@ export async function takeMutated(
   return true
 }
 
-/** A patched object that cannot be decoded is the fault of the webhook or the policy, not that of the client. */
+/** A patched object that cannot be decoded is an error of the webhook or the policy, not of the client. */
 async function taking(take: () => KubeObject | Promise<KubeObject>): Promise<KubeObject> {
   try {
     return await take()
@@ -43,7 +43,7 @@ async function taking(take: () => KubeObject | Promise<KubeObject>): Promise<Kub
   }
 }
 
-/** A new object gets its uid and time of creation from the server alone. */
+/** Restores the metadata that only the server gives a new object, and a name and namespace that were removed. */
 function restoreNewMeta(taken: KubeObject, before: KubeObject): void {
   const { uid, creationTimestamp, name, namespace } = before.metadata
   const { metadata } = taken
@@ -53,7 +53,10 @@ function restoreNewMeta(taken: KubeObject, before: KubeObject): void {
   if (!metadata.namespace && namespace) metadata.namespace = namespace
 }
 
-/** Annotations of kcp are read by the scheduler and the syncers: no webhook or policy of a tenant may write them. */
+/**
+ * Restores the annotations of kcp, which the scheduler and the syncers read: no webhook or policy of a tenant may write
+ * them.
+ */
 function keepOwnAnnotations(taken: KubeObject, before: KubeObject): void {
   const others = Object.entries(taken.metadata.annotations ?? {}).filter(([name]) => !isOwnAnnotation(name))
   const own = Object.entries(before.metadata.annotations ?? {}).filter(([name]) => isOwnAnnotation(name))
@@ -61,7 +64,7 @@ function keepOwnAnnotations(taken: KubeObject, before: KubeObject): void {
   else delete taken.metadata.annotations
 }
 
-/** In place: callers hold references to the object and to its metadata. */
+/** Replaces the content in place, because callers hold references to the object and to its metadata. */
 function replace(object: KubeObject, { metadata, ...rest }: Partial<KubeObject>): void {
   // The options of a connection have no metadata.
   const kept = (object as Partial<KubeObject>).metadata ?? {}

@@ -1,4 +1,4 @@
-// ConversionReview: what a conversion webhook is asked, and what it answers (apiextensions.k8s.io/v1 and v1beta1).
+// ConversionReview: the request to a conversion webhook and its response (apiextensions.k8s.io/v1 and v1beta1).
 import { randomUUID } from 'node:crypto'
 import { goQuote } from '#apimachinery/text/index.ts'
 import { parseJsonInTurns } from '#apimachinery/json/index.ts'
@@ -14,13 +14,14 @@ export interface ConversionReview {
 
 const maxDepth = 1000
 const maxReviewBytes = 8 * 1024 * 1024
-/** Of all objects in one answer; each may have as many as a body (take-converted.ts). */
+/** The most JSON values in one response. Each object in it may have as many as a request body (take-converted.ts). */
 const maxReviewValues = 300_000
-/** Of the message of a webhook that could not convert; it is shown to the client. */
+/** The most characters of a webhook's error message, which is shown to the client. */
 const maxMessageLength = 16 * 1024
 
 /**
- * Asks for `objects` in this version, in the first version of the review that both sides know. Throws if there is none.
+ * The request for `objects` in version `desiredApiVersion`, in the first version of the review that both sides know.
+ * Throws an Error if there is none.
  */
 export function conversionReview(
   objects: readonly unknown[],
@@ -34,14 +35,15 @@ export function conversionReview(
     kind: 'ConversionReview',
     apiVersion: `apiextensions.k8s.io/${version}`,
     request: { uid, desiredAPIVersion: desiredApiVersion, objects },
-    // As upstream, which sends the empty response of its type.
+    // As upstream, the request has the empty response of its Go type.
     response: { uid: '', convertedObjects: null, result: { metadata: {} } },
   }
   return { uid, version, body: Buffer.from(encodeJson(review)) }
 }
 
 /**
- * The objects in the answer to a review, unchecked. Rejects with an Error in kube-apiserver's words if there are none.
+ * The converted objects of a response, which are not checked yet. Rejects with an Error in kube-apiserver's words if
+ * the response is malformed or reports a failure.
  */
 export async function objectsOfResponse(
   body: Uint8Array,
@@ -77,7 +79,7 @@ async function decode(body: Uint8Array, turn: () => Promise<void> | undefined): 
     throw new Error(`couldn't get version/kind; json parse error: ${(error as Error).message}`, { cause: error })
   }
   if (!isJsonObject(value)) throw new Error("couldn't get version/kind; json parse error")
-  // As upstream, whose decoder needs a kind before it looks at the answer.
+  // As upstream, whose decoder needs a kind before it looks at the response.
   if (textOf(value, 'kind') === '') throw new Error("Object 'Kind' is missing in the answer")
   return value
 }
@@ -95,7 +97,7 @@ function wrongType(field: string): Error {
   return new Error(`json: cannot unmarshal ${field} of the answer: it has a wrong type`)
 }
 
-/** Empty where it is absent, as Go decodes it. */
+/** A text member, empty if it is absent, as Go decodes it. Throws an Error for another type. */
 function textOf(object: JsonObject, field: string): string {
   const value = object[field] ?? ''
   if (typeof value !== 'string') throw wrongType(field)

@@ -1,5 +1,5 @@
 // Converts custom resources between the storage version and the version of a request, with the conversion webhook of
-// their CustomResourceDefinition. Nothing here is called if it has no webhook.
+// their CustomResourceDefinition. Not used for definitions without a webhook.
 import { LRUCache } from 'lru-cache'
 import { abortable } from '#async/index.ts'
 import { apiVersionOf, type ClusterId, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
@@ -18,19 +18,22 @@ export function isConverted(definition: ResourceDefinition): definition is Conve
   return definition.conversion !== undefined
 }
 
-/** Conversions of many objects. */
+/** The caller of a conversion of many objects. */
 export interface ManyCall extends ConversionCall {
   /** Called between batches, to let other requests run. */
   readonly turn?: () => Promise<void> | undefined
 }
 
-/** One call converts at most so many bytes of stored objects (but at least one object) and so many objects. */
+/**
+ * The most bytes of stored objects and the most objects that one call of the webhook converts. A larger object is
+ * converted alone.
+ */
 const [maxBatchBytes, maxBatchObjects] = [512 * 1024, 500]
 /** The most bytes of converted objects that one request may hold. */
 const maxConvertedBytes = 64 * 1024 * 1024
-/** Kind, apiVersion and the revision, with which all bytes in memory begin. */
+/** The most bytes that kind, apiVersion and the revision take at the beginning of an object in memory. */
 const maxHeadBytes = 640
-/** The cache of converted objects: lists and watches ask for the same ones repeatedly. */
+/** The bounds of the cache of converted objects. Lists and watches ask for the same objects repeatedly. */
 const [maxKeptBytes, maxKept] = [64 * 1024 * 1024, 20_000]
 
 /**
@@ -54,9 +57,7 @@ export class Conversions {
     turnOf = () => undefined,
   }: {
     outbound: Outbound
-    /**
-     * Awaited while answers are read, so that other logical clusters are served. Default: nobody else is served here.
-     */
+    /** Awaited while responses are read, so that other logical clusters are served. Default: never waits. */
     turnOf?: (cluster: ClusterId) => Promise<void> | undefined
   }) {
     this.#outbound = outbound
@@ -72,8 +73,8 @@ export class Conversions {
   }
 
   /**
-   * The same entries in the version of the definition. Rejects as `convertByWebhook`, and with 413 if they become too
-   * large.
+   * The same entries in the version of the definition. Rejects as `convertByWebhook`, and with 413 if the converted
+   * objects take too much memory.
    */
   async shownAll(definition: ConvertedDefinition, entries: readonly Entry[], call: ManyCall): Promise<Entry[]> {
     const result = new Array<Entry>(entries.length)
@@ -115,8 +116,8 @@ export class Conversions {
   }
 
   /**
-   * Converts an object from any version of the resource to another; fields that are unknown there are kept. Does not
-   * change its argument. Rejects as `convertByWebhook`.
+   * Converts an object from any version of the resource to another; fields that the other version does not know are
+   * kept. Does not change its argument. Rejects as `convertByWebhook`.
    */
   async inVersion(
     { conversion }: ConvertedDefinition,
@@ -199,8 +200,8 @@ export class Conversions {
   }
 
   /**
-   * The key in the cache: definition and entry. A definition is numbered by its identity, which it keeps while it is in
-   * use.
+   * The key in the cache: definition and entry. Each definition object gets a number; a definition stays the same
+   * object while it is in use.
    */
   #keyOf(definition: ResourceDefinition, { key, bytes }: Entry): string {
     let number = this.#numbers.get(definition)
@@ -222,7 +223,10 @@ export function requireConvertedSize(bytes: number): void {
     )
 }
 
-/** The bytes if they are in the version of the definition, with its defaults and without unknown fields. */
+/**
+ * The bytes if they are in the version of the definition, with its defaults and without unknown fields; otherwise
+ * undefined.
+ */
 function inOwnVersion(definition: ConvertedDefinition, bytes: Uint8Array): Uint8Array | undefined {
   return isOwnVersion(definition, bytes) ? (definition.conversion.complete?.(bytes) ?? bytes) : undefined
 }
@@ -233,7 +237,10 @@ function isOwnVersion({ info }: ConvertedDefinition, beginning: Uint8Array): boo
   return asBuffer(beginning).toString('latin1', 0, head.length) === head
 }
 
-/** Before a stored object is converted, it gets the defaults of its own version and loses fields unknown there. */
+/**
+ * The stored object with the defaults of its own version and without fields that this version does not know, as it is
+ * sent to the webhook.
+ */
 function completed(conversion: WebhookConversion, object: KubeObject): JsonObject {
   const json = pruned(conversion, object as unknown as JsonObject)
   const schema = conversion.schemas.get(object.apiVersion)

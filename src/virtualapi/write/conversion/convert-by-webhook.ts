@@ -13,7 +13,7 @@ import type { WebhookConversion } from '#virtualapi/kinds/resources/resource-def
 import { conversionReview, objectsOfResponse } from './conversion-review.ts'
 import { conversionFailure, takeConverted, typeText } from './take-converted.ts'
 
-/** On whose behalf a conversion is made. */
+/** The logical cluster and the abort signal of the request that needs a conversion. */
 export interface ConversionCall {
   readonly cluster: ClusterId
   readonly signal: AbortSignal
@@ -25,13 +25,13 @@ interface ConversionDependencies {
   readonly turn: () => Promise<void> | undefined
 }
 
-/** As upstream, which tells the webhook. */
+/** As upstream. The query of the request tells the webhook. */
 const timeoutMs = 30_000
 const query = `timeout=${timeoutMs / 1000}s`
 
 /**
- * The objects in this version; they may have fields that its schema does not know. Rejects with a StatusError (500)
- * where the webhook failed, with the signal's reason when aborted.
+ * The objects in version `apiVersion`, with fields that the schema of this version may not know. Rejects with a
+ * StatusError (500) if the webhook fails, and with the signal's reason if the signal is aborted.
  */
 export async function convertByWebhook(
   conversion: WebhookConversion,
@@ -71,7 +71,7 @@ export async function convertByWebhook(
   return taken
 }
 
-/** Stored objects may be in a version that the CustomResourceDefinition has lost. */
+/** Throws if the object is in a version that the CustomResourceDefinition no longer has, as a stored object may be. */
 function requireKnownVersion({ schemas }: WebhookConversion, { apiVersion }: JsonObject): void {
   const version = typeof apiVersion === 'string' ? apiVersion : ''
   if (!schemas.has(version)) throw conversionFailure(`request to convert CR from an invalid group/version: ${version}`)

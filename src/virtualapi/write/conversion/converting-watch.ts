@@ -1,10 +1,10 @@
 // A watch of the watch cache that converts each batch of events before it can be taken. Batches are converted one after
-// the other, so events keep their order. Until then they wait in the watch of the watch cache, which bounds their size.
+// the other, so events keep their order. Later events wait in the watch of the watch cache, which bounds their size.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { isStatusError, statusError } from '#apimachinery/status/index.ts'
 import type { Entry, CacheEvent, CacheWatch, WatchReader } from '#store/watch-cache/index.ts'
 
-/** Rejects when a conversion failed, or with the signal's reason. */
+/** Converts entries; the result has the same order. Rejects if a conversion fails, or with the signal's reason. */
 type ConvertEntries = (entries: readonly Entry[], signal: AbortSignal) => Promise<readonly Entry[]>
 
 const nothing: readonly CacheEvent[] = []
@@ -14,7 +14,7 @@ export class ConvertingWatch implements CacheWatch, WatchReader {
   readonly #source: CacheWatch
   readonly #convert: ConvertEntries
   /**
-   * Whether events need the previous state of their object. False for watches without selectors, which show every
+   * True if events need the previous state of their object. False for watches without selectors, which include every
    * object.
    */
   readonly #withPrevious: boolean
@@ -48,7 +48,10 @@ export class ConvertingWatch implements CacheWatch, WatchReader {
     return this.#events !== undefined || this.#end !== undefined
   }
 
-  /** The converted events of one batch. */
+  /**
+   * The converted events of one batch; empty if none are ready, undefined if the watch has ended. Throws the error that
+   * ended it.
+   */
   take(): readonly CacheEvent[] | undefined {
     const events = this.#events
     if (events !== undefined) {
@@ -73,7 +76,7 @@ export class ConvertingWatch implements CacheWatch, WatchReader {
   }
 
   async #next(): Promise<void> {
-    // Continues after the loop of the watch cache that applies changes and called ready().
+    // Waits until the watch cache's loop that applies changes, which called ready(), is done.
     await Promise.resolve()
     try {
       const events = this.#source.take()

@@ -11,12 +11,12 @@ import { sizeWithin } from '#virtualapi/kinds/resources/object-size.ts'
 import { annotationCauses, labelCauses } from '#virtualapi/kinds/resources/object-meta.ts'
 
 /**
- * Small objects are converted on the main thread, whatever they become: with more values, others would wait for one of
- * them.
+ * The most values of a converted object that has more than twice the values of the original. Small objects are
+ * converted on the main thread, where other requests would wait for a much larger result.
  */
 const maxGrown = 25_000
 
-/** The error of a conversion that failed: kube-apiserver answers it without a reason. */
+/** The error of a conversion that failed: as in kube-apiserver, its Status has no reason. */
 export function conversionFailure(message: string, cause?: unknown): StatusError {
   return statusError(500, '', message, { cause })
 }
@@ -27,8 +27,8 @@ export function typeText(object: JsonObject): string {
 }
 
 /**
- * The object that the webhook made of `original`, with the metadata of the original but for labels and annotations.
- * Throws a StatusError if it is another object or in another version than `apiVersion`.
+ * The object that the webhook made of `original`, with the metadata of the original except for labels and annotations.
+ * Throws a StatusError if the result is another object, or is not in version `apiVersion`.
  */
 export function takeConverted(original: JsonObject, converted: JsonValue, apiVersion: string): JsonObject {
   const webhook = `conversion webhook for ${typeText(original)}`
@@ -67,7 +67,7 @@ function differenceOf(original: JsonObject, converted: JsonObject): string | und
   return undefined
 }
 
-/** The metadata; a text says what is wrong. */
+/** The metadata of the result, or a text that says why the webhook's metadata is invalid. */
 function restoredMeta(original: JsonObject, converted: JsonObject): JsonObject | string {
   const given = converted['metadata']
   if (given === undefined) return 'missing metadata in converted object'
@@ -93,7 +93,7 @@ function mapError(field: 'labels' | 'annotations', map: JsonObject, before: Json
       return `metadata.${field}[${key}] must be a string, but is ${goType(value)} in converted object`
   const was = isJsonObject(before) ? before : {}
   const keys = Object.keys(map)
-  // Stored members are not checked again.
+  // Unchanged labels or annotations are not checked again.
   if (keys.length === Object.keys(was).length && keys.every((key) => was[key] === map[key])) return undefined
   const texts = map as Record<string, string>
   // Upstream calls the field of annotations by another name here.

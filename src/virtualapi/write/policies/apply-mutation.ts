@@ -1,5 +1,5 @@
-// One mutation of a MutatingAdmissionPolicy: its expression gives an apply configuration or a JSON patch, which is
-// applied to the object as the policy sees it.
+// One mutation of a MutatingAdmissionPolicy: its expression returns an apply configuration or a JSON patch, which is
+// applied to the object in the form that the policy gets.
 import {
   itemsOf,
   JsonRoom,
@@ -22,24 +22,29 @@ import { ownershipTypeOf } from '#virtualapi/kinds/resources/ownership-type.ts'
 import type { Mutation } from './compile-mutating-policy.ts'
 import type { PolicyRun } from './policy-run.ts'
 
-/** In cost units: of one mutation. */
+/** The budget of one mutation, in cost units. */
 const mutationBudget = 10_000_000
 
-/** Bytes of JSON that one mutation may make, and all of a request: several objects, of which one may be stored. */
+/**
+ * The most bytes of JSON that one mutation may make, and that all mutations of a request may make. The second bound
+ * allows several large objects, although only one is stored.
+ */
 const maxJsonBytes = 4 * 1024 * 1024
 export const maxJsonBytesOfRequest = 16 * 1024 * 1024
 
 interface MutationOf {
   readonly shown: Shown
   readonly catalog: Catalog
-  /** The remaining size that mutations of the request may make. */
+  /** The remaining bytes of JSON that mutations of the request may make. */
   readonly room: JsonRoom
 }
 
-/** Takes the mutated object into the object of the request, in place. Resolves with whether that changed. */
+/**
+ * Writes the mutated object into the object of the request, in place. Resolves with true if that object has changed.
+ */
 type Take = (object: KubeObject) => Promise<boolean>
 
-/** Evaluates a mutation. Rejects with an Error with the words of kube-apiserver where it fails. */
+/** Evaluates a mutation. Rejects with an Error in the words of kube-apiserver if it fails. */
 export async function applyMutation(
   { type, expression }: Mutation,
   run: PolicyRun,
@@ -66,7 +71,7 @@ function configurationIn(value: Value, room: JsonRoom): JsonObject {
   return value.toJson(room)
 }
 
-/** Throws where the names of nested types are not those of the fields that hold them. */
+/** Throws an Error if the type names of nested objects do not match the fields that contain them. */
 function requireTypeNames(value: ObjectValue): void {
   const errors = value.typeErrors(new JsonRoom(maxJsonBytes))
   if (errors.length > 0) throw new Error(`type mismatch: ${errors.join('\n')}`)
@@ -92,7 +97,7 @@ function mergedWith(config: JsonObject, object: JsonObject, type: FieldType): Js
 
 function operationsIn(value: Value, room: JsonRoom): JsonObject[] {
   if (!(value instanceof CelList)) throw new Error('type mismatch: JSONPatchType.expression should evaluate to array')
-  // Each operation takes as much at least.
+  // Each operation takes at least one byte.
   room.take(value.size)
   return itemsOf(value).map((item) => operationOf(item, room))
 }
@@ -109,7 +114,7 @@ function operationOf(item: Value, room: JsonRoom): JsonObject {
   return operation
 }
 
-/** The object itself where a test of the patch fails. */
+/** The patched object; the object itself if a test operation of the patch fails. */
 function patchedBy(operations: JsonObject[], object: JsonObject): JsonValue {
   try {
     return applyJsonPatch(object, operations)

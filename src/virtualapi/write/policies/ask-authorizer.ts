@@ -1,5 +1,5 @@
-// Answers the questions of expressions to the authorizer. Expressions need answers at once, while the authorizer may
-// have to load something: an expression that asks a new question is stopped, and runs again once the answer is there.
+// Lets CEL expressions call the authorizer. Expressions are synchronous, while the authorizer may have to load objects.
+// So an expression that makes a new authorization check is stopped, and runs again when the decision is there.
 import type { AuthorizationAnswer, AuthorizationQuestion, CelAuthorizer } from '#apimachinery/cel/index.ts'
 import { KeyedMutex } from '#async/index.ts'
 import type { AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
@@ -8,7 +8,7 @@ import type { Attributes, Authorizer } from '#virtualapi/auth/authz/index.ts'
 type UserInfo = AdmissionRequest['context']['user']
 type Decides = Pick<Authorizer, 'authorize'>
 
-/** Stops an evaluation that needs an answer. */
+/** Stops an evaluation that needs a decision of the authorizer. */
 class Unanswered extends Error {
   readonly user: UserInfo
   readonly question: AuthorizationQuestion
@@ -20,16 +20,16 @@ class Unanswered extends Error {
   }
 }
 
-/** The number of questions of one evaluation; its cost budget ends earlier. */
+/** The most authorization checks of one evaluation. Its cost budget is exhausted earlier. */
 const maxQuestions = 100
 
 /**
- * Of each logical cluster, one evaluation is under way at a time: those that give way to others keep their values
- * meanwhile.
+ * Allows one evaluation at a time in each logical cluster, because an evaluation keeps its values in memory while it
+ * gives other requests a turn.
  */
 const evaluating = new KeyedMutex()
 
-/** Evaluates with an authorizer. */
+/** Runs `evaluate`, again after each new authorization check, until it has all decisions. Rejects with its error. */
 export async function withAuthorizer<T>(
   decides: Decides,
   { context, signal }: AdmissionRequest,

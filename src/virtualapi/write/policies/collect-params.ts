@@ -11,12 +11,17 @@ import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-de
 import type { PolicyBase } from './compile-base.ts'
 import type { Binding } from './policy-index.ts'
 
-/** Objects that the policy runs with, once for each; `undefined` stands for none. A text says what is wrong. */
+/**
+ * The parameter objects; the policy runs once for each, and `undefined` means a run without parameters. A text is an
+ * error message.
+ */
 export type Params = readonly (JsonObject | undefined)[] | string
 
 const withoutParams: Params = [undefined]
 
-/** The definition of a policy's paramKind; a text if there is no such kind. */
+/**
+ * The definition of a policy's paramKind; undefined if the policy has none, an error message if there is no such kind.
+ */
 export function paramDefinition(
   { paramKind }: Pick<PolicyBase, 'paramKind'>,
   { context }: AdmissionRequest,

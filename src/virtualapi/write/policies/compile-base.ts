@@ -1,4 +1,4 @@
-// Compiles what validating and mutating admission policies have in common.
+// Compiles the parts that validating and mutating admission policies have in common.
 import type {
   V1MatchCondition,
   V1MatchResources,
@@ -40,7 +40,7 @@ interface BaseSpec {
   readonly variables?: readonly Data<V1Variable>[]
 }
 
-/** Compiles an expression of the policy, by default with all that its expressions may use. */
+/** Compiles an expression of the policy, by default with all variables that its expressions may use. */
 export type Compile = (text: string, types: readonly CelType[], scope?: Partial<Scope>) => Expression
 
 export function compileBase(spec: BaseSpec): { readonly base: PolicyBase; readonly compiled: Compile } {
@@ -61,7 +61,7 @@ export function compileBase(spec: BaseSpec): { readonly base: PolicyBase; readon
   return { base, compiled }
 }
 
-/** A variable sees those before it. */
+/** Compiles the variables of a policy. Each variable can use the variables before it. */
 function compileVariables({ variables: all = [] }: BaseSpec, scope: Scope) {
   const variables = new Map<string, Expression>()
   const types = new Map<string, CelType>()

@@ -20,7 +20,7 @@ export interface CompiledMutatingPolicy extends PolicyBase {
 
 const cache = new LRUCache<string, CompiledMutatingPolicy>({ max: 5000, maxSize: 4 * 1024 * 1024 })
 
-/** The compiled form of a valid policy. Equal policies give the same object while it is in the cache. */
+/** The compiled form of a valid policy. Equal policies share the same object while it is in the cache. */
 export function compileMutatingPolicy(spec: Spec): CompiledMutatingPolicy {
   const key = JSON.stringify(spec)
   let policy = cache.get(key)

@@ -10,16 +10,16 @@ type Spec = Data<V1ValidatingAdmissionPolicySpec>
 export interface CompiledPolicy extends PolicyBase {
   readonly spec: Spec
   readonly validations: readonly Expression[]
-  /** Undefined where a validation has none. */
+  /** The messageExpressions by index of the validation; undefined for a validation without one. */
   readonly messages: readonly (Expression | undefined)[]
   readonly annotations: readonly Expression[]
 }
 
-// Weighed by the length of the source, of which a policy may have a megabyte; compiled, a character takes some 120
-// bytes.
+// The size of an entry is the length of its source, of which a policy may have a megabyte. A compiled character takes
+// some 120 bytes.
 const cache = new LRUCache<string, CompiledPolicy>({ max: 5000, maxSize: 4 * 1024 * 1024 })
 
-/** The compiled form of a valid policy. Equal policies give the same object while it is in the cache. */
+/** The compiled form of a valid policy. Equal policies share the same object while it is in the cache. */
 export function compilePolicy(spec: Spec): CompiledPolicy {
   const key = JSON.stringify(spec)
   let policy = cache.get(key)

@@ -1,15 +1,15 @@
-// Evaluates a ValidatingAdmissionPolicy for one object and one set of parameters, with the words of kube-apiserver.
+// Evaluates a ValidatingAdmissionPolicy for one object and one set of parameters, with kube-apiserver's messages.
 import type { CompiledPolicy } from './compile-policy.ts'
 import { EvaluationFailure, PolicyRun, type PolicyValues, type Result, type Results } from './policy-run.ts'
 
-/** In cost units: of the validations of one object. */
+/** The budget of the validations of one object, in cost units. */
 const validationBudget = 10_000_000
 const maxMessageBytes = 5 * 1024
 
 export interface Denial {
   readonly message: string
   readonly reason: string
-  /** The number of the validation. */
+  /** The index of the validation in spec.validations. */
   readonly index: number
 }
 
@@ -20,10 +20,10 @@ export interface AuditAnnotation {
 
 /** The verdict of a policy about one object. */
 export interface Verdict {
-  /** Why the object is refused. */
+  /** The failed validations, for which the object is refused. */
   readonly denials: readonly Denial[]
   readonly annotations: readonly AuditAnnotation[]
-  /** Why annotations could not be computed: they refuse the object whatever the binding's actions are. */
+  /** The errors of audit annotations. They refuse the object whatever the binding's actions are. */
   readonly annotationErrors: readonly Denial[]
 }
 
@@ -61,7 +61,7 @@ async function verdict(policy: CompiledPolicy, run: PolicyRun): Promise<Verdict>
   }
 }
 
-/** Absent where the value is null or blank. */
+/** The annotation as a list of one; empty if the value is null or blank. */
 function annotation({ spec }: CompiledPolicy, index: number, result: Result | undefined): AuditAnnotation[] {
   const value = typeof result?.value === 'string' ? result.value.trim() : ''
   return value === '' ? [] : [{ key: spec.auditAnnotations?.[index]?.key ?? '', value }]

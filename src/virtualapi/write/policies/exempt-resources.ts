@@ -1,4 +1,4 @@
-// Policies and their bindings are subject to no policy: a wrong one could not be removed.
+// Policies and their bindings are subject to no policy, because otherwise a wrong policy could not be removed.
 import type { AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
 
 const exempt = /^(?:validating|mutating)admissionpolic(?:ies|ybindings)$/

@@ -2,18 +2,18 @@
 import { requestEntityTooLarge } from '#apimachinery/status/index.ts'
 import type { RequestContext } from '#virtualapi/kinds/resources/resource-definition.ts'
 
-/** In cost units. One policy alone may cost a quarter of it. */
+/** The budget of a request in cost units. One policy alone may cost a quarter of it. */
 const requestBudget = 40_000_000
 
 /**
- * Told of every run what it cost, in cost units and in steps beside them. Throws 413 once all runs cost too much
- * together.
+ * Called after every run with its cost, in cost units and in additional steps. Throws 413 once all runs of a request
+ * together cost too much.
  */
 export type Spent = (cost: number, steps: number) => void
 
 const budgets = new WeakMap<RequestContext, { left: number }>()
 
-/** Charges runs to the request. */
+/** The function that charges runs to the budget of the request. */
 export function chargedTo(context: RequestContext): Spent {
   let budget = budgets.get(context)
   if (budget === undefined) budgets.set(context, (budget = { left: requestBudget }))

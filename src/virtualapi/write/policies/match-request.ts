@@ -1,4 +1,4 @@
-// The match of a request with an admission policy or a binding, and the form in which they see its objects.
+// The match of a request with an admission policy or a binding, and the form in which the policy gets its objects.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { notFound } from '#apimachinery/status/index.ts'
 import type { AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
@@ -20,7 +20,7 @@ interface Form extends MatchSubject {
   readonly reviewed: ReviewedForm
 }
 
-/** One request as policies match it. Its forms are the same objects for all policies. */
+/** The matching of one request. All policies get the same objects as its forms. */
 export class RequestMatch {
   readonly #request: AdmissionRequest
   readonly #objects: ReviewedObjects
@@ -47,7 +47,9 @@ export class RequestMatch {
     return match.rules.length === 0 ? this.own : matchingForm(match.rules, this.#own, others)?.reviewed
   }
 
-  /** The namespace of the object; none of a Namespace. Throws 404 if it is gone. */
+  /**
+   * The namespace of the object; undefined for a Namespace and for cluster-scoped objects. Throws 404 if it is gone.
+   */
   get namespace(): KubeObject | undefined {
     const { context, namespace } = this.#request
     if (!this.#own.namespaced) return undefined
@@ -69,7 +71,7 @@ export class RequestMatch {
     const isNamespaces = definition.info.group === '' && definition.info.resource === 'namespaces'
     if (namespace === '' && !isNamespaces) return true
     const { object } = this.#objects
-    // A namespace that is being written is not stored yet in its new form.
+    // The new form of a namespace that is being written is not stored yet.
     if (isNamespaces && subresource === '' && operation !== 'DELETE')
       return selector.matches(object && labelsOf(object))
     const wanted = isNamespaces ? name : namespace
@@ -90,7 +92,7 @@ export class RequestMatch {
   }
 }
 
-/** The labels of an object; none if it has no metadata. */
+/** The labels of an object; undefined if it has no metadata or no labels. */
 function labelsOf(object: Partial<KubeObject>): Readonly<Record<string, string>> | undefined {
   return object.metadata?.labels
 }

@@ -5,7 +5,7 @@ import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 
 type Rule = Data<V1NamedRuleWithOperations>
 
-/** A request as rules see it. */
+/** The attributes of a request that rules match. */
 export interface MatchSubject {
   readonly operation: string
   readonly group: string
@@ -13,7 +13,7 @@ export interface MatchSubject {
   readonly resource: string
   readonly subresource: string
   readonly name: string
-  /** False for a Namespace, too. */
+  /** True for an object in a namespace; false for a Namespace, too. */
   readonly namespaced: boolean
 }
 
@@ -36,7 +36,10 @@ export function compileMatch(match: Data<V1MatchResources>): ResourceMatch {
   }
 }
 
-/** The first form of a request that rules match: its own, else, if allowed, one of the other versions. */
+/**
+ * The first form of a request that the rules match: its own form, or else one of the equivalent forms; undefined if
+ * none matches.
+ */
 export function matchingForm<T extends MatchSubject>(
   rules: readonly Rule[],
   own: T,

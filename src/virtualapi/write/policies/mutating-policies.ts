@@ -1,6 +1,5 @@
-// MutatingAdmissionPolicies: one after the other, each shown what those before it made of the object. When one has
-// mutated the object, the plugins run again, and with them the policies that asked for it (reinvocationPolicy
-// IfNeeded).
+// Runs MutatingAdmissionPolicies one after the other; each gets the object with the changes of the policies before it.
+// After a policy has mutated the object, the plugins run again, and then the policies with reinvocationPolicy IfNeeded.
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
@@ -22,8 +21,8 @@ import { PolicyRun } from './policy-run.ts'
 import type { PolicyDependencies } from './validating-policies.ts'
 
 /**
- * Writes of the installation itself (syncers, loops) are not mutated: a member's report would never be what was
- * written.
+ * Writes of the installation itself (syncers, loops) are not mutated, because otherwise the stored object would never
+ * match a member's report.
  */
 export function mutatingPolicies(dependencies: PolicyDependencies): MutatingAdmission {
   return {
@@ -50,7 +49,7 @@ interface Invocation {
 /** A failure of a policy that fails closed. */
 interface Failure {
   readonly message: string
-  /** False where the policy or its binding could not be used at all. */
+  /** False if the policy or its binding could not be used at all. */
   readonly isInvalid: boolean
 }
 
@@ -59,7 +58,7 @@ class PolicyRounds implements MutatingRounds {
   readonly #policies: readonly BoundPolicy<CompiledMutatingPolicy>[]
   #round = 0
   #lastOutput: KubeObject | undefined
-  /** Policies that ran and want to run again if the object changes after them. */
+  /** The keys of policies that ran, and that must run again if the object changes after them. */
   #invoked = new Set<string>()
   readonly #toReinvoke = new Set<string>()
   readonly #room = new JsonRoom(maxJsonBytesOfRequest)
@@ -80,7 +79,7 @@ class PolicyRounds implements MutatingRounds {
     const review = { request, object, old, namespace: invocations.length > 0 ? match.namespace : undefined }
     let mutated = false
     for (const invocation of invocations) mutated = (await this.#invoke(invocation, review, failures)) || mutated
-    // As upstream, where policies that leave the object as it was count, too.
+    // As upstream, mutations that leave the object unchanged count, too.
     if (mutated) this.#requireReinvocation()
     this.#lastOutput = structuredClone(object)
     this.#round++
@@ -119,7 +118,7 @@ class PolicyRounds implements MutatingRounds {
     return invocations
   }
 
-  /** Resolves with whether a mutation was applied. */
+  /** Resolves with true if a mutation was applied. */
   async #invoke(invocation: Invocation, review: Review, failures: Failure[]): Promise<boolean> {
     const { policy, key, name, binding } = invocation
     const fail = (error: unknown): void => {
@@ -143,7 +142,7 @@ class PolicyRounds implements MutatingRounds {
         )
         changed = (await patch(review.object)) || changed
         mutated = true
-        // Showing an object takes as long as the object is large.
+        // Converting the object for a policy takes time in proportion to its size.
         await review.request.context.turn?.()
       } catch (error) {
         fail(error)
@@ -182,7 +181,7 @@ function invocationOf(of: Omit<Invocation, 'key' | 'params'>, params: JsonObject
 
 interface Review {
   readonly request: AdmissionRequest
-  /** Changed in place. */
+  /** The object of the request, which mutations change in place. */
   readonly object: KubeObject
   readonly old: KubeObject | undefined
   readonly namespace: KubeObject | undefined
@@ -192,8 +191,8 @@ const deniedBy = (policy: string, binding: string): string =>
   `policy '${policy}' with binding '${binding}' denied request`
 
 /**
- * All failures are causes; the first one gives the message and the reason. The code is 403 whatever the reason is, as
- * upstream.
+ * The error for the failures of policies. All failures are its causes; its message and reason are those of the first
+ * one. As upstream, the code is 403 whatever the reason is.
  */
 function refusal({ request, object }: Shown, failures: readonly Failure[]): Error {
   const [first] = failures

@@ -15,7 +15,7 @@ import { compileMatch, type ResourceMatch } from './match-resources.ts'
 export interface Binding {
   readonly name: string
   readonly spec: BindingSpec
-  /** Undefined where the binding does not narrow the policy. */
+  /** The rules of the binding; undefined if it does not narrow the rules of the policy. */
   readonly match: ResourceMatch | undefined
 }
 
@@ -23,7 +23,7 @@ interface BindingSpec {
   readonly policyName: string
   readonly paramRef?: Data<V1ParamRef>
   readonly matchResources?: Data<V1MatchResources>
-  /** Of a ValidatingAdmissionPolicyBinding. */
+  /** Only in a ValidatingAdmissionPolicyBinding. */
   readonly validationActions?: readonly string[]
 }
 
@@ -40,7 +40,7 @@ interface Index<P> {
 
 const compiledBindings = new WeakMap<Entry, Binding>()
 
-/** Policies of one kind, with those that bind them. */
+/** The policies of one kind with their bindings. */
 class PolicyIndex<P> {
   readonly #policyKey: string
   readonly #bindingKey: string
@@ -54,7 +54,10 @@ class PolicyIndex<P> {
     this.#compile = compile
   }
 
-  /** The policies that have a binding, in the order of names. It is computed again when one of them changes. */
+  /**
+   * The policies that have a binding, in the order of names. The list is computed again after a policy or a binding has
+   * changed.
+   */
   bound(objects: ClusterObjects): readonly BoundPolicy<P>[] {
     const changes = [objects.changes(this.#policyKey), objects.changes(this.#bindingKey)] as const
     const known = this.#indexes.get(objects)

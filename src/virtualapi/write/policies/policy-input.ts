@@ -20,7 +20,7 @@ export function requestVariables(shown: Shown, namespace: KubeObject | undefined
   ])
 }
 
-/** The variables with `authorizer`, and the question about the request itself. */
+/** The variables with `authorizer` and `authorizer.requestResource`, the check of the request itself. */
 export function withAuthorizerVariables(
   variables: ReadonlyMap<string, Value>,
   { form, request: { subresource, namespace, name } }: Shown,

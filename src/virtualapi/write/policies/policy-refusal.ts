@@ -7,7 +7,7 @@ interface Refusal {
   readonly code: number
   readonly reason: string
   readonly causes: readonly string[]
-  /** The message; undefined: as of any forbidden request, about the first cause. */
+  /** The message. Default: the message of a forbidden request, with the first cause. */
   readonly message?: string
 }
 

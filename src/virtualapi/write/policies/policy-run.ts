@@ -6,7 +6,7 @@ import { aggregateText } from '#apimachinery/field/index.ts'
 import type { Expression, PolicyBase } from './compile-base.ts'
 import type { Spent } from './expression-costs.ts'
 
-/** In cost units: of the match conditions. */
+/** The budget of the match conditions, in cost units. */
 const conditionBudget = 2_500_000
 
 /** The input of a policy. */
@@ -14,7 +14,7 @@ export interface PolicyValues {
   readonly shared: ReadonlyMap<string, Value>
   readonly params: JsonObject | undefined
   readonly spent: Spent
-  /** Awaited between expressions, so that others are served; undefined: no need to wait. */
+  /** Awaited between expressions, so that other requests are served; undefined: no need to wait. */
   readonly turn?: (() => Promise<void> | undefined) | undefined
 }
 
@@ -29,7 +29,7 @@ export interface Result {
 }
 
 export interface Results {
-  /** Of each expression; undefined where there is none. */
+  /** The result of each expression, by index; undefined where there is no expression. */
   readonly results: readonly (Result | undefined)[]
   /** The remaining budget. */
   readonly left: number
@@ -49,12 +49,13 @@ export class PolicyRun {
   }
 
   /**
-   * Whether all match conditions are true. Rejects with EvaluationFailure where one fails and the policy fails closed.
+   * Resolves with true if all match conditions are true. Rejects with EvaluationFailure if a condition fails and the
+   * policy fails closed.
    */
   async conditionsHold(): Promise<boolean> {
     const { conditions, failsOpen } = this.#policy
     if (conditions.length === 0) return true
-    // As upstream, conditions do not see the namespace.
+    // As upstream, `namespaceObject` is null in conditions.
     const { results } = await this.run(conditions, conditionBudget, new Map([['namespaceObject', null]]))
     if (results.some((result) => result?.value === false)) return false
     const errors = results.flatMap((result) => result?.error ?? [])
@@ -64,8 +65,8 @@ export class PolicyRun {
   }
 
   /**
-   * Runs expressions that share a budget and the values of variables. Rejects with EvaluationFailure once they cost too
-   * much.
+   * Runs expressions that share a budget and the values of variables. `instead`: values that replace shared ones.
+   * Rejects with EvaluationFailure once the expressions cost too much.
    */
   async run(
     expressions: readonly (Expression | undefined)[],
@@ -104,7 +105,7 @@ function outcomeOf(
   return { result: value === undefined ? {} : { value }, cost }
 }
 
-/** `variables`: each is computed where an expression first reads it. */
+/** The value of `variables`. Each variable is computed when an expression first reads it. */
 class LazyVariables extends CelMap {
   readonly #expressions: ReadonlyMap<string, Expression>
   readonly #activation: Activation

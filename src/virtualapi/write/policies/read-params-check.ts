@@ -1,5 +1,6 @@
-// Whoever writes an admission policy or a binding must be allowed to read the parameters that it names, because its
-// expressions could reveal them. The strategies in pkg/registry/admissionregistration of kube-apiserver check the same.
+// Checks that the writer of an admission policy or a binding may read the parameters that it names, because its
+// expressions could reveal them. The strategies in pkg/registry/admissionregistration of kube-apiserver make the same
+// check.
 import type { V1ParamKind, V1ParamRef } from '@kubernetes/client-node'
 import { fieldForbidden } from '#apimachinery/field/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
@@ -30,7 +31,7 @@ interface BindingSpec {
   readonly paramRef?: Data<V1ParamRef>
 }
 
-/** The resource that the user must be allowed to read. A part that is not known is `*`, which means all. */
+/** The resource that the user must be allowed to read. An unknown part is `*`, which means all. */
 interface Target {
   readonly group: string
   readonly version: string

@@ -29,7 +29,7 @@ export function validatingPolicies(dependencies: PolicyDependencies): AdmissionP
     validatesParts: true,
     validate(request, object, old) {
       const policies = validatingIndex.bound(request.context.objects)
-      // Writes that follow an admitted part, such as a binding of a pod, are not admitted again.
+      // Writes that follow an admitted subresource request, such as the binding of a pod, are not admitted again.
       if (policies.length === 0 || isExemptFromPolicies(request) || request.context.admitted === true) return
       return new Review(dependencies, request, { object, old }).run(policies)
     },
@@ -60,7 +60,7 @@ class Review {
     this.#match = new RequestMatch(request, objects, dependencies)
   }
 
-  /** Throws the first denial. Waits for nothing if no policy matches. */
+  /** Rejects with the first denial. Returns undefined if no policy matches. */
   run(policies: readonly BoundPolicy<CompiledPolicy>[]): Promise<void> | undefined {
     const matched = policies.flatMap((policy) => {
       const form = this.#match.form(policy.policy.match)
@@ -166,7 +166,7 @@ class Review {
 
 const maxValueBytes = 10 * 1024
 
-/** The audit annotations of one policy: its bindings and their parameters may give several values for one key. */
+/** The audit annotations of one policy: its bindings and their parameters may produce several values for one key. */
 class AuditAnnotations {
   readonly #policy: string
   readonly #values = new Map<string, Set<string>>()

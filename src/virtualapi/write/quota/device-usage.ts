@@ -5,7 +5,9 @@ import type { Amounts, Quantity } from '#apimachinery/quantity/index.ts'
 export const resourceClaims = 'resourceclaims.resource.k8s.io'
 const countName = `count/${resourceClaims}`
 const classSuffix = '.deviceclass.resource.k8s.io/devices'
-/** The most devices that one claim can get (AllocationResultsMaxSize): what the mode All counts for. */
+/**
+ * The most devices that one claim can get (AllocationResultsMaxSize). A request with the mode All counts as this many.
+ */
 const maxDevices = 32
 
 interface DeviceRequest {
@@ -23,12 +25,15 @@ interface ClaimSpec {
   }
 }
 
-/** Whether a ResourceClaim counts for this name in spec.hard. */
+/** True if a ResourceClaim counts for this name in spec.hard. */
 export function claimCountsFor(name: string): boolean {
   return name === countName || name.endsWith(classSuffix)
 }
 
-/** The claim itself, and the devices it asks for per device class; of alternatives the most of each class. */
+/**
+ * The usage of a claim: the claim itself, and the number of devices that it requests of each device class. Of
+ * alternatives, the largest number of each class counts.
+ */
 export function deviceUsage(claim: KubeObject): Amounts {
   const { devices } = (claim['spec'] ?? {}) as ClaimSpec
   const counts = new Map([[countName, 1]])

@@ -1,4 +1,5 @@
-// The last step of admission: what a write adds to the quotas of its namespace (kube-apiserver's plugin ResourceQuota).
+// The last step of admission: holds the amounts that a write adds to the quotas of its namespace (kube-apiserver's
+// plugin ResourceQuota).
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
 import type { RequestContext, ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
@@ -19,9 +20,9 @@ export interface QuotaWrite {
 }
 
 /**
- * Holds what the write adds to quotas until the result is disposed, which must be after the write has ended. Undefined
- * if it adds nothing. Throws 403 if it does not fit. Objects that members created are never refused, because they exist
- * already; they count towards the use.
+ * Holds the amounts that the write adds to quotas until the result is disposed; dispose of it after the write has
+ * ended. Returns undefined if the write adds nothing. Throws 403 if the amounts do not fit. Objects that members
+ * created are never refused, because they exist already; they count towards the use.
  */
 export function holdQuota(
   write: QuotaWrite,
@@ -50,10 +51,10 @@ export function holdQuota(
   return { [Symbol.dispose]: () => ledger.release(namespace, decision.held) }
 }
 
-/** Resources whose objects may count for more after any update. */
+/** Resources whose objects may use more after any update. */
 const chargedOnUpdate: ReadonlySet<string> = new Set(['services', 'persistentvolumeclaims', resourceClaims])
 
-/** Which writes upstream charges: all creates, and updates that can change what the object counts for. */
+/** True for the writes that upstream charges: all creates, and updates that can change the usage of the object. */
 function isCharged({ definition, subresource }: QuotaWrite, object: KubeObject, old: KubeObject | undefined): boolean {
   const { storageKey } = definition
   if (storageKey === 'pods' && subresource === 'resize') return old !== undefined

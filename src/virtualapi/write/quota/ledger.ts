@@ -1,6 +1,6 @@
 // Decides whether a write fits into the quotas of its namespace, and holds its amounts until the write has ended, so
-// that concurrent writes together stay within the quotas. There is one ledger, on the main thread, which other threads
-// ask.
+// that concurrent writes together stay within the quotas. There is one ledger, on the main thread; other threads call
+// it.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import { addAmounts, type Amounts, amountsText, type Quantity, selectAmounts } from '#apimachinery/quantity/index.ts'
@@ -9,9 +9,9 @@ import { quotasOf, type Quota } from './quota.ts'
 
 /** The amounts that a write adds to its quotas. Can be sent to another thread. */
 export interface QuotaCharge {
-  /** The object that is written; `resource` as in the store. */
+  /** The object that is written; `resource`: the resource in store keys. */
   readonly key: { readonly resource: string; readonly namespace: string; readonly name: string }
-  /** By quota: what the write adds. */
+  /** The amounts that the write adds, by name of the quota. */
   readonly increases: ReadonlyMap<string, Amounts>
   /** Milliseconds since the epoch. */
   readonly now: number
@@ -22,23 +22,31 @@ export interface QuotaCharge {
 /** A refusal, in kube-apiserver's words; or the number under which the amounts are held, for `release`. */
 export type Decision = { readonly refusal: string } | { readonly held: number }
 
-/** The ledger as one thread sees it. */
+/** The ledger of a logical cluster, as one thread uses it. */
 export interface QuotaLedger {
-  /** Holds what the write adds, if all quotas have room for it. */
+  /** Holds the amounts that the write adds, if all quotas have room for them; otherwise returns a refusal. */
   charge(charge: QuotaCharge): Decision
-  /** The write has ended, done or not. */
+  /** Releases the amounts of a write that has ended, with success or not. */
   release(namespace: string, held: number): void
 }
 
 interface Held {
   readonly charge: QuotaCharge
-  /** Revision of the store at the charge. Usage includes an object with a newer one, so the charge is not added. */
+  /**
+   * The revision of the store at the time of the charge. If the object has a newer revision, its counted usage includes
+   * this write, and the charge is not added.
+   */
   readonly since: Revision
 }
 
-/** No request takes longer. Amounts held for longer belong to a thread that was ended, and are released. */
+/**
+ * The longest time in milliseconds that a request takes. Amounts that are held for longer belong to a thread that has
+ * ended, and are released.
+ */
 const maxHeldMs = 120_000
-/** By logical cluster and namespace. It has entries only while writes are under way. */
+/**
+ * The held amounts by logical cluster and namespace, then by number. There are entries only while writes are under way.
+ */
 const underWay = new Map<string, Map<number, Held>>()
 let lastHeld = 0
 
@@ -97,7 +105,7 @@ function refusalOf(objects: ClusterObjects, { quota, quotas, increase, namespace
   return `exceeded quota: ${quota.name}, requested: ${text(requested)}, used: ${text(used)}, limited: ${text(quota.hard)}`
 }
 
-/** The amounts that other writes hold and no read sees yet. */
+/** The amounts that other writes hold and that the counted usage does not include yet. */
 function heldFor(
   objects: ClusterObjects,
   { quota, namespace, now }: Pick<Question, 'quota' | 'namespace' | 'now'>,

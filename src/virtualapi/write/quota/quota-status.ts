@@ -7,7 +7,7 @@ import { quotasOf, type Quota } from './quota.ts'
 import { dropTallies } from './tally.ts'
 import { usedOf } from './used.ts'
 
-/** The quotas whose status is not what it should be, with the right one. `now`: milliseconds since the epoch. */
+/** The quotas whose status is outdated, each with its new status. `now`: milliseconds since the epoch. */
 export function outdatedQuotas(objects: ClusterObjects, namespace: string, now: number): readonly KubeObject[] {
   const quotas = quotasOf(objects, namespace)
   if (quotas.length === 0) dropTallies(objects, namespace)

@@ -1,17 +1,17 @@
-// The ResourceQuotas of a namespace, decoded as far as they are needed here.
+// The ResourceQuotas of a namespace, decoded as far as quotas need them.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { type Amounts, amountsOf } from '#apimachinery/quantity/index.ts'
 import type { ScopeRequirement } from './scopes.ts'
 
-/** In the store. */
+/** The resource of ResourceQuotas in store keys. */
 export const quotaResource = 'resourcequotas'
 
 export interface Quota {
   readonly name: string
   readonly hard: Amounts
-  /** All must hold; from spec.scopes and spec.scopeSelector. */
+  /** The conditions of spec.scopes and spec.scopeSelector. An object counts only if it meets all of them. */
   readonly scopes: readonly ScopeRequirement[]
   readonly object: KubeObject
 }
@@ -22,7 +22,7 @@ interface Spec {
   readonly scopeSelector?: { readonly matchExpressions?: readonly ScopeRequirement[] | null }
 }
 
-/** In the order of their names. */
+/** The quotas of a namespace, in the order of their names. */
 export function quotasOf(objects: ClusterObjects, namespace: string): readonly Quota[] {
   return objects.list({ resource: quotaResource, namespace }).map(({ bytes }) => quotaOf(decodeObject(bytes)))
 }

@@ -30,7 +30,7 @@ interface Claim {
   }
 }
 
-/** Whether an object is in all of these scopes. Only pods and claims are in any scope. */
+/** True if an object is in all of these scopes. Only pods and PersistentVolumeClaims can be in a scope. */
 export function isInScopes(storageKey: string, object: KubeObject, scopes: readonly ScopeRequirement[]): boolean {
   if (scopes.length === 0) return true
   const isIn = storageKey === 'pods' ? isPodIn : storageKey === 'persistentvolumeclaims' ? isClaimIn : undefined
@@ -90,7 +90,10 @@ function isClaimIn(object: KubeObject, scope: ScopeRequirement): boolean {
   )
 }
 
-/** Label selector semantics: NotIn and DoesNotExist hold for an object without a name too. */
+/**
+ * True if the names meet the condition, with the semantics of label selectors: NotIn and DoesNotExist hold for no
+ * names, too.
+ */
 function hasOneOf(names: readonly (string | undefined)[], { operator, values = [] }: ScopeRequirement): boolean {
   const isListed = (name: string | undefined): boolean => name !== undefined && values.includes(name)
   switch (operator) {

@@ -1,5 +1,5 @@
-// The total usage of the objects of one resource in one namespace. It reads every object once, and later only those
-// that changed, so that a write costs the same however many objects there are.
+// The total usage of the objects of one resource in one namespace. A tally reads every object once, and later only
+// changed objects, so that the cost of a write does not depend on the number of objects.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -7,7 +7,7 @@ import { addAmounts, type Amounts, type Quantity } from '#apimachinery/quantity/
 import { isInScopes, type ScopeRequirement } from './scopes.ts'
 import { usageOf } from './usage.ts'
 
-/** The use of one object: which of the sums it is part of, and how much of each. */
+/** The usage of one object, and the sums that include it. */
 interface Counted {
   readonly entry: Entry
   readonly usage: Amounts
@@ -19,7 +19,7 @@ interface Sum {
   readonly amounts: Map<string, Quantity>
 }
 
-/** Sums per combination of scopes; those in use are given with each question, others are dropped. */
+/** One sum per combination of scopes. Each call names the combinations in use; other sums are dropped. */
 class Tally {
   readonly #resource: string
   readonly #namespace: string
@@ -45,7 +45,7 @@ class Tally {
     return this.#sums.get(JSON.stringify(scopes))?.amounts ?? new Map<string, Quantity>()
   }
 
-  /** Starts again if quotas with other scopes came; drops the sums of those that went. */
+  /** Starts counting again if the combinations of scopes in use have changed. */
   #follow(all: readonly (readonly ScopeRequirement[])[]): void {
     const wanted = new Map(all.map((scopes) => [JSON.stringify(scopes), scopes]))
     if (wanted.size === this.#sums.size && [...wanted.keys()].every((key) => this.#sums.has(key))) return
@@ -91,7 +91,7 @@ class Tally {
   }
 }
 
-/** By namespace and resource; they go with the logical cluster when it is evicted. */
+/** The tallies by namespace and resource. They are dropped when the logical cluster is evicted. */
 const tallies = new WeakMap<ClusterObjects, Map<string, Tally>>()
 
 /** The amounts that objects of a resource use, by scopes. Reads the objects that changed since the last call. */
@@ -109,7 +109,7 @@ export function usedBy(
   return tally.usedIn(objects, scopes, all, now)
 }
 
-/** Forgets what was counted in a namespace that has no quota any more. */
+/** Drops the tallies of a namespace that no longer has a quota. */
 export function dropTallies(objects: ClusterObjects, namespace: string): void {
   const own = tallies.get(objects)
   if (own === undefined) return

@@ -36,7 +36,9 @@ const one: Quantity = { nanos: 1_000_000_000n, format: 'DecimalSI' }
 
 const isNative = (name: string): boolean => !name.includes('/') || name.includes('kubernetes.io/')
 
-/** Whether objects of a resource count for this name in spec.hard. `storageKey`: `pods`, `deployments.apps`. */
+/**
+ * True if objects of a resource count for this name in spec.hard. `storageKey`: such as `pods` or `deployments.apps`.
+ */
 export function countsFor(storageKey: string, name: string): boolean {
   switch (storageKey) {
     case 'pods':
@@ -54,16 +56,16 @@ export function countsFor(storageKey: string, name: string): boolean {
   }
 }
 
-/** Resources whose objects must be read to know what they count for. */
+/** Resources whose usage depends on the content of their objects. */
 export const measuredResources = ['pods', 'services', 'persistentvolumeclaims', resourceClaims] as const
 
-/** The resource of which a name in spec.hard counts the objects alone; undefined for other names. */
+/** The resource whose objects a name in spec.hard only counts; undefined for measured resources and for other names. */
 export function countedResource(name: string): string | undefined {
   const resource = name.startsWith('count/') ? name.slice('count/'.length) : aliases[name]
   return measuredResources.some((measured) => measured === resource) ? undefined : resource
 }
 
-/** All that an object counts for. `now`: milliseconds since the epoch. */
+/** The amounts that an object uses, by name in spec.hard. `now`: milliseconds since the epoch. */
 export function usageOf(storageKey: string, object: KubeObject, now: number): Amounts {
   switch (storageKey) {
     case 'pods':
@@ -81,7 +83,10 @@ export function usageOf(storageKey: string, object: KubeObject, now: number): Am
   }
 }
 
-/** Pods that have ended count as objects only, and so do those that outlived their grace period by as long again. */
+/**
+ * The amounts that a pod uses. A pod that has ended counts only as an object; so does a pod that still exists one grace
+ * period after its deletionTimestamp.
+ */
 function podUsage(pod: KubeObject, now: number): Amounts {
   const usage = new Map([['count/pods', one]])
   if (hasEnded(pod, now)) return usage
@@ -118,10 +123,16 @@ function isExtended(name: string): boolean {
   return !isNative(name) && !name.startsWith('requests.')
 }
 
-/** By upstream's mistake, which is kept, a pod must name the cpu and memory that a quota limits; of nothing else. */
+/**
+ * The names for which a quota requires that containers name an amount. Upstream requires cpu and memory only, by
+ * mistake; this is kept.
+ */
 const required = ['cpu', 'memory'].flatMap((name) => [name, `requests.${name}`, `limits.${name}`])
 
-/** The resources that a quota with these names requires and containers of the pod lack; undefined if none. */
+/**
+ * A message that names the resources that a quota with these names requires and the containers that do not name them;
+ * undefined if there are none.
+ */
 export function missingText(names: Iterable<string>, pod: KubeObject): string | undefined {
   const spec = pod['spec'] as JsonObject
   if (podLevelAmounts(spec, 'requests').length > 0 || podLevelAmounts(spec, 'limits').length > 0) return undefined
@@ -189,7 +200,10 @@ function claimUsage(claim: KubeObject): Amounts {
   return usage
 }
 
-/** The requested storage or, if that is more, the allocated; in whole bytes. */
+/**
+ * The requested storage or, if it is larger, the allocated storage, rounded up to whole bytes; undefined if none is
+ * requested.
+ */
 function storageOf({ status }: KubeObject, { resources }: ClaimSpec): Quantity | undefined {
   const requested = resources?.requests?.['storage']
   if (requested === undefined) return undefined

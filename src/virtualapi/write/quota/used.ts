@@ -6,8 +6,8 @@ import { usedBy } from './tally.ts'
 import { countedResource, countsFor, measuredResources } from './usage.ts'
 
 /**
- * The use of every name in `quota.hard` that something counts for, zeros too. `quotas`: all of the namespace.
- * `now`: milliseconds since the epoch.
+ * The usage of every name in `quota.hard` that objects can count for, zeros included. `quotas`: all quotas of the
+ * namespace. `now`: milliseconds since the epoch.
  */
 export function usedOf(
   objects: ClusterObjects,

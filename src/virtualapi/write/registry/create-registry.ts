@@ -1,4 +1,4 @@
-// Builds the registry with all its admission plugins and the webhooks: the same on every thread.
+// Builds the registry with all its admission plugins and webhooks, in the same way on every thread.
 import { createAdmission } from '#virtualapi/write/admission/admission.ts'
 import { certificateSigners } from '#virtualapi/write/admission/certificate-signers.ts'
 import { logicalClusterFinalizer } from '#virtualapi/write/admission/logical-cluster-finalizer.ts'
@@ -23,12 +23,13 @@ export interface RegistryDependencies extends WebhookDependencies {
   /** This server keeps its LogicalClusters in a logical cluster of its own. */
   readonly hasRoot: boolean
   /**
-   * The members. Absent, or without an answer: targets are not looked at, and a forbidden one is Held by the operator.
+   * The members. If this is absent or returns undefined, admission does not check targets; the operator then reports a
+   * workload with a forbidden target as Held.
    */
   readonly fleet?: () => Fleet | undefined
   /** True if a member may run pods of a logical cluster with these labels. Absent: always true. */
   readonly mayRunPods?: MayRunPods
-  /** As in RegistryDependencies. */
+  /** The quota ledgers that all threads share. Default: the ledgers of this thread. */
   readonly ledgerFor?: LedgerFor
 }
 

@@ -15,7 +15,10 @@ export interface DeleteOptions {
   readonly propagationPolicy?: string
 }
 
-/** Seconds of grace. A second deletion may only shorten the grace period of the first. */
+/**
+ * The grace period in seconds of a deletion that asks for `asked`. A second deletion may only shorten the grace period
+ * of the first.
+ */
 export function gracePeriodOf(
   { deletionTimestamp, deletionGracePeriodSeconds: pending = 0 }: ObjectMeta,
   asked: Int64 | undefined,
@@ -25,7 +28,10 @@ export function gracePeriodOf(
   return isPending && (asked === undefined || asked >= pending) ? pending : (ofKind(asked) ?? 0)
 }
 
-/** The propagation policy if the client names none: kinds that predate garbage collection orphan their dependents. */
+/**
+ * The propagation policy if the client names none; undefined leaves the finalizers as they are. Kinds that predate
+ * garbage collection orphan their dependents, unless a finalizer already decides.
+ */
 export function defaultPolicy({ metadata }: KubeObject, strategy: ResourceDefinition['strategy']): string | undefined {
   const decided = metadata.finalizers?.some((name) => name === 'orphan' || name === 'foregroundDeletion') ?? false
   return strategy.orphansByDefault === true && !decided && metadata.deletionTimestamp === undefined
@@ -76,15 +82,18 @@ export function markTerminating(
   return !jsonEqual(before, metadata)
 }
 
-/** The end of the grace period. Go counts it in nanoseconds of 64 bits, which a very long one overflows. */
+/**
+ * The end of the grace period. As in Go, the period is a count of nanoseconds in 64 bits, so a very long period
+ * overflows.
+ */
 function deletionTime(now: number, grace: Int64): string {
   const nanoseconds = BigInt.asIntN(64, BigInt(grace) * 1_000_000_000n)
   return timestamp(now + Number(nanoseconds / 1_000_000n))
 }
 
 /**
- * The state in which a removed object is shown. Kinds with a grace period carry a deletionTimestamp, even if removed at
- * once.
+ * The bytes of a removed object as the client gets them. An object of a kind with a grace period gets a
+ * deletionTimestamp, even if it was removed at once.
  */
 export function finalState(bytes: Uint8Array, strategy: ResourceDefinition['strategy'], now: number): Uint8Array {
   if (strategy.gracePeriodSeconds === undefined) return bytes

@@ -1,13 +1,13 @@
-// Decides whether a copy from elsewhere may keep its uid. The elsewhere is a member, which may choose any uid: that of
-// another object would make the garbage collector, tokens and owners take the copy for that object.
+// Decides whether an object that a member reports may keep its uid. A member may choose any uid. If it chose the uid of
+// another object, the garbage collector, tokens and owner references would take the new object for that one.
 import { parseApiVersion, type KubeObject } from '#apimachinery/meta/index.ts'
 import { decodeMetadata } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 
 /**
- * True if no object of the logical cluster has the uid of the new object, and no object names it as the uid of another
- * owner. Dependents may be there before a copy that is created again.
+ * True if no object of the logical cluster has the uid of the new object, and no owner reference has this uid with
+ * another kind, name or group. The object may have dependents already, because it may be created again.
  */
 export function isFreeUid(
   { kind, metadata }: KubeObject,
@@ -30,10 +30,12 @@ export function isFreeUid(
 
 type Key = Pick<Entry['key'], 'namespace' | 'name'>
 
-/** The uids of all objects of a resource: what changed since the last question is read, not every object. */
+/**
+ * The uids of all objects of a resource. A refresh reads only the objects that changed since the last one, if it can.
+ */
 class Uids {
   readonly #resource: string
-  /** The object that was last seen with the uid: it may have gone since. Objects never share one. */
+  /** By uid: the object that was last seen with it, which may be gone by now. Two objects never share a uid. */
   readonly #lastSeen = new Map<string, Key>()
   #changes = -1
   #sizeAfterList = 0
@@ -69,8 +71,8 @@ class Uids {
 }
 
 /**
- * By resource; they go with the logical cluster when it is evicted. Only logical clusters into which members copy have
- * them.
+ * The uids by logical cluster and resource. They are dropped when the logical cluster is evicted. Only logical clusters
+ * whose objects members create have them.
  */
 const known = new WeakMap<ClusterObjects, Map<string, Uids>>()
 

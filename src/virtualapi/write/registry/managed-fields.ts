@@ -1,5 +1,5 @@
-// metadata.managedFields of a write through the registry: apimachinery/managed-fields with the schema and versions of
-// the kind.
+// metadata.managedFields of a write through the registry, computed by apimachinery/managed-fields with the schema and
+// the versions of the kind.
 import { timestamp } from '#async/index.ts'
 import { jsonEqual } from '#apimachinery/json/index.ts'
 import {
@@ -27,8 +27,8 @@ import { structOfKind } from '#virtualapi/kinds/resources/typed/go-types.ts'
 import type { ManagedVersions } from './managed-versions.ts'
 
 /**
- * The entries of an object that is about to be written in the form it is kept in; undefined: none. `next` has those of
- * `old`; `given` are those of the request.
+ * The entries of `next`, an object in its stored form that is about to be written; undefined if it has none. `next` has
+ * the entries of `old`; `given` are the entries of the request.
  */
 export function managedFieldsOf(
   request: ManagedVersions,
@@ -42,8 +42,8 @@ export function managedFieldsOf(
 }
 
 /**
- * The object with a configuration applied, in the form it is kept in and with its entries. `current` as it is kept;
- * undefined: it is created. Throws as `applyConfiguration`.
+ * The stored form of the object with a configuration applied, with its new entries. `current`: the object as stored;
+ * undefined if it is being created. Throws the errors of `applyConfiguration`.
  */
 export function applied(
   request: ManagedVersions,
@@ -58,7 +58,7 @@ export function applied(
   return stored(definition, object)
 }
 
-/** Subresources that write for others: they change no ownership. */
+/** Subresources whose writes change no ownership. */
 const silent = new Set(['binding', 'eviction'])
 
 /** Sets the entries after this write. `given`: the entries that the client sent, before defaulting. */
@@ -69,7 +69,7 @@ export function setManagedFields(
   given: ObjectMeta['managedFields'],
 ): void {
   if (silent.has(request.subresource)) return
-  // An empty list resets all entries, although its typed form is no list.
+  // An empty list in the request resets all entries, but typed decoding drops it from `next`.
   const said = given?.length === 0 ? given : next.metadata.managedFields
   // Entries that both objects share are not compared.
   setEntries(next, old?.metadata.managedFields)
@@ -82,12 +82,12 @@ export function setEntries(next: KubeObject, entries: ObjectMeta['managedFields'
   else next.metadata.managedFields = entries
 }
 
-/** The object before its kind sets its status, where that counts as a write of its own. */
+/** A copy of the object before its kind sets the status; undefined for kinds whose status has no manager of its own. */
 export function statusBefore({ definition }: ManagedVersions, next: KubeObject): KubeObject | undefined {
   return definition.strategy.statusManager === undefined ? undefined : { ...next, metadata: { ...next.metadata } }
 }
 
-/** Makes the kind the manager of the status that it has set since `before`. */
+/** Records the status manager of the kind as the owner of the status fields that the kind has set since `before`. */
 export function noteStatusManager(request: ManagedVersions, next: KubeObject, before: KubeObject | undefined): void {
   const { statusManager } = request.definition.strategy
   if (before === undefined || statusManager === undefined || jsonEqual(before['status'], next['status'])) return
@@ -99,7 +99,7 @@ export function noteStatusManager(request: ManagedVersions, next: KubeObject, be
 
 function fieldWriteOf({ definition, context, subresource, convert }: ManagedVersions): FieldWrite {
   const { info } = definition
-  // The same object for all writes through an endpoint: what was computed for one of them is found by it.
+  // All writes through an endpoint share this object, because computed results are cached under it.
   const shared = ownershipContext(definition, subresource)
   return {
     apiVersion: apiVersionOf(info),
@@ -170,15 +170,19 @@ function converterByWebhook(
 }
 
 /**
- * Entries of managedFields name a version that there is no more. As upstream, those of a built-in kind are dropped
- * alone; a custom resource loses all of them with the next update, and cannot be applied. Throws 500.
+ * Handles entries of managedFields that name a version which no longer exists. As upstream, a built-in kind loses only
+ * these entries; a custom resource loses all entries with the next update and cannot be applied. Throws 500 for a
+ * custom resource.
  */
 function missing({ info }: ResourceDefinition, apiVersion: string): undefined {
   if (info.builtIn) return undefined
   throw statusError(500, '', `request to convert CR to an invalid group/version: ${apiVersion}`)
 }
 
-/** The other version may not know all fields: then nobody can be told apart. Throws 500. */
+/**
+ * Throws 500 if the schema of the other version does not know a field of the value: the owner of that field would be
+ * unknown.
+ */
 function requireFitting(value: JsonObject, type: FieldType): void {
   try {
     requireTyped(value, type, { allowDuplicates: true })
@@ -199,7 +203,7 @@ function stored({ toStorage, storageApiVersion }: ResourceDefinition, object: Ku
 
 const empties = new WeakMap<ResourceDefinition, JsonObject>()
 
-/** The fields that Go prints of an object without content. */
+/** An object without content, with the fields that Go always prints. */
 function emptyOf(definition: ResourceDefinition): JsonObject {
   let empty = empties.get(definition)
   if (empty === undefined) empties.set(definition, (empty = emptyObject(definition)))

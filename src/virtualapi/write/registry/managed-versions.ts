@@ -1,5 +1,5 @@
-// Repetition of the ownership computation after conversions. The computation does not wait, and yet may need the object
-// in a version that a conversion webhook makes, so it runs again once the webhook has answered.
+// Repetition of the ownership computation after conversions. The computation is synchronous, but may need the object in
+// a version that only a conversion webhook makes. So it runs again after the webhook has responded.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { Conversions, ConvertedDefinition } from '#virtualapi/write/conversion/conversions.ts'
 import type { RequestContext, ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
@@ -10,15 +10,22 @@ export interface ManagedVersions {
   readonly context: RequestContext
   readonly subresource: string
   /**
-   * Where a webhook converts: the object in another version. Throws where the webhook was not asked yet, or has failed.
+   * Returns the object in another version. Throws if the webhook has not been called yet for this version, or has
+   * failed. Absent for kinds without a conversion webhook.
    */
   readonly convert?: (object: KubeObject, apiVersion: string) => KubeObject
 }
 
-/** Each round asks for at least one more; a write needs few of them, since entries name few versions. */
+/**
+ * Each round calls the webhook for at least one more version. A write needs few rounds, because entries name few
+ * versions.
+ */
 const maxRounds = 50
 
-/** Runs `compute` until it misses nothing. Throws what it throws; a failed conversion is thrown to `compute`. */
+/**
+ * Runs `compute` until it needs no further conversion. Rejects with the error of `compute`. If a conversion fails,
+ * `convert` throws its error inside `compute`.
+ */
 export async function withManagedVersions<T>(
   request: ManagedVersions & { readonly signal: AbortSignal },
   conversions: Conversions,

@@ -1,11 +1,12 @@
-// Checks that an object is still the one that the client means, by uid and resourceVersion.
+// Checks by uid and resourceVersion that an object is still the object that the client means.
 import { zeroRevision, type ObjectMeta } from '#apimachinery/meta/index.ts'
 import { conflict, invalid, objectModified } from '#apimachinery/status/index.ts'
 import type { DeleteOptions } from './deletion.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 
 /**
- * For an update. Throws 409 if the uid differs or the object was changed, 422 if its kind requires a resourceVersion.
+ * Checks an update. Throws 409 if the uid differs or the object was changed, 422 if its kind requires a
+ * resourceVersion.
  */
 export function checkPreconditions(
   { info, strategy }: ResourceDefinition,
@@ -22,7 +23,7 @@ export function checkPreconditions(
     )
   if (!next.resourceVersion || next.resourceVersion === '0') {
     if (strategy.allowUnconditionalUpdate === false && !unconditional)
-      // As upstream, which names the resource here and the kind everywhere else.
+      // As upstream, the error names the resource here and the kind everywhere else.
       throw invalid({ group: info.group, kind: info.resource }, name, [
         {
           reason: 'FieldValueInvalid',
@@ -33,13 +34,13 @@ export function checkPreconditions(
   } else if (next.resourceVersion !== old.resourceVersion) throw conflict(info, name, objectModified)
 }
 
-/** For a deletion. Throws 409. */
+/** Checks a deletion. Throws 409 if the uid or the resourceVersion differs. */
 export function checkDeletePreconditions(
   { info }: ResourceDefinition,
   meta: ObjectMeta,
   { uid, resourceVersion }: DeleteOptions,
 ): void {
-  // As upstream, which names the kind here and the resource everywhere else.
+  // As upstream, the error names the kind here and the resource everywhere else.
   const refused = (text: string): Error => conflict({ group: info.group, resource: info.kind }, meta.name ?? '', text)
   if (uid !== undefined && uid !== meta.uid)
     throw refused(

@@ -1,6 +1,6 @@
 // The entry points of every write: create, update and delete with the semantics of Kubernetes, over the watch cache.
-// Update and delete take a function of the current object and call it again after a lost race, because mutation and
-// validation may then have another result. write-steps.ts has the steps of one try.
+// Update and delete run all their steps again after a lost race, because mutation and validation may then have another
+// result. So update takes a function of the current object. write-steps.ts has the steps of one try.
 import { KeyedMutex } from '#async/index.ts'
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import { conflict, isStatusError, notFound, statusError } from '#apimachinery/status/index.ts'
@@ -30,22 +30,23 @@ import type {
 
 const generateNameTries = 8
 /**
- * Bounds the retries after lost races. From the second try on, writers of one object queue, so more are rarely needed.
+ * Bounds the retries after lost races. From the second try on, the writers of one object wait in a queue, so more tries
+ * are rarely needed.
  */
 const lostRaceTries = 50
 
 export interface RegistryDependencies {
   readonly admission: Admission
   readonly conversions: Conversions
-  /** Rejects with 403 where the user may not create this object. Asked of an update that creates the object. */
+  /** Rejects with 403 if the user may not create this object. Called for an update that creates the object. */
   readonly mayCreate?: (target: RegistryTarget, name: string) => Promise<void>
-  /** The ledgers of quotas that all threads share. Default: those of this thread. */
+  /** The quota ledgers that all threads share. Default: the ledgers of this thread. */
   readonly ledgerFor?: LedgerFor
 }
 
 /** Reads and writes objects of every kind. It keeps no objects, only the queues of writers that lost a race. */
 export class Registry {
-  /** Between the form in which an object is stored and those in which it is shown. */
+  /** Converts between the stored form of an object and the forms that clients get. */
   readonly forms: StoredForms
   readonly #mayCreate: RegistryDependencies['mayCreate']
   readonly #dependencies: WriteDependencies
@@ -65,8 +66,8 @@ export class Registry {
   }
 
   /**
-   * The bytes of an object in the version of the request, without defaults that the definition got since. Rejects
-   * NotFound.
+   * The bytes of an object in the version of the request. Defaults that the definition got after the object was stored
+   * are added only if a webhook converts the objects. Rejects with NotFound.
    */
   async read(target: RegistryTarget, name: string): Promise<Uint8Array> {
     return await this.forms.shown(target, this.get(target, name).bytes)
@@ -75,14 +76,14 @@ export class Registry {
   async create(target: RegistryTarget, object: KubeObject, options: CreateOptions = {}): Promise<Written> {
     const { definition, context } = target
     const { metadata } = object
-    // As upstream, where the storage refuses it: a Status without a reason, not on dry run, and text that is not a
+    // As upstream, where the storage layer refuses it: the Status has no reason, and a dry run or a text that is not a
     // number passes.
     if (!context.dryRun && /^0*[1-9][0-9]*$/.test(metadata.resourceVersion ?? ''))
       throw statusError(500, '', 'resourceVersion should not be set on objects to be created')
     const generateName = metadata.name ? undefined : metadata.generateName
     for (let attempt = 1; ; attempt++) {
       if (generateName) metadata.name = generatedName(generateName)
-      // Defaulting replaced it if this is not the first attempt.
+      // Defaulting has replaced the metadata if this is not the first attempt.
       object.metadata = metadata
       try {
         return await this.#createOnce(target, object, options)
@@ -107,8 +108,8 @@ export class Registry {
   }
 
   /**
-   * Asks the webhooks about the object of a subresource, such as a Binding or PodExecOptions; they may change it.
-   * Resolves with the target for the writes that follow, which are not shown to webhooks again.
+   * Runs admission for the object of a subresource, such as a Binding or PodExecOptions; the webhooks may change that
+   * object. Resolves with the target for the writes that follow, for which webhooks are not called again.
    */
   async admitPart(target: RegistryTarget, part: AdmittedPart, object: KubeObject): Promise<RegistryTarget> {
     const { definition, context, signal, namespace } = target
@@ -127,8 +128,8 @@ export class Registry {
         try {
           return await this.#createOnUpdate(target, name, options)
         } catch (error) {
-          // Another request created it meanwhile: as kube-apiserver, change that object. A webhook may say
-          // AlreadyExists, too.
+          // Another request has created the object meanwhile, so change that object, as kube-apiserver does. A webhook
+          // may refuse with AlreadyExists, too, so check that the object is there.
           const isThere = (): boolean =>
             target.context.objects.get(definition.storageKey, target.namespace, name) !== undefined
           if (!(isStatusError(error, 'AlreadyExists') && isThere() && attempt < lostRaceTries)) throw error
@@ -138,7 +139,7 @@ export class Registry {
       let pinned = true
       try {
         const current = decodeObject(await this.forms.readable(target, entry.bytes))
-        // The result of `change` shares parts with its argument, and the steps change it.
+        // The result of `change` shares parts with its argument, and the steps mutate the result.
         const old = copyOfStored(current)
         const next = await options.change(current)
         pinned = !!next.metadata.resourceVersion && next.metadata.resourceVersion !== current.metadata.resourceVersion
@@ -206,8 +207,8 @@ export class Registry {
   }
 
   /**
-   * Deletes an object or, if finalizers or a grace period hold it, marks it. Resolves with the remaining object, or
-   * with `deleted: true` and its last state.
+   * Deletes an object or, if finalizers or a grace period hold it, marks it as being deleted. Resolves with the
+   * remaining object, or with `deleted: true` and its last state.
    */
   async delete(target: RegistryTarget, name: string, options: DeleteOptions): Promise<Deleted> {
     const { definition, context, namespace } = target
@@ -215,7 +216,8 @@ export class Registry {
     let passedOn: Entry | undefined
     for (let attempt = 1; ; attempt++) {
       if (attempt > 1) await queue.wait()
-      // The object was deleted where it runs. The report of that may have deleted it here, too, before us.
+      // The object was deleted in its member. The member's report of this may have deleted the object here, too, before
+      // us.
       if (
         passedOn !== undefined &&
         !isSameObject(passedOn, context.objects.get(definition.storageKey, namespace, name))
@@ -267,7 +269,7 @@ function isSameObject(one: Entry, other: Entry | undefined): boolean {
 }
 
 /**
- * A deep copy of a stored object, except for the entries of its managedFields: writes never change them, only replace
+ * A deep copy of a stored object, except for the entries of its managedFields: writes replace entries and never change
  * them. Parsing the bytes twice would take longer.
  */
 function copyOfStored(object: KubeObject): KubeObject {

@@ -36,7 +36,10 @@ export function managedFieldsOfScaled(
   return ofObject(request, current, entries)
 }
 
-/** The Scale with a configuration applied, and the entries of its object then. Throws as `applyConfiguration`. */
+/**
+ * The Scale with a configuration applied, and the entries that the scaled object gets. Throws the errors of
+ * `applyConfiguration`.
+ */
 export function appliedScale(
   request: ScaleRequest,
   { current, scale }: Scaling,

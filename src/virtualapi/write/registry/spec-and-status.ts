@@ -1,11 +1,11 @@
-// Spec and status: which endpoint writes which, and which changes raise metadata.generation.
+// Spec and status: the endpoints that may write each of them, and the changes that raise metadata.generation.
 import { jsonEqual } from '#apimachinery/json/index.ts'
 import { cloneJson, type KubeObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 
 /**
- * Restores in `next` what this endpoint may not write: the main endpoint keeps the old status, `status` keeps
- * everything else (metadata follows strategy.statusMeta).
+ * Restores in `next` the fields that this endpoint may not write: the main endpoint keeps the old status, `status`
+ * keeps everything else (metadata follows strategy.statusMeta).
  */
 export function keepSpecOrStatus(
   strategy: ResourceDefinition['strategy'],

@@ -1,4 +1,4 @@
-// Translates StoreError to StatusError, naming the kind and object; nothing else does.
+// Translates a StoreError to a StatusError that names the kind and the object. No other file does this.
 import type { GroupResource } from '#apimachinery/meta/index.ts'
 import {
   alreadyExists,

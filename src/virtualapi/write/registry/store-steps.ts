@@ -1,4 +1,4 @@
-// The last steps of a write: what the store gets, and the result for the client.
+// The last steps of a write: they store, mark or delete the object and set the result for the client.
 import { jsonEqual } from '#apimachinery/json/index.ts'
 import { sameBesidesTimes } from '#apimachinery/managed-fields/index.ts'
 import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
@@ -55,7 +55,10 @@ function existingObjectError({ definition, context, namespace }: RegistryTarget,
   return alreadyExists(definition.info, name, { ending })
 }
 
-/** Stores a changed object, or deletes an object that nothing keeps any more. */
+/**
+ * Stores a changed object. Deletes it instead if it is being deleted and no finalizer or grace period holds it any
+ * more.
+ */
 export async function storeChanged(update: Update): Promise<void> {
   update.result = await writtenUpdate(update)
 }
@@ -69,8 +72,9 @@ async function writtenUpdate({ target, entry, old, object, dependencies }: Updat
   keepTimes(object, meta, old)
   const stored = isConverted(definition) ? await forms.stored(target, object) : object
   const before = isConverted(definition) ? withoutRevision(decodeObject(entry.bytes)) : { ...old, metadata: meta }
-  // An update that changes nothing writes nothing and makes no event: GitOps tools and controllers rely on it. As
-  // upstream, it does write an object that is stored in another version: so clients migrate what is stored.
+  // An update that changes nothing writes nothing and makes no event: GitOps tools and controllers rely on this. As
+  // upstream, such an update does write an object that is stored in another version, because clients migrate stored
+  // objects in this way.
   if (
     jsonEqual(before, stored) &&
     (definition.complete === undefined || hasApiVersion(entry.bytes, stored.apiVersion))
@@ -85,7 +89,8 @@ async function writtenUpdate({ target, entry, old, object, dependencies }: Updat
   }
   if (isGone(object)) {
     await context.objects.delete(key, { signal, ifRevision: revision })
-    // Watchers get the revision of the deletion; the client that removed the last finalizer gets the last stored one.
+    // Watchers get the revision of the deletion; the client that removed the last finalizer gets the last stored
+    // revision.
     object.metadata.resourceVersion = String(revision)
     return { object, bytes: stampRevision(encodeObject(object), revision), created: false }
   }
@@ -95,7 +100,7 @@ async function writtenUpdate({ target, entry, old, object, dependencies }: Updat
   return { object, bytes: await forms.shown(target, written.bytes), created: false }
 }
 
-/** Takes the old entries where nothing but the times of managers would change. */
+/** Keeps the old managedFields if the update would change nothing but the times of their entries. */
 function keepTimes(next: KubeObject, meta: ObjectMeta, old: KubeObject): void {
   const { managedFields } = next.metadata
   if (meta.managedFields === undefined || !sameBesidesTimes(meta.managedFields, managedFields)) return
@@ -108,7 +113,7 @@ function withoutRevision({ metadata, ...object }: KubeObject): KubeObject {
   return { ...object, metadata: rest }
 }
 
-/** True if the object is being deleted and nothing keeps it any more. */
+/** True if the object is being deleted and no finalizer, grace period or content of its own holds it. */
 function isGone(object: KubeObject): boolean {
   const { finalizers = [], deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata
   return (

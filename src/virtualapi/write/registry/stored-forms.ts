@@ -4,14 +4,14 @@ import type { RequestContext, ResourceDefinition } from '#virtualapi/kinds/resou
 import { isConverted, type Conversions } from '#virtualapi/write/conversion/conversions.ts'
 import { withManagedVersions, type ManagedVersions } from './managed-versions.ts'
 
-/** The resource and the request of an object. */
+/** The definition of an object, and the request that reads or writes it. */
 interface Place {
   readonly definition: ResourceDefinition
   readonly context: RequestContext
   readonly signal: AbortSignal
 }
 
-/** Converts between the forms. Every method rejects where the conversion webhook of a custom resource failed. */
+/** Converts between the forms. Every method rejects if the conversion webhook of a custom resource fails. */
 export class StoredForms {
   readonly #conversions: Conversions
 
@@ -19,7 +19,10 @@ export class StoredForms {
     this.#conversions = conversions
   }
 
-  /** Stored bytes as the write path works with them. */
+  /**
+   * Stored bytes in the form that the write path works with: with today's defaults and, if a webhook converts, in the
+   * version of the request.
+   */
   async readable(place: Place, bytes: Uint8Array): Promise<Uint8Array> {
     const { definition } = place
     return isConverted(definition) ? await this.shown(place, bytes) : (definition.complete?.(bytes) ?? bytes)
@@ -31,7 +34,7 @@ export class StoredForms {
     return await this.#conversions.shown(definition, bytes, { cluster: context.cluster.id, signal })
   }
 
-  /** The object as the store gets it. */
+  /** The object in the form in which it is stored. */
   async stored({ definition, context, signal }: Place, object: KubeObject): Promise<KubeObject> {
     if (!isConverted(definition)) return object
     return await this.#conversions.stored(definition, object, { cluster: context.cluster.id, signal })

@@ -22,7 +22,10 @@ import { generationChanged, keepSpecOrStatus, resetStatus } from './spec-and-sta
 import { removeOrMark, storeChanged, storeNew } from './store-steps.ts'
 import type { Create, Deletion, Update, Write } from './write.ts'
 
-/** Returns a promise only where it has to wait for something: most writes wait for nothing but the store. */
+/**
+ * A step of a write. Returns a promise only if it has to wait for something; most writes wait for nothing but the
+ * store.
+ */
 export type Step<State> = (state: State) => Promise<void> | void
 
 export const createSteps: readonly Step<Create>[] = [
@@ -50,7 +53,7 @@ export const updateSteps: readonly Step<Update>[] = [
   keepServerFields,
   dropRepeatedOwners,
   applyDefaults,
-  // Before fields are reset that this endpoint does not write, as upstream: the client owns these fields all the same.
+  // As upstream, before resetUnwrittenFields: the client owns even the fields that this endpoint does not write.
   manageFields,
   resetUnwrittenFields,
   mutateChanged,
@@ -60,7 +63,7 @@ export const updateSteps: readonly Step<Update>[] = [
   warn,
   validateByAdmission,
   holdQuota,
-  // Last of the steps that may refuse: a change that was made elsewhere cannot be taken back.
+  // The last step that may refuse the write, because a change that was made in a member cannot be undone.
   changeElsewhere,
   convertForStorage,
   storeChanged,
@@ -80,8 +83,8 @@ interface State {
 }
 
 /**
- * Runs the steps in order, then releases the quotas that they hold. Rejects with the error of the first step that
- * fails.
+ * Runs the steps in order, then releases the amounts of quotas that the steps hold. Rejects with the error of the first
+ * step that fails.
  */
 export async function runSteps<Of extends State>(
   steps: readonly Step<Of>[],
@@ -117,7 +120,7 @@ function fillNamespace({ target, object }: Update): void {
   if (target.definition.info.namespaced && !object.metadata.namespace) object.metadata.namespace = target.namespace
 }
 
-/** Restores the metadata that only the server may set, and notes what the client changed there. */
+/** Restores the metadata that only the server may set, and notes the changes that the client made to it. */
 function keepServerFields(update: Update): void {
   const { request, object, old } = update
   if (refusesServerFields(request.definition.strategy, request.subresource))
@@ -126,7 +129,8 @@ function keepServerFields(update: Update): void {
 }
 
 /**
- * True if this endpoint refuses changes of server-owned fields; on `status`, only kinds that take metadata there do.
+ * True if this endpoint refuses changes of server-owned metadata: the main endpoint does, and `status` does for kinds
+ * whose metadata it may write.
  */
 function refusesServerFields({ statusMeta = 'none' }: ResourceDefinition['strategy'], subresource: string): boolean {
   return subresource === '' || (subresource === 'status' && statusMeta !== 'none')
@@ -140,7 +144,7 @@ function dropRepeatedOwners({ target, object }: Write): void {
     )
 }
 
-/** Removes the status, which a create does not write. */
+/** Removes the status, which a create may set only for objects of members and for some kinds. */
 function clearStatus(create: Create): void {
   if (losesStatus(create)) resetStatus(create.object, undefined)
 }
@@ -156,7 +160,7 @@ function applyDefaults(write: Write): void {
   target.definition.strategy.applyDefaults?.(object, target.context)
 }
 
-/** Notes the owners of fields that this write changes. */
+/** Sets managedFields to the owners of fields after this write. */
 function manageFields(write: Write): Promise<void> | undefined {
   const { request, object, old, given, dependencies, keepsManagedFields } = write
   const noteEntries = (): void => {
@@ -205,7 +209,7 @@ function requireSameNamespace(metadata: ObjectMeta, namespace: string): void {
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
 }
 
-/** The preparation of the kind. */
+/** Runs the kind's own preparation of a new object. */
 function prepareNew({ request, object }: Create): void {
   const before = statusBefore(request, object)
   request.definition.strategy.prepareForCreate?.(object, request.context)
@@ -242,7 +246,10 @@ function validateNew({ request, object }: Create): void {
   ])
 }
 
-/** The check of metadata that custom resources and CustomResourceDefinitions repeat: of the immutable fields. */
+/**
+ * The repeated check of metadata, of the immutable fields only, for kinds without metadataChecks such as custom
+ * resources.
+ */
 const customCheck: MetaCheck = { whole: false, ownFinalizers: false }
 
 function validateChanged({ request, object, old, serverFieldCauses }: Update): void {
@@ -256,7 +263,8 @@ function validateChanged({ request, object, old, serverFieldCauses }: Update): v
 }
 
 /**
- * Throws Invalid. The error names the group of the storage version: an Event of events.k8s.io is reported as one of v1.
+ * Throws Invalid. The error names the group of the storage version: an error of an events.k8s.io Event names the core
+ * group.
  */
 function refuse({ info, storageApiVersion }: ResourceDefinition, metadata: ObjectMeta, causes: StatusCause[]): void {
   if (causes.length === 0) return
@@ -274,7 +282,7 @@ function validateByAdmission({ request, object, old, dependencies }: Write): Pro
   return dependencies.admission.validate(request, object, old)
 }
 
-/** Holds what the write adds to quotas until the write has ended. Throws 403 if that does not fit. */
+/** Reserves the amounts that the write adds to quotas until the write has ended. Throws 403 if they do not fit. */
 function holdQuota(write: Write): void {
   const { request, object, old, dependencies } = write
   write.held = heldAmounts(request, object, old, dependencies.ledgerFor)
@@ -304,7 +312,7 @@ async function deleteElsewhere({ target, object, options, onDeletedElsewhere }: 
   if ((await forward?.delete(object, options)) === true && !context.dryRun) onDeletedElsewhere()
 }
 
-/** The kind's preparation of an object that is not yet being deleted. */
+/** Runs the kind's own preparation, once: when the object is not being deleted yet. */
 function prepareDeletion({ target, object }: Deletion): void {
   if (object.metadata.deletionTimestamp === undefined)
     target.definition.strategy.prepareForDelete?.(object, target.context)

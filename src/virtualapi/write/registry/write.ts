@@ -8,37 +8,37 @@ import type { LedgerFor } from '#virtualapi/write/quota/index.ts'
 import type { DeleteOptions } from './deletion.ts'
 import type { StoredForms } from './stored-forms.ts'
 
-/** Where a request writes, and for whom. */
+/** The resource, the namespace and the request of a write. */
 export interface RegistryTarget {
   readonly definition: ResourceDefinition
   readonly context: RequestContext
   readonly signal: AbortSignal
   readonly namespace: string
-  /** True: nobody waits for this write, so the store may defer it. */
+  /** True: one of our own loops makes this write, and no other client waits for it, so the store may defer it. */
   readonly deferrable?: boolean
-  /** True: the request deletes a collection of which this is one object. */
+  /** True: the request deletes a collection to which this object belongs. */
   readonly ofCollection?: boolean
-  /** Present for objects that run elsewhere. */
+  /** Makes the write in a member first. Present for objects that run in a member. */
   readonly forward?: Forward
 }
 
 /**
- * Makes a write where the object runs, after admission and validation and before it is stored. Rejects where it is
- * refused; then nothing is stored. Both are called again after a lost race.
+ * Makes a write in the member where the object runs, after admission and validation and before the object is stored.
+ * Rejects if the write is refused there; then nothing is stored. Both methods are called again after a lost race.
  */
 export interface Forward {
   update(next: KubeObject, old: KubeObject, subresource: string): Promise<void>
-  /** Resolves with whether the object was deleted elsewhere. */
+  /** Resolves with true if the object was deleted in the member. */
   delete(object: KubeObject, options: DeleteOptions): Promise<boolean>
 }
 
 export interface CreateOptions {
   /**
-   * The object is a copy of an object elsewhere. The copy keeps its status, and its uid unless another object here has
-   * that uid: then the copy gets a new one.
+   * True: the object exists in a member already. It keeps its status, and it keeps its uid unless another object of the
+   * logical cluster has that uid; then it gets a new one.
    */
   readonly keepUid?: boolean
-  /** The object already says who owns which of its fields. */
+  /** True: managedFields of the object are complete and are kept as they are. */
   readonly keepsManagedFields?: boolean
 }
 
@@ -46,11 +46,14 @@ export interface CreateOptions {
 export interface UpdateOptions {
   /** Empty for the object itself; otherwise `status`, `scale` and the like. */
   readonly subresource: string
-  /** Returns the wanted object for the current one (undefined: there is none). Must not change its argument. */
+  /**
+   * Returns the wanted object for the current one (undefined if there is none). The function must not change its
+   * argument.
+   */
   readonly change: (current: KubeObject | undefined) => KubeObject | Promise<KubeObject>
-  /** The result of `change` says who owns which of its fields. */
+  /** True: managedFields of the result of `change` are complete and are kept as they are. */
   readonly keepsManagedFields?: boolean
-  /** True: an object that is not there is created, whatever its kind. */
+  /** True: the object is created if it does not exist, whatever its kind. */
   readonly createMissing?: boolean
   /** True: a changed uid in the result of `change` is a validation error, not a failed precondition. */
   readonly isPatch?: boolean
@@ -87,7 +90,7 @@ export interface WriteDependencies {
 interface Try {
   readonly target: RegistryTarget
   readonly dependencies: WriteDependencies
-  /** The write as admission sees it. */
+  /** The write in the form that admission gets. */
   readonly request: AdmissionRequest
 }
 
@@ -97,7 +100,7 @@ export interface Write<Old extends KubeObject | undefined = KubeObject | undefin
   readonly object: KubeObject
   /** The stored object, in the form of the write path; undefined for a create. */
   readonly old: Old
-  /** True: the object already says who owns which of its fields. */
+  /** True: managedFields of the object are complete and are kept as they are. */
   readonly keepsManagedFields: boolean
   /** Managed fields as the client sent them. */
   given?: ObjectMeta['managedFields']
@@ -128,7 +131,7 @@ export interface Deletion extends Try {
   readonly bytes: Uint8Array
   /** The object of `bytes`, which the steps mark as being deleted. */
   readonly object: KubeObject
-  /** Called once the object was deleted where it runs. */
+  /** Called after the object was deleted in its member. */
   readonly onDeletedElsewhere: () => void
   result?: Deleted
 }

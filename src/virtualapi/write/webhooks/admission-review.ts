@@ -1,4 +1,4 @@
-// AdmissionReview: what webhooks are asked, and what they answer (admission.k8s.io/v1 and v1beta1).
+// AdmissionReview: the request to an admission webhook and its response (admission.k8s.io/v1 and v1beta1).
 import { randomUUID } from 'node:crypto'
 import { goQuote } from '#apimachinery/text/index.ts'
 import { parseJson } from '#apimachinery/json/index.ts'
@@ -81,17 +81,17 @@ export interface Verdict {
   readonly auditAnnotations: Readonly<Record<string, string>>
 }
 
-/** The answer could not be decoded: as a failed call. */
+/** The response could not be decoded, which counts as a failed call. */
 export class UndecodableReview extends Error {}
-/** The answer is a review that breaks the rules of its version. */
+/** The response is a review that breaks the rules of its version. */
 export class InvalidReview extends Error {}
 
 const maxDepth = 1000
 const maxReviewBytes = 8 * 1024 * 1024
-/** Large answers were reduced to what is used (outbound/reduce-review.ts). */
+/** Large responses have been reduced to the used fields already (outbound/calls/reduce-review.ts). */
 const maxReviewValues = 50_000
 
-/** Reads the answer to a review. Throws UndecodableReview and InvalidReview. */
+/** Reads the response to a review. Throws UndecodableReview and InvalidReview. */
 export function readVerdict(
   body: Uint8Array,
   { uid, version, type }: { uid: string; version: ReviewVersion; type: WebhookType },
@@ -128,7 +128,7 @@ function decode(body: Uint8Array): JsonObject {
 function requireType(review: JsonObject, version: ReviewVersion): void {
   const kind = textOf(review, 'kind') ?? ''
   const { group, version: given } = parseApiVersion(textOf(review, 'apiVersion') ?? '')
-  // As upstream, whose decoder needs a kind before the answer is looked at.
+  // As upstream, whose decoder needs a kind before it looks at the response.
   if (kind === '') throw new UndecodableReview("Object 'Kind' is missing in the answer")
   const isReview = kind === 'AdmissionReview' && group === 'admission.k8s.io'
   if (isReview && given !== version && reviewVersionOf([given]) !== undefined)

@@ -10,20 +10,20 @@ import type { Verdict } from './admission-review.ts'
 import type { Webhook } from './webhook-configurations.ts'
 import { WebhookCallError } from './webhook-errors.ts'
 
-/** Smaller patches are parsed without looking at them before. */
+/** Patches up to this size are parsed without a survey of their values before. */
 const lightPatchBytes = 3 * 1024
 
 export interface Patched {
   /** The operations, for the audit line. */
   readonly operations: readonly JsonValue[]
-  /** Whether the object differs from before. */
+  /** True if the object has changed. */
   readonly changed: boolean
 }
 
 /**
- * Applies the verdict's patch to `object` (the stored form), in place. Undefined without a patch. Rejects with
- * WebhookCallError for an undecodable or too large patch, with InternalError for one that does not apply. Rejects as
- * `context.grown`.
+ * Applies the verdict's patch to `object` (the stored form), in place. Resolves with undefined if there is no patch.
+ * Rejects with WebhookCallError for a patch that cannot be decoded or is too large, with InternalError for a patch that
+ * does not apply, and with the error of `context.grown`.
  */
 export async function applyVerdict(
   webhook: Webhook,
@@ -44,7 +44,7 @@ export async function applyVerdict(
   return { operations, changed: await takeMutated(shown, patched, object) }
 }
 
-/** A patch has the limits of a body. */
+/** Decodes a patch, with the limits of a request body. */
 function decodePatch({ name }: Webhook, patch: string, { request }: Shown): JsonValue[] {
   const bytes = Buffer.from(patch)
   if (bytes.length > lightPatchBytes) request.context.grown?.({ values: surveyJson(bytes).values, bytes: bytes.length })

@@ -15,8 +15,9 @@ import type { Webhook, WebhookType } from './webhook-configurations.ts'
 import { deniedBy, dryRunUnsupported, WebhookCallError } from './webhook-errors.ts'
 
 /**
- * Asks the webhook; its warnings and audit annotations are added to the request's. Rejects with WebhookCallError where
- * failurePolicy decides, with StatusError where the webhook refused, with the signal's reason when aborted.
+ * Calls the webhook and adds its warnings and audit annotations to those of the request. Rejects with WebhookCallError
+ * if the call failed, so that failurePolicy decides; with StatusError if the webhook refused; with the signal's reason
+ * if aborted.
  */
 export async function callWebhook(
   webhook: Webhook,
@@ -32,7 +33,7 @@ export async function callWebhook(
       name,
       'could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)',
     )
-  // A hundred webhooks may match, and opening a connection costs half a millisecond.
+  // Other requests get a turn: a hundred webhooks may match, and opening a connection costs half a millisecond.
   await context.turn?.()
   const { uid, body } = admissionReview(shown, version)
   const query = `timeout=${timeoutSeconds}s`

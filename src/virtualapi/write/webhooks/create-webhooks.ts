@@ -1,4 +1,4 @@
-// Admission webhooks as admission uses them. A request of a logical cluster without webhooks costs two look-ups.
+// Creates the admission webhooks for the registry. A request of a logical cluster without webhooks costs two look-ups.
 import type { AdmissionRequest, WebhookAdmission } from '#virtualapi/write/admission/admission.ts'
 import { MutatingWebhooks } from './mutate.ts'
 import { validateWithWebhooks } from './validate.ts'
@@ -20,7 +20,7 @@ export function createWebhooks(dependencies: WebhookDependencies): WebhookAdmiss
 
 const none: readonly Webhook[] = []
 
-/** Kinds that no webhook sees, so that a broken one can always be removed. */
+/** Kinds for which no webhook is called, so that a broken webhook can always be removed. */
 const exempt: ReadonlySet<string> = new Set([
   'ValidatingWebhookConfiguration',
   'MutatingWebhookConfiguration',
@@ -31,8 +31,8 @@ const exempt: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The webhooks that may concern a request. Writes of the installation itself (syncers, loops) are shown to none: they
- * work for all logical clusters and would wait for the webhooks of one.
+ * The webhooks that may concern a request. No webhook is called for writes of the installation itself (syncers, loops),
+ * which work for all logical clusters and would wait for the webhooks of one.
  */
 function concerned({ definition, context }: AdmissionRequest, type: WebhookType): readonly Webhook[] {
   const { group, kind } = definition.info

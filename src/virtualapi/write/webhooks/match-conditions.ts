@@ -1,4 +1,4 @@
-// matchConditions of webhooks: CEL expressions that all must be true for the webhook to be called.
+// matchConditions of webhooks: CEL expressions. The webhook is called only if all of them are true.
 import { LRUCache } from 'lru-cache'
 import { Program } from '#apimachinery/cel/index.ts'
 import { aggregateText } from '#apimachinery/field/index.ts'
@@ -18,20 +18,23 @@ import type { MatchCondition, Webhook } from './webhook-configurations.ts'
 type Compiled = Program | ExpressionFailure
 type Variables = ReturnType<typeof withAuthorizerVariables>
 
-// Weighed by the length of the source, of which a condition may have 100,000 characters; compiled, one takes some 120
-// bytes.
+// The size of an entry is the length of its source, of which a condition may have 100,000 characters. A compiled
+// character takes some 120 bytes.
 const programs = new LRUCache<string, Compiled>({ max: 2000, maxSize: 1024 * 1024 })
 const scope = { hasParams: false, hasAuthorizer: true, stored: true }
 /** Cost of all conditions of one webhook together, as in kube-apiserver. */
 const costBudget = 2_500_000
 
-/** Whether all matchConditions hold. Rejects with 403 if one cannot be evaluated and the webhook fails closed. */
+/**
+ * Resolves with true if all matchConditions are true. Rejects with 403 if a condition cannot be evaluated and the
+ * webhook fails closed.
+ */
 export async function conditionsHold(
   webhook: Webhook,
   shown: Shown,
   authorizer: Pick<Authorizer, 'authorize'>,
 ): Promise<boolean> {
-  // As upstream, conditions do not see the namespace.
+  // As upstream, `namespaceObject` is null in conditions.
   const variables = requestVariables(shown, undefined)
   const { context } = shown.request
   const outcome = await withAuthorizer(authorizer, shown.request, (asked) =>
@@ -44,7 +47,7 @@ export async function conditionsHold(
   throw forbidden(definition.info, name, aggregateText(outcome))
 }
 
-/** A condition that is false decides; else the errors are what is wrong. */
+/** False if a condition is false, true if all are true; otherwise the error messages. */
 function evaluate(conditions: readonly MatchCondition[], variables: Variables, spent: Spent): boolean | string[] {
   const errors: string[] = []
   let budget = costBudget

@@ -1,4 +1,4 @@
-// The match of a request with a webhook, and the form in which the webhook sees it.
+// The match of a request with a webhook, and the form in which the webhook gets it.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { notFound } from '#apimachinery/status/index.ts'
 import type { AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
@@ -22,7 +22,10 @@ interface Objects {
   readonly old: KubeObject | undefined
 }
 
-/** The webhook's form for this request; undefined if it does not match. Throws 404 if the namespace is gone. */
+/**
+ * The webhook with the form in which the request matches; undefined if it does not match. Throws 404 if the namespace
+ * is gone.
+ */
 export function matchWebhook(
   webhook: Webhook,
   request: AdmissionRequest,
@@ -39,7 +42,10 @@ export function matchWebhook(
   return isSelected ? { webhook, form } : undefined
 }
 
-/** The options of a connection have no metadata: only a selector that matches everything matches them. */
+/**
+ * The labels of an object. The options of a connection have no metadata, so only a selector that matches everything
+ * matches them.
+ */
 function labelsOf(object: Partial<KubeObject>): Readonly<Record<string, string>> | undefined {
   return object.metadata?.labels
 }
@@ -58,7 +64,7 @@ function formFor(
   if (webhook.rules.some((rule) => ruleMatches(rule, subjectOf(own)))) return own
   if (!webhook.matchesEquivalent) return undefined
   const others = equivalentForms(request, dependencies)
-  // Earlier rules count first, whichever form they match.
+  // Earlier rules take precedence, whichever form they match.
   for (const rule of webhook.rules) {
     const found = others.find((form) => ruleMatches(rule, subjectOf(form)))
     if (found !== undefined) return found
@@ -71,7 +77,7 @@ function namespaceMatches({ namespaceSelector }: Webhook, request: AdmissionRequ
   const namespace = namespaceOf(request)
   const isNamespaces = definition.info.resource === 'namespaces'
   if (namespaceSelector.matchesEverything || (namespace === '' && !isNamespaces)) return true
-  // A namespace that is being written is not stored yet in its new form.
+  // The new form of a namespace that is being written is not stored yet.
   if (isNamespaces && subresource === '' && (operation === 'CREATE' || operation === 'UPDATE'))
     return namespaceSelector.matches(object?.metadata.labels)
   const entry = context.objects.get('namespaces', '', namespace)

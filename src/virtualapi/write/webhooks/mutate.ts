@@ -1,5 +1,5 @@
-// Mutating webhooks: one after the other, each shown what those before it made of the object. When the object changed,
-// the plugins run again, and with them the webhooks that asked to be called again (reinvocationPolicy IfNeeded).
+// Calls mutating webhooks one after the other; each gets the object with the changes of the webhooks before it. After
+// the object was changed, the plugins run again, and then the webhooks with reinvocationPolicy IfNeeded.
 import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { timedOut } from '#apimachinery/status/index.ts'
@@ -18,7 +18,7 @@ export class MutatingWebhooks implements MutatingRounds {
   readonly #webhooks: readonly Webhook[]
   #round = 0
   #lastOutput: KubeObject | undefined
-  /** Called webhooks that want to be called again if the object changes after them. */
+  /** The uids of webhooks that were called, and that must be called again if the object changes after them. */
   #invoked = new Set<string>()
   #toReinvoke = new Set<string>()
 

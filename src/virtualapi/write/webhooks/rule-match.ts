@@ -8,7 +8,7 @@ export interface WebhookRule {
   readonly scope: string
 }
 
-/** A request as rules see it. `namespace` of a Namespace object is its own name. */
+/** The attributes of a request that rules match. `namespace` of a Namespace object is its own name. */
 export interface RuleSubject {
   readonly operation: string
   readonly group: string

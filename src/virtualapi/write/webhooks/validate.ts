@@ -1,4 +1,5 @@
-// Validating webhooks: all that match are called at once; the first refusal, in their order, is the answer.
+// Calls all matching validating webhooks at once. The first refusal, in the order of the webhooks, is the response to
+// the client.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
 import type { Shown } from '#virtualapi/write/admission/shown.ts'

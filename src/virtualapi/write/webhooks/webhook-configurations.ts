@@ -25,7 +25,7 @@ export interface Webhook {
   readonly matchesEquivalent: boolean
   readonly namespaceSelector: LabelSelector
   readonly objectSelector: LabelSelector
-  /** Whether it may be called on a dry run. */
+  /** True if the webhook may be called in a dry run. */
   readonly takesDryRun: boolean
   /** reinvocationPolicy IfNeeded. */
   readonly reinvokes: boolean
@@ -43,7 +43,7 @@ const resources: Readonly<Record<WebhookType, string>> = {
 }
 const none: readonly Webhook[] = []
 
-/** Keyed by the watch cache's Entry, which is the same object while a configuration does not change. */
+/** The compiled webhooks by the watch cache's Entry, which is the same object while a configuration does not change. */
 const compiled = new WeakMap<Entry, readonly Webhook[]>()
 const lists = new WeakMap<ClusterObjects, Map<WebhookType, { changes: number; webhooks: readonly Webhook[] }>>()
 

@@ -1,4 +1,4 @@
-// The dependencies of webhook calls: the same on every thread, but for the maker of the calls.
+// The dependencies of webhook calls. They are the same on every thread except for `outbound`.
 import type { Authorizer } from '#virtualapi/auth/authz/index.ts'
 import type { Catalog } from '#virtualapi/catalog/catalog.ts'
 import type { Conversions } from '#virtualapi/write/conversion/conversions.ts'
@@ -8,6 +8,6 @@ export interface WebhookDependencies {
   readonly outbound: Outbound
   readonly catalog: Catalog
   readonly conversions: Conversions
-  /** Answers the questions of matchConditions. */
+  /** Decides the authorization checks of matchConditions. */
   readonly authorizer: Pick<Authorizer, 'authorize'>
 }

@@ -1,10 +1,11 @@
-// The errors that clients get for failures and refusals of webhooks, in kube-apiserver's words. Nothing of a webhook's
-// answer besides a valid review is ever repeated: its address may be one from which the tenant should not read.
+// The errors that clients get for failures and refusals of webhooks, in kube-apiserver's words. They never repeat a
+// webhook's response unless it is a valid review, because the tenant may not be allowed to read from the webhook's
+// address.
 import { goQuote } from '#apimachinery/text/index.ts'
 import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { badRequest, internalError, StatusError, type Status } from '#apimachinery/status/index.ts'
 
-/** The webhook gave no usable answer: failurePolicy decides. */
+/** The webhook gave no usable response, so failurePolicy decides. */
 export class WebhookCallError extends Error {
   constructor(webhook: string, why: string, cause?: unknown) {
     super(`failed calling webhook ${goQuote(webhook)}: ${why}`, { cause })

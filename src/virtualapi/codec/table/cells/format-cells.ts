@@ -15,13 +15,13 @@ export function isDeleting(object: JsonObject): boolean {
   return valueAt(object, 'metadata', 'deletionTimestamp') !== undefined
 }
 
-/** `a=1,b=2`, sorted; `<none>` for no labels. */
+/** Labels as text, sorted, such as `a=1,b=2`; `<none>` for no labels. */
 export function labelsText(labels: JsonObject): string {
   const pairs = Object.entries(labels).map(([key, value]) => `${key}=${scalarText(value, '')}`)
   return pairs.length === 0 ? '<none>' : pairs.sort(compareText).join(',')
 }
 
-/** A LabelSelector as text, sorted by key; empty if it selects all or is absent. */
+/** A LabelSelector as text, sorted by key; empty if it selects all objects or is absent. */
 export function selectorText(selector: JsonObject): string {
   const parts = Object.entries(objectAt(selector, 'matchLabels')).map(([key, value]) => ({
     key,
@@ -66,8 +66,8 @@ export function containerCells(podSpec: JsonObject): [names: string, images: str
 }
 
 /**
- * The first `most` items of a list, and how many more there are. `count`: the number of all, if `list` has only some of
- * them.
+ * The first `most` items of a list as text, with the number of further items. `count`: the number of all items, if
+ * `list` has only some of them.
  */
 export function firstOf(list: readonly string[], most: number, { separator = ',', count = list.length } = {}): string {
   const shown = list.slice(0, most).join(separator)

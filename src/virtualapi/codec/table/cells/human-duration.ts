@@ -6,7 +6,8 @@ const hour = 60 * minute
 const day = 24 * hour
 
 /**
- * A duration in milliseconds as `45s`, `3m20s`, `5h`, `2d4h` or `3y12d`. `<invalid>` below -1 s, to allow clock skew.
+ * The text of a duration in milliseconds, such as `45s`, `3m20s`, `5h`, `2d4h` or `3y12d`; `<invalid>` below -1 s, to
+ * allow for clock skew.
  */
 export function humanDuration(spanMs: number): string {
   const seconds = Math.trunc(spanMs / second)
@@ -26,7 +27,7 @@ export function humanDuration(spanMs: number): string {
   return years < 8 ? withRest(years, 'y', days % 365, 'd') : `${years}y`
 }
 
-/** How long ago an RFC 3339 time was; `<unknown>` if it is absent or invalid. */
+/** The time since an RFC 3339 time, as text; `<unknown>` if it is absent or invalid. */
 export function timeSince(timestamp: unknown, nowMs: number): string {
   if (typeof timestamp !== 'string' || timestamp === '') return '<unknown>'
   const at = Date.parse(timestamp)

@@ -1,4 +1,4 @@
-// Reads fields of an object of unverified shape: an absent value and one of another type count as empty.
+// Reads fields of an object of unverified shape: an absent value and a value of another type count as empty.
 import { isJsonObject, type JsonObject, type JsonValue, isJsonNumber } from '#apimachinery/meta/index.ts'
 
 const nothing: JsonObject = {}
@@ -28,19 +28,19 @@ export function objectAt(object: JsonObject, ...path: string[]): JsonObject {
   return isJsonObject(value) ? value : nothing
 }
 
-/** The objects of a list. */
+/** The objects in a list; empty if there is no list. */
 export function objectsAt(object: JsonObject, ...path: string[]): JsonObject[] {
   const value = valueAt(object, ...path)
   return Array.isArray(value) ? value.filter(isJsonObject) : []
 }
 
-/** The strings of a list. */
+/** The strings in a list; empty if there is no list. */
 export function textsAt(object: JsonObject, ...path: string[]): string[] {
   const value = valueAt(object, ...path)
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : []
 }
 
-/** The condition of this type in a list of conditions. */
+/** The condition of this type in a list of conditions; undefined if there is none. */
 export function conditionAt(object: JsonObject, type: string, ...path: string[]): JsonObject | undefined {
   return objectsAt(object, ...path).find((condition) => condition['type'] === type)
 }

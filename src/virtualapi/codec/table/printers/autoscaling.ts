@@ -19,7 +19,7 @@ export function autoscalerCells(object: JsonObject, nowMs: number): JsonValue[] 
   )
 }
 
-/** autoscaling/v1 has one metric, in fields of its own, with a default target of 80 %. */
+/** The cells of an autoscaling/v1 object, which has one metric, in fields of its own, with a default target of 80 %. */
 export function autoscalerV1Cells(object: JsonObject, nowMs: number): JsonValue[] {
   const target = scalarText(valueAt(object, 'spec', 'targetCPUUtilizationPercentage'), '80')
   const current = valueAt(object, 'status', 'currentCPUUtilizationPercentage')

@@ -1,4 +1,4 @@
-// Cells of dynamic resource allocation.
+// Cells of the kinds of dynamic resource allocation.
 import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
 import { ageOf, isDeleting, nameOf } from '#virtualapi/codec/table/cells/format-cells.ts'
 import { objectsAt, textAt, valueAt } from '#virtualapi/codec/table/cells/read-fields.ts'

@@ -9,7 +9,7 @@ import * as policy from './policy.ts'
 import * as storage from './storage.ts'
 import * as workloads from './workloads.ts'
 
-/** Returns the cells of one object, one per column, with those of `-o wide`. */
+/** Returns the cells of one object, one per column, including the columns of `-o wide`. */
 export type CellPrinter = (object: JsonObject, nowMs: number) => JsonValue[]
 
 /** Keyed by "apiVersion/Kind". Kinds without an entry show their name and creation time. */

@@ -63,7 +63,7 @@ export function ingressCells(object: JsonObject, nowMs: number): JsonValue[] {
   ]
 }
 
-/** The first three hosts. As upstream, the number of further ones counts rules, not hosts. */
+/** The first three hosts. As upstream, the number of further hosts is computed from the rules. */
 function ingressHosts(rules: readonly JsonObject[]): string {
   const hosts: string[] = []
   let more = false
@@ -101,7 +101,7 @@ export function endpointsCells(object: JsonObject, nowMs: number): JsonValue[] {
   return [nameOf(object), firstOf(first, most, { count: countEndpoints(subsets) }), ageOf(object, nowMs)]
 }
 
-/** One after the other, because there are as many as addresses times ports. */
+/** Yields the endpoints one after the other, because there may be as many as addresses times ports. */
 function* endpointsOf(subsets: readonly JsonObject[]): Generator<string, undefined> {
   for (const subset of subsets) {
     const addresses = objectsAt(subset, 'addresses').map((address) => textAt(address, 'ip'))
@@ -139,7 +139,7 @@ export function serviceCidrCells(object: JsonObject, nowMs: number): JsonValue[]
   return [nameOf(object), textsAt(object, 'spec', 'cidrs').join(','), ageOf(object, nowMs)]
 }
 
-/** As in kube-apiserver, there is one cell more than columns. */
+/** The cells of an IPAddress. As in kube-apiserver, there is one cell more than there are columns. */
 export function ipAddressCells(object: JsonObject, nowMs: number): JsonValue[] {
   const parent = objectAt(object, 'spec', 'parentRef')
   const group = textAt(parent, 'group')

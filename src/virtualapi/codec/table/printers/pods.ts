@@ -23,7 +23,7 @@ interface Summary {
   reason: string
   ready: number
   restarts: number
-  /** When a container last terminated, milliseconds; 0: never. */
+  /** The time at which a container last terminated, in milliseconds since the epoch; 0: never. */
   lastRestartMs: number
 }
 
@@ -108,7 +108,7 @@ function initSummary(
 function mainSummary(pod: JsonObject, init: Summary, sidecars: Summary): Summary {
   const summary: Summary = { ...sidecars, reason: init.reason, ready: init.ready }
   let running = false
-  // From the last to the first, so that the reason of the first container wins.
+  // The containers are read from the last to the first, so that the reason of the first container takes precedence.
   for (const status of objectsAt(pod, 'status', 'containerStatuses').reverse()) {
     countRestarts(summary, status)
     const waiting = textAt(status, 'state', 'waiting', 'reason')

@@ -48,7 +48,7 @@ export function volumeClaimCells(object: JsonObject, nowMs: number): JsonValue[]
   ]
 }
 
-/** Each mode once, in the order of `shortModes`. */
+/** The short names of the access modes, each once, in the order of `shortModes`. */
 function accessModes(modes: readonly string[]): string {
   return Object.entries(shortModes)
     .filter(([mode]) => modes.includes(mode))

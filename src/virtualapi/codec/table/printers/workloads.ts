@@ -144,7 +144,7 @@ export function controllerRevisionCells(object: JsonObject, nowMs: number): Json
   ]
 }
 
-/** `statefulset.apps/web` */
+/** The owner as text, such as `statefulset.apps/web`. */
 function ownerText(owner: JsonObject): string {
   const { group } = parseApiVersion(textAt(owner, 'apiVersion'))
   const kind = textAt(owner, 'kind')

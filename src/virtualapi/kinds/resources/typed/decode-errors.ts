@@ -3,7 +3,9 @@ import { badRequest, StatusError } from '#apimachinery/status/index.ts'
 
 /** A value that Go cannot decode. */
 export class DecodeError extends Error {
-  /** True: the value is of another JSON type. False: its text is not what the field takes. */
+  /**
+   * True: the value is of another JSON type. False: the JSON type is right, but the field does not accept the value.
+   */
   readonly isWrongType: boolean
 
   constructor(message: string, { isWrongType = false } = {}) {

@@ -1,5 +1,5 @@
-// Brings a built-in object into the form that Go's typed decoding and encoding gives it: members in the order of the
-// struct, without null and empty ones that Go omits, with those that Go always prints.
+// Brings a built-in object into the form that it has after Go's typed decoding and encoding: members in the order of
+// the struct, without null and empty members that Go omits, with the members that Go always prints.
 import {
   isJsonObject,
   type JsonObject,
@@ -26,8 +26,8 @@ import { goMicroTime, goTime } from './times.ts'
 const noTime = /^0001-01-01T00:00:00(\.0+)?Z$/
 
 /**
- * Decodes `object` in place; its metadata becomes a new JavaScript object, because one whose members were deleted is
- * slow for the rest of its life. Throws 400 with Go's message if a value has the wrong type.
+ * Decodes `object` in place; its metadata becomes a new JavaScript object, because V8 keeps an object slow after
+ * members of it were deleted. Throws 400 with Go's message if a value has the wrong type.
  */
 export function decodeTyped(object: KubeObject, struct: StructType): void {
   const { kind, apiVersion } = object
@@ -94,7 +94,7 @@ function decodeStruct(struct: StructType, value: JsonObject, path: string[]): Js
   return result
 }
 
-/** What Go prints for an unset member; undefined if it prints nothing. */
+/** The value that Go prints for an unset member; undefined if Go prints nothing. */
 function zeroOf(member: Member): JsonValue | undefined {
   const { code, container, pointer, omitEmpty, omitZero } = member
   if (container !== 'none' || pointer) return omitEmpty ? undefined : null
@@ -168,7 +168,8 @@ function hasTextsOnly(map: JsonObject): boolean {
 }
 
 /**
- * Rounds quantities of a ResourceList up to thousandths, as Go's defaults do. Those of a RuntimeClass have no defaults.
+ * Rounds quantities of a ResourceList up to thousandths, as Go's defaults do. Quantities of a RuntimeClass (podFixed)
+ * are not rounded.
  */
 function inResourceList({ code, name }: Member, value: JsonValue): JsonValue {
   if (code !== 'Q' || name === 'podFixed' || typeof value !== 'string' || !/[nu.]|e-/i.test(value)) return value
@@ -236,7 +237,7 @@ function decodeValue(struct: StructType, member: Member, raw: JsonValue, path: s
 }
 
 const schemaStruct = 'apiextensions.v1.JSONSchemaProps'
-/** Members that are a schema or something else. Go drops unknown fields in them without a warning. */
+/** Members that are a schema or another value. Go drops unknown fields in them without a warning. */
 const schemaParts = new Set(['items', 'additionalProperties', 'additionalItems', 'dependencies'])
 
 /** Decodes a schema or each schema of a list; returns other values unchanged. */

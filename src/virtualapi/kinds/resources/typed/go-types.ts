@@ -1,5 +1,5 @@
-// Built-in kinds as Go structs, from the generated table. kube-apiserver decodes into such structs: that drops unknown
-// and empty members, adds those that are always printed, and refuses values of the wrong type.
+// Built-in kinds as Go structs, from the generated table. kube-apiserver decodes into such structs. Decoding drops
+// unknown and empty members, adds members that are always printed, and refuses values of the wrong type.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { readFileSync } from 'node:fs'
 
@@ -27,7 +27,7 @@ export interface Member {
 
 /** A Go struct with its members in order. */
 export interface StructType {
-  /** For example `core.v1.Container`. */
+  /** The name in the table, for example `core.v1.Container`. */
   readonly name: string
   readonly members: readonly Member[]
 }

@@ -1,5 +1,5 @@
-// Prints objects as kube-apiserver's errors do: as Kubernetes' internal structs, whose members have Go names, an order
-// of their own, and are never omitted.
+// Prints objects in the form of kube-apiserver's errors: as Kubernetes' internal structs. Their members have Go names
+// and another order, and are never omitted.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { readFileSync } from 'node:fs'
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'

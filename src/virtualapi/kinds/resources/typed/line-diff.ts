@@ -32,7 +32,7 @@ function changesOf(a: readonly string[], b: readonly string[]): Change[] {
   return changes
 }
 
-/** The matching blocks in order, adjacent ones joined, with an empty one at the end. */
+/** The matching blocks in order, with adjacent blocks joined, and with an empty block at the end. */
 function matchesOf(a: readonly string[], b: readonly string[]): Match[] {
   const positions = positionsOf(b)
   const found: Match[] = []

@@ -9,7 +9,10 @@ const microLayout = '2006-01-02T15:04:05.000000Z07:00'
 /** The time as Go prints it, or Go's error message. */
 export type GoTime = { readonly text: string } | { readonly error: string }
 
-/** Times that need no change, the last of them: an object has the time of now, and those of its last writes. */
+/**
+ * The most recent times that are already in Go's form. Many objects have the same times: now, and the times of their
+ * last writes.
+ */
 const printed = new Map<string, GoTime>()
 const maxPrinted = 1000
 

@@ -1,4 +1,4 @@
-// Growth of claims: allowed for bound claims of a StorageClass that allows expansion.
+// Allows PersistentVolumeClaims to grow only if they are bound and their StorageClass allows expansion.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -12,7 +12,7 @@ interface Claim extends KubeObject {
 
 const classAnnotation = 'volume.beta.kubernetes.io/storage-class'
 
-/** Refuses with 403 other claims that ask for more storage than before. */
+/** Refuses with 403 every other update that requests more storage than before. */
 export const claimResize: AdmissionPlugin = {
   name: 'PersistentVolumeClaimResize',
   validate(request, object, old) {

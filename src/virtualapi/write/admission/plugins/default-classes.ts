@@ -9,7 +9,7 @@ interface Classed {
   /** Store keys of the objects and of their classes. */
   readonly resource: string
   readonly classes: string
-  /** The member of spec, and the annotation that named the class before there was the member. */
+  /** The member of spec, and the older annotation that names the class. */
   readonly member: string
   readonly annotation: string
   /** Annotations that mark the default class. */
@@ -49,7 +49,10 @@ function defaultClass(name: string, kind: Classed): AdmissionPlugin {
   }
 }
 
-/** Of several default classes the newest counts; of those equally old the first by name. */
+/**
+ * The name of the default class; undefined if there is none. Of several default classes, the newest counts; of equally
+ * old ones, the first by name.
+ */
 function newestDefault(objects: ClusterObjects, { classes, marks }: Classed): string | undefined {
   const found = objects
     .list({ resource: classes })

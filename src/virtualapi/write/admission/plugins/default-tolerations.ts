@@ -1,4 +1,4 @@
-// By default, pods stay five minutes on a node that is not ready or not reachable.
+// Lets pods stay for five minutes on a node that is not ready or not reachable, by default.
 import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
 
 interface Toleration {
@@ -12,8 +12,8 @@ const tolerationSeconds = 300
 const keys = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']
 
 /**
- * Adds tolerations for these taints where a pod has none. Runs on updates too: a PUT of the manifest must not drop
- * them.
+ * Adds tolerations for the taints in `keys` that a pod does not tolerate. Runs on updates, too, because a PUT of the
+ * manifest must not drop them.
  */
 export const defaultTolerations: AdmissionPlugin = {
   name: 'DefaultTolerationSeconds',

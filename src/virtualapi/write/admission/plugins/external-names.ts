@@ -1,11 +1,11 @@
-// Services of type ExternalName that lead into the zone of the nameservers in members, which has the Services of all
-// logical clusters.
+// Refuses Services of type ExternalName that name a host in the zone of the nameservers in members. This zone has the
+// Services of all logical clusters.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
 import { isInTenantZone, tenantZone } from '#crds/index.ts'
 import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
 
-/** Refuses such a name with 403 when it is written; what is stored stays, and leads nowhere in members. */
+/** Refuses such a name with 403 when it is written. A stored name stays, but resolves to nothing in members. */
 export const externalNames: AdmissionPlugin = {
   name: 'ExternalNames',
   validate({ definition, context, name }, object, old) {

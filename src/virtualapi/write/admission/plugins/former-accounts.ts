@@ -1,5 +1,4 @@
-// Remembers as which ServiceAccounts the pods of a placed workload ran before, so that they keep access during a
-// rollout.
+// Records the former ServiceAccounts of a placed workload, so that its old pods keep access during a rollout.
 import { formerAccountsAnnotation, formerAccountsText, isWorkloadResource, placedOnAnnotation } from '#crds/index.ts'
 import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
 

@@ -21,8 +21,8 @@ import { runtimeClass } from './runtime-class.ts'
 import { serviceAccount } from './service-account.ts'
 
 /**
- * The plugins in order. `rbacWrites` refuses roles and bindings beyond the writer's own rights; it runs last, when the
- * object has its final form.
+ * The plugins in order. `rbacWrites` refuses roles and bindings that grant more than the writer's own rights. It runs
+ * last, when the object has its final form.
  */
 export function standardPlugins({
   rbacWrites,

@@ -1,4 +1,5 @@
-// Warns whoever writes an Ingress of a class that the logical cluster does not show, where members show theirs.
+// Warns the writer of an Ingress whose class the logical cluster does not have, if the logical cluster shows
+// IngressClasses of members.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { projectedAnnotation } from '#crds/index.ts'
 import { decodeMetadata } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -7,8 +8,8 @@ import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
 const [ingresses, classes] = ['ingresses.networking.k8s.io', 'ingressclasses.networking.k8s.io']
 
 /**
- * Adds a warning when the class is written or changed. A class of the tenant's own, or no class of a member: nothing is
- * said.
+ * Adds a warning when the class name is written or changed. Adds none if the logical cluster has the class, or shows no
+ * class of a member.
  */
 export const ingressClassWarning: AdmissionPlugin = {
   name: 'IngressClassWarning',

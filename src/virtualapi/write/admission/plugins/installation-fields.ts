@@ -4,7 +4,7 @@ import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { heldAnnotation, isOwnAnnotation, isOwnFinalizer, isOwnLabel } from '#crds/index.ts'
 import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
 
-/** Reverts a tenant's changes of these fields with a warning. An update without them keeps them. */
+/** Reverts a tenant's changes of these fields with a warning. An update that leaves the fields out keeps them. */
 export const installationFields: AdmissionPlugin = {
   name: 'InstallationFields',
   mutate({ context, operation }, object, old) {
@@ -28,7 +28,7 @@ function restoreEntries(
   refuse: Refuse,
 ): void {
   if (!hasName(metadata[field], isOurs) && !hasName(old?.metadata[field], isOurs)) {
-    // Webhooks see an empty map as little as kube-apiserver's do.
+    // Webhooks never get an empty map, as with kube-apiserver.
     if (metadata[field] !== undefined && !hasName(metadata[field], () => true)) Reflect.deleteProperty(metadata, field)
     return
   }
@@ -44,7 +44,7 @@ function restoreEntries(
   else Reflect.deleteProperty(metadata, field)
 }
 
-/** False of most objects: nothing is copied then. */
+/** True if an entry is ours. This is false for most objects, so that nothing is copied. */
 function hasName(entries: Readonly<Record<string, string>> | undefined, isOurs: (name: string) => boolean): boolean {
   for (const name in entries) if (isOurs(name)) return true
   return false
@@ -71,9 +71,9 @@ function restoreFinalizers(metadata: ObjectMeta, old: readonly string[], refuse:
 }
 
 /**
- * A tenant may run the Deployment controller of Kubernetes. It copies annotations of a Deployment to its ReplicaSets,
- * and makes no progress while they differ, so a ReplicaSet may carry the annotation in which our scheduler explains
- * itself.
+ * A tenant may run the Deployment controller of Kubernetes. This controller copies annotations of a Deployment to its
+ * ReplicaSets, and makes no progress while they differ. So the tenant may write the annotation in which our scheduler
+ * gives its reasons to a ReplicaSet.
  */
 function isOwn(name: string, { kind }: KubeObject): boolean {
   return isOwnAnnotation(name) && !(name === heldAnnotation && kind === 'ReplicaSet')

@@ -68,7 +68,7 @@ function aboveRatio(name: string, bound: string, { type, requests, limits = {} }
   return ratio * 1e9 > Number(amount(bound)) ? `${rule}, but provided ratio is ${ratio.toFixed(6)}` : undefined
 }
 
-/** In billionths. */
+/** The amount of a quantity in billionths. */
 function amount(text: string): bigint {
   return quantityOf(text).nanos
 }

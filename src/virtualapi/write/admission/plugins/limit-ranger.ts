@@ -24,7 +24,7 @@ interface PodSpec {
 
 const annotation = 'kubernetes.io/limit-ranger'
 
-/** Sets default requests and limits of new pods, and refuses with 403 what is out of bounds. */
+/** Sets default requests and limits of new pods, and refuses with 403 pods and claims that are out of bounds. */
 export const limitRanger: AdmissionPlugin = {
   name: 'LimitRanger',
   mutate(request, object) {
@@ -54,7 +54,7 @@ export const limitRanger: AdmissionPlugin = {
 }
 
 function isPod({ definition: { info }, context }: AdmissionRequest): boolean {
-  // The syncer copies pods from members; they were admitted there.
+  // Pods that the syncer copies from members were admitted in the member, so they do not count.
   return info.group === '' && info.resource === 'pods' && context.user.realm.kind !== 'installation'
 }
 
@@ -82,7 +82,7 @@ function limitsOf(request: AdmissionRequest): Limits[] {
   })
 }
 
-/** The values that they add to a container at most. */
+/** The most values that the LimitRanges add to a container. */
 function addedBy(limits: readonly Limits[]): number {
   const sizes = limits.flatMap(({ items }) => items.filter(({ type }) => type === 'Container').map(sizeOfDefaults))
   return sizes.reduce((sum, size) => sum + size, 0)

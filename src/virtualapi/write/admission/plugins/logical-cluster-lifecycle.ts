@@ -1,4 +1,5 @@
-// Tenants cannot create objects in a logical cluster that is being deleted: they would be lost a moment later.
+// Tenants cannot create objects in a logical cluster that is being deleted, because the objects would be lost a moment
+// later.
 import { forbidden } from '#apimachinery/status/index.ts'
 import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
 

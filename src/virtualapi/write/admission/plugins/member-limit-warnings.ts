@@ -1,4 +1,4 @@
-// Warns whoever writes a workload or a Service about what members will not get of it.
+// Warns the writer of a workload or a Service about fields that members do not get.
 import { isDeepStrictEqual } from 'node:util'
 import { memberLimits, workloadKinds } from '#crds/index.ts'
 import { storageKeyOf } from '#virtualapi/kinds/resources/resource-definition.ts'
@@ -6,7 +6,7 @@ import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
 
 const storageKeys: ReadonlySet<string> = new Set(['services', ...workloadKinds.map(({ gvr }) => storageKeyOf(gvr))])
 
-/** Adds a warning for each field that stays upstream, when it is written or changed. */
+/** Adds a warning for each field that members do not get, when such fields are written or changed. */
 export const memberLimitWarnings: AdmissionPlugin = {
   name: 'MemberLimitWarnings',
   validate({ definition, subresource, context }, object, old) {

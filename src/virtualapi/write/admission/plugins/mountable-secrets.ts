@@ -26,8 +26,8 @@ export interface AccountSecrets {
 const annotation = 'kubernetes.io/enforce-mountable-secrets'
 
 /**
- * Why a pod may not use a secret that it names, in kube-apiserver's words; undefined if it may. `onlyDebugged`: look at
- * ephemeral containers only.
+ * The reason why a pod may not use a secret that it names, in kube-apiserver's words; undefined if it may use all of
+ * them. `onlyDebugged`: check ephemeral containers only.
  */
 export function secretsOutside(
   account: KubeObject & AccountSecrets,

@@ -9,8 +9,8 @@ const undeletable: ReadonlySet<string> = new Set(['default', 'kube-system', 'kub
 const namespaces = { group: '', resource: 'namespaces' } as const
 
 /**
- * Refuses writes in missing namespaces (404), creates in terminating ones (403), and deletion of the built-in ones
- * (403).
+ * Refuses writes in missing namespaces (404), creates in terminating namespaces (403), and the deletion of `default`,
+ * `kube-system` and `kube-public` (403).
  */
 export const namespaceLifecycle: AdmissionPlugin = {
   name: 'NamespaceLifecycle',
@@ -20,7 +20,7 @@ export const namespaceLifecycle: AdmissionPlugin = {
   },
 }
 
-// Runs with the mutating plugins, as upstream: a missing namespace is reported before anything else.
+// Runs with the mutating plugins, as upstream: so that a missing namespace is reported before other errors.
 function check(request: AdmissionRequest): void {
   const { operation, definition, namespace, context, name } = request
   const { info } = definition
@@ -44,7 +44,7 @@ function checkDelete({ definition, name }: AdmissionRequest): void {
     throw forbidden(namespaces, name, 'this namespace may not be deleted')
 }
 
-/** Whether a namespace is terminating, by its entry in the watch cache. Most creates find the same entry again. */
+/** True for a terminating namespace, by its entry in the watch cache. Most creates find the same entry again. */
 const known = new WeakMap<Entry, boolean>()
 
 function isTerminating(entry: Entry): boolean {

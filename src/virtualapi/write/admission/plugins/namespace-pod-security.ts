@@ -15,7 +15,7 @@ import { podIn } from './pod-template.ts'
 import { policiesOf, strictness } from './pod-security-labels.ts'
 
 const podSubresources = ['', 'ephemeralcontainers', 'resize']
-/** How many pods are checked when a namespace gets a stricter level. */
+/** The most pods that are checked when a namespace gets a stricter level. */
 const maxPods = 3000
 
 /** Throws 403 for pods that violate the level, 422 for invalid labels. */
@@ -61,7 +61,7 @@ interface Containers {
   readonly ephemeralContainers?: Containers['containers']
 }
 
-/** In an update, only images can change what is checked; all other checked fields are immutable. */
+/** True if an update changes images: all other checked fields are immutable. */
 function changesImages(object: KubeObject, old: KubeObject): boolean {
   const [next, before] = [object['spec'], old['spec']] as [Containers, Containers]
   const images = ({ containers = [], initContainers = [] }: Containers): string =>
@@ -87,7 +87,7 @@ function checkLabels(request: AdmissionRequest, object: KubeObject, old: KubeObj
   context.warnings.push(...warningsOfPods(request, enforce))
 }
 
-/** The warnings for a client that enforces a level which existing pods of the namespace violate. */
+/** The warnings for a new `enforce` level that existing pods of the namespace violate. */
 function warningsOfPods({ context, name: namespace }: AdmissionRequest, policy: PodSecurityPolicy): string[] {
   const entries = context.objects.list({ resource: 'pods', namespace })
   const found = new Map<string, { first: string; others: number }>()

@@ -1,6 +1,6 @@
-// A node that a tenant names evades the scheduler of the member and all that it checks; pods of the system's priority
-// classes push out those of the member itself. Admins of the installation allow both with the pod security level
-// "privileged".
+// Refuses pods of tenants that name a node or a system priority class. A pod that names its node evades the scheduler
+// of the member and all its checks; a pod with a system priority class evicts the member's own pods. Admins of the
+// installation allow both with the pod security level "privileged".
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
 import { defaultPodSecurity, isSystemPriorityClass } from '#crds/index.ts'
@@ -10,7 +10,7 @@ import { podIn, podSpecPath } from './pod-template.ts'
 
 /**
  * Refuses with 403 pods and templates with a nodeName or a system priority class, unless the logical cluster is
- * privileged or no member could run them; then it warns. What is stored already may stay as it is: a bound pod has a
+ * privileged. If no member could run them, warns instead. A stored pod may keep these fields, because a bound pod has a
  * nodeName.
  */
 export const nodeAndPriority = (mayRunPods: MayRunPods): AdmissionPlugin => ({

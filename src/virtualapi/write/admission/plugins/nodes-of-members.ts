@@ -1,12 +1,12 @@
-// Nodes of members, which a logical cluster shows while pods of it run there. They are the member's: nobody can cordon,
-// label or delete them here. Nodes that a tenant made stay the tenant's.
+// Nodes of members, which a logical cluster shows while pods of it run there. They belong to the member, so tenants
+// cannot cordon, label or delete them here. Tenants may change nodes that they created themselves.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
 import { memberAnnotation } from '#crds/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
 
-/** Refuses with 403 what anybody but the installation writes on nodes of members. */
+/** Refuses with 403 every change of a member's node that the installation does not make. */
 export const nodesOfMembers: AdmissionPlugin = {
   name: 'NodesOfMembers',
   validatesParts: true,

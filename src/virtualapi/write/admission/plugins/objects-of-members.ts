@@ -1,6 +1,6 @@
 // Protection of the objects that members write upstream: the content of ReplicaSets and EndpointSlices that a syncer
-// copied, and the status of everything that is synced. Endpoints that a tenant wrote there would reach other members,
-// which would send traffic to foreign addresses.
+// copied, and the status of all synced objects. Endpoints that a tenant wrote into such an EndpointSlice would be
+// copied to other members, which would send traffic to foreign addresses.
 import { isDeepStrictEqual } from 'node:util'
 import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
@@ -26,16 +26,22 @@ const writtenFields: Readonly<Record<string, readonly string[]>> = {
   'horizontalpodautoscalers.autoscaling': ['status'],
   'poddisruptionbudgets.policy': ['status'],
 }
-/** By store key: fields of objects that a member's controllers made. What a tenant made itself stays the tenant's. */
+/**
+ * By store key: fields that are protected, too, if a member's controllers created the object. Tenants may change them
+ * in objects that they created.
+ */
 const madeFields: Readonly<Record<string, readonly string[]>> = {
   'replicasets.apps': ['spec'],
   'jobs.batch': ['spec'],
 }
-/** By store key: fields of the status that tenants may change, because the change is made in the member too. */
+/** By store key: fields of the status that tenants may change, because the change is also made in the member. */
 const forwardedStatus: Readonly<Record<string, readonly string[]>> = { pods: ['conditions', 'message', 'reason'] }
 const writtenLabels = ['kubernetes.io/service-name', 'endpointslice.kubernetes.io/managed-by'] as const
 
-/** Refuses with 403 a tenant's change of what a syncer writes. Tenants may label, annotate and delete these objects. */
+/**
+ * Refuses with 403 a tenant's change of fields that a syncer writes. Tenants may label, annotate and delete these
+ * objects.
+ */
 export const objectsOfMembers: AdmissionPlugin = {
   name: 'ObjectsOfMembers',
   validate({ context, definition, name }, object, old) {

@@ -1,4 +1,4 @@
-// Sets the priority of a pod from its PriorityClass. One class at most is the default.
+// Sets the priority of a pod from its PriorityClass. At most one class can be the default.
 import { forbidden } from '#apimachinery/status/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects } from '#store/watch-cache/index.ts'
@@ -19,15 +19,15 @@ interface Spec {
 }
 
 /**
- * Sets priority and preemptionPolicy of new pods. Throws 403 for a missing class, for values that contradict it, and
- * for a second default class.
+ * Sets priority and preemptionPolicy of new pods. Throws 403 for a missing class, for values that contradict the class,
+ * and for a second default class.
  */
 export const podPriority: AdmissionPlugin = {
   name: 'Priority',
   mutate({ operation, definition, subresource, context, name }, object, old) {
     const { group, resource } = definition.info
     if (operation === 'DELETE' || subresource !== '' || group !== '' || resource !== 'pods') return
-    // The syncer copies pods from members; they keep the priority they have there.
+    // Pods that the syncer copies from members keep the priority that they have in the member.
     if (context.user.realm.kind === 'installation') return
     const spec = object['spec'] as Spec
     if (old !== undefined) {

@@ -1,4 +1,4 @@
-// The labels pod-security.kubernetes.io/* of a namespace: which policy its pods are held to, and who is told.
+// The labels pod-security.kubernetes.io/* of a namespace: the policies for its pods, and the effect of a violation.
 import { fieldInvalid } from '#apimachinery/field/index.ts'
 import {
   podSecurityLevels,
@@ -10,7 +10,10 @@ import type { StatusCause } from '#apimachinery/status/index.ts'
 
 export type LabelPolicy = Required<PodSecurityPolicy>
 
-/** The policies of a namespace's labels. A level or version that cannot be read is enforced as restricted, latest. */
+/**
+ * The policies of a namespace's labels. `enforce` is the restricted level for a level that cannot be parsed, and the
+ * latest version for a version that cannot.
+ */
 export interface LabelPolicies {
   readonly enforce: LabelPolicy
   readonly audit: LabelPolicy
@@ -26,7 +29,7 @@ const nothing: LabelPolicy = { level: 'privileged', version: 'latest' }
 const levelText = `must be one of ${podSecurityLevels.join(', ')}`
 const versionText = 'must be "latest" or "v1.x"'
 
-/** Reads the labels; undefined if there are none, which is most often so. */
+/** Reads the labels; undefined if there are none, as in most namespaces. */
 export function policiesOf(labels: Labels = {}): LabelPolicies | undefined {
   if (!Object.keys(labels).some((label) => label.startsWith(prefix))) return undefined
   const causes: StatusCause[] = []
@@ -51,7 +54,7 @@ function policyOf(labels: Labels, mode: string, otherwise: LabelPolicy['level'],
   }
 }
 
-/** Without a label of its own, `warn` follows a level that is enforced. */
+/** The policy for warnings. Without the label `warn`, it follows the enforced policy if that is stricter. */
 function warnBy(labels: Labels, enforce: LabelPolicy, asked: LabelPolicy): LabelPolicy {
   if (labels[`${prefix}warn`] !== undefined || tryPodSecurityLevel(labels[`${prefix}enforce`] ?? '') === undefined)
     return asked
@@ -62,7 +65,7 @@ function warnBy(labels: Labels, enforce: LabelPolicy, asked: LabelPolicy): Label
   }
 }
 
-/** Larger for a stricter level. */
+/** The rank of a policy's level: larger for a stricter level. */
 export function strictness({ level }: PodSecurityPolicy): number {
   return podSecurityLevels.indexOf(level)
 }

@@ -1,6 +1,6 @@
-// Pod security of a logical cluster, as its LogicalCluster says: admins of the installation set it, tenants cannot.
-// Members make the pods from templates, so a template is refused where Kubernetes would only warn and then refuse its
-// pods.
+// Pod security of a logical cluster, as its LogicalCluster defines it. Admins of the installation set it; tenants
+// cannot. Members create the pods of a template, so a template is refused, where Kubernetes would only warn and later
+// refuse the pods.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { evaluatePod, podSecurityPolicyText, podSecurityViolationsText } from '#apimachinery/pod-security/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
@@ -9,16 +9,16 @@ import type { RequestContext } from '#virtualapi/kinds/resources/resource-defini
 import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
 import { podIn } from './pod-template.ts'
 
-/** Subresources of pods that change what runs. */
+/** Subresources of pods that change the containers that run; empty: the pod itself. */
 const podSubresources = ['', 'ephemeralcontainers', 'resize']
 
-/** Whether a member may run pods of a logical cluster. */
+/** True if a member may run pods of a logical cluster. */
 export type MayRunPods = (cluster: RequestContext['cluster']) => boolean
 
 /**
- * Refuses with 403 pods and templates beyond the level, where a member could run them; elsewhere it warns, because
- * without members a logical cluster is a plain API server. The member enforces the level, too: what is stored meanwhile
- * does not run beyond it. What was stored before the level was lowered may stay as it is.
+ * Refuses with 403 pods and templates beyond the level, if a member could run them. Otherwise it warns, because without
+ * members a logical cluster is a plain API server. The member enforces the level, too, so pods that were stored
+ * meanwhile do not run beyond it. Objects that were stored before the level was lowered may keep their violations.
  */
 export const podSecurity = (mayRunPods: MayRunPods): AdmissionPlugin => ({
   name: 'PodSecurity',

@@ -1,4 +1,4 @@
-// The pod template of each kind that makes pods.
+// The pod template of each kind that creates pods.
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { PodToCheck } from '#apimachinery/pod-security/index.ts'
 
@@ -15,12 +15,12 @@ const paths: Readonly<Record<string, readonly string[]>> = {
   'cronjobs.batch': ['spec', 'jobTemplate', 'spec', 'template'],
 }
 
-/** The path to the spec of a pod in objects of a kind: `spec.template.spec`. */
+/** The path to the pod spec in objects of a kind, such as `spec.template.spec`. */
 export function podSpecPath(storageKey: string): string {
   return [...(paths[storageKey] ?? []), 'spec'].join('.')
 }
 
-/** The pod that an object is, or would make; undefined if it has none. `storageKey`: `pods`, `jobs.batch`. */
+/** The pod or pod template in an object; undefined if it has none. `storageKey`: such as `pods` or `jobs.batch`. */
 export function podIn(storageKey: string, object: KubeObject): PodToCheck | undefined {
   const path = paths[storageKey]
   if (path === undefined) return undefined

@@ -1,4 +1,4 @@
-// Applies a pod's RuntimeClass: the overhead of the pod beyond its containers, and which nodes can run it.
+// Applies a pod's RuntimeClass: the overhead of the pod beyond its containers, and the node selector and tolerations.
 import { isDeepStrictEqual } from 'node:util'
 import { canonicalJson } from '#apimachinery/json/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
@@ -25,8 +25,8 @@ interface Spec {
 }
 
 /**
- * Sets overhead, nodeSelector and tolerations of new pods. Throws 403 for a missing class, and for contradicting
- * values.
+ * Sets overhead, nodeSelector and tolerations of new pods. Throws 403 for a missing class, and for values of the pod
+ * that contradict it.
  */
 export const runtimeClass: AdmissionPlugin = {
   name: 'RuntimeClass',
@@ -47,7 +47,7 @@ export const runtimeClass: AdmissionPlugin = {
 
 function isNewPod({ operation, definition: { info }, subresource, context }: AdmissionRequest): boolean {
   if (operation !== 'CREATE' || subresource !== '' || info.group !== '' || info.resource !== 'pods') return false
-  // The syncer copies pods from members; the RuntimeClass was applied there.
+  // The RuntimeClass of a pod that the syncer copies from a member was applied in the member.
   return context.user.realm.kind !== 'installation'
 }
 
@@ -83,7 +83,7 @@ function setScheduling(
   }
   if (Object.keys(nodeSelector).length > 0) spec.nodeSelector = { ...spec.nodeSelector, ...nodeSelector }
   const own = spec.tolerations ?? []
-  // Compared as texts: both lists are a tenant's, and may hold thousands.
+  // Tolerations are compared as texts, because tenants write both lists, which may have thousands of items.
   const present = new Set(own.map(canonicalJson))
   const missing = tolerations.filter((wanted) => !present.has(canonicalJson(wanted)))
   if (missing.length > 0) spec.tolerations = [...own, ...missing]

@@ -1,4 +1,4 @@
-// The ServiceAccount of a pod: who it is, its token volume, and its secrets for pulling images.
+// The ServiceAccount of a pod: its name, its token volume, and its secrets for pulling images.
 import { sleep } from '#async/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
@@ -28,12 +28,14 @@ const defaultName = 'default'
 const mirrorAnnotation = 'kubernetes.io/config.mirror'
 const tokenPath = '/var/run/secrets/kubernetes.io/serviceaccount'
 const volumePrefix = 'kube-api-access-'
-/** One hour, and 7 s by which upstream tells these tokens from those that were asked for. */
+/**
+ * One hour and 7 s. Because of the 7 s, upstream can distinguish these tokens from tokens that pods request themselves.
+ */
 const tokenSeconds = 3607
-/** A new namespace gets its default account a moment later. */
+/** The wait for the default account, which a new namespace gets a moment later. */
 const waits = { tries: 9, ms: 150 }
 
-/** Refuses with 403 a pod whose ServiceAccount is missing, or that uses secrets its account may not. */
+/** Refuses with 403 a pod whose ServiceAccount is missing, or that uses secrets that its account may not use. */
 export const serviceAccount: AdmissionPlugin = {
   name: 'ServiceAccount',
   mutate(request, object) {
@@ -59,7 +61,7 @@ export const serviceAccount: AdmissionPlugin = {
 }
 
 function isPod({ definition: { info }, context }: AdmissionRequest): boolean {
-  // The syncer copies pods from members, which have their volumes.
+  // Pods that the syncer copies from members have their volumes already.
   return info.group === '' && info.resource === 'pods' && context.user.realm.kind !== 'installation'
 }
 
@@ -67,7 +69,7 @@ function isNewPod(request: AdmissionRequest): boolean {
   return request.operation === 'CREATE' && request.subresource === '' && isPod(request)
 }
 
-/** The copy of a static pod of a kubelet: it runs already, without an account. */
+/** True for a mirror pod of a kubelet's static pod, which runs already, without an account. */
 function isMirror({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[mirrorAnnotation] !== undefined
 }
@@ -107,7 +109,7 @@ function complete(spec: Spec, account: Account, request: AdmissionRequest): void
   spec.imagePullSecrets = pullSecrets.map(({ name = '' }) => ({ name }))
 }
 
-/** Mounts the token where a container has nothing else at its path. */
+/** Mounts the token into every container that has no other mount at its path. */
 function mountToken(spec: Spec): void {
   const own = spec.volumes?.find(({ name }) => name.startsWith(volumePrefix))
   const name = own?.name ?? generatedName(volumePrefix)
