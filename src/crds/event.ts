@@ -1,7 +1,7 @@
 // An Event (core/v1) that kcp writes about an object of a tenant or of its own.
 import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 
-/** The fields of an Event that differ. */
+/** The fields that differ between the Events of kcp. */
 export interface EventFields {
   /** A name, or `generateName`, and the namespace of the Event. */
   readonly metadata: ObjectMeta

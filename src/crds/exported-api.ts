@@ -26,7 +26,7 @@ export function tryExportedApi(name: string): ExportedApi | undefined {
 /** How many APIs one member may export. */
 export const maxExportedApis = 20
 
-/** The schema of a list of them. */
+/** The schema of a list of exported APIs. */
 export function exportedApisSchema(description: string): JsonSchema {
   return {
     type: 'array',
@@ -59,7 +59,7 @@ export interface ExportReport {
  */
 export interface MemberExports {
   readonly apis: readonly Readonly<ExportedApi>[]
-  /** Exported before, and being withdrawn. */
+  /** APIs that were exported before and are being withdrawn. */
   readonly former: readonly Readonly<ExportedApi>[]
   /** The logical clusters that exist, by name. */
   clusters(): readonly string[]

@@ -28,7 +28,7 @@ export interface KubeconfigEntry {
   /** Name of the Secret; with format ClusterAPI, the Secret is called NAME-kubeconfig. */
   name: string
   format: KubeconfigFormat
-  /** Default: an admin inside. */
+  /** Default: an admin of the logical cluster. */
   subject?: { kind: 'User' | 'ServiceAccount'; name: string; namespace?: string }
 }
 
@@ -46,7 +46,7 @@ export interface LogicalCluster extends KubeObject {
 }
 
 export interface LogicalClusterStatus {
-  /** See clusterIdOf. */
+  /** The id of the logical cluster, as clusterIdOf gives it. */
   id?: string
   url?: string
   directURL?: string
@@ -58,9 +58,9 @@ export interface LogicalClusterStatus {
 
 export const logicalClusterConditions = ['Ready', 'ContentDeleted', 'KubeconfigsWritten'] as const
 
-/** Entries of spec.kubeconfigs. */
+/** How many entries spec.kubeconfigs may have. */
 export const maxKubeconfigs = 16
-/** Entries of status.kubeconfigs: with Secrets of former entries that could not be deleted yet. */
+/** How many entries status.kubeconfigs may have, with Secrets of former entries that could not be deleted yet. */
 export const maxKubeconfigSecrets = 64
 
 /** The level of the Pod Security Standards of a LogicalCluster that names none. */

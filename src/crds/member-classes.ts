@@ -18,7 +18,7 @@ export interface MemberClass {
   reclaimPolicy?: string
   volumeBindingMode?: string
   allowVolumeExpansion?: boolean
-  /** Of a PriorityClass. */
+  /** The value of a PriorityClass. */
   value?: number
   preemptionPolicy?: string
 }

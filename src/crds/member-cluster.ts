@@ -26,7 +26,7 @@ export interface MemberClusterSpec {
   connection?: { kubeconfigSecretRef?: { namespace: string; name: string; key?: string } }
   /** Default Active. */
   state?: 'Active' | 'Cordoned' | 'Draining'
-  /** An admin has made sure that nothing runs there any more, while kcp cannot reach it. */
+  /** Set by an admin who has made sure that nothing runs in the member any more, while kcp cannot reach it. */
   fenced?: boolean
   /** What happens to the workloads there when the MemberCluster is deleted. Default Drain. */
   deletionPolicy?: 'Drain' | 'Orphan' | 'Force'
@@ -37,7 +37,7 @@ export interface MemberClusterSpec {
     /** `HOST:PORT` at which other members reach its gateway. Default: found in the member. */
     gatewayAddress?: string
   }
-  /** See defaultAnnotationPrefixes. */
+  /** Prefixes of annotations that are copied into the member, besides defaultAnnotationPrefixes. */
   annotationPrefixes?: string[]
   /** Its custom resources that are offered to the logical clusters that may use it. */
   exportedAPIs?: ExportedApi[]
@@ -50,7 +50,7 @@ export interface MemberClusterSpec {
   }
 }
 
-/** How pods of other members reach those of a member. */
+/** The ways in which pods of other members reach the pods of a member. */
 export const serviceNetworks = ['None', 'Flat', 'Gateway'] as const
 export type ServiceNetwork = (typeof serviceNetworks)[number]
 
@@ -82,9 +82,9 @@ export interface MemberClusterStatus {
   /** Whether it serves metrics.k8s.io/v1beta1. */
   metricsAPI?: boolean
   nodes?: { ready: number; total: number }
-  /** The fields of workloads that our API has and the member's has not. */
+  /** The fields of workloads that our API has and the member's API does not have. */
   unsupportedFields?: UnsupportedFields[]
-  /** By kind; of a kind that is absent, nothing is known. */
+  /** The classes by kind; nothing is known of a kind that is absent. */
   classes?: MemberClasses[]
   /** ResourceLists: sums over the nodes that are Ready and take pods. */
   capacity?: Record<string, string>
@@ -93,14 +93,14 @@ export interface MemberClusterStatus {
   requested?: Record<string, string>
   /** Number of workloads with a copy there. */
   placed?: number
-  /** While it drains: how many of these are moving to another member, and how many have nowhere to go. */
+  /** While it drains: how many placed workloads are moving to another member, and how many have nowhere to go. */
   moving?: number
   held?: number
-  /** While it drains: the first maxRemaining of these; those that have nowhere to go come first. */
+  /** While it drains: the first maxRemaining placed workloads; those that have nowhere to go come first. */
   remaining?: RemainingWorkload[]
   /** With service network Gateway: how other members reach its gateway. */
   gateway?: MemberGateway
-  /** What it exports, and what is still being withdrawn. */
+  /** The APIs that it exports, and the APIs that are still being withdrawn. */
   exportedAPIs?: ExportedApi[]
   lastHeartbeatTime?: string
   observedGeneration?: number
@@ -131,7 +131,7 @@ export interface UnsupportedFields {
 /** How many fields of one kind status.unsupportedFields lists; a member that lacks more is much too old. */
 export const maxUnsupportedFields = 200
 
-/** How long a member must not have answered to be lost. */
+/** A member that has not answered for so long is lost. */
 export const lostAfterMs = 40_000
 
 /** The reason of condition Ready of a member that is lost. */

@@ -3,7 +3,7 @@
 /** The top-level domain of names with an id of a logical cluster. Never forwarded. */
 export const tenantZone = 'kcp'
 
-/** True for a name in the zone. In any case, with or without the dot at its end, as resolvers read it. */
+/** True for a name in the zone, in upper or lower case, with or without a dot at its end. */
 export function isInTenantZone(name: string): boolean {
   return /(^|\.)kcp\.?$/i.test(name)
 }

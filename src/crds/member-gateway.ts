@@ -10,9 +10,9 @@ export interface MemberGateway {
   certificates?: string[]
 }
 
-/** What the syncer of a member found of the gateway there. */
+/** The state of the gateway in a member, as the syncer of the member found it. */
 export interface GatewayReport extends Readonly<MemberGateway> {
-  /** Why it does not work; absent: it does. */
+  /** Why the gateway does not work; absent if it works. */
   readonly problem?: { readonly reason: string; readonly message: string }
 }
 
@@ -54,7 +54,7 @@ export function crossesGateways(service: Readonly<Record<string, unknown>>): boo
 
 /** Ports of a gateway at which pods reach Services of other members; they are below those of outgoing connections. */
 export const gatewayListenerPorts = { first: 10_000, last: 29_999 } as const
-/** How many of them may be for Services of one logical cluster. */
+/** How many of these ports may be for Services of one logical cluster. */
 export const maxGatewayPortsPerCluster = 2000
 /** The port at which gateways reach each other. */
 export const gatewayPort = 8443

@@ -40,7 +40,7 @@ export function isAnnotationForMembers(name: string, prefixes: readonly string[]
   return [...defaultAnnotationPrefixes, ...prefixes].some((prefix) => name.startsWith(prefix))
 }
 
-/** True for priority classes whose pods push out those of the member itself. */
+/** True for the name of a PriorityClass whose pods preempt pods of the member itself. */
 export function isSystemPriorityClass(name: unknown): name is string {
   return name === 'system-cluster-critical' || name === 'system-node-critical'
 }

@@ -75,7 +75,7 @@ export const memberKind: Kind = {
   ],
 }
 
-/** The definition by which it is served; no cluster stores it. */
+/** The CustomResourceDefinition with which Members are served; no cluster stores it. */
 export function memberCrd(): CustomResourceDefinition {
   return crdOf(memberKind)
 }

@@ -73,7 +73,7 @@ export interface PlacementStatus {
   /** Number of workloads for which this Placement decides, and how many of them are Held. */
   workloads?: number
   held?: number
-  /** The members chosen for them: the first maxListed by name. */
+  /** The members chosen for these workloads: the first maxListed by name. */
   clusters?: { name: string; workloads: number }[]
   /** Members that cannot take a workload that is Held: the first maxListed by name. */
   rejected?: { cluster: string; reason: string; message: string }[]

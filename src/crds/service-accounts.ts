@@ -1,11 +1,12 @@
-// The ServiceAccounts as which the pods of a workload run, while a rollout lasts also those of former templates.
+// The ServiceAccounts that the pods of a workload use: that of the present template and, for the time of a rollout,
+// those of former templates.
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { formerAccountsAnnotation, parseAnnotation } from './sync-contract.ts'
 import { templateOf } from './workload-kinds.ts'
 
 /** How long the pods of a former template may run: the longest rollout in which they keep access to the API. */
 const rolloutMs = 24 * 3600_000
-/** The oldest are forgotten beyond this. */
+/** How many former ServiceAccounts are remembered. The oldest are forgotten first. */
 const maxFormer = 8
 
 /** The ServiceAccount in the pod template of a workload; undefined if it has no template. */

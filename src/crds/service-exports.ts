@@ -15,8 +15,8 @@ export const exportedServiceLabel = 'multicluster.kubernetes.io/service-name'
 export const sourceClusterLabel = 'multicluster.kubernetes.io/source-cluster'
 
 /**
- * The second Service has this before the name of the exported one: the nameserver finds it without knowing which there
- * are.
+ * The name of the second Service is this prefix and the name of the exported Service: so the nameserver finds it
+ * without a list of exported Services.
  */
 export const clusterSetPrefix = 'clusterset--'
 /** The zone of names of exported Services: `NAME.NAMESPACE.svc.clusterset.local`. */

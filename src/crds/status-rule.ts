@@ -11,6 +11,6 @@ export interface StatusRule {
   readonly observes: boolean
   /** Absent: the status has no conditions. `withUpdateTime`: they have lastUpdateTime. */
   readonly conditions?: 'plain' | 'withUpdateTime'
-  /** A status without conditions is not one yet: the controller looks at a new object only after a while. */
+  /** A status without conditions does not count yet: the controller looks at a new object only after a while. */
   readonly awaitsConditions?: boolean
 }

@@ -1,18 +1,19 @@
-// The words of a syncer that suspends deletions because too many objects in its member are no longer known upstream,
-// and the answer of an admin.
+// The message of a syncer that suspends deletions because too many objects in its member are no longer known upstream,
+// and the annotation with which an admin accepts the deletions.
 import type { DeepReadonly, ObjectMeta } from '#apimachinery/meta/index.ts'
 
 /**
- * On a MemberCluster: until this time (RFC 3339) its syncer deletes what is not known upstream any more, however much.
+ * On a MemberCluster: until this time (RFC 3339) its syncer deletes all objects that are not known upstream any more,
+ * however many there are.
  */
 export const acceptDeletionsAnnotation = 'kcp.dev/accept-deletions-until'
 
 export interface SuspendedDeletions {
-  /** Name of the logical cluster; undefined: of all together. */
+  /** Name of the logical cluster; undefined: the counts are of all logical clusters together. */
   readonly cluster: string | undefined
-  /** Workloads with a copy in the member that are gone upstream, though nobody was seen to delete them. */
+  /** Number of workloads with a copy in the member that are gone upstream without a reported deletion. */
   readonly missing: number
-  /** Workloads with a copy in the member. */
+  /** Number of workloads with a copy in the member. */
   readonly total: number
 }
 

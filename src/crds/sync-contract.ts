@@ -19,8 +19,8 @@ export const heldAnnotation = 'kcp.dev/held'
 /** Written by the scheduler: the last moves of a workload, JSON of PlacementHistory. */
 export const historyAnnotation = 'kcp.dev/placement-history'
 /**
- * Written by the API server when the ServiceAccount of a workload's pods changes: JSON of when the pods of each former
- * one must have gone. Until then their tokens are accepted.
+ * Written by the API server when the ServiceAccount of a workload's pods changes: JSON with the time by which the pods
+ * of each former ServiceAccount must be gone. Until then their tokens are accepted.
  */
 export const formerAccountsAnnotation = 'kcp.dev/former-service-accounts'
 /** Written by a syncer on objects that a member created, such as pods: the name of the member. */
@@ -29,7 +29,7 @@ export const memberAnnotation = 'kcp.dev/member'
 export const memberUidAnnotation = 'kcp.dev/member-uid'
 /** Written by a syncer on a tenant's PersistentVolumeClaim before its volume is created: the member with the data. */
 export const volumeAnnotation = 'kcp.dev/volume-in'
-/** Written by a syncer on EndpointSlices whose pods can be reached from other members: how, see reachableBy. */
+/** Written by a syncer on EndpointSlices whose pods can be reached from other members: the value of reachabilityOf. */
 export const reachableAnnotation = 'kcp.dev/reachable'
 /** Written by the operator on EndpointSlices of a member that is lost: it has made their endpoints not ready. */
 export const memberLostAnnotation = 'kcp.dev/member-lost'
@@ -49,7 +49,7 @@ export const templateAnnotation = 'kcp.dev/template'
 export const keepUidHeader = 'kcp-keep-uid'
 
 export const memberStatusAnnotationPrefix = 'status.kcp.dev/'
-/** Annotation with what one member reports about its copy: JSON, such as MemberStatus. */
+/** The annotation with the report of one member on its copy: JSON, such as MemberStatus. */
 export function memberStatusAnnotation(member: string): string {
   return `${memberStatusAnnotationPrefix}${member}`
 }
@@ -143,7 +143,7 @@ export const keptAnnotationPrefix = 'kcp.dev/annotation-'
  * that are not for members, as JSON. Upstream they are annotations again.
  */
 export const withheldAnnotation = 'kcp.dev/withheld'
-/** Upstream nobody writes them: there they would say that an object of a tenant is a copy. */
+/** The annotations of copies. No tenant may write them upstream, where they would make an object look like a copy. */
 const downstreamAnnotations: ReadonlySet<string> = new Set([
   locatorAnnotation,
   appliedAnnotation,
@@ -155,7 +155,7 @@ const downstreamAnnotations: ReadonlySet<string> = new Set([
 ])
 /** The field manager of everything a syncer applies, and `managed-by` of the EndpointSlices it creates. */
 export const syncerFieldManager = 'kcp-syncer'
-/** Prefix of our annotations; those with it stay on the side where they were written. */
+/** Prefix of our annotations. Annotations with it are not copied between upstream and member. */
 export const ownAnnotationPrefix = 'kcp.dev/'
 
 /** On namespaces in members, and in selectors of namespaces: the id of the logical cluster. */
@@ -174,7 +174,7 @@ export const systemNamespace = 'kcp-system'
 export const installationKeysName = 'kcp-keys'
 /**
  * Objects in the systemNamespace of a member: the nameserver with its identity, and the syncer's identity.
- * `tokenSecret` is what members that joined long ago have: a token that does not expire. Joining again deletes it.
+ * `tokenSecret`, a token that does not expire, exists in members that joined long ago. Joining again deletes it.
  */
 export const memberParts = {
   nameserver: 'kcp-dns',
@@ -194,8 +194,8 @@ export const kubeSystemUidAnnotation = 'kcp.dev/kube-system-uid'
 export const installationAnnotation = 'kcp.dev/installation'
 
 /**
- * The installation to which the syncer's ServiceAccount in a member belongs, if it is known to be another one than
- * ours.
+ * The installation to which the syncer's ServiceAccount in a member belongs; undefined if it is ours, or if one of the
+ * two is not known.
  */
 export function otherOwnerOf(account: KubeObject | undefined, ours: string | undefined): string | undefined {
   const owner = account?.metadata.annotations?.[installationAnnotation]
@@ -253,7 +253,7 @@ export interface PlacedCopy {
 export interface Withdrawal {
   /** RFC 3339: since when they take none, or since when all members know. */
   readonly since: string
-  /** All members know that they take none. */
+  /** True once all members know that the pods take no requests. */
   readonly isKnown?: true
 }
 export interface EndingOrdinal extends Withdrawal {
@@ -313,8 +313,8 @@ export function membersWithCopy(object: KubeObject): string[] {
 }
 
 /**
- * Of a spec as one member has it, with the replicas it runs: the value of sourceAnnotation, and `observed` of its
- * report. The spec must not change afterwards, as those of objects from a cache do not.
+ * The identity of a spec as one member has it, with the replicas that the member runs: the value of sourceAnnotation,
+ * and of `observed` in the member's report. The spec must not be changed afterwards; specs from a cache never are.
  */
 export function sourceOf(
   spec: unknown,
@@ -322,7 +322,8 @@ export function sourceOf(
 ): string {
   const hash = unchangingHash(spec)
   if (replicas === undefined) return hash
-  // A pod of a StatefulSet moves only once no rollout ends another one, so a move waits until the member knows.
+  // A pod of a StatefulSet moves only once no rollout can end another pod, so a move waits until the member has
+  // observed the pause.
   return start === undefined ? `${hash} ${replicas}` : `${hash} ${replicas}+${start}${paused ? ' paused' : ''}`
 }
 

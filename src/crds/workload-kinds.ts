@@ -52,8 +52,8 @@ export interface WorkloadKind {
   /** Annotations with this prefix belong to the kind's controller and are not copied between members. */
   readonly controllerAnnotationPrefix?: string
   /**
-   * Kinds whose controllers make such objects. They run in members only, so one that a tenant made with this owner is
-   * left alone.
+   * Kinds whose controllers make objects of this kind. These controllers run in members only, so an object that a
+   * tenant made with such an owner is left alone.
    */
   readonly madeBy: readonly string[]
   /**
@@ -263,7 +263,7 @@ export function templateOf(workload: AnyObject): unknown {
   return path?.length === 0 ? podAsTemplate(workload as unknown as KubeObject) : valueAt(workload, path)
 }
 
-/** What a tenant wrote of a pod: without its node, what we wrote on it, and what was added while it ran. */
+/** A pod as its tenant wrote it: without its node, kcp's annotations, and the ephemeral containers. */
 function podAsTemplate({ metadata, spec }: KubeObject): unknown {
   if (!isJsonObject(spec)) return undefined
   const { labels, annotations } = metadata

@@ -7,9 +7,9 @@ const nano = 1_000_000_000n
 const known = new WeakMap<object, Map<number | undefined, Amounts>>()
 
 /**
- * The requests of a workload's pods and their number (`pods`). With what a rolling update adds for a while (maxSurge),
- * so that a rollout fits where the workload fits. Nothing of a Job or pod that has ended. `replicas`: those that a
- * member has of it; default all. Computed once for each version of an object: `workload` must not change.
+ * The requests of a workload's pods and their number (`pods`). The pods that a rolling update adds for a while
+ * (maxSurge) count, so that a rollout fits where the workload fits. A Job or pod that has ended requests nothing.
+ * `replicas`: how many a member has; default: all. Computed once for each version of `workload`, which must not change.
  */
 export function requestsOf(workload: { readonly kind: string }, replicas?: number): Amounts {
   const before = known.get(workload)?.get(replicas)
@@ -36,7 +36,7 @@ export function podRequestsOf(workload: { readonly kind: string }): Amounts {
   return requests.set('pods', { nanos: nano, format: 'DecimalSI' })
 }
 
-/** Pods at the same time: of a Job its parallelism. */
+/** How many pods run at the same time; for a Job, its parallelism. */
 function podsOf(workload: { readonly kind: string }): number {
   const parallelism = valueAt(workload, ['spec', 'parallelism'])
   return typeof parallelism === 'number' ? parallelism : replicasOf(workload)

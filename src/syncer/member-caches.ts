@@ -39,7 +39,7 @@ export function memberCaches({ downstream: client, log, signal }: Source): Membe
   return forEachResource((resource) => createInformer<KubeObject>({ ...common, gvr: gvrs[resource] }))
 }
 
-/** Events carry no label of ours: those of other namespaces are kept as names alone. */
+/** The member's Events. They have no label of ours to select by: of Events in other namespaces only names are kept. */
 export function memberEvents({ downstream: client, log, signal }: Source): Informer<KubeObject> {
   const isOurs = (namespace: string): boolean => parseDownstreamNamespace(namespace) !== undefined
   return createInformer<KubeObject>({ client, gvr: events, transform: onlyOurs(isOurs), backoff, log, signal })
@@ -62,7 +62,7 @@ export async function memberSynced({ downstream, log, signal }: Source, caches: 
         log.warn('the member must be joined again before this kind is synced', { resource })
         return
       }
-      // Whatever it is, the informer tries again.
+      // The informer retries after any other error.
     }
     await caches[resource].synced(signal)
   }
@@ -77,7 +77,7 @@ export class Indexes implements Disposable {
   readonly byController: Readonly<Record<Parameters<SyncContext['controlledBy']>[0], ObjectIndex>>
   /** EndpointSlices in the member by `NAMESPACE/NAME` of the pods that they name. */
   readonly byPod: ObjectIndex
-  /** ReplicaSets upstream by `CLUSTER|NAMESPACE|NAME` of the one that this member reports on. */
+  /** Upstream ReplicaSets by `CLUSTER|NAMESPACE|NAME`; NAME is the name that this member reported for its own one. */
   readonly byReported: ObjectIndex
 
   constructor(caches: MemberCaches, upstream: Upstream, member: string) {
@@ -111,7 +111,7 @@ function byController(informer: Informer<KubeObject>): ObjectIndex {
   })
 }
 
-/** The ports of the gateway in the member, with those that it has by now. */
+/** The ports of the gateway in the member, as its EndpointSlices have them now. */
 export function gatewayPorts({ endpointslices }: MemberCaches): GatewayPorts {
   const ports = new GatewayPorts(() => performance.now())
   for (const slice of endpointslices.store.list()) ports.load(slice)

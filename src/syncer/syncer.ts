@@ -52,7 +52,7 @@ export interface SyncerOptions {
 export interface Syncer extends AsyncDisposable {
   /** Resolves when the caches of both sides are complete and the first reconciles are queued. */
   synced(signal: AbortSignal): Promise<void>
-  /** Where it deletes nothing, because too much is not known upstream any more. */
+  /** The logical clusters whose deletions it suspends, because too many workloads are not known upstream any more. */
   suspendedDeletions(): readonly SuspendedDeletions[]
   /** The objects of tenants that it cannot sync; undefined if there are none. */
   failures(): SyncFailureReport | undefined
@@ -118,9 +118,9 @@ async function run(options: RunOptions, caches: MemberCaches, queue: KeyQueue, s
     ...stateOf(options, caches),
     ...lookups(options, indexes),
     ...questionsTo(queue, deleted),
-    // Not waited for: a member that refuses Events still gets its workloads.
+    // The syncer does not wait for Events: a member that refuses them still gets its workloads.
     events: stack.use(memberEvents(options)),
-    // Nor for its nodes: they are only shown.
+    // The syncer does not wait for nodes either: they are only shown.
     nodes: stack.use(memberNodes(options)),
     podContext: (_cluster, id, namespace) => podContextOf(options, id, namespace),
     hasExported: (cluster, namespace) => exported?.isIn(cluster, namespace) ?? false,

@@ -57,7 +57,7 @@ async function passOnDeletionOf(reconcile: Reconcile, copy: CachedObject): Promi
 /** Down: the copy. Up: what the member makes of it. */
 async function walkCopied(synced: SyncedObject): Promise<void> {
   const copying = reconcileObject(synced)
-  // While the member refuses a change, what it makes of the copy that it has is still reported.
+  // While the member refuses a change, the state of its present copy is still reported.
   const copied = synced.row.status === undefined ? await copying : await copying.catch(() => undefined)
   const now = synced.again()
   await tellingFailures(now, aboutStatus(now), () => reportCopied(now, copied))

@@ -16,14 +16,14 @@ export interface PlanTarget {
   readonly workload: DeepReadonly<KubeObject>
   readonly client: KubeClient
   readonly namespace: string
-  /** Of the autoscaler. */
+  /** The name of the autoscaler. */
   readonly name: string
   /** In Unix milliseconds. */
   readonly now: number
   readonly log: Logger
 }
 
-/** Resolves with why the scale could not be written; undefined if it was, or stays. */
+/** Writes the scale of the workload, unless `scaleTo` is undefined. Resolves with the error of a failed write. */
 export async function applyScale(
   scaleTo: number | undefined,
   { workload, client, namespace }: Pick<PlanTarget, 'workload' | 'client' | 'namespace'>,
@@ -42,10 +42,10 @@ export async function applyScale(
   }
 }
 
-/** Writes the status, and the Events. Rejects with what the server refuses, but for a conflict. */
+/** Writes the Events and the status. Rejects with the server's error, unless it is NotFound or Conflict. */
 export async function applyStatus(plan: AutoscalerPlan, target: PlanTarget, signal: AbortSignal): Promise<void> {
   const { autoscaler, client, namespace, name } = target
-  // The status may be what the server refuses: people read why in the Events.
+  // The Events come first, because they tell people the reason even if the server refuses the status.
   for (const event of plan.events) await tell(event, target, signal)
   if (isDeepStrictEqual(autoscaler.status, plan.status)) return
   const { uid } = autoscaler.metadata

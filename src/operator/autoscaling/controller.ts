@@ -35,10 +35,10 @@ export interface AutoscalingDeps {
   readonly periodSeconds?: number
 }
 
-/** State of an autoscaler between two reconciles, in memory as upstream. */
+/** State of an autoscaler between two reconciles, in memory as in kube-controller-manager. */
 interface Memory {
   history: ScalingHistory
-  /** In Unix milliseconds: metrics are not read again before, unless the autoscaler is another one. */
+  /** In Unix milliseconds: metrics are not read again before this time, unless the autoscaler has changed. */
   nextMs: number
   generation: number | undefined
   /** The last Events of a failure. */
@@ -157,7 +157,7 @@ async function readMetrics(
   }
 }
 
-/** As the placement writes it: a copy has a part of the replicas, and no range of ordinals. */
+/** Whether placement has divided the workload: a copy has a part of the replicas, and no range of ordinals. */
 function isDivided(workload: CachedObject | undefined): boolean {
   if (workload === undefined) return false
   return Object.values(placedOn(workload as KubeObject)).some(

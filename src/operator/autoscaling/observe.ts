@@ -30,8 +30,8 @@ interface Container {
 }
 
 /**
- * The pods with their use of one resource, in all containers or in one. As upstream, each number is rounded up to
- * thousandths. Throws NoMetrics if there are no metrics of any of them.
+ * The pods with their use of one resource, in all containers or in one. As in kube-controller-manager, each number is
+ * rounded up to thousandths. Throws NoMetrics if no pod has metrics.
  */
 export function measure(
   pods: readonly CachedObject[],
@@ -62,7 +62,10 @@ export function measure(
   return measured
 }
 
-/** As upstream, a pod counts as not measured where one of its containers is not, and where it has no such container. */
+/**
+ * The use of one pod; undefined if it is not measured. As in kube-controller-manager, a pod is not measured if one of
+ * its containers is not, or if it has no such container.
+ */
 function usageOf(
   metrics: DeepReadonly<PodMetrics> | undefined,
   resource: string,

@@ -24,11 +24,11 @@ export interface AutoscalerInput {
 }
 
 export interface AutoscalerPlan {
-  /** Undefined: it stays. */
+  /** The new number of replicas; undefined: the number stays. */
   readonly scaleTo?: number
   readonly status: AutoscalerStatus
   readonly history: ScalingHistory
-  /** Why it scales, or why it cannot tell. */
+  /** The Events with the reason why the workload is scaled, or why no number could be calculated. */
   readonly events: readonly AutoscalerEvent[]
 }
 
@@ -48,16 +48,16 @@ interface Found {
 interface Failure {
   readonly reason: string
   readonly message: string
-  /** The message with what upstream says before it in the Event for all metrics. */
+  /** The message with the words that kube-controller-manager puts before it in the Event for all metrics. */
   readonly summary: string
 }
 
-/** In the place of a metric that is missing: clients find the metrics of the status by their place in the spec. */
+/** The entry for a missing metric: clients find the metrics in the status by their position in the spec. */
 const missingMetric = { type: '' } as const
 
 type Conditions = Partial<Record<AutoscalerCondition['type'], Omit<AutoscalerCondition, 'type'>>>
 
-/** The plan where the planned scale could not be written, because of `error`. */
+/** The plan after the planned scale could not be written because of `error`. */
 export function planRefused(
   plan: AutoscalerPlan,
   { autoscaler, history }: Pick<AutoscalerInput, 'autoscaler' | 'history'>,
@@ -93,7 +93,7 @@ export function planRefused(
   }
 }
 
-/** The reconcile of one autoscaler. */
+/** The plan for one autoscaler. */
 export function planScale(input: AutoscalerInput): AutoscalerPlan {
   const { autoscaler, workload, history, nowMs } = input
   const { minReplicas = 1, maxReplicas = 1, metrics, behavior } = autoscaler.spec ?? {}
@@ -123,7 +123,7 @@ export function planScale(input: AutoscalerInput): AutoscalerPlan {
   const [failure] = results.filter((result): result is Failure => !('replicas' in result))
   const best = found.toSorted((a, b) => b.replicas - a.replicas)[0]
   const measured = results.map((result) => ('replicas' in result ? result.current : missingMetric))
-  // With metrics missing nothing shrinks.
+  // If a metric is missing, the workload does not shrink.
   if (best === undefined || (failure !== undefined && best.replicas < current)) {
     const none = { reason: 'FailedGetResourceMetric', message: 'there is no metric', summary: 'there is no metric' }
     const { reason, message, summary } = failure ?? none
@@ -287,7 +287,7 @@ function currentOf(resource: string, { utilization, averageNanos }: Proposal): o
 
 const types = ['AbleToScale', 'ScalingActive', 'ScalingLimited'] as const
 
-/** A condition keeps its time while its status stays; one that is not told now stays as it was. */
+/** The status of the autoscaler. A condition keeps its time while its status stays; one that is not set now is kept. */
 function statusOf(
   { autoscaler, workload, nowMs }: AutoscalerInput,
   {

@@ -1,7 +1,7 @@
 // The number of replicas that one metric asks for: the calculation of kube-controller-manager (replica_calculator.go).
 // Pure.
 
-/** One pod of the workload, and what one resource of it is used and asked for. */
+/** One pod of the workload, with its use of one resource and its request. */
 export interface MeasuredPod {
   readonly name: string
   readonly phase: string
@@ -11,7 +11,7 @@ export interface MeasuredPod {
   readonly startMs?: number
   /** In nanounits; undefined: not measured. */
   readonly usage?: { readonly nanos: bigint; readonly atMs: number; readonly windowMs: number }
-  /** In nanounits, or the container that does not say. */
+  /** In nanounits, or the name of a container that has no request. */
   readonly request: bigint | { readonly missingIn: string }
 }
 
@@ -70,7 +70,7 @@ export function replicasFor(
   if (!countsUnready && missing.length === 0)
     return { ...found, replicas: isWithin(ratio) ? current : Math.ceil(round(ratio * readyCount)) }
 
-  // Pods without metrics count for the side that changes less.
+  // The use of pods without metrics is assumed so that the number of replicas changes less.
   const all = new Map(measured)
   const ifDown = (name: string): bigint => {
     if (!('utilization' in target)) return target.averageNanos
@@ -125,7 +125,7 @@ function requestsOf(pods: readonly MeasuredPod[], resource: string): Map<string,
   return requests
 }
 
-/** Percent, without a fraction as upstream. */
+/** Percent, without a fraction as in kube-controller-manager. */
 function utilizationOf(usage: ReadonlyMap<string, bigint>, requests: ReadonlyMap<string, bigint>): number {
   let [used, requested] = [0n, 0n]
   for (const [name, nanos] of usage) {
@@ -148,7 +148,7 @@ function isWithin(ratio: number): boolean {
   return Math.abs(1 - ratio) <= tolerance + 1e-9
 }
 
-/** Without what floating point adds: 1.1 times 10 is 11 and not 11.000000000000002. */
+/** The value without the error of floating point: 1.1 times 10 is 11 and not 11.000000000000002. */
 function round(value: number): number {
   return Number(value.toFixed(9))
 }

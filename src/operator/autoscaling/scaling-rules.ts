@@ -18,7 +18,7 @@ export interface Behavior {
   readonly scaleDown?: ScalingRules
 }
 
-/** Late recommendations and changes of one autoscaler. Kept in memory, as upstream: empty after a restart. */
+/** Recent recommendations and changes of one autoscaler. Kept in memory, as in Kubernetes: empty after a restart. */
 export interface ScalingHistory {
   readonly recommendations: readonly { readonly atMs: number; readonly replicas: number }[]
   /** Changes: positive up, negative down. */
@@ -29,7 +29,7 @@ export const noHistory: ScalingHistory = { recommendations: [], changes: [] }
 
 export interface Limited {
   readonly replicas: number
-  /** The history with this recommendation, without what no rule looks at any more. */
+  /** The history with this recommendation, without entries that no rule needs any more. */
   readonly history: ScalingHistory
   /** Condition ScalingLimited. */
   readonly limited: { readonly is: boolean; readonly reason: string; readonly message: string }
@@ -176,7 +176,7 @@ function downLimit(
   return Math.min(current, rules.selectPolicy === 'Min' ? Math.max(...limits) : Math.min(...limits))
 }
 
-/** How many were added, and removed, in the last seconds. */
+/** How many replicas were added, and how many were removed, in the last `seconds`. */
 function changed(changes: ScalingHistory['changes'], seconds: number, nowMs: number): [number, number] {
   let [added, removed] = [0, 0]
   for (const { atMs, by } of changes)

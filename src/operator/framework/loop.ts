@@ -7,7 +7,7 @@ import { createKeyQueue, runController, type Reconcile } from '#reconcile/index.
 import type { OperatorContext, OperatorController } from './operator-context.ts'
 
 export interface Loop {
-  /** In logs and metrics. */
+  /** The name of the controller in logs and metrics. */
   readonly name: string
   readonly workers: number
   /** Longest backoff of one key. Default 30 s. */

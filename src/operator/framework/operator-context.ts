@@ -7,7 +7,7 @@ import type { Gauge, Logger, Metrics } from '#telemetry/index.ts'
 export interface ClusterUrls {
   /** The `server` of a kubeconfig for the logical cluster. */
   readonly url: string
-  /** The same without the host's API server in between, if the installation has such an address. */
+  /** An address of the same API that does not pass through the host's API server; absent if there is none. */
   readonly directURL?: string
 }
 
@@ -32,9 +32,9 @@ export interface OperatorContext {
   /** The addresses of the logical cluster with this name. */
   readonly urls: (name: string) => ClusterUrls
   readonly issuer: CredentialIssuer
-  /** Over `clusters`. */
+  /** Informers over `clusters`. */
   readonly informers: SharedInformers
-  /** Over `virtual('/clusters/*')`: objects of all logical clusters. Shared by placement, members and syncers. */
+  /** Informers over `virtual('/clusters/*')`, all logical clusters. Shared by placement, members and syncers. */
   readonly tenantInformers: SharedInformers
   readonly log: Logger
   /** Absent: nothing is counted. */

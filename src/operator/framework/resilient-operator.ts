@@ -33,7 +33,7 @@ export abstract class ResilientOperator extends Operator {
   readonly #informers: SharedInformers
   readonly #resources = new Map<string, GroupVersionResource>()
   readonly #subscriptions: (() => void)[] = []
-  /** The answer of our last write of an object, until a watch event has the same or a newer version. */
+  /** The response to our last write of an object, until a watch event has the same or a newer version. */
   readonly #written = new Map<string, KubeObject>()
 
   constructor({ client, informers, log }: ResilientOperatorOptions) {
@@ -104,7 +104,7 @@ export abstract class ResilientOperator extends Operator {
     return metaOf(gvr, object)
   }
 
-  /** The answer of our last write of the object if the cache does not have it yet, else the cached object. */
+  /** The response to our last write of the object if the cache does not have it yet, else the cached object. */
   protected newest<T extends KubeObject>(gvr: GroupVersionResource, cached: DeepReadonly<T>): DeepReadonly<T> {
     const written: unknown = this.#written.get(writtenKey(idOf(gvr), cached))
     return (written ?? cached) as DeepReadonly<T>

@@ -5,7 +5,7 @@ import { contentFinalizer, type LogicalCluster, type LogicalClusterStatus } from
 import type { HeldObject, OrphanedObject, WriteStep } from './plan.ts'
 
 export interface ApplyContext {
-  /** Undefined: it is gone, there is nothing to do. */
+  /** Undefined if the LogicalCluster is gone: then there is nothing to do. */
   readonly object: DeepReadonly<LogicalCluster> | undefined
   /** The API of the logical cluster. */
   readonly virtual: KubeClient

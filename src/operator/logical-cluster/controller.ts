@@ -120,7 +120,7 @@ class LogicalClusterOperator extends ResilientOperator {
       }
       if (!planAgain) break
     }
-    // The status says it; the error causes another reconcile after the backoff.
+    // The status tells the failure. The error causes another reconcile after the backoff.
     if (observed.served?.ok === false) throw new Error(observed.served.message)
     return result
   }
@@ -138,7 +138,7 @@ class LogicalClusterOperator extends ResilientOperator {
     }
   }
 
-  /** One Event where the problems are others than the status says. */
+  /** Writes one Event if the problems with kubeconfigs are others than those in the status. */
   async #reportProblems(
     object: DeepReadonly<LogicalCluster>,
     outcome: KubeconfigsOutcome,

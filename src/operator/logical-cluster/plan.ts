@@ -105,7 +105,7 @@ function statusStep(
   return status === undefined ? [] : [{ do: 'setStatus', status }]
 }
 
-/** Why no logical cluster can have this name. The CRD's CEL rules say the same on hosts that run them. */
+/** Why no logical cluster can have this name; undefined if one can. The CRD's CEL rules check the same on hosts. */
 function nameErrorOf(name: string): string | undefined {
   if (name === 'root') return 'the name "root" is reserved; create the LogicalCluster under another name'
   if (tryClusterName(name) === undefined)
@@ -135,13 +135,13 @@ export interface OrphanedObject {
   readonly namespace?: string
   readonly name: string
   readonly resourceVersion: string
-  /** Without those of members that do not exist. */
+  /** The finalizers of the object without those of members that do not exist. */
   readonly keptFinalizers: readonly string[]
 }
 
 export interface ContentLeft {
   readonly total: number
-  /** At most maxHeld of them, without those whose pods are being deleted. */
+  /** At most maxHeld objects with finalizers of syncers, without objects whose pods are being deleted. */
   readonly held: readonly HeldObject[]
   /** At most maxHeld objects with a finalizer of a member that does not exist: no syncer will ever remove it. */
   readonly orphaned: readonly OrphanedObject[]

@@ -11,7 +11,7 @@ export interface StatusInput {
   readonly urls: ClusterUrls
   /** The conditions to set; others stay as they are. */
   readonly conditions: readonly ConditionUpdate[]
-  /** status.kubeconfigs; absent: as it is. */
+  /** The new status.kubeconfigs; absent: the present one stays. */
   readonly kubeconfigs?: readonly KubeconfigSecret[]
   /** A type of condition that does not apply any more. */
   readonly dropCondition?: string

@@ -38,14 +38,14 @@ export interface MemberToSync {
   readonly serviceNetwork: ServiceNetwork
   /** spec.serviceNetwork.gatewayAddress. */
   readonly gatewayAddress?: string
-  /** Takes what it finds of the gateway in the member. */
+  /** Takes the syncer's report on the gateway in the member. */
   readonly gatewayReported: (report: GatewayReport) => void
   readonly annotationPrefixes: readonly string[]
   /** Its classes of this kind as they are now; undefined: not known. */
   readonly classesOf: (kind: ClassKindName) => readonly DeepReadonly<MemberClass>[] | undefined
-  /** Whether it is lost. */
+  /** Tells whether the member is lost. */
   readonly loss: MemberLoss
-  /** Whether an admin lets go what is not known upstream any more. */
+  /** Whether an admin accepts that the syncer deletes objects that are not known upstream any more. */
   readonly acceptsDeletions: () => boolean
   /** Called when the failures of its syncer may differ. */
   readonly failuresChanged: () => void
@@ -65,9 +65,9 @@ interface ApplyContext {
   /** The life of syncers: that of the controller, longer than the reconcile. */
   readonly controllerSignal: AbortSignal
   readonly logRemaining: () => void
-  /** Takes what its syncer says of the APIs that it exports. */
+  /** Takes the syncer's report on the APIs that the member exports. */
   readonly exportsReported: (report: ExportReport) => void
-  /** Takes what its syncer says of its gateway. */
+  /** Takes the syncer's report on the gateway in the member. */
   readonly gatewayReported: (report: GatewayReport) => void
   /** Called when the failures of its syncer may differ. */
   readonly failuresChanged: () => void
@@ -185,7 +185,7 @@ async function sync(
   const { name } = object.metadata
   const { type: serviceNetwork = 'None', gatewayAddress } = object.spec?.serviceNetwork ?? {}
   const annotationPrefixes = object.spec?.annotationPrefixes ?? []
-  // Until the member has told, what it told before a restart holds: templates must not change because of a restart.
+  // Until the classes are read, those in the status hold: templates must not change because of a restart.
   const classesOf = (wanted: ClassKindName): readonly DeepReadonly<MemberClass>[] | undefined => {
     const found = [...connected.classesOf(name), ...(object.status?.classes ?? [])]
     return found.find(({ kind, truncated = false }) => kind === wanted && !truncated)?.items
@@ -228,7 +228,7 @@ function clusterIds({ informers }: OperatorContext): ReadonlySet<string> {
   return new Set(clusters.map(({ metadata }) => clusterIdOf(metadata.uid ?? '')))
 }
 
-/** These are True while something is wrong. */
+/** The types of conditions that are True while something is wrong. */
 const problems: ReadonlySet<string> = new Set(['DeletionsSuspended', 'SyncFailing'])
 
 /**
@@ -255,7 +255,7 @@ export function transitions(
   })
 }
 
-/** An admin who closes a member need not be warned. */
+/** The type of an Event with this reason. An admin who closes a member need not be warned. */
 function eventType(reason: string): EventText['type'] {
   return reason === 'Cordoned' || reason === 'Draining' ? 'Normal' : 'Warning'
 }

@@ -30,7 +30,7 @@ interface WatchOptions {
 
 /** A syncer that runs. */
 export interface RunningSync extends AsyncDisposable {
-  /** Where it deletes nothing, because too much is not known upstream any more. */
+  /** The logical clusters whose deletions it suspends, because too many workloads are not known upstream any more. */
   suspendedDeletions(): readonly SuspendedDeletions[]
   /** The objects of tenants that it cannot sync; undefined if there are none. */
   failures(): SyncFailureReport | undefined
@@ -63,7 +63,7 @@ export class ConnectedMembers implements AsyncDisposable {
     return this.#classes.get(name)?.current() ?? []
   }
 
-  /** Where the syncer of the member deletes nothing now. */
+  /** The logical clusters whose deletions the syncer of the member suspends now. */
   suspendedDeletionsOf(name: string): readonly SuspendedDeletions[] {
     return this.#syncers.get(name)?.syncer.suspendedDeletions() ?? []
   }
@@ -148,7 +148,7 @@ class WatchedClasses implements AsyncDisposable {
     client: KubeClient,
     { log, signal, changed }: { readonly log: Logger; readonly signal: AbortSignal; readonly changed: () => void },
   ) {
-    // A member that joined before classes were read refuses: asked again rarely.
+    // A member that joined before kcp read classes refuses to list them, so the informer retries rarely.
     const backoff = { firstMs: 1000, maxMs: 60_000 }
     this.#informers = classKinds.map((kind) => {
       const informer = createInformer<KubeObject>({

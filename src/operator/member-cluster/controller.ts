@@ -35,7 +35,7 @@ export interface MemberClusterDeps {
 
 /** A reconcile to a member that is down takes the whole probe timeout: dozens of them must not delay the others. */
 const workers = 64
-/** Many objects of a member fail together. */
+/** Failures within this time cause one reconcile, because many objects of a member fail together. */
 const collectMs = 1000
 
 /** Keeps MemberClusters and their syncers. */
@@ -119,9 +119,9 @@ class Members {
   /** By member that is being deleted: the number of workloads that was logged last. */
   readonly #loggedRemaining = new Map<string, number>()
   readonly #revisions = new Revisions()
-  /** By member: what its syncer said of the APIs that it exports. */
+  /** By member: its syncer's report on the APIs that it exports. */
   readonly #exports = new Map<string, ExportReport>()
-  /** By member: what its syncer said of its gateway. */
+  /** By member: its syncer's report on its gateway. */
   readonly #gateways = new Map<string, GatewayReport>()
 
   constructor(dependencies: MembersDependencies) {
@@ -257,7 +257,7 @@ export class MemberCount implements Disposable {
   }
 }
 
-/** Unknown until the operator has asked it for the first time. */
+/** The status of the member's condition Ready; Unknown until the operator has probed the member for the first time. */
 function readyOf({ status }: DeepReadonly<MemberCluster>): Status {
   const text = status?.conditions?.find(({ type }) => type === 'Ready')?.status
   return statuses.find((known) => known === text) ?? 'Unknown'

@@ -19,7 +19,7 @@ export interface WorkloadThere {
 
 const maxMessage = 1024
 
-/** The progress of draining `member`, of which these workloads have something. */
+/** The progress of draining `member`, where these workloads still have something. */
 export function drainProgress(member: string, workloads: readonly WorkloadThere[]): DrainProgress {
   const all = workloads.map((one) => remainingOf(member, one))
   const held = all.filter(({ state }) => state === 'Held').length

@@ -22,7 +22,7 @@ interface MemberSchemasOptions {
   readonly changed: (name: string) => void
 }
 
-/** Our documents that are kept for the next member. */
+/** How many of our documents are kept for the next member. */
 const maxOwnDocuments = 8
 
 export class MemberSchemas {
@@ -131,8 +131,8 @@ export interface OpenApiDocument {
 const wholeKind = '.'
 
 /**
- * Patterns of the fields of a kind that only our document has, such as `spec.containers[*].restartPolicyRules`; of a
- * field that is missing, not what is in it. What is below the paths in `without` is not compared.
+ * Patterns of the fields of a kind that only our document has, such as `spec.containers[*].restartPolicyRules`. A
+ * missing field is listed without the fields inside it. Fields at the paths in `without` are not compared.
  */
 export function missingFields(
   { ours, theirs }: Readonly<Record<'ours' | 'theirs', OpenApiDocument>>,
@@ -144,11 +144,11 @@ export function missingFields(
   if (other === undefined) return [wholeKind]
   const skipped = new Set(['.status', '.metadata', ...without.map((path) => `.${path}`)])
   const known = new Map<Schema, readonly string[]>()
-  /** Relative to the two schemas. `path`: only for what is skipped; undefined below a list or map. */
+  /** The patterns, relative to the two schemas. `path` serves to skip fields only; undefined below a list or map. */
   const compare = (one: Schema, two: Schema, path: string | undefined): readonly string[] => {
     const [left, right] = [resolved(ours, one), resolved(theirs, two)]
     const before = known.get(left)
-    // Only fields at the top are skipped, so findings elsewhere hold for a definition that comes again.
+    // Only fields near the top are skipped, so the result holds where the same definition is used again.
     if (before !== undefined) return before
     known.set(left, [])
     const found = Object.entries(left.properties ?? {}).flatMap(([name, field]) => {

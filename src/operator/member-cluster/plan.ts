@@ -23,7 +23,7 @@ export interface Observed {
   readonly probe: Probe
   /** An older MemberCluster for the same physical cluster. */
   readonly twin: string | undefined
-  /** Half of the life of the token for the member is over. */
+  /** Whether half of the life of the token for the member is over. */
   readonly tokenDue: boolean
   /** `NAMESPACE/NAME` of the workloads with something in the member. */
   readonly placed: readonly string[]
@@ -37,11 +37,11 @@ export interface Observed {
   readonly exports?: ExportReport
   /** The syncer's report on the gateway; absent: none yet. */
   readonly gateway?: GatewayReport
-  /** The member has gone back to an earlier revision: it was restored from a backup. */
+  /** Whether the member has gone back to an earlier revision: then it was restored from a backup. */
   readonly isRestored: boolean
   /** How far the drain has come; only while it drains. */
   readonly drain?: DrainProgress
-  /** Where its syncer deletes nothing, because too much is not known upstream any more. */
+  /** The logical clusters whose deletions its syncer suspends, because too many workloads are not known upstream. */
   readonly suspended?: readonly SuspendedDeletions[]
   /** The objects of tenants that its syncer cannot sync; absent: there are none. */
   readonly failures?: SyncFailureReport
@@ -92,7 +92,7 @@ function planSync(observed: Observed): Step[] {
   const ref = joinedSecret(object)
   if (ref !== undefined && observed.tokenDue && observed.probe.kind === 'answered' && isOurs)
     steps.push({ do: 'renewToken', ...ref })
-  // The syncer's caches are from a time that the member has lost: it lists everything again.
+  // The syncer's caches show a time that the member has lost, so the syncer must list everything again.
   if (observed.isRestored) steps.push({ do: 'stopSyncer' }, { do: 'reportRestored' })
   steps.push(...syncStep(observed))
   if (!isOurs) steps.push({ do: 'stopSyncer' })
@@ -102,8 +102,8 @@ function planSync(observed: Observed): Step[] {
 /**
  * A member that is being deleted drains: placement treats it like state Draining, so its workloads move or are Held.
  * When nothing is left, our own objects in the member are deleted, the syncer's identity last, and the finalizer goes.
- * With another deletionPolicy nothing is waited for; the scheduler then releases the workloads from the member that is
- * gone.
+ * With another deletionPolicy the plan waits for nothing; the scheduler then releases the workloads from the member
+ * that is gone.
  */
 function planDeletion(observed: Observed): Plan {
   const { object, probe, placed } = observed

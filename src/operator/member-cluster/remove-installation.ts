@@ -18,7 +18,7 @@ const namespaces = core('namespaces')
 const secrets = core('secrets')
 
 /**
- * The objects in our namespace, and those that are in none. The last ones are the identity that these deletions need.
+ * The objects in our namespace, and cluster-scoped objects. The last ones are the identity that these deletions need.
  */
 const parts: readonly (readonly [GroupVersionResource, string])[] = [
   [{ group: 'apps', version: 'v1', resource: 'deployments' }, memberParts.nameserver],
@@ -29,7 +29,8 @@ const parts: readonly (readonly [GroupVersionResource, string])[] = [
   [core('serviceaccounts'), memberParts.gateway],
   [core('configmaps'), memberParts.nameserver],
   [core('serviceaccounts'), memberParts.nameserver],
-  // It owns the rest, the identity included: see memberObjects. Members that joined with an older release forbid it.
+  // The ClusterRole owns the rest, with the identity: see memberObjects. Members that joined with an older release
+  // forbid its deletion.
   [{ group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterroles' }, memberParts.syncerAccount],
   // The member deletes its token Secret with it.
   [core('serviceaccounts'), memberParts.syncerAccount],

@@ -32,13 +32,13 @@ export type Probe =
       /** Whether it serves metrics.k8s.io/v1beta1; absent: it did not say. */
       readonly metricsAPI?: boolean
       readonly nodes: { readonly ready: number; readonly total: number }
-      /** Of the nodes that are Ready and take pods. */
+      /** Sums over the nodes that are Ready and take pods. */
       readonly capacity: ResourceList
       readonly allocatable: ResourceList
       /** The resourceVersion of the list of nodes. */
       readonly revision: string
     }
-  /** It answered 401 or 403. */
+  /** The member answered 401 or 403. */
   | { readonly kind: 'refused'; readonly message: string }
   | { readonly kind: 'unreachable'; readonly message: string }
   /** There is no usable kubeconfig. */
@@ -55,7 +55,7 @@ export interface StatusInput {
   readonly placed: readonly string[]
   /** How far the drain has come, while the state is Draining. */
   readonly drain?: DrainProgress
-  /** Where its syncer deletes nothing, because too much is not known upstream any more; with the name of the member. */
+  /** The name of the member, and the logical clusters whose deletions its syncer suspends. */
   readonly suspended?: { readonly name: string; readonly where: readonly SuspendedDeletions[] }
   /** The objects of tenants that its syncer cannot sync; absent: there are none. */
   readonly failures?: SyncFailureReport
@@ -100,7 +100,7 @@ export function memberClusterStatus(input: StatusInput): MemberClusterStatus {
     ...gatewayCondition(input),
   ]
   const told = new Set(updates.map(({ type }) => type))
-  // These are there only while there is something to say.
+  // Conditions of the types in `passing` exist only while they have something to tell.
   let conditions: readonly Readonly<Condition>[] = (previous.conditions ?? []).filter(
     ({ type }) => told.has(type) || !passing.has(type) || (type === 'GatewayReady' && input.gateway !== undefined),
   )
@@ -301,7 +301,7 @@ function exportedCondition(input: StatusInput): ConditionUpdate[] {
   ]
 }
 
-/** After a start the gateway is what it was before, until the syncer says more. */
+/** The gateway in the status: after a start, the previous one until the syncer has reported. */
 function gatewayNow({ previous, gateway }: StatusInput): Pick<MemberClusterStatus, 'gateway'> {
   if (gateway === undefined) return {}
   const { address = previous?.gateway?.address, certificates = previous?.gateway?.certificates } = gateway

@@ -97,7 +97,7 @@ async function write(
   log.info('placed a workload', { cluster, namespace, name, states })
 }
 
-/** Creates the Events of a write: that a move begins, that it has ended, and those besides. */
+/** Creates the Events of a write: about the begin of a move, about its end, and the `asides`. */
 async function tellStory(
   { ref, workload }: PlacedWorkload,
   {
@@ -147,7 +147,7 @@ interface DecisionParts {
 
 export interface DecisionPatch {
   readonly metadata: {
-    /** Of the workload that the decision was made about: a later write by others wins. */
+    /** The version of the workload that the decision was made about: a later write by others wins. */
     readonly resourceVersion: string | undefined
     readonly annotations: Readonly<Record<string, string | null>>
     readonly finalizers?: readonly string[]
@@ -194,7 +194,7 @@ function statusAfter(
   return { ...merged, conditions: conditionsWithPlaced(shown, held, now) }
 }
 
-/** The status of a CronJob has none. */
+/** Whether the status of the kind has conditions: that of a CronJob has none. */
 function hasConditions({ status }: WorkloadKind): boolean {
   return status === undefined || status.conditions !== undefined
 }

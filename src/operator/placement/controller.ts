@@ -128,7 +128,7 @@ function reconcilerOf(
   return async (key, signal) => {
     const [begins, again] = [inputs.rebalancing.get(key), inputs.dividedAgain.get(key)]
     const result = await reconcile(key, signal)
-    // Carried out, or not possible any more: it is not tried again before members are compared the next time.
+    // The move was begun, or is not possible any more: it is not tried again before members are compared again.
     if (begins !== undefined && inputs.rebalancing.get(key) === begins) inputs.rebalancing.delete(key)
     if (inputs.dividedAgain.get(key) === again) inputs.dividedAgain.delete(key)
     return result

@@ -32,7 +32,7 @@ export interface Surroundings {
   readonly services: Iterable<CachedObject>
   /** How pods of the member reach those of other members. */
   readonly networkOf: (member: string) => ServiceNetwork
-  /** The member answers. One that does not answer cannot learn of endpoints, so it is not waited for. */
+  /** Whether the member answers. A move does not wait until a member that does not answer learns of endpoints. */
   readonly isReady: (member: string) => boolean
 }
 
@@ -43,13 +43,13 @@ export function copySeen(workload: CachedObject, member: string, { services, ...
   const copy = placedOn(workload as KubeObject)[member]
   const replicas = copy?.replicas ?? replicasOf(workload)
   const spec = sourceOf(workload['spec'], copy)
-  // A syncer reports nothing of a pod: its status is that of the member's pod.
+  // A syncer writes no report on a pod: the status of the pod is that of the member's pod.
   const isPod = kind?.status === undefined
   const observed = isPod ? workload.metadata.annotations?.[memberAnnotation] === member : reported?.observed === spec
   const available = observed && (isPod ? isReadyOrEnded(workload) : isComplete(kind, reported ?? {}, replicas))
   const countsIn = (some: readonly CachedObject[]): number[][] => some.map((one) => countsOf(one, member, others))
   const counts = countsIn([...services])
-  // The names of pods that take no requests any more lead to them until they end.
+  // Services that only give names to pods do not count: a name leads to its pod until the pod ends.
   const withdrawn = countsIn([...services].filter((service) => !isForNames(service)))
   return {
     observed,
@@ -94,7 +94,7 @@ function countsOf(
 ): number[] {
   const reported = memberStatusesOf<ServiceMemberStatus>(service as KubeObject)
   if (reported[member] === undefined) return []
-  // Services that no gateway carries are unknown elsewhere.
+  // Other members cannot know the endpoints of Services that do not cross gateways.
   const mayCross = networkOf(member) !== 'Gateway' || crossesGateways(service)
   return Object.entries(reported)
     .filter(

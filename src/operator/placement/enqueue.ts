@@ -49,8 +49,8 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
       const { cluster = '', name } = parseKey(key)
       enqueueAll(inputs.workloadKeysInNamespace(`${cluster}|${name}`))
     }),
-    // Copies stay where they are, so a member concerns the workloads that have something there and those that are not
-    // settled. Its heartbeats change no decision.
+    // Copies stay where they are, so a change of a member concerns the workloads that have something there and the
+    // workloads that are not settled. Heartbeats of the member change no decision.
     inputs.members.onChange(({ key, before, after }) => {
       if (decisiveFieldsOf(before) === decisiveFieldsOf(after)) return
       enqueueAll(inputs.workloadKeysConcernedBy(key))

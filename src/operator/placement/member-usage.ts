@@ -1,5 +1,5 @@
-// Copies and requests of workloads by member, with decisions that are not written yet: two workers never give the same
-// room away.
+// Copies and requests of workloads by member. Decisions that are not written yet count, so that two workers never give
+// away the same room.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { addAmounts, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
@@ -14,7 +14,7 @@ import {
 } from '#crds/index.ts'
 import type { Gate } from '#placement/index.ts'
 
-/** By member: what it is to run of a workload. */
+/** By member: the requests of the part of a workload that the member is to run. */
 type Shares = ReadonlyMap<string, Amounts>
 
 const none: Shares = new Map()
@@ -22,11 +22,11 @@ const none: Shares = new Map()
 export class MemberUsage {
   /** By member, the sum of all shares. */
   readonly #sums = new Map<string, Map<string, Quantity>>()
-  /** By key of the workload: what its object says, with what it was given since. */
+  /** By key of the workload: its shares by the decision on its object, and by later decisions. */
   readonly #shares = new Map<string, Shares>()
   /** By key of the workload: the replicas that members were given (undefined: all), until its object says so. */
   readonly #assumed = new Map<string, Given>()
-  /** The version of the workload about which that was decided. */
+  /** By key of the workload: the version of the workload that the assumed decision was made about. */
   readonly #assumedOf = new Map<string, DeepReadonly<KubeObject>>()
 
   /** The object of a workload has changed; undefined: it is gone. */
@@ -43,7 +43,7 @@ export class MemberUsage {
     if (assumed.length === 0) this.#drop(key)
     const shares = new Map<string, Amounts>()
     for (const [member, replicas] of there) shares.set(member, requestsOf(workload, replicas))
-    // Until the object says so, the larger of both counts.
+    // Until the object has the decision, the larger of the two shares counts.
     for (const [member, replicas] of assumed)
       if (isMore(replicas, there.has(member) ? there.get(member) : 0))
         shares.set(member, requestsOf(workload, replicas))
@@ -151,9 +151,9 @@ export function memberGroup(member: string): string {
 }
 
 /**
- * The groups of a workload. It is settled if each copy that it should have serves, or its only one is on the way to
- * serve: that copy stays in its member; and nothing is held. What has ended, and what is placed by nobody, has nothing
- * to wait for.
+ * The groups of a workload. It is settled if nothing is held and each copy that it should have serves, or its only copy
+ * is on the way to serve: that copy stays in its member. A workload that has ended, or that kcp does not place, waits
+ * for nothing.
  */
 export function memberGroupsOf(workload: DeepReadonly<KubeObject>): string[] {
   const copies = Object.entries(placedOn(workload as KubeObject))
@@ -167,7 +167,7 @@ export function memberGroupsOf(workload: DeepReadonly<KubeObject>): string[] {
   return isSettled || hasEnded(workload) || !isPlaceable(workload) ? members : [...members, unsettledGroup]
 }
 
-/** Whether it stays in a member until other workloads of its namespace serve elsewhere. */
+/** Whether a workload stays in a member until other workloads of its namespace serve elsewhere. */
 export function waitsForSiblings(workload: DeepReadonly<KubeObject>): boolean {
   return Object.values(placedOn(workload as KubeObject)).some(({ wait }) => wait?.gate === siblingsGate)
 }

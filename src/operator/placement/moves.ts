@@ -52,7 +52,7 @@ export function historyWith(workload: DeepReadonly<KubeObject>, move: Move, now:
   return JSON.stringify([entry, ...placementHistory(workload)].slice(0, maxEntries))
 }
 
-/** The Event that a move begins. */
+/** The Event that tells of the begin of a move. */
 export function moveEvent(move: Move): EventText {
   const to = move.to.map((name) => `"${name}"`).join(', ')
   if (move.cause === 'New') return { reason: 'Placing', message: `goes to member cluster ${to}: ${move.message}` }
@@ -62,12 +62,12 @@ export function moveEvent(move: Move): EventText {
   return { reason, message: `${origin} ${to} (${move.cause}): ${move.message}` }
 }
 
-/** The Event that a workload has arrived. */
+/** The Event that tells of the arrival of a workload on its members. */
 export function settledEvent(members: readonly string[]): EventText {
   return { reason: 'Placed', message: `runs on member cluster ${members.map((name) => `"${name}"`).join(', ')}` }
 }
 
-/** Members do not answer any more, or do again, as of this write. */
+/** The Events about members that, as of this write, do not answer any more or answer again. */
 export function lossEvents(before: PlacedOn, after: PlacedOn, { candidates }: Choice, nowMs: number): EventText[] {
   return Object.entries(after).flatMap(([member, { state }]): EventText[] => {
     const isLost = state === 'Lost'
@@ -140,7 +140,7 @@ function isThere(placed: PlacedOn, member: string): boolean {
   return state !== undefined && !['Held', 'Terminating', 'Forwarding', 'Fenced'].includes(state)
 }
 
-/** States of copies that a workload which has settled elsewhere may still have. */
+/** States of copies in which a member has no part of the workload: a settled workload may still have such copies. */
 const hasNoPart: readonly CopyState[] = ['Held', 'Terminating', 'Forwarding', 'Lost', 'Fenced']
 
 function settledMembers(placed: PlacedOn): string[] | undefined {

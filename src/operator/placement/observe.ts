@@ -52,7 +52,7 @@ export function observe(
   return {
     choice,
     placedOn: placedOn(workload as KubeObject),
-    // Guards ask for it again and again.
+    // Guards ask for the same member again and again.
     seen: oncePerMember((member) => ({
       ...copySeen(workload, member, { services, networkOf, isReady }),
       // A fenced member cannot be asked; an admin has made sure that nothing is left there.

@@ -48,9 +48,9 @@ export interface WorkloadInputs {
   readonly informer: Informer<KubeObject>
   readonly byNamespace: ObjectIndex
   readonly byCluster: ObjectIndex
-  /** By memberGroupsOf. */
+  /** The workloads by group, as memberGroupsOf gives them. */
   readonly byMember: ObjectIndex
-  /** By namespace: those that wait for others of their namespace. */
+  /** By namespace: the workloads that wait for others of their namespace. */
   readonly waiting: ObjectIndex
 }
 
@@ -71,9 +71,9 @@ export class PlacementInputs implements Disposable {
   readonly #placementsByCluster: ObjectIndex<Placement>
   /** Copies of all workloads by member. */
   readonly #load = new CopyCount()
-  /** The same for each namespace. */
+  /** Copies by member, for each namespace. */
   readonly #loadByNamespace = new Map<string, CopyCount>()
-  /** The same for each logical cluster. */
+  /** Copies by member, for each logical cluster. */
   readonly #loadByCluster = new Map<string, CopyCount>()
   /** Requests of workloads by member. */
   readonly usage = new MemberUsage()
@@ -241,12 +241,12 @@ export class PlacementInputs implements Disposable {
       for (const key of byMember.keysOf(memberGroup(member))) yield workloadKey(kind, key)
   }
 
-  /** Copies of the logical cluster that are placed on the member. */
+  /** Number of copies of the logical cluster that are placed on the member. */
   loadOfCluster(cluster: string, member: string): number {
     return this.#loadByCluster.get(cluster)?.of(member) ?? 0
   }
 
-  /** The member does not answer, and somebody has made sure that nothing runs there. */
+  /** Whether the member does not answer, and somebody has made sure that nothing runs there. */
   isFenced(member: string): boolean {
     const found = this.members.store.get(member)
     return found?.spec?.fenced === true && unreachableSince(found) !== undefined
@@ -257,12 +257,12 @@ export class PlacementInputs implements Disposable {
     return [...this.#unreachable]
   }
 
-  /** Too many members do not answer. */
+  /** Whether failover has stopped, because too many members do not answer. */
   get isFailoverFrozen(): boolean {
     return isFailoverFrozen({ unreachable: this.#unreachable.size, all: this.#memberCount })
   }
 
-  /** Copies that are placed on the member. */
+  /** Number of copies that are placed on the member. */
   loadOf(member: string): number {
     return this.#load.of(member)
   }
@@ -280,7 +280,7 @@ export class PlacementInputs implements Disposable {
   }
 }
 
-/** Pods and Jobs that members made are in the same informers. */
+/** Whether kcp places the object: pods and Jobs that members made are in the same informers. */
 function isOurs({ store }: Informer<KubeObject>, key: string): boolean {
   const found = store.get(key)
   return found !== undefined && isPlaceable(found)

@@ -62,14 +62,14 @@ interface Outcome {
   readonly members: readonly string[]
   /** Empty if nothing is held. */
   readonly held: string
-  /** Of a workload that is held. */
+  /** The rejections of a workload that is held. */
   readonly rejected: readonly Rejection[]
 }
 
 const maxMessage = 1024
 
 export class PlacementReports {
-  /** By key of the Placement, by key of the workload. */
+  /** By key of the Placement: the outcome of each workload, by key of the workload. */
   readonly #outcomes = new Map<string, Map<string, Outcome>>()
   /** By key of the workload: the Placement that decided last. */
   readonly #deciding = new Map<string, string>()
@@ -80,7 +80,7 @@ export class PlacementReports {
     this.#changed = changed
   }
 
-  /** The decision about a workload; `placementKey` is undefined if no Placement decided. */
+  /** Notes the decision about a workload; `placementKey` is undefined if no Placement decided. */
   note(workloadKey: string, placementKey: string | undefined, { wanted, held, rejected }: Decision): void {
     if (this.#deciding.get(workloadKey) !== placementKey) this.forget(workloadKey)
     if (placementKey === undefined) return
@@ -96,7 +96,7 @@ export class PlacementReports {
     if (before?.held !== outcome.held || before.members.join() !== members.join()) this.#changed(placementKey)
   }
 
-  /** The workload is gone, or no Placement decides about it any more. */
+  /** Forgets a workload that is gone, or about which no Placement decides any more. */
   forget(workloadKey: string): void {
     const placementKey = this.#deciding.get(workloadKey)
     if (placementKey === undefined) return

@@ -19,7 +19,7 @@ export interface Plan {
   readonly placedOn: PlacedOn
   /** Whether the reasons why copies are held are written on the workload. They are not where there are no members. */
   readonly isWritten: boolean
-  /** When only the passing of time will change the plan. */
+  /** In how many seconds the passing of time alone may change the plan; absent: it does not. */
   readonly requeueAfterSeconds?: number
 }
 
@@ -61,9 +61,9 @@ export function plan(observed: Observed, options: PlanOptions): Plan {
 const wayInMs = 3000
 
 /**
- * For how many milliseconds a step need not be written, because only states on the way in change, which nothing but the
- * copy itself waits for: a copy usually serves within moments, and then one write says so. Undefined: it is written
- * now.
+ * For how many milliseconds a step need not be written, because it changes only states of copies on their way in:
+ * nothing else waits for these states, and a copy usually serves within moments, which one write then tells. Undefined:
+ * the step is written now.
  */
 function passesForMs(before: PlacedOn, after: PlacedOn, nowMs: number): number | undefined {
   if (after === before || Object.keys(after).length !== Object.keys(before).length) return undefined
@@ -93,13 +93,13 @@ function strategyFor({ choice, placedOn, networkOf }: Observed, { wanted }: Deci
     : 'breakBeforeMake'
 }
 
-/** When a move for balance is withdrawn. */
+/** In how many milliseconds a move for balance is withdrawn; undefined if none will be. */
 function overMs({ rebalancing }: Choice, nowMs: number): number | undefined {
   const waitMs = (rebalancing?.overAtMs ?? 0) - nowMs
   return waitMs > 0 ? waitMs : undefined
 }
 
-/** When a member that does not answer is lost. */
+/** In how many milliseconds the next member of the workload that does not answer is lost; undefined if none will be. */
 function nextLostMs({ candidates, current }: Choice): number | undefined {
   const waits = candidates
     .filter(({ name }) => current.includes(name))
@@ -108,7 +108,7 @@ function nextLostMs({ candidates, current }: Choice): number | undefined {
   return waits.length === 0 ? undefined : Math.min(...waits)
 }
 
-/** When the workload will leave a member that does not answer, if it goes on so. */
+/** In how many milliseconds the workload leaves a member that goes on not to answer; undefined if it leaves none. */
 function nextFailoverMs({ candidates, current, demand }: Choice): number | undefined {
   const waits = candidates
     .filter(({ name }) => current.includes(name))
@@ -127,7 +127,7 @@ function siblingsServeElsewhere({ siblings }: Observed, member: string): boolean
     const copy = placedOn[member]
     if (copy === undefined || ['Held', 'Draining', 'Terminating', 'Forwarding'].includes(copy.state)) continue
     if (Object.entries(placedOn).some(([name, { state }]) => name !== member && state === 'Serving')) continue
-    // Last, because a namespace of n workloads that moves asks this some n * n times.
+    // This check is the last one, because a moving namespace of n workloads makes it about n * n times.
     const theirs = choice()
     const wanted = theirs && decide(theirs).wanted
     const staysOrEnds = wanted?.kind === 'none' || (wanted?.kind === 'members' && wanted.names.includes(member))

@@ -28,7 +28,7 @@ export function previewDrain(inputs: PlacementInputs, member: string, nowMs = sy
     const workload = ref === undefined ? undefined : inputs.workload(ref)
     const observed = ref === undefined || workload === undefined ? undefined : observe(ref, workload, inputs, nowMs)
     if (ref === undefined || workload === undefined || observed === undefined) return []
-    // It wants to run there and has nothing there.
+    // The workload should run there, but has nothing there.
     if (observed.placedOn[member]?.state === 'Held') return []
     const namespaceKey = namespaceKeyOf(ref.objectKey)
     const { wanted, held, shares } = decide(given.consider(namespaceKey, member, observed.choice))

@@ -144,7 +144,7 @@ export async function findRebalances(
     const { mode = 'Move', maxMoves = 2, thresholdPercent = 20 } = spec?.rebalance ?? { mode: 'Never' as const }
     return mode === 'Move' ? [{ placement: metadata.name, maxMoves, thresholdPercent }] : []
   })
-  // While many members do not answer, what is known of room is old.
+  // While many members do not answer, their known limits and requests are out of date.
   if (active.length === 0 || source.isFailoverFrozen) return
   const pause = yieldEvery(10, signal)
   const { units, divided, leaving, underway } = await survey(source, pause)
@@ -169,9 +169,9 @@ interface Survey {
   readonly units: Unit[]
   /** Keys of workloads whose members have a number of replicas each. */
   readonly divided: Set<string>
-  /** By member: what is on its way out. */
+  /** By member: the requests of copies that are leaving. */
   readonly leaving: Sums
-  /** Of each Placement, how many workloads move for balance. */
+  /** By Placement: how many workloads move for balance. */
   readonly underway: Map<string, number>
 }
 
@@ -199,8 +199,8 @@ async function survey(source: RebalanceSource, pause: () => Promise<void> | unde
 }
 
 /**
- * A copy that is to go counts no more where it is, or what moves would seem to have changed nothing and more would
- * follow.
+ * Counts the copies of a workload that are leaving, so that their room counts as free: otherwise a move would seem to
+ * have changed nothing, and more moves would follow. Also counts the workload if it is moving for balance.
  */
 function countMoving(key: string, source: RebalanceSource, { leaving, underway }: Survey): void {
   const workload = source.workload(key)
@@ -237,7 +237,7 @@ class Search {
   readonly #source: RebalanceSource
   readonly #underway: Map<string, number>
   readonly #found: (found: Found) => void
-  /** The answer about one workload is the same for all its targets. */
+  /** The workload that was observed last: the result is the same for all its targets. */
   #last: { readonly unit: Unit; readonly observed: RebalanceObserved | undefined } | undefined
 
   constructor(source: RebalanceSource, underway: Map<string, number>, found: (found: Found) => void) {
@@ -246,7 +246,7 @@ class Search {
     this.#found = found
   }
 
-  /** Whether one more may move for this Placement. */
+  /** Whether one more workload may move for this Placement. */
   hasTurn({ placement, maxMoves }: Pick<RebalanceRule, 'placement' | 'maxMoves'>): boolean {
     return (this.#underway.get(placement) ?? 0) < maxMoves
   }
@@ -287,7 +287,7 @@ class Search {
   }
 
   #movable(key: string, workload: CachedObject): RebalanceObserved | undefined {
-    // It has changed since it was looked at.
+    // The workload has changed since it was read.
     if (this.#source.workload(key) !== workload) return undefined
     const observed = this.#source.observe(key)
     if (observed === undefined) return undefined

@@ -1,5 +1,5 @@
-// Claims that wait because nothing uses them: their volume is made in the member where a pod uses it, and that may take
-// for ever. An Event says so, as the volume controller of Kubernetes does.
+// The Event on a claim that waits because nothing uses it: its volume is made in the member where a pod uses the claim,
+// which may never happen. The volume controller of Kubernetes writes such an Event too.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { timestamp, type Clock } from '#async/index.ts'
@@ -37,7 +37,7 @@ export async function reconcileClaim(
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
   const claim = inputs.claims.store.get(key)
-  // Without members somebody else makes volumes.
+  // Without members, another program makes the volumes.
   if (claim === undefined || !isWaiting(claim) || inputs.members.store.size === 0) return {}
   const now = timestamp(clock.now())
   if (!mayTellAgain(claim, now)) return {}

@@ -89,7 +89,7 @@ type Members = readonly DeepReadonly<MemberCluster>[]
 
 type Step =
   | { readonly do: 'apply'; readonly kind: ClassKind; readonly object: KubeObject }
-  /** With the uid it was seen with. A class whose fixed fields have changed is created again by the next reconcile. */
+  /** `uid`: of the class that was read. If its fixed fields have changed, the next reconcile creates it again. */
   | { readonly do: 'delete'; readonly kind: ClassKind; readonly name: string; readonly uid: string }
 
 /**

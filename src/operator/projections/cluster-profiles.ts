@@ -9,9 +9,9 @@ import { runLoop, type Loop } from '#operator/framework/loop.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 
 interface ClusterProfilesDeps {
-  /** Where the profiles are written: that of our processes. */
+  /** The namespace in which the profiles are written: that of our processes. */
   readonly namespace: string
-  /** How often it is asked whether the CustomResourceDefinition has come. Default 60. */
+  /** Seconds between checks whether the host has the CustomResourceDefinition. Default 60. */
   readonly lookAgainSeconds?: number
 }
 
@@ -62,7 +62,7 @@ async function untilServed(
   }
 }
 
-/** Asked by discovery: other kinds may be in the same group version. An answer other than 404 counts as no. */
+/** Whether discovery lists the resource: other kinds may be in the same group version. A StatusError counts as no. */
 async function isServed(client: KubeClient, gvr: GroupVersionResource, signal: AbortSignal): Promise<boolean> {
   try {
     const found = (await client.raw(`/apis/${gvr.group}/${gvr.version}`, { signal })) as
@@ -119,7 +119,7 @@ async function keep({ clusters, informers, log }: OperatorContext, { gvr, namesp
   await runLoop(loop, { log }, signal)
 }
 
-/** Not forced: a profile of that name that somebody else wrote stays theirs, and the log says so (409 Conflict). */
+/** Applies without force: a profile of that name that somebody else wrote stays theirs, and 409 Conflict is logged. */
 async function apply(
   { status, ...profile }: ReturnType<typeof clusterProfileOf>,
   found: DeepReadonly<ClusterProfile> | undefined,
@@ -162,7 +162,7 @@ interface ClusterProfileStatus {
 
 /**
  * The profile of this member, in the namespace and version given. It belongs to the MemberCluster, so that it is
- * deleted with it. Credentials are in none of it.
+ * deleted with it. It contains no credentials.
  */
 export function clusterProfileOf(
   member: DeepReadonly<MemberCluster>,

@@ -56,7 +56,7 @@ export function lostMembersController({ clock = systemClock }: { readonly clock?
             for (const name of objects[resource].store.keys())
               if (memberOf(objects[resource].store.get(name)) === key) add(`${resource} ${name}`)
         }),
-        // Reports that were on their way when the member was lost.
+        // Reports of the syncer that were on their way when the member was lost are undone.
         ...resources.map((resource) =>
           objects[resource].onChange(({ key, after }) => {
             if (lost.size > 0 && lost.has(memberOf(after) ?? '')) add(`${resource} ${key}`)
@@ -100,8 +100,8 @@ interface Endpoint {
 }
 
 /**
- * The patch (merge, of the status) that makes a pod not Ready; undefined if it is not. `now` is RFC 3339. The reason is
- * the one that tools know from pods of a lost node.
+ * The patch (merge, of the status) that makes a Ready pod not Ready; undefined if the pod is not Ready. `now` is RFC
+ * 3339. The reason is the one that tools know from pods of a lost node.
  */
 export function podNotReady(pod: CachedObject, member: string, now: string): object | undefined {
   const { conditions = [] } = (pod['status'] ?? {}) as { conditions?: readonly Condition[] }
@@ -118,7 +118,8 @@ export function podNotReady(pod: CachedObject, member: string, now: string): obj
 }
 
 /**
- * The patch (merge, of the status) that says of a node that its state is not known; undefined if that is said already.
+ * The patch (merge, of the status) that sets condition Ready of a node to Unknown; undefined if it is Unknown already
+ * or absent.
  */
 export function nodeUnknown(node: CachedObject, member: string, now: string): object | undefined {
   const { conditions = [] } = (node['status'] ?? {}) as { conditions?: readonly Condition[] }
@@ -134,7 +135,7 @@ export function nodeUnknown(node: CachedObject, member: string, now: string): ob
   return { metadata: { uid, resourceVersion }, status: { conditions: changed } }
 }
 
-/** The patch (merge) that makes the endpoints of a slice not ready; undefined if none is, ready or serving. */
+/** The patch (merge) that makes the endpoints of a slice not ready; undefined if no endpoint is ready or serving. */
 export function sliceNotReady(slice: CachedObject): object | undefined {
   const endpoints = (slice['endpoints'] ?? []) as readonly Endpoint[]
   const counts = ({ conditions: { ready, serving } = {} }: Endpoint): boolean => ready !== false || serving === true

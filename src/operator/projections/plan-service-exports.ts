@@ -31,7 +31,7 @@ export interface Seen {
   readonly import: CachedObject | undefined
   /** The exported Service. */
   readonly service: CachedObject | undefined
-  /** The Service with the name that the second one has. */
+  /** The Service that has the name of the second Service, whoever made it. */
   readonly derived: CachedObject | undefined
   /** The EndpointSlices of the exported Service. */
   readonly slices: readonly CachedObject[]
@@ -65,7 +65,7 @@ const valid: ConditionUpdate = {
   reason: 'Valid',
   message: 'The Service can be exported',
 }
-/** A logical cluster has one Service of a name, whatever members its pods are in. */
+/** There is never a conflict: a logical cluster has one Service of a name, whatever members its pods are in. */
 const noConflict: ConditionUpdate = {
   type: 'Conflict',
   status: 'False',
@@ -102,7 +102,7 @@ function problemOf(name: string, { service, derived }: Seen): Problem | undefine
   return undefined
 }
 
-/** Deletes what was made for an export; what others made by the same names stays. */
+/** Deletes the objects that were made for an export. Objects of the same names that others made stay. */
 function withdraw(name: string, { import: imported, derived }: Seen): Step[] {
   const steps: Step[] = []
   if (isMadeFor(derived, 'ServiceImport', name)) steps.push(deletion('service', derived))

@@ -1,5 +1,5 @@
-// The controller of ServiceExports in logical clusters whose tenants installed the Multi-Cluster Services API. In the
-// others there is nothing to see: two watches over all logical clusters tell of every export.
+// The controller of ServiceExports in logical clusters whose tenants installed the Multi-Cluster Services API. Other
+// logical clusters cost nothing: two watches over all logical clusters show every export.
 import { groupResourceText, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
 import { systemClock, timestamp, type Clock } from '#async/index.ts'

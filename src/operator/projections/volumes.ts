@@ -79,7 +79,7 @@ type CachedObject = DeepReadonly<KubeObject>
 type Step =
   | { readonly do: 'apply'; readonly volume: KubeObject }
   | { readonly do: 'setPhase'; readonly phase: 'Bound' | 'Released' }
-  /** With the uid it was seen with. One that must be another is created again by the next reconcile. */
+  /** `uid`: of the volume that was read. If another volume must take its place, the next reconcile creates it. */
   | { readonly do: 'delete'; readonly uid: string }
 
 export interface Seen {
@@ -107,10 +107,10 @@ export function boundVolumeOf(claim: CachedObject | undefined): string | undefin
   return isInMember && status?.phase === 'Bound' && spec?.volumeName ? spec.volumeName : undefined
 }
 
-/** The steps for the volume of this name. One that its tenant made is left alone. */
+/** The steps for the volume of this name. A volume that the tenant made is left alone. */
 export function planVolume(name: string, { claims, volume, classesOf }: Seen): Step[] {
   const sorted = claims.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
-  // Members choose the names: one that names the volume of another member's claim must not get what is shown of that.
+  // Members choose names of volumes: a claim whose member chose a name that is taken must not take over that volume.
   const shownFor = referenceOf((volume?.['spec'] as { readonly claimRef?: unknown } | undefined)?.claimRef)
   const claim = sorted.find(({ metadata: { uid } }) => uid !== undefined && uid === shownFor.uid) ?? sorted[0]
   if (volume !== undefined && volume.metadata.annotations?.[memberAnnotation] === undefined) return []
@@ -129,7 +129,7 @@ export function planVolume(name: string, { claims, volume, classesOf }: Seen): S
 
 const bound: Step = { do: 'setPhase', phase: 'Bound' }
 
-/** A volume that is bound is protected from deletion. */
+/** The steps that delete a volume. A bound volume is protected from deletion, so it is released first. */
 function removal(volume: CachedObject): Step[] {
   const { uid = '', deletionTimestamp } = volume.metadata
   return [

@@ -41,7 +41,7 @@ export interface Choice {
   readonly target: Target
   /** The rule that decides about the target, in words. */
   readonly source: string
-  /** The key of the Placement that decides, by the caller's own naming; undefined if an annotation does, or nothing. */
+  /** The caller's key of the Placement that decides; undefined if an annotation decides, or no rule at all. */
   readonly placementKey: string | undefined
   readonly demand: Demand
   readonly candidates: readonly Candidate[]
@@ -58,7 +58,7 @@ export interface Choice {
   readonly move: WorkloadKind['move']
   /** Replicas, and the first ordinal of a StatefulSet; absent where the kind has no replicas. */
   readonly scale?: NonNullable<MoveInput['scale']> & { readonly hasOrdinals: boolean }
-  /** A Job or pod that has ended. */
+  /** Whether the workload is a Job or pod that has ended. */
   readonly hasEnded: boolean
   /** How long the steps of a move last, where a Placement says so. */
   readonly moveTimes?: PlacementMove
@@ -71,7 +71,7 @@ export interface Choice {
 export interface ChoiceInput {
   readonly workload: CachedObject
   readonly namespace: string
-  /** Undefined: it does not exist. */
+  /** Undefined if the namespace does not exist. */
   readonly namespaceObject: CachedObject | undefined
   readonly rules: ApplicableRules
   /** PersistentVolumeClaims of the namespace. */
@@ -141,7 +141,7 @@ function sourceText({ source, rule }: ChosenTarget): string {
   return `annotation ${clustersAnnotation} of the ${source}`
 }
 
-/** Absent for kinds without replicas. */
+/** The pods of the workload as a demand; undefined for kinds without replicas. */
 function podDemandOf(workload: CachedObject): PodDemand | undefined {
   if (workloadKindOfObject(workload)?.paths.replicas === undefined) return undefined
   return {
@@ -151,7 +151,7 @@ function podDemandOf(workload: CachedObject): PodDemand | undefined {
   }
 }
 
-/** Absent where the rule does not divide, and for kinds that run on one member or that have no replicas. */
+/** How to divide the replicas; undefined if the rule does not divide, or the kind has none or runs on one member. */
 function divideDemandOf(
   pods: PodDemand | undefined,
   move: WorkloadKind['move'],

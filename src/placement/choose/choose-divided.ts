@@ -9,7 +9,7 @@ interface DividedInput {
   readonly demand: Demand
   /** The members that may have some, in the order in which equal claims are met. */
   readonly fitting: readonly Candidate[]
-  /** How many each member has now. */
+  /** How many replicas each member has now. */
   readonly present: Readonly<Record<string, number>>
 }
 
@@ -19,7 +19,7 @@ interface Shares {
   readonly short?: string
 }
 
-/** The replicas of each member that has some; of the first one alone if there are none. */
+/** The replicas of each member that gets some. If no member gets any, the first member has 0. */
 export function chooseShares({ divide: how, fitting, present }: DividedInput): Shares {
   const portions = fitting.map((candidate) => boundedPortion(candidate, how, present[candidate.name] ?? 0))
   const all = divide(how.replicas, portions)

@@ -111,8 +111,8 @@ function chooseBest({
 }
 
 /**
- * The member that a move for balance leads to, or back to; undefined if neither can have it: then it is chosen as
- * always.
+ * The member that a move for balance leads to, or back to; undefined if neither can take the workload: then a member is
+ * chosen as always.
  */
 function memberForBalance(
   { from, to, isOver }: Rebalancing,
@@ -142,7 +142,7 @@ function sharedReason(rejected: readonly Rejection[]): Rejection['reason'] {
   return first !== undefined && others.length === 0 && workloadReasons.has(first) ? first : 'NoClusterFits'
 }
 
-/** All members that fit, of those that are named if some are. What cannot be where it was named is elsewhere. */
+/** All members that fit, or all named members that fit. Replicas that a refused member would have go to the others. */
 function chooseDivided(
   { target, demand, candidates, current, present }: Required<Omit<ChooseInput, 'serving' | 'near' | 'rebalancing'>>,
   divide: DivideDemand,
@@ -203,7 +203,7 @@ export const hiddenReasons: ReadonlySet<string> = new Set<FilterReason>(['NotAdm
 /** Members whose messages are told one by one; the annotation and Events that carry them are small. */
 const maxShown = 10
 
-/** Without the names of members that the logical cluster may not use. */
+/** The rejections in one text, without the names of members that the logical cluster may not use. */
 function summary(rejected: readonly Rejection[]): string {
   const usable = rejected.filter(({ reason }) => !hiddenReasons.has(reason))
   const shown = usable.slice(0, maxShown).map(({ message }) => message)
@@ -219,7 +219,7 @@ function withoutName({ cluster, message }: Rejection): string {
   return message.replace(`member cluster "${cluster}"`, 'a member cluster')
 }
 
-/** Why nothing new is placed there; undefined if it may be. */
+/** Why no new copy can be placed on the member; undefined if one can. */
 export function refuse(candidate: Candidate, demand: Demand): Rejection | undefined {
   return firstRefusal(candidate, demand, filters)
 }

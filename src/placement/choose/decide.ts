@@ -1,4 +1,4 @@
-// The decision about one workload, with what concerns no single member: volumes, and kinds that run once. Pure.
+// The decision about one workload, with the rules about no single member: volumes, and kinds that run once. Pure.
 import type { Decision, Rejection } from '#placement/move/move-input.ts'
 import type { Choice } from './choice.ts'
 import { choose } from './choose.ts'

@@ -4,9 +4,9 @@ import type { DivisionBound } from '#crds/index.ts'
 
 export interface Portion {
   readonly name: string
-  /** Of all weights; more than 0. */
+  /** The member's part of the sum of all weights; more than 0. */
   readonly weight: number
-  /** It has as many before another member gets more than its own `min`. Default 0. */
+  /** The member gets so many before another member gets more than its own `min`. Default 0. */
   readonly min?: number
   /** Default: no limit. */
   readonly max?: number
@@ -18,7 +18,7 @@ export interface Portion {
  */
 export function divide(replicas: number, portions: readonly Portion[]): Record<string, number> {
   const least = portions.reduce((sum, { min = 0 }) => sum + min, 0)
-  // Where not even all minima are met, they are all that is divided.
+  // If there are fewer replicas than the minima need, no member gets more than its minimum.
   const effective =
     least > replicas ? portions.map(({ min = 0, ...rest }) => ({ ...rest, min: 0, max: min })) : portions
   const shares = atDivisor(effective, divisorFor(replicas, effective))
@@ -42,7 +42,7 @@ function divisorFor(replicas: number, portions: readonly Portion[]): number {
     if (total(middle) <= replicas) low = middle
     else high = middle
   }
-  // A little less: exactly half is decided one after the other.
+  // A little less, so that the replicas at exactly half a seat are given one after the other afterwards.
   return low * (1 - 1e-9)
 }
 
@@ -75,7 +75,7 @@ export function portionOf(name: string, bounds: readonly DivisionBound[]): Porti
   return { name, weight, ...(min !== undefined && { min }), ...(max !== undefined && { max }) }
 }
 
-/** Of spec; numbers or percentages such as `30%`. One of the two. */
+/** The fields of the spec of a budget: numbers, or percentages such as `30%`. Only one of the two is set. */
 export interface Budget {
   readonly minAvailable?: number | string
   readonly maxUnavailable?: number | string

@@ -7,9 +7,9 @@ import { byScore, scores } from './scores.ts'
 
 export interface MemberExplanation {
   readonly cluster: string
-  /** It is wanted there. */
+  /** Whether the workload is wanted there. */
   readonly chosen: boolean
-  /** A copy is there now. */
+  /** Whether a copy is there now. */
   readonly current: boolean
   /** Every filter that refuses the member, not only the first one. */
   readonly refusals: readonly { readonly reason: string; readonly message: string }[]

@@ -15,9 +15,9 @@ import {
 } from '#apimachinery/cel/index.ts'
 import type { Candidate } from '#placement/rules/candidate.ts'
 
-/** Expressions that stay compiled; tenants write them, so they are bounded. */
+/** How many expressions stay compiled. Their number is bounded, because tenants write them. */
 const maxCompiled = 1000
-/** Of one evaluation, in cost units. */
+/** The limit of one evaluation, in cost units of CEL. */
 const costLimit = 10_000
 
 const compiled = new LRUCache<string, Program | string>({ max: maxCompiled })

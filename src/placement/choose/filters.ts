@@ -38,7 +38,7 @@ const named = ({ name }: Candidate): string => `member cluster "${name}"`
 
 /** In order: the first one that refuses a member gives the reason. */
 export const filters: readonly Filter[] = [
-  // First what a tenant may not use at all: of such a member it is told nothing else.
+  // First the filters of members that the tenant may not use at all: it is told nothing else about such a member.
   {
     reason: 'NotAdmitted',
     refuse: (candidate) => (candidate.admits ? undefined : `${named(candidate)} does not admit this logical cluster`),
@@ -159,7 +159,7 @@ export function freeOf(limits: Amounts, requested: Amounts = new Map()): Amounts
 
 const defaultTolerationSeconds = 300
 /**
- * With this part of all members not answering, failover stops (as kube-controller-manager's unhealthy-zone-threshold).
+ * Failover stops when this part of all members does not answer (unhealthy-zone-threshold of kube-controller-manager).
  */
 const frozenPart = 0.55
 
@@ -185,7 +185,7 @@ export function failoverInMs(candidate: Candidate, demand: Demand): number | und
   return Math.max(0, limitMs(demand) - unreachableMs)
 }
 
-/** After how long without an answer a workload with this demand leaves. */
+/** After how many milliseconds without an answer a workload with this demand leaves the member. */
 export function limitMs({ tolerationSeconds = defaultTolerationSeconds }: Demand): number {
   return Math.max(lostAfterMs, tolerationSeconds * 1000)
 }

@@ -14,7 +14,7 @@ export interface TargetRules {
   readonly clusterLabels: Readonly<Record<string, string>> | undefined
 }
 
-/** Members that a refusal lists: it is a line for people. */
+/** How many members a refusal lists, because it is one line for people. */
 const maxShown = 10
 
 /**

@@ -6,7 +6,7 @@ import { firstUntolerated } from '#placement/rules/taints.ts'
 
 export interface Score {
   readonly name: string
-  /** More is better. */
+  /** The score of the member; a higher score is better. */
   readonly of: (candidate: Candidate, demand: Demand) => number
 }
 

@@ -29,8 +29,8 @@ export function whyNotUsable(
 }
 
 /**
- * When the operator noticed that the member does not answer, in milliseconds; undefined while it answers, refusals of
- * our credentials included: then it is not lost.
+ * When the operator noticed that the member does not answer, in Unix milliseconds; undefined while it answers. A member
+ * that refuses our credentials answers, so it is not lost.
  */
 export function unreachableSince(member: DeepReadonly<MemberCluster>): number | undefined {
   const reachable = findCondition(member, 'Reachable')

@@ -133,8 +133,8 @@ function isReplaced(name: string, input: MoveInput): boolean {
 /**
  * For how many milliseconds more the old copy waits until clients can come to the new one. They know the address of the
  * old member until another one is told, and only then begin to forget it. A new member that has no address after
- * forwardSeconds may never have one. Where pods of other members cannot be reached, no copy waits: others of its
- * namespace, which it needs there, would not.
+ * forwardSeconds may never have one. Where pods of other members cannot be reached, no copy waits: other workloads of
+ * its namespace, which it needs in the same member, would not wait.
  */
 export function missingAddressesMs(name: string, input: MoveInput): number {
   const { placedOn, forwardSeconds = 0, decision, seen } = input
@@ -144,7 +144,7 @@ export function missingAddressesMs(name: string, input: MoveInput): number {
   return Math.max(0, ...others.map(([, copy]) => forwardSeconds * 1000 - elapsedMs(copy, input)))
 }
 
-/** Clients come to addresses of the member, and pods in another member that serve can be reached from there. */
+/** Whether clients use addresses of the member, and pods that serve in another member can be reached from it. */
 function isForwarding(name: string, seen: CopySeen, input: MoveInput): boolean {
   const { placedOn, forwardSeconds = 0, forwards = () => false } = input
   if (!seen.external || forwardSeconds === 0 || !answers(seen) || seen.isFenced || !forwards(name)) return false
@@ -154,15 +154,15 @@ function isForwarding(name: string, seen: CopySeen, input: MoveInput): boolean {
 function serves(name: string, input: MoveInput): boolean {
   const copy = input.placedOn[name]
   if (copy?.state !== 'Serving' || elapsedMs(copy, input) < input.soakSeconds * 1000) return false
-  // It has not yet what it is to have of a divided workload.
+  // The copy does not have its part of the divided workload yet.
   if (copy.replicas !== input.decision.shares?.[name]) return false
   const seen = input.seen(name)
   return answers(seen) && seen.available && seen.published
 }
 
 /**
- * The last report of a lost member says nothing about now: its copy is marked Lost in the step that this guard decides
- * about.
+ * Whether the member answers. The last report of a lost member says nothing about the present: its copy is marked Lost
+ * in the step that this guard decides about.
  */
 function answers({ lost }: CopySeen): boolean {
   return lost === undefined

@@ -12,11 +12,11 @@ export interface MoveStep {
   readonly placedOn: PlacedOn
   /** Waits that have lasted too long: old copies stay as they are. */
   readonly stalled: readonly Rejection[]
-  /** When the passing of time alone changes the result. */
+  /** In how many milliseconds the passing of time alone changes the result; absent: it does not. */
   readonly requeueAfterMs?: number
 }
 
-/** A chain of transitions that need nothing new is shorter than this. */
+/** The limit of transitions in one call: a chain of transitions that need no new report is shorter. */
 const maxSteps = 12
 
 /** The next decision. Calling it again with its own result changes nothing. */
@@ -106,7 +106,7 @@ function roleOf(name: string, { decision: { wanted, held } }: MoveInput): Role {
   return held.some(({ cluster }) => cluster === name) ? 'refused' : 'leaving'
 }
 
-/** Held means that there is no copy. */
+/** The held copy. A copy is Held only while the member has none. */
 function hold(name: string, before: PlacedCopy | undefined, input: MoveInput): PlacedCopy {
   const { reason = '', message = '' } = input.decision.held.find(({ cluster }) => cluster === name) ?? {}
   if (before?.state === 'Held' && before.reason === reason && before.message === message) return before

@@ -98,7 +98,7 @@ function single(ordinal: number | undefined): Pick<Range, 'start' | 'end'> | und
   return ordinal === undefined ? undefined : { start: ordinal, end: ordinal + 1 }
 }
 
-/** The range with a neighbour that nobody has. */
+/** The range with a missing ordinal (that no member has) after or before it; undefined if neither is missing. */
 function extend(range: Range, isMissing: (ordinal: number) => boolean): Pick<Range, 'start' | 'end'> | undefined {
   if (isMissing(range.end)) return { start: range.start, end: range.end + 1 }
   return isMissing(range.start - 1) ? { start: range.start - 1, end: range.end } : undefined
@@ -145,7 +145,7 @@ function mayRollOut(name: string, copy: PlacedCopy, placedOn: PlacedOn, input: M
   const taker = ranges.find((range) => range.name === target)
   if (own === undefined || (taker !== undefined && isStuck(taker, input))) return true
   if (own !== taker || isEmpty(own)) return false
-  // Once begun, it goes on until it is complete.
+  // A rollout that has begun goes on until it is complete.
   if (copy.paused !== true) return !isRolledOut(own, input) && input.placedOn[name]?.start !== undefined
   const { replicas } = scaleOf(input)
   const all = ranges.reduce((sum, { start, end }) => sum + end - start, 0)
@@ -159,7 +159,7 @@ function mayRollOut(name: string, copy: PlacedCopy, placedOn: PlacedOn, input: M
 const stuckMs = 600_000
 
 function isStuck({ name, start, end, copy }: Range, input: MoveInput): boolean {
-  // Not whether it has observed the decision: that depends on what follows from this.
+  // `observed` is not asked, because the decision that the member must observe depends on the result of this function.
   return (input.seen(name).ready ?? 0) < end - start && elapsedMs(copy, input) >= stuckMs
 }
 

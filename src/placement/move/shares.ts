@@ -56,13 +56,13 @@ function shrinkingOf(name: string, copy: PlacedCopy, to: number, input: MoveInpu
   return nextWithdrawal(name, current, { pods: { to }, staying: to }, input)
 }
 
-/** Whether pods that the copy has given up still run: until then they are told from those that stay. */
+/** Whether pods that the copy has given up still run: as long as they do, the copy keeps its note about them. */
 function hasEndingPods(name: string, share: number | undefined, { to }: ShrinkingShare, input: MoveInput): boolean {
   const { observed, pods = 0 } = input.seen(name)
   return to === share && (!observed || pods > to)
 }
 
-/** Whether the workload has all the ready pods that it wants without those that the member gives up. */
+/** Whether the workload has all the ready pods that it wants, not counting the pods that the member gives up. */
 function maySpare(name: string, is: number, should: number, input: MoveInput): boolean {
   const readyIn = (member: string): number => {
     const copy = input.placedOn[member]

@@ -22,7 +22,7 @@ export interface Transition {
 export interface Wait {
   readonly seconds: (input: MoveInput) => number
   /**
-   * The effect of that time's end. Held: the wait goes on, old copies stay, and the workload has the reason.
+   * What happens after `seconds`. Held: the wait goes on, old copies stay, and the workload shows the reason.
    */
   readonly then: 'Held' | 'Removed' | 'StartsElsewhere'
 }
@@ -39,7 +39,7 @@ export const transitions: readonly Transition[] = [
   // A member that does not answer.
   { from: ['Applied', 'Available', 'Serving', 'Syncing'], to: 'Lost', gates: ['MemberLost'] },
   { from: ['Lost'], to: 'Fenced', gates: ['MemberFenced'] },
-  // Others may run meanwhile what was there: what comes back with the member goes before anything starts again.
+  // Other members may run the workload meanwhile: a copy that comes back with the member goes before a new one starts.
   { from: ['Fenced'], to: 'Terminating', gates: ['MemberNotFenced'] },
   {
     from: ['Lost'],
@@ -82,8 +82,8 @@ export const transitions: readonly Transition[] = [
     wait: heldAfter(600),
   },
   { from: ['Forwarding'], to: 'Terminating', roles: wanted, gates: [] },
-  // Wanted again while it drains: it must prove again that it serves. What is being deleted starts again when it is
-  // gone.
+  // A draining copy that is wanted again must prove again that it serves. A copy that is being deleted starts again
+  // when it is gone.
   { from: ['Draining'], to: 'Available', roles: wanted, gates: [] },
   { from: ['Terminating'], to: 'Assumed', roles: wanted, gates: ['CopyGone'], wait: heldAfter(600) },
   // Wanted, and refused by the member: only where there is no copy yet.

@@ -1,5 +1,5 @@
-// Pods that end take no new requests before: their endpoints leave all members first. Otherwise requests would reach
-// pods that have ended, for as long as other members do not know. Pure.
+// The withdrawal of pods before they end: they take no new requests, and their endpoints leave all members first.
+// Otherwise requests would reach ended pods for as long as other members do not know of their end. Pure.
 import type { PlacedCopy, PlacedOn, Withdrawal } from '#crds/index.ts'
 import type { MoveInput } from './move-input.ts'
 
@@ -17,9 +17,9 @@ export function nextWithdrawal<T extends object>(
   if (before === undefined) return { ...pods, since }
   const elapsed = elapsedMs(before, input)
   if (before.isKnown) return elapsed >= input.soakSeconds * 1000 ? 'ends' : before
-  // As for a copy that drains: no member is waited for longer.
+  // As for a copy that drains, the wait for members has a limit.
   const isKnown = (input.seen(name).endpoints ?? 0) <= staying || elapsed >= input.drainSeconds * 3000
-  // Not in the moment in which it is written: what is seen now is from before.
+  // Not in the step in which the withdrawal is written: the present reports are older.
   return isKnown && elapsed > 0 ? { ...pods, since, isKnown } : before
 }
 
@@ -46,7 +46,7 @@ export function withdrawalWaitMs({ ending, shrinking }: PlacedCopy, input: MoveI
   return withdrawal.isKnown ? Math.max(50, input.soakSeconds * 1000 - elapsedMs(withdrawal, input)) : 1000
 }
 
-/** The same object if no copy changes. */
+/** The decision with each copy changed by `change`; the same object if no copy changes. */
 export function mapCopies(placedOn: PlacedOn, change: (copy: PlacedCopy, name: string) => PlacedCopy): PlacedOn {
   const next = Object.fromEntries(Object.entries(placedOn).map(([name, copy]) => [name, change(copy, name)]))
   return Object.keys(next).every((name) => next[name] === placedOn[name]) ? placedOn : next

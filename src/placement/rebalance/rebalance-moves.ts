@@ -65,7 +65,7 @@ export function* rebalanceMoves<U extends RebalanceUnit>(
       sources.delete(source)
       continue
     }
-    // Where the workload requests nothing of what the member is short of, its move helps nobody.
+    // A workload that requests nothing of the resource that the member is short of stays: its move would not help.
     if (source.percentAfter(unit, -1) >= source.percent) continue
     const targets = others
       .map((state) => ({ state, toPercent: state.percentAfter(unit, 1) }))
@@ -115,7 +115,7 @@ class MemberState<U extends RebalanceUnit> {
     return this.#percent
   }
 
-  /** The largest that was not asked for yet; sorted only where something may leave. */
+  /** The largest workload that was not returned yet. Workloads are sorted only where one may leave. */
   nextUnit(): U | undefined {
     if (!this.#isSorted) {
       const sized = this.units.map((unit) => ({ unit, size: fullnessOf(this.#limits, unit.requests) }))

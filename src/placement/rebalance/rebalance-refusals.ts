@@ -19,7 +19,7 @@ export interface RebalanceSubject {
 }
 
 interface Refusal {
-  /** Why it stays; undefined if this is no reason. */
+  /** Why the workload stays; undefined or false if this refusal does not apply. */
   readonly why: (subject: RebalanceSubject) => string | undefined | false
 }
 
@@ -52,8 +52,8 @@ export function whyNotRebalanced(subject: RebalanceSubject): string | undefined 
 }
 
 /**
- * Whether it may go there for balance: no filter refuses the member, and no score but that of the copies prefers the
- * old one.
+ * Whether the workload may go to the member for balance: no filter refuses the member, and no score but the number of
+ * copies prefers the old one.
  */
 export function mayRebalanceTo(
   { choice }: Pick<RebalanceSubject, 'choice'>,
@@ -70,12 +70,12 @@ export function mayRebalanceTo(
   return keepEven(withoutCopyIn(from, candidates), demand).some(({ name }) => name === to)
 }
 
-/** The copy that leaves counts no more for the domain of its member. */
+/** The candidates without the copy that leaves `member`: it does not count for the domain of its member any more. */
 function withoutCopyIn(member: string, candidates: readonly Candidate[]): Candidate[] {
   return candidates.map((one) => (one.name === member ? { ...one, ownLoad: Math.max(0, (one.ownLoad ?? 0) - 1) } : one))
 }
 
-/** Members that are named run one copy each, except where they share the replicas by capacity. */
+/** Whether the target fixes the members. Named members run one copy each, unless they divide the replicas. */
 function isPinned({ target, demand }: Choice): boolean {
   return target.kind !== 'best' && demand.divide === undefined
 }
@@ -114,8 +114,8 @@ interface Budget {
 }
 
 /**
- * A move disrupts nothing, as the new copy serves first; but who allows no disruption does not want one that nobody
- * needs.
+ * Why a PodDisruptionBudget forbids the move. A move disrupts nothing, because the new copy serves first; but a tenant
+ * who allows no disruption does not want a move that nobody needs.
  */
 function whyBudget({ workload, choice, budgets }: RebalanceSubject): string | undefined {
   const template = templateOf(workload) as { metadata?: { labels?: Record<string, string> } } | undefined

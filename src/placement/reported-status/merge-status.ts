@@ -82,7 +82,7 @@ function numberIn(value: unknown): number {
   return typeof value === 'number' ? value : 0
 }
 
-/** The members whose word counts: those that serve, or all while none serves. */
+/** The members whose reports count: members that serve, or all members while none serves. */
 function askedMembers(reported: MergeInput['reported'], copies: PlacedOn): string[] {
   const members = Object.keys(reported).sort()
   const serving = members.filter((member) => copies[member]?.state === 'Serving')
@@ -138,8 +138,8 @@ function mergeConditions({ reported, copies, previous, rule }: MergeInput, now: 
 }
 
 /**
- * Why the member makes no pods of a copy that does not serve yet, such as a quota: those that serve say nothing of it,
- * and the workload only waits.
+ * Adds the condition that tells why the member makes no pods of a copy that does not serve yet, such as a quota. The
+ * conditions come from members that serve, which do not tell it.
  */
 function addFailure(
   found: Map<string, StatusCondition>,

@@ -9,9 +9,9 @@ type Placements = Iterable<DeepReadonly<Placement>>
 /** In levels; see targetOf. */
 export interface ApplicableRules {
   readonly ofTenant: readonly PlacementRule[]
-  /** Of admins, for the logical clusters that they select. */
+  /** The rules of admins for selected logical clusters, this one among them. */
   readonly ofCluster: readonly PlacementRule[]
-  /** Of admins, for all logical clusters. */
+  /** The rules of admins for all logical clusters. */
   readonly global: readonly PlacementRule[]
 }
 

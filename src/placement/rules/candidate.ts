@@ -22,7 +22,7 @@ export interface Candidate {
   readonly unreachableMs?: number
   /** Too many members do not answer: it is more likely that we are cut off, so nothing moves away from lost members. */
   readonly isFailoverFrozen?: boolean
-  /** It does not answer, and somebody has made sure that nothing runs there. */
+  /** Whether the member does not answer, and somebody has made sure that nothing runs there. */
   readonly isFenced?: boolean
   /** Limits of all requests there; a resource that is absent is not limited. */
   readonly limits?: Amounts
@@ -75,11 +75,11 @@ export interface Demand {
   readonly classes?: readonly NamedClass[]
   /** After how long without an answer of its member it starts elsewhere. Default 300. */
   readonly tolerationSeconds?: number
-  /** It must not run twice, so it leaves a member that does not answer only when that is fenced. */
+  /** The workload must not run twice, so it leaves a member that does not answer only when the member is fenced. */
   readonly runsOnce?: boolean
   /** Its pods. Absent for kinds without replicas. */
   readonly pods?: PodDemand
-  /** Its members run the replicas together. Absent: each runs all. */
+  /** How the members divide the replicas. Absent: each member runs all replicas. */
   readonly divide?: DivideDemand
 }
 

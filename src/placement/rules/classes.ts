@@ -33,10 +33,10 @@ interface Template {
 }
 
 /**
- * The classes without which the pods of a workload would wait for ever. PriorityClasses are none: a member without the
- * one that is named runs the pods with the next lower priority it has. `claims` are those of the namespace; one whose
- * volume is in a member needs no class any more. A StorageClass that no member has is none either: volumes that an
- * admin made by hand may have its name.
+ * The classes without which the pods of a workload would wait for ever. PriorityClasses are not among them: a member
+ * without the named class runs the pods with its next lower priority. `claims` are those of the namespace; a claim
+ * whose volume is in a member needs no class any more. A StorageClass that no member has is not among them either:
+ * volumes that an admin made by hand may have its name.
  */
 export function namedClasses(
   workload: CachedObject,

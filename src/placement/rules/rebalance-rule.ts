@@ -7,7 +7,7 @@ import { byRank } from './target.ts'
 type CachedObject = DeepReadonly<KubeObject>
 
 export interface RebalanceRule {
-  /** Of an admin. */
+  /** The name of the admin's Placement. */
   readonly placement: string
   /** Why the workload is not moved for balance; absent if it may be. */
   readonly optOut?: string
@@ -25,7 +25,7 @@ export interface Rebalancing {
   readonly to: string
   /** Why, for people. */
   readonly message: string
-  /** The new copy has had its time, or nobody wants the move any more: it is withdrawn. */
+  /** Whether the move is withdrawn, because the new copy has had its time or nobody wants the move any more. */
   readonly isOver: boolean
   /** In Unix milliseconds: when it will be over. Absent while it has not begun. */
   readonly overAtMs?: number

@@ -1,4 +1,4 @@
-// Taints of members and tolerations of Placements, with the rules of those of nodes and pods.
+// Taints of members and tolerations of Placements, with the same rules as taints of nodes and tolerations of pods.
 import type { Taint } from '#crds/index.ts'
 
 export interface Toleration {

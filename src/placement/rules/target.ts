@@ -36,7 +36,7 @@ export interface PlacementRule {
   readonly spread?: readonly Spread[]
   readonly tolerationSeconds?: number
   readonly replicas?: FixedReplicas
-  /** Decides about no target, as does rebalance. */
+  /** Does not decide about the target, and neither does `rebalance`. */
   readonly move?: PlacementMove
   readonly rebalance?: PlacementRebalance
 }
@@ -53,7 +53,7 @@ export interface Rules {
 export interface ChosenTarget {
   readonly target: Target
   readonly source: 'object' | 'namespace' | 'placement' | 'default'
-  /** The Placement that decides; with an annotation, what it says besides the members still holds. */
+  /** The Placement that decides. If an annotation chooses the members, its other parts still hold. */
   readonly rule?: PlacementRule
 }
 
@@ -139,7 +139,7 @@ export function boundsOf(rules: readonly PlacementRule[]): Bound[] {
     }))
 }
 
-/** Names in one rule: each gets an entry in an annotation of the object, and the size of annotations is limited. */
+/** How many names a rule may have: each gets an entry in an annotation, and the size of annotations is limited. */
 const maxNames = 100
 /** A valid name of a MemberCluster. */
 const memberName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/

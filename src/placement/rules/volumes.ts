@@ -30,7 +30,7 @@ export function usesSingleWriterVolume(workload: CachedObject, claims: Iterable<
   return false
 }
 
-/** The members with claims of the workload, of those of its namespace. */
+/** The members with data of claims that the workload uses. `claims`: the claims of its namespace. */
 export function membersWithVolumes(workload: CachedObject, claims: Iterable<CachedObject>): string[] {
   const uses = claimsOf(workload)
   if (uses === undefined) return []

@@ -1,7 +1,7 @@
 // Checks before a syncer deletes something because it is gone upstream. An object that a cache lacks is gone only if a
 // watch has reported its deletion, or the API server says so when it is asked. If more than a handful of workloads is
 // gone without a reported deletion (a list that was empty by mistake, a store that was lost or restored), the syncer
-// deletes nothing of them until an admin says so.
+// deletes none of them until an admin accepts the deletions.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { serviceUnavailable } from '#apimachinery/status/index.ts'
 import type { Clock } from '#async/index.ts'
@@ -16,16 +16,16 @@ import type { ReconcileRequest } from './request.ts'
 /** The cause of the errors with which the guard holds a deletion. */
 const heldByGuard = new Error('a deletion in a member is held')
 
-/** Whether a step failed because the guard holds a deletion: a condition of the member says so. */
+/** Whether a step failed because the guard holds a deletion. Tenants are not told of such failures. */
 export function isDeletionHeld(error: unknown): boolean {
   return error instanceof Error && error.cause === heldByGuard
 }
 
-/** So many workloads of a logical cluster, or of all together, may be gone unseen before deletions stop. */
+/** How many workloads of one logical cluster, or of all, may go without a reported deletion before deletions stop. */
 const handful = { ofCluster: 5, ofAll: 20 } as const
-/** Or this part of those in the member, if that is more. */
+/** The same limit as a part of the workloads in the member. The larger of the two limits counts. */
 const usualPart = 0.1
-/** For how long a count is used again: deletions come in bursts. */
+/** How long a count is reused, milliseconds: deletions come in bursts. */
 const countMs = 1000
 
 type Ref = Pick<ReconcileRequest, 'cluster' | 'namespace' | 'name'>
@@ -33,9 +33,9 @@ type Count = Omit<SuspendedDeletions, 'cluster'>
 
 export class DeletionGuard implements DeletionChecks {
   readonly #clock: Clock
-  /** By logical cluster, undefined for all together. */
+  /** By name of the logical cluster; undefined: the count of all together. */
   readonly #counts = new Map<string | undefined, { readonly count: Count; readonly atMs: number }>()
-  /** By logical cluster: how to count again whether deletions of it are still suspended. */
+  /** By logical cluster with suspended deletions: counts again; undefined once they are not suspended any more. */
   readonly #suspended = new Map<string | undefined, () => Count | undefined>()
 
   constructor(clock: Clock) {
@@ -69,7 +69,7 @@ export class DeletionGuard implements DeletionChecks {
     }
   }
 
-  /** The object that our cache lacks, asked of the server. If it is there, its informer lists again. */
+  /** Asks the API server for an object that our cache lacks; undefined: it is gone. If found, its informer relists. */
   async findUnlisted(asked: AskedObject): Promise<KubeObject | undefined> {
     const { context, cluster, namespace, name, signal } = asked
     const resource = resourceOf(asked)
@@ -82,8 +82,8 @@ export class DeletionGuard implements DeletionChecks {
   }
 
   /**
-   * What workloads refer to, or what is there with them, seems to be needed no more while the workloads are missing: it
-   * stays as long as they do. Throws ServiceUnavailable then.
+   * Throws ServiceUnavailable while workloads of the logical cluster are missing upstream. Objects that are in the
+   * member because of workloads, such as ConfigMaps, only seem to be needed no more then, so they must stay.
    */
   holdFollower({ context, cluster, name }: AskedObject): void {
     const { missing } = this.#count(context, cluster)
@@ -94,12 +94,12 @@ export class DeletionGuard implements DeletionChecks {
       )
   }
 
-  /** A list lacks a workload: counts are not used any more. */
+  /** Forgets the counts, because a list lacks a workload that was there before. */
   vanished(): void {
     this.#counts.clear()
   }
 
-  /** Where deletions are suspended now. */
+  /** The logical clusters in which deletions are suspended now, with their counts of workloads. */
   suspended(): SuspendedDeletions[] {
     const found: SuspendedDeletions[] = []
     for (const [cluster, recount] of this.#suspended) {
@@ -135,7 +135,10 @@ function keyOf({ cluster, namespace, name }: Ref): string {
   return keyFor({ cluster, name, ...(namespace && { namespace }) })
 }
 
-/** Counts the copies of workloads of a logical cluster, or of all, and those whose workload is missing upstream. */
+/**
+ * Counts the copies of the workloads of a logical cluster, or of all, and how many of these workloads are missing
+ * upstream without a reported deletion.
+ */
 function countMissing(context: SyncContext, cluster: string | undefined): Count {
   const id = cluster === undefined ? '' : (context.upstream.ids.idOf(cluster) ?? '')
   let [missing, total] = [0, 0]

@@ -11,13 +11,13 @@ export class EventBudget {
   readonly #burst: number
   readonly #perSecond: number
 
-  /** A burst, and what is added to it per second. Each logical cluster has its own. */
+  /** `burst`: Events in a full budget; `perSecond`: Events added per second. Each logical cluster has its own. */
   constructor({ burst = 300, perSecond = 1 }: { burst?: number; perSecond?: number } = {}) {
     this.#burst = burst
     this.#perSecond = perSecond
   }
 
-  /** Takes one of a logical cluster; false if none is left. */
+  /** Takes one Event from the budget of a logical cluster; false if the budget is used up. */
   take(cluster: string, nowMs: number): boolean {
     const account = this.#accounts.get(cluster) ?? { tokens: this.#burst, atMs: nowMs }
     const refilled = account.tokens + (Math.max(0, nowMs - account.atMs) / 1000) * this.#perSecond
@@ -28,7 +28,7 @@ export class EventBudget {
     return tokens >= 1
   }
 
-  /** The account that was used longest ago is forgotten once it is full again: an absent one is full too. */
+  /** Forgets accounts that are full again, the least recently used first: an absent account counts as full. */
   #forgetFull(nowMs: number): void {
     for (const [cluster, { tokens, atMs }] of this.#accounts) {
       if (tokens + ((nowMs - atMs) / 1000) * this.#perSecond < this.#burst) return

@@ -20,9 +20,9 @@ interface Former extends WrittenTemplate {
   readonly atMs: number
 }
 
-/** A member that makes nothing of a template for so long makes nothing of it any more. */
+/** How long a former template is kept, milliseconds: later, a member makes no object of it any more. */
 const keptMs = 600_000
-/** What is kept of one logical cluster: its oldest go first. */
+/** Most bytes kept for one logical cluster: beyond this, its oldest templates are forgotten first. */
 const maxBytes = 1024 * 1024
 
 export class FormerTemplates {
@@ -52,7 +52,7 @@ export class FormerTemplates {
   #changed({ key, before, after }: Change<KubeObject>): void {
     if (before === undefined || after === undefined) return
     const { uid = '', generation, annotations = {} } = before.metadata
-    // Most changes are of the status.
+    // Most changes change the status only, so the generation stays.
     if (uid !== after.metadata.uid || generation === after.metadata.generation) return
     if (Object.keys(placedOn(before as KubeObject)).length === 0) return
     const template = templateOf(before)

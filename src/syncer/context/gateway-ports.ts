@@ -1,5 +1,5 @@
-// The ports of the gateway in a member at which pods reach Services of other members. Which port leads where is said by
-// the EndpointSlices in the member alone: they are read when the syncer starts.
+// The ports of the gateway in a member at which pods reach Services of other members. Only the EndpointSlices in the
+// member say which port leads to which Service, so the syncer reads them when it starts.
 import { gatewayListenerPorts, gatewayTargetAnnotation, maxGatewayPortsPerCluster } from '#crds/index.ts'
 import type { CachedObject } from './resources.ts'
 
@@ -10,19 +10,19 @@ export interface SliceName {
 }
 
 /**
- * After this, a gateway listens on a port of which the API server has told it, milliseconds. Nobody must connect
- * before.
+ * How long after the write of a slice the gateway listens on its new ports, milliseconds. No client must connect
+ * earlier.
  */
 const listensAfterMs = 2000
 
 export class GatewayPorts {
   readonly #now: () => number
   readonly #owners = new Map<number, string>()
-  /** Ports by slice, by the name of the port. */
+  /** By slice (keyOf): the port of the gateway for each port name of the slice. */
   readonly #slices = new Map<string, Map<string, number>>()
   /** Number of ports by the id of the logical cluster. */
   readonly #counts = new Map<string, number>()
-  /** By slice: when it first had the ports that it has. */
+  /** By slice (keyOf): its present ports as text, and when it first had them (`now`). */
   readonly #writtenAt = new Map<string, { readonly ports: string; readonly atMs: number }>()
   #next: number = gatewayListenerPorts.first
 
@@ -31,7 +31,7 @@ export class GatewayPorts {
     this.#now = now
   }
 
-  /** Takes over what a slice in the member says. */
+  /** Takes over the ports that a slice in the member has. */
   load(slice: CachedObject): void {
     const { namespace = '', name = '', annotations } = slice.metadata
     if (annotations?.[gatewayTargetAnnotation] === undefined) return
@@ -41,15 +41,15 @@ export class GatewayPorts {
   }
 
   /**
-   * The port for one port of a slice, the same one while the slice is there. Undefined: there is none left for its
-   * logical cluster.
+   * The gateway's port for one port of a slice; it stays the same while the slice exists. Undefined: no port is left,
+   * or the logical cluster has maxGatewayPortsPerCluster already.
    */
   portFor(slice: SliceName, portName: string): number | undefined {
     const known = this.#slices.get(keyOf(slice))?.get(portName)
     if (known !== undefined) return known
     if ((this.#counts.get(clusterOf(slice)) ?? 0) >= maxGatewayPortsPerCluster) return undefined
     const { first, last }: Readonly<Record<'first' | 'last', number>> = gatewayListenerPorts
-    // The one after the last that was given: a port that was given back is not used again soon.
+    // The search starts after the port that was given last, so a port that was given back is not used again soon.
     for (let tried = first; tried <= last; tried++) {
       const port = this.#next
       this.#next = port === last ? first : port + 1
@@ -61,21 +61,21 @@ export class GatewayPorts {
   }
 
   /**
-   * How long the slice must have no endpoints yet, since the gateway may not listen on its ports, milliseconds. `live`:
-   * the slice in the member; undefined: it is created now.
+   * For how many more milliseconds the slice must have no endpoints, because the gateway may not listen on its ports
+   * yet. `live`: the slice in the member; undefined: it is created now.
    */
   listensInMs(slice: SliceName, wanted: CachedObject, live: CachedObject | undefined): number {
     const [key, ports] = [keyOf(slice), portsText(wanted)]
     const known = this.#writtenAt.get(key)
     if (known?.ports === ports) return Math.max(0, known.atMs + listensAfterMs - this.#now())
-    // What was there before the syncer started, the gateway knows; and who has endpoints keeps them when a port is
-    // added.
+    // The gateway knows the ports from before the start of the syncer, and a slice with endpoints keeps them when a
+    // port is added.
     const isNew = live === undefined || (portsText(live) !== ports && !hasEndpoints(live))
     this.#writtenAt.set(key, { ports, atMs: isNew ? this.#now() : Number.NEGATIVE_INFINITY })
     return isNew ? listensAfterMs : 0
   }
 
-  /** The slice is gone. */
+  /** Gives back the ports of a slice that is gone. */
   release(slice: SliceName): void {
     const key = keyOf(slice)
     this.#writtenAt.delete(key)

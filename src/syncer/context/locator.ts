@@ -8,10 +8,10 @@ import type { CachedObject } from './resources.ts'
 const takeOver: ReadonlySet<string> = new Set(['ReplicaSet', 'ControllerRevision'])
 
 /**
- * The upstream object of a cached object in the member; undefined if it is not a copy. What a controller made is none,
- * even where it took over the annotations of its owner, as ReplicaSets and ControllerRevisions do, which keep them when
- * their owner is deleted without them. A claim takes over none, and a StatefulSet that deletes its claims becomes the
- * controller of those that it finds.
+ * The upstream object of a cached object in the member; undefined if the cached object is not a copy. An object that a
+ * controller made is not a copy, even if it has the annotations of its owner: ReplicaSets and ControllerRevisions get
+ * these, and keep them when their owner is deleted without them. A claim gets no annotations from an owner, so a claim
+ * with a controller can be a copy: a StatefulSet that deletes its claims becomes the controller of the claims it finds.
  */
 export function locatorOf(object: CachedObject | undefined): Locator | undefined {
   if (object === undefined) return undefined

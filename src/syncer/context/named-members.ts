@@ -1,14 +1,16 @@
-// The members that an object of a logical cluster names: what does not name a member does not concern its syncer.
+// The members that an object of a logical cluster names. An object that does not name a member does not concern the
+// syncer of that member.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { finalizingMembers, memberAnnotation, memberStatusesOf, placedOn } from '#crds/index.ts'
 import { isOrphanIn } from './orphans.ts'
 import type { CachedObject } from './resources.ts'
 
-/** Objects of informers do not change, and the syncers of all members ask the same of each. */
+/** The names found for each object: objects of informers do not change, and the syncers of all members ask for each. */
 const known = new WeakMap<CachedObject, ReadonlySet<string>>()
 
 /**
- * Those with a decision of the scheduler, the finalizer of a syncer or the report of a member, and that of an orphan.
+ * The members in the scheduler's decision, the members with a finalizer or a report on the object, and the member that
+ * made it if it is an orphan.
  */
 export function namedMembers(object: CachedObject): ReadonlySet<string> {
   let named = known.get(object)

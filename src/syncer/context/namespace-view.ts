@@ -34,7 +34,7 @@ export interface DividedWorkload {
 
 export type ContentChange = Pick<Change<KubeObject>, 'before' | 'after'>
 
-/** The objects of a namespace that decide what of it a member gets. */
+/** The objects of a namespace that decide which of its objects a member gets. */
 export interface NamespaceContent {
   readonly workloads: Iterable<CachedObject>
   readonly claims: Iterable<CachedObject>
@@ -51,13 +51,13 @@ interface WorkloadPart {
 }
 
 /**
- * Kept current by each change of a workload, claim or Ingress, at a cost that does not depend on how many others there
- * are.
+ * The view is updated by each change of a workload, claim, Ingress or ServiceAccount. The cost of an update does not
+ * depend on the number of other objects.
  */
 export class NamespaceView {
   readonly #member: string
   readonly #isReached: () => boolean
-  /** By `KIND/NAME`. */
+  /** The workloads in the member by `KIND/NAME`. */
   readonly #workloads = new Map<string, WorkloadPart>()
   readonly #divided = new Map<string, DividedWorkload>()
   readonly #claims = new Set<string>()
@@ -65,7 +65,7 @@ export class NamespaceView {
   readonly #accounts = new Map<string, readonly string[]>()
   readonly #ofWorkloads = new ReferenceCounts()
   readonly #ofIngresses = new ReferenceCounts()
-  /** Of the ServiceAccounts that workloads in the member use. */
+  /** The references of the ServiceAccounts that workloads in the member use. */
   readonly #ofAccounts = new ReferenceCounts()
   #serving = 0
 
@@ -79,25 +79,25 @@ export class NamespaceView {
     for (const ingress of content.ingresses) this.changeIngress({ before: undefined, after: ingress })
   }
 
-  /** A workload of this namespace is in the member, or should be. */
+  /** Whether a workload of this namespace is in the member, or should be. */
   get present(): boolean {
     return this.#workloads.size > 0
   }
 
   /**
-   * A workload of this namespace serves in the member. Before, and from when all of them leave, new clients should not
-   * be told the member's addresses.
+   * Whether a workload of this namespace serves in the member. While none does, new clients should not be told the
+   * member's addresses.
    */
   get serves(): boolean {
     return this.#serving > 0
   }
 
-  /** The namespace must exist in the member: something of it runs there, or has its data there. */
+  /** Whether the namespace must exist in the member, because it has a workload or the data of a claim there. */
   get needed(): boolean {
     return this.present || this.#claims.size > 0
   }
 
-  /** Services of this namespace should be in the member. */
+  /** Whether Services of this namespace should be in the member. */
   get servicesWanted(): boolean {
     return this.present || this.#isReached()
   }
@@ -108,7 +108,8 @@ export class NamespaceView {
   }
 
   /**
-   * `configmaps/NAME` and so on: whether workloads in the member refer to it, those that are being removed included.
+   * Whether workloads in the member (also those that are being removed), their ServiceAccounts, or Ingresses beside
+   * them refer to the object, such as `configmaps/NAME`.
    */
   refersTo(reference: string): boolean {
     const ordinalClaim = reference.startsWith(claimPrefix) && asOrdinalClaim(reference.slice(claimPrefix.length))
@@ -120,7 +121,7 @@ export class NamespaceView {
     )
   }
 
-  /** All that refersTo tells, the claims of StatefulSets as in claimReferences. */
+  /** All references for which refersTo is true; claims of StatefulSets in the form of claimReferences. */
   references(): Set<string> {
     const ofIngresses = this.present ? this.#ofIngresses.all() : []
     return new Set([...this.#ofWorkloads.all(), ...this.#ofAccounts.all(), ...ofIngresses])
@@ -135,7 +136,7 @@ export class NamespaceView {
     return hasCopy(placedOn(workload as KubeObject)[this.#member])
   }
 
-  /** Returns the references that may have come or gone with it. */
+  /** Takes in the change of a workload. Returns the references that may have been added or removed by it. */
   changeWorkload({ before, after }: ContentChange): readonly string[] {
     const key = workloadName(after ?? before)
     const [was, is] = [this.#workloads.get(key), after && partOf(after, this.#member)]
@@ -156,7 +157,7 @@ export class NamespaceView {
     else this.#claims.delete(name)
   }
 
-  /** Returns the references that may have come or gone with it. */
+  /** Takes in the change of a ServiceAccount. Returns the references that may have been added or removed by it. */
   changeAccount({ before, after }: ContentChange): readonly string[] {
     const name = (after ?? before)?.metadata.name ?? ''
     const was = this.#accounts.get(name) ?? []
@@ -166,14 +167,14 @@ export class NamespaceView {
     return this.#ofWorkloads.has(`${accountPrefix}${name}`) ? this.#ofAccounts.replace(was, is) : []
   }
 
-  /** The first workload that uses a ServiceAccount brings what that refers to; it goes with the last one. */
+  /** Adds the references of a ServiceAccount with the first workload that uses it; removes them with the last one. */
   #accountUsed(reference: string): readonly string[] {
     if (!reference.startsWith(accountPrefix)) return []
     const own = this.#accounts.get(reference.slice(accountPrefix.length)) ?? []
     return this.#ofWorkloads.has(reference) ? this.#ofAccounts.replace([], own) : this.#ofAccounts.replace(own, [])
   }
 
-  /** Returns the references that may have come or gone with it. */
+  /** Takes in the change of an Ingress. Returns the references that may have been added or removed by it. */
   changeIngress({ before, after }: ContentChange): readonly string[] {
     const name = (after ?? before)?.metadata.name ?? ''
     const was = this.#ingresses.get(name) ?? []
@@ -198,8 +199,8 @@ class ReferenceCounts {
   }
 
   /**
-   * One object has the references `after` instead of `before`, each without duplicates. Returns those that came or
-   * went.
+   * Counts the references `after` of one object instead of `before`, each without duplicates. Returns the references
+   * that no object had before, or that no object has any more.
    */
   replace(before: readonly string[], after: readonly string[]): string[] {
     const changed = new Set<string>()
@@ -209,7 +210,7 @@ class ReferenceCounts {
       if (has === 0) this.#counts.delete(reference)
       else this.#counts.set(reference, has)
       if ((had === 0) === (has === 0)) return
-      // Gone and come again with the same change is no change.
+      // A reference that is added and removed by the same call has not changed.
       if (!changed.delete(reference)) changed.add(reference)
     }
     for (const reference of after) add(reference, 1)
@@ -234,7 +235,7 @@ function partOf(workload: CachedObject, member: string): WorkloadPart | undefine
   const copies = placedOn(workload as KubeObject)
   const copy = copies[member]
   const isServing = copy?.state === 'Serving' || isOrphanIn(workload, member)
-  // Nothing of it is left, so it refers to nothing; clients of the Ingresses and Services come all the same.
+  // Nothing of the workload is left, so it refers to nothing; but clients still use its Ingresses and Services.
   if (copy?.state === 'Forwarding') return { isServing, references: [], isWhole: false }
   const template = templateOf(workload) as PodTemplate | undefined
   const named = template?.spec === undefined ? [] : referencesOf(template.spec)

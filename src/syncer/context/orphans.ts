@@ -1,5 +1,5 @@
-// Orphans: what a member made of a workload that was deleted without its dependents (propagation Orphan), or that let
-// it go.
+// Orphans: objects that a member made for a workload that was deleted without its dependents (propagation Orphan), or
+// that released them.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { Change, Informer } from '#client/index.ts'
 import { memberAnnotation, memberStatusAnnotation, placedOnAnnotation, templateAnnotation } from '#crds/index.ts'
@@ -7,8 +7,8 @@ import { controllerOf } from './owners.ts'
 import type { CachedObject } from './resources.ts'
 
 /**
- * Whether an object upstream is what this member made, and has no controller any more. A ReplicaSet of a history has
- * the reports of several members.
+ * Whether the upstream object shows an object that this member made, and has no controller any more. A ReplicaSet of a
+ * history is an orphan in each member that reports on it.
  */
 export function isOrphanIn(object: CachedObject | undefined, member: string): boolean {
   const { annotations } = object?.metadata ?? {}
@@ -22,12 +22,12 @@ export function isOrphanIn(object: CachedObject | undefined, member: string): bo
 
 /** The finalizer of a deletion that leaves the dependents. */
 export const orphanFinalizer = 'orphan'
-/** More deletions that leave dependents than wait for members at a time: the oldest are forgotten. */
+/** How many such deletions are remembered, more than wait for members at a time. The oldest are forgotten. */
 const maxOrphaning = 10_000
 
 /**
- * The objects that are being deleted without their dependents. Garbage collection of an ordinary cluster removes the
- * finalizer that says so before the copies in members are gone.
+ * The uids of the objects that are being deleted without their dependents. They are remembered because the garbage
+ * collector of an ordinary cluster removes the finalizer `orphan` before the copies in members are gone.
  */
 export class OrphaningDeletions {
   readonly #uids = new Set<string>()

@@ -1,16 +1,16 @@
 // Reports that will soon be replaced. While a rollout is under way a member's counts change many times a second;
-// upstream each of them is a write for everybody who watches. Such a report waits for a moment, and the last one is
+// upstream each change is a write that every watcher gets. Such a report waits for a moment, and the last one is
 // written.
 import type { Clock } from '#async/index.ts'
 
 /** For how long a report may wait. */
 const waitMs = 200
-/** What is so late belongs to an object that was deleted while it waited. */
+/** A report that is overdue by so many milliseconds is forgotten: its object was deleted while the report waited. */
 const forgottenMs = 60_000
 
 export class PassingReports {
   readonly #clock: Pick<Clock, 'monotonic'>
-  /** By name of the report: when it must be written. Each has a reconcile at that time. */
+  /** By name of the report: when it must be written, in monotonic milliseconds. A reconcile is queued for that time. */
   readonly #due = new Map<string, number>()
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
@@ -43,7 +43,7 @@ export class PassingReports {
     }
   }
 
-  /** There is nothing to write any more, or it has been written. */
+  /** Forgets a report that has been written, or that need not be written any more. */
   forget(name: string): void {
     this.#due.delete(name)
   }

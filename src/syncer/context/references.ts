@@ -1,5 +1,5 @@
-// The fields of pods, ServiceAccounts and Ingresses that name other objects, as tables. Objects that they find are
-// copied too.
+// The fields of pods, ServiceAccounts and Ingresses that name other objects, as tables. Objects that these fields name
+// are copied too.
 import type { JsonValue } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import type { PodSpec } from '#syncer/transform/pod-types.ts'
@@ -64,8 +64,8 @@ export function claimReferences(workload: CachedObject): Reference[] {
 }
 
 /**
- * The reference by which the StatefulSet of a claim with this name would refer to it, with the ordinal; undefined: none
- * would.
+ * The reference (see claimReferences) by which a StatefulSet would refer to a claim of this name, and the ordinal in
+ * the name; undefined: the name does not end with an ordinal.
  */
 export function asOrdinalClaim(claim: string): { readonly reference: string; readonly ordinal: number } | undefined {
   const [, prefix, ordinal] = /^(.+-)(0|[1-9]\d*)$/.exec(claim) ?? []

@@ -99,7 +99,7 @@ export class Scope {
     return namespace === undefined ? [] : this.context.downstreamIn(resource, namespace)
   }
 
-  /** The objects in the member that this one there controls. */
+  /** The objects in the member that `owner`, an object of the member, controls. */
   controlledBy(
     resource: Parameters<SyncContext['controlledBy']>[0],
     owner: { readonly kind: string; readonly name: string },
@@ -129,7 +129,7 @@ export class Scope {
   }
 }
 
-/** The upstream namespace whose name is shortened in the member; undefined: the name only looks so. */
+/** The upstream name of a namespace that has a shortened name in the member; undefined: it only looks shortened. */
 function wholeName(context: SyncContext, memberNamespace: string, cluster: string, suffix: string): string | undefined {
   const known = locatorOf(context.caches.namespaces.store.get(keyFor({ name: memberNamespace })))?.name
   if (known !== undefined) return known
@@ -163,7 +163,8 @@ export class Reconcile extends Scope implements ReconcileRequest {
   }
 
   /**
-   * Whether a report waits for the next one; then the reconcile of `kind` comes again when the report must be written.
+   * Whether the report is not to be written yet, because the next one will soon replace it. A reconcile of `kind` is
+   * then queued for the time when the report must be written.
    */
   isPostponed(report: string, kind: RequestKind = this.kind): boolean {
     const { context, cluster, namespace, name } = this

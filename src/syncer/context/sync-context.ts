@@ -16,7 +16,7 @@ import type { Upstream } from './upstream.ts'
 import type { Views } from './views.ts'
 import type { ReconcileRequest } from './request.ts'
 
-/** The object upstream without which an object in the member is to be deleted: `kind` is its resource. */
+/** The upstream object whose absence is the reason to delete an object in the member: `kind` is its resource. */
 export interface AskedObject extends ReconcileRequest {
   readonly context: SyncContext
   readonly signal: AbortSignal
@@ -65,10 +65,10 @@ export interface SyncContext {
   /** EndpointSlices of a namespace in the member that name this pod. */
   slicesWith(namespace: string, pod: string): Iterable<CachedObject>
   podContext(cluster: string, clusterId: ClusterId, namespace: string): Omit<PodContext, 'accountAutomount'>
-  /** Whether custom resources of the namespace that the member exports are, or should be, there. */
+  /** Whether the member has, or should have, custom resources of the namespace whose API it exports. */
   hasExported(cluster: string, namespace: string): boolean
   enqueue(request: ReconcileRequest): void
   enqueueAfter(request: ReconcileRequest, ms: number): void
-  /** Notes that the upstream copy of what this member made was deleted, or a tenant's pod that the member runs. */
+  /** Notes the deletion of an upstream copy of an object that this member made, or of a tenant's pod that it runs. */
   copyDeleted(request: ReconcileRequest, copy: CachedObject): void
 }

@@ -47,8 +47,8 @@ export class SyncFailures {
   }
 
   /**
-   * Notes that a step failed. Returns the message if the tenant must be told now: at once if the failure `isFinal`,
-   * because another attempt has the same result, else if it lasts.
+   * Notes that a step failed. Returns the message if the tenant must be told now, else undefined. The tenant is told at
+   * once if the failure `isFinal`, because another attempt has the same result, otherwise after patienceMs.
    */
   note(
     step: string,
@@ -90,7 +90,7 @@ export class SyncFailures {
     return failure.subject
   }
 
-  /** Why the object is not in sync, for its condition; undefined if nothing of it fails for long. */
+  /** The messages of the object's lasting failures in one line, for its condition; undefined if there are none. */
   messageOf(subject: FailureSubject): string | undefined {
     const steps = this.#bySubject.get(keyOf(subject))
     if (steps === undefined) return undefined
@@ -106,7 +106,7 @@ export class SyncFailures {
     return cut([...named, ...(more > 0 ? [`and ${more} more`] : [])].join('; '))
   }
 
-  /** How many objects fail for long, and one of them: that with the oldest failure. */
+  /** The number of objects whose tenants were told of a failure, and the oldest of these failures; undefined: none. */
   report(): SyncFailureReport | undefined {
     const subjects = new Set<string>()
     let first: Failure | undefined
@@ -134,7 +134,7 @@ function keyOf({ resource, cluster, namespace, name }: FailureSubject): string {
   return `${resource} ${cluster}|${namespace}/${name}`
 }
 
-/** Members choose their words: what is kept of them has a bound. */
+/** The message, cut at maxMessageLength, because a member can send any text. */
 function cut(message: string): string {
   return message.length <= maxMessageLength ? message : `${message.slice(0, maxMessageLength - 3)}...`
 }

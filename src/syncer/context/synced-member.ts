@@ -12,15 +12,15 @@ export interface SyncedMember {
   readonly annotationPrefixes?: readonly string[]
   /** Its classes of this kind as they are now; undefined: not known. */
   readonly classesOf?: (kind: ClassKindName) => readonly DeepReadonly<MemberClass>[] | undefined
-  /** Whether it is lost; absent: never. */
+  /** Tells whether the member is lost; absent: it never is. */
   readonly loss?: MemberLoss
-  /** Whether an admin lets go what is not known upstream any more. */
+  /** Whether an admin accepts that the syncer deletes objects that are not known upstream any more. */
   readonly acceptsDeletions?: () => boolean
 }
 
 /**
- * Whether a member is lost. While it is, nothing of what its cache says is written on its pods and EndpointSlices
- * upstream.
+ * Tells whether a member is lost. While it is lost, its syncer does not write from its cache on the member's pods and
+ * EndpointSlices upstream.
  */
 export interface MemberLoss {
   isLost(): boolean

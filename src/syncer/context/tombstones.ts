@@ -1,9 +1,9 @@
-// The objects whose deletion a watch has reported, as opposed to those that a list only lacks.
+// The objects whose deletion a watch has reported, as opposed to objects that a list only lacks.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { Informer } from '#client/index.ts'
 import type { ResourceName } from './resources.ts'
 
-/** Of the oldest, deletions are confirmed by a question upstream instead. */
+/** How many deletions are remembered. For an older deletion, the API server upstream is asked instead. */
 const maxTombstones = 10_000
 
 export class Tombstones {
@@ -21,8 +21,8 @@ export class Tombstones {
   }
 
   /**
-   * Whether a watch has reported that the object with this key (`keyFor`) was deleted, and no list or watch that it is
-   * there again.
+   * Whether a watch has reported that the object with this key (`keyFor`) was deleted, and no list or watch has shown
+   * it again since.
    */
   has(resource: ResourceName, key: string): boolean {
     return this.#keys.has(`${resource} ${key}`)

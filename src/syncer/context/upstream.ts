@@ -39,7 +39,7 @@ export interface ClusterIds {
 }
 
 export interface UpstreamOptions {
-  /** Over `/clusters/*`, with `allClusters`. Their life is the caller's. */
+  /** Informers over `/clusters/*`, with `allClusters`. The caller ends them. */
   readonly informers: SharedInformers
   /** Reads and writes one logical cluster. */
   readonly client: (cluster: string) => KubeClient
@@ -49,9 +49,9 @@ export interface UpstreamOptions {
 export interface Upstream {
   readonly ids: ClusterIds
   readonly informers: Readonly<Record<ResourceName, Informer<KubeObject>>>
-  /** Not synced: a template that names one is given the member's. */
+  /** PriorityClasses are not synced: a template that names one gets a PriorityClass of the member instead. */
   readonly priorityClasses: Informer<KubeObject>
-  /** What logical clusters show of the nodes of members. */
+  /** The nodes of members, as logical clusters show them. */
   readonly nodes: Informer<KubeObject>
   /** The objects of each informer by `CLUSTER|NAMESPACE`. */
   readonly byNamespace: Readonly<Record<ResourceName, ObjectIndex>>
@@ -59,17 +59,17 @@ export interface Upstream {
   readonly workloadsByMember: readonly ObjectIndex[]
   /** PersistentVolumeClaims by `CLUSTER|NAMESPACE MEMBER` of the members that have, or will have, their volume. */
   readonly claimsByMember: ObjectIndex
-  /** Those whose names are of ordinals of a StatefulSet, by `CLUSTER|NAMESPACE|REFERENCE` (asOrdinalClaim). */
+  /** Claims whose names end with an ordinal of a StatefulSet, by `CLUSTER|NAMESPACE|REFERENCE` (asOrdinalClaim). */
   readonly claimsOfOrdinals: ObjectIndex
   /** ReplicaSets by `CLUSTER|NAMESPACE|UID` of their owners. */
   readonly replicaSetsByOwner: ObjectIndex
-  /** Pods that members made or run, by onNode of their logical cluster and of all together. */
+  /** Pods that members made or run, in two groups each: onNode of their logical cluster, and onNode of all (empty). */
   readonly podsByNode: ObjectIndex
   /** The objects whose deletion was seen. */
   readonly tombstones: Tombstones
   /** The workloads that are being deleted without their dependents. */
   readonly orphaning: OrphaningDeletions
-  /** What tenants wrote before what they want now. */
+  /** The pod templates that tenants wrote before the present ones. */
   readonly formerTemplates: FormerTemplates
   client(cluster: string): KubeClient
   /** Resolves when every informer has its first list. */
@@ -123,7 +123,7 @@ export function createUpstream({ informers: shared, client, ids }: UpstreamOptio
   }
 }
 
-/** Members make objects of their templates that are shown upstream. */
+/** The resources from whose templates members make objects that are shown upstream. */
 const withFormerTemplates = ['deployments', 'statefulsets', 'daemonsets', 'cronjobs'] as const
 
 /** The node of a pod; undefined while it has none. */
@@ -136,7 +136,7 @@ export function onNode(cluster: string, member: string, node: string): string {
   return `${cluster} ${member}/${node}`
 }
 
-/** The group of the objects of a namespace, given as `CLUSTER|NAMESPACE`, that a member has to do with. */
+/** The group (key of an index) of the objects of a namespace, given as `CLUSTER|NAMESPACE`, that concern a member. */
 export function inMember(namespaceKey: string, member: string): string {
   return `${namespaceKey} ${member}`
 }

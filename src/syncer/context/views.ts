@@ -1,5 +1,5 @@
-// The views of all namespaces for one member. That of a namespace of which the member has something is kept, and kept
-// current by changes; most members have nothing of most namespaces.
+// The views of all namespaces for one member. A view is kept, and updated by changes, while the member has something of
+// the namespace; most members have nothing of most namespaces.
 import type { WorkloadResource } from '#crds/index.ts'
 import { NamespaceView, type ContentChange, type NamespaceContent } from './namespace-view.ts'
 import type { SyncedMember } from './synced-member.ts'
@@ -62,7 +62,7 @@ export class Views {
     return this.#present.get(cluster) ?? none
   }
 
-  /** Takes a change of an object of the namespace into its view, and returns what else has changed with it. */
+  /** Updates the view of the namespace with a change of one of its objects, and returns what else changes by that. */
   change(cluster: string, namespace: string, resource: ContentResource, change: ContentChange): ViewChanges {
     const known = this.#views.get(`${cluster}|${namespace}`)
     const view = known ?? this.of(cluster, namespace)
@@ -73,12 +73,12 @@ export class Views {
     if (!view.needed) this.forget(cluster, namespace)
     const namespaces = new Set<string>()
     if (this.#reaches(cluster) !== reachedBefore) for (const other of this.#namespaces(cluster)) namespaces.add(other)
-    // Of what was not known before, nothing was there if nothing is.
+    // Where no view was kept, the member had nothing: the namespace has changed only if the member needs it now.
     if (known === undefined ? view.needed : before !== factsOf(view)) namespaces.add(namespace)
     return { references: known === undefined ? view.references() : changed, namespaces }
   }
 
-  /** Where pods reach those of other members, they may use Services of every namespace. */
+  /** Whether pods of the logical cluster here reach other members: then they may use Services of every namespace. */
   #reaches(cluster: string): boolean {
     return this.#member.serviceNetwork !== 'None' && this.#present.has(cluster)
   }
@@ -92,7 +92,7 @@ export class Views {
   }
 }
 
-/** What decides which followers of the namespace the member gets, as text. */
+/** The facts that decide which objects follow the namespace into the member, as text. */
 function factsOf({ present, serves, needed, servicesWanted }: NamespaceView): string {
   return `${present} ${serves} ${needed} ${servicesWanted}`
 }

@@ -10,9 +10,9 @@ import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 import { controllerOfClaim } from '#syncer/up/claim-owner.ts'
 
 /**
- * The claims that a tenant made for ordinals of a StatefulSet. They are applied before it: where the member has no
- * claims of these names, the controller there makes new ones, without the data. Rejects if a pod that the member is
- * about to make would get such a claim all the same.
+ * The claims that a tenant made for ordinals of a StatefulSet. They are applied before the StatefulSet: where the
+ * member lacks claims of these names, its controller makes new ones, without the data. Rejects if a pod that the member
+ * is about to make would still get a claim without its data.
  */
 export async function claimsOfOrdinals(synced: SyncedObject, object: CachedObject): Promise<readonly Reference[]> {
   const references = new Set(claimReferences(object).map(({ resource, name }) => `${resource}/${name}`))
@@ -64,8 +64,8 @@ async function refuseOtherClaims(
 }
 
 /**
- * Rejects if a claim that the member does not have names a volume. It is about the data in that volume; the member
- * would give it an empty one.
+ * Rejects if a claim that the member does not have names a volume: the tenant wants the data in that volume, and the
+ * member would make an empty one.
  */
 export async function refuseOtherVolume(
   { context, member, memberNamespace, signal }: SyncedObject,
@@ -81,7 +81,7 @@ export async function refuseOtherVolume(
       name,
       `it names volume "${volumeName}", but members choose the volumes of claims: leave out spec.volumeName`,
     )
-  // The list of the member may lack it by mistake.
+  // The member's list may lack the claim by mistake, so the member is asked.
   if (memberNamespace === undefined) return
   if ((await context.downstream.tryGet(gvr, { namespace: memberNamespace, name }, { signal })) !== undefined) return
   throw conflict(
@@ -92,8 +92,8 @@ export async function refuseOtherVolume(
 }
 
 /**
- * Whether the claim goes with a StatefulSet or pod that is going or has gone: the member has deleted it, so there is no
- * new copy.
+ * Whether the StatefulSet or pod that owns the claim is being deleted or is gone: the member has deleted the claim with
+ * it, so no new copy is made.
  */
 export function goesWithOwner(scope: Scope, claim: CachedObject): boolean {
   const owner = controllerOfClaim(claim)

@@ -11,7 +11,7 @@ import type { PodContext } from '#syncer/transform/pod-template.ts'
 import type { PodSpec } from '#syncer/transform/pod-types.ts'
 import { priorityClassIn } from '#syncer/transform/priority-class.ts'
 
-/** The copy that the member should have, with the hash of it. `current`: the copy that it has. */
+/** The copy that the member should have, with its hash in an annotation. `current`: the copy that it has now. */
 export function desiredCopy(synced: SyncedObject, object: CachedObject, current: CachedObject | undefined): KubeObject {
   const { context, row, member, cluster, namespace, clusterId } = synced
   if (clusterId === undefined)
@@ -34,7 +34,7 @@ export function desiredCopy(synced: SyncedObject, object: CachedObject, current:
   return desired
 }
 
-/** The member's PriorityClass for that of the template, unless one of the two is not known. */
+/** The member's PriorityClass for the class in the template; empty if that class or the member's are not known. */
 function priorityClassFor(
   { context, member, cluster }: Scope,
   object: CachedObject,

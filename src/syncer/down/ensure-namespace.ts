@@ -70,9 +70,9 @@ async function labelNamespace(
 }
 
 /**
- * The member refuses pods beyond the level too: those of an old copy, and those that its own controllers changed.
- * Labels of the upstream namespace are there for selectors of NetworkPolicies, under names that no controller of the
- * member acts on.
+ * The labels of the namespace in the member. With the Pod Security level, the member too refuses pods beyond it: pods
+ * of an old copy, and pods that its own controllers changed. The labels of the upstream namespace serve selectors of
+ * NetworkPolicies, under names that no controller of the member acts on.
  */
 function namespaceLabels({ context, cluster, upstreamNamespace }: Scope, clusterId: string): Record<string, string> {
   const { labels = {} } = upstreamNamespace?.metadata ?? {}

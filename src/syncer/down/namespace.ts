@@ -16,7 +16,8 @@ import { ensureNamespace } from './ensure-namespace.ts'
 export async function reconcileNamespace(reconcile: Reconcile): Promise<void> {
   const { context, cluster, namespace, view } = reconcile
   if (reconcile.memberNamespace === undefined) return
-  // Upstream it takes with it what is not gone before; members that answer need not wait for those that do not.
+  // A namespace that is being deleted upstream is not kept here until its objects are gone upstream: this member need
+  // not wait for members that do not answer.
   const isEnding = isEndingNamespace(reconcile)
   const needed = !isEnding && (view.needed || context.hasExported(cluster, namespace))
   if (needed) await ensureNamespace(reconcile)
@@ -63,7 +64,7 @@ function hasServices(scope: Scope): boolean {
 async function deleteWithoutWorkloads(reconcile: Reconcile): Promise<void> {
   const { context, cluster, namespace, member, signal, liveNamespace: object } = reconcile
   if (object === undefined || !reconcile.isOurs) return
-  // Its workloads must be deleted first, by their own reconciles, which enqueue this one again.
+  // The workloads of the namespace must be deleted first, by their own reconciles, which enqueue this one again.
   for (const { gvr } of workloadKinds)
     for (const one of reconcile.allLive(gvr.resource)) if (locatorOf(one) !== undefined) return
   if (context.hasExported(cluster, namespace)) return
@@ -78,8 +79,8 @@ async function deleteWithoutWorkloads(reconcile: Reconcile): Promise<void> {
 }
 
 /**
- * Until the view of the namespace knows its orphans: upstream, garbage collection may not have taken their owner from
- * them yet.
+ * How long to wait until the view of the namespace knows its orphans, milliseconds: the garbage collector upstream may
+ * not have removed their owner references yet.
  */
 const againMs = 1000
 

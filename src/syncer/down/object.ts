@@ -1,4 +1,5 @@
-// The walk down of one object: what it needs first, then its copy in the member, until the copy is to go.
+// The walk down of one object: applies the objects that it needs, then its copy in the member, and removes the copy
+// when the member should not have it any more.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { conflict, forbidden, isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
@@ -40,14 +41,14 @@ async function makeCopy(synced: SyncedObject): Promise<CachedObject | undefined>
     await clearError(synced.again())
     return object
   }
-  // As in a cluster, pods that end have what they refer to, and clients find them, until it is gone upstream.
+  // As in a cluster, ending pods keep their Services and the objects they refer to until these are gone upstream.
   if (isWanted && row.follows !== 'decision') return isNamespaceEnding ? undefined : object
   await removeObject(synced)
   await tellAbsence(synced.again())
   return undefined
 }
 
-/** Removes what this member said of a copy that is gone. */
+/** Removes this member's report on a copy that is gone. */
 async function tellAbsence(synced: SyncedObject): Promise<void> {
   const { row, object, copy } = synced
   const reports = row.status !== undefined && !row.finalizes && row.pinnedBy === undefined
@@ -84,7 +85,7 @@ function hasRun(object: CachedObject): boolean {
   return hasEnded(object) || (object.kind === 'Pod' && object.metadata.annotations?.[memberUidAnnotation] !== undefined)
 }
 
-/** A node that the tenant names would evade the scheduler of the member, and all that it checks. */
+/** Throws Forbidden if the template has nodeName: the pods would bypass the member's scheduler and all its checks. */
 function refuseNodeName({ row, gvr, name }: SyncedObject, object: CachedObject): void {
   if (row.workload === undefined || !podSpecOf(object)?.['nodeName']) return
   throw forbidden(gvr, name, 'the template has nodeName: the scheduler of a member cluster chooses the node')
@@ -109,12 +110,12 @@ async function prepare(
   }
   await upstreamClient.patch(gvr, ref, 'merge', { metadata }, { signal }).catch((error: unknown) => {
     if (!isStatusError(error, 'Conflict')) throw error
-    // Our cache was behind. This is no answer of the member, which would be told to the tenant.
+    // Our cache was behind: the reconcile is repeated before the tenant is told of a failure.
     throw serviceUnavailable(error.message)
   })
 }
 
-/** Applies what the pods refer to before the workload, so that no pod starts without it. */
+/** Applies the objects that the pods refer to before the workload, so that no pod starts without them. */
 async function applyReferences(synced: SyncedObject, object: CachedObject): Promise<void> {
   const spec = podSpecOf(object)
   if (spec === undefined) return
@@ -125,7 +126,7 @@ async function applyReferences(synced: SyncedObject, object: CachedObject): Prom
   }
 }
 
-/** What a pod refers to, and before its ServiceAccount what that refers to. */
+/** The objects that a pod refers to. The objects that its ServiceAccount refers to come before the ServiceAccount. */
 function referencesWith(scope: Scope, spec: DeepReadonly<PodSpec>): readonly Reference[] {
   return referencesOf(spec).flatMap((reference) => {
     const account = reference.resource === 'serviceaccounts' && scope.upstream('serviceaccounts', reference.name)
@@ -133,7 +134,7 @@ function referencesWith(scope: Scope, spec: DeepReadonly<PodSpec>): readonly Ref
   })
 }
 
-/** Applies what must be in the namespace before its first pod. What an old member does not allow stays out. */
+/** Applies the objects that must be in the namespace before its first pod, except those that an old member forbids. */
 async function applyPreceding(synced: SyncedObject): Promise<void> {
   for (const { resource } of syncedKinds.filter(({ precedesPods }) => precedesPods))
     for (const { metadata } of synced.allUpstream(resource)) {

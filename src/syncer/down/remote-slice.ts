@@ -72,7 +72,7 @@ async function writeRemote(
   })
 }
 
-/** Whether the slice in the member names no pod that is to have no name. Its endpoints are those of the desired one. */
+/** Whether the slice in the member has no more hostnames than the desired slice. Both have the same endpoints. */
 function hasNoMoreNames(current: CachedObject, desired: KubeObject): boolean {
   const named = (slice: CachedObject): number =>
     ((slice['endpoints'] ?? []) as readonly { readonly hostname?: string }[]).filter(({ hostname }) => hostname).length
@@ -111,7 +111,7 @@ function hasExport(scope: Scope, slice: CachedObject): boolean {
   return scope.upstream('services', name) !== undefined
 }
 
-/** Deletes the slice in the member, if it is of the one that has gone upstream or is wanted no more. */
+/** Deletes the copy of the slice in the member, because the slice upstream (`source`) is gone or not wanted here. */
 async function removeRemote(
   reconcile: Reconcile,
   source: CachedObject | undefined,

@@ -35,14 +35,14 @@ export async function removeObject(synced: SyncedObject): Promise<void> {
   if (isHeld) await releaseCopy(synced, copy)
 }
 
-/** Deletes a copy; a pod with the grace period of its tenant. */
+/** Deletes a copy. `grace`: the grace period for a pod; `ending`: the propagation policy for a workload. */
 export async function deleteCopy(
   { context, row, gvr, resource, signal }: SyncedObject,
   copy: CachedObject,
   { grace, ending = 'Foreground' }: { readonly grace?: Int64; readonly ending?: 'Foreground' | 'Orphan' } = {},
 ): Promise<void> {
   const { namespace = '', name = '', uid, deletionTimestamp, finalizers } = copy.metadata
-  // The propagation policy of one that is held can still be changed.
+  // A second deletion can still change the propagation policy of a copy that our finalizer holds.
   if (deletionTimestamp !== undefined && !finalizers?.includes(upstreamFinalizer)) return
   const options = {
     ...(uid && { uid }),
@@ -55,7 +55,7 @@ export async function deleteCopy(
 }
 
 /**
- * Deletes the copy of a workload that finalizers of others hold upstream, and holds it by a finalizer of ours for as
+ * Deletes the copy of a workload that finalizers of others hold upstream. A finalizer of ours keeps the copy for as
  * long.
  */
 async function holdCopy({ context, gvr, signal }: SyncedObject, copy: CachedObject): Promise<void> {

@@ -14,14 +14,14 @@ export function isRepeatedKey(error: unknown): boolean {
 }
 
 /**
- * True for a copy that was written by replaceCopy. It is written so from then on: apply would not remove the fields
- * that the syncer set by an update.
+ * True for a copy that was written by replaceCopy. Such a copy is always written by replaceCopy from then on: apply
+ * would not remove the fields that the syncer set by an update.
  */
 export function wasReplaced(copy: CachedObject | undefined): boolean {
   return copy?.metadata.annotations?.[replacedAnnotation] !== undefined
 }
 
-/** Creates or changes the copy. What others own in it stays. Rejects with the member's StatusError. */
+/** Creates or changes the copy. Fields that others own in it stay. Rejects with the member's StatusError. */
 export async function replaceCopy(
   downstream: KubeClient,
   resource: ResourceName,
@@ -38,7 +38,7 @@ export async function replaceCopy(
     return
   }
   const live = await downstream.get<KubeObject>(gvrs[resource], ref, { signal })
-  // Our cache was behind. This is no answer of the member, which would be told to the tenant.
+  // Our cache was behind: the reconcile is repeated before the tenant is told of a failure.
   if (live.metadata.uid !== uid) throw serviceUnavailable(`"${name}" was created again in the member`)
   await downstream.patch(gvrs[resource], ref, 'merge', replacement(live, marked), options)
 }
@@ -46,8 +46,8 @@ export async function replaceCopy(
 const marker = { [replacedAnnotation]: 'true' }
 
 /**
- * The merge patch that gives an object what is desired, removes what the syncer set and does not want any more, and
- * keeps the rest.
+ * The merge patch that sets the desired fields, removes fields that the syncer set before and does not want any more,
+ * and keeps all others.
  */
 function replacement(live: KubeObject, desired: KubeObject): Record<string, unknown> {
   const own = ownFields(live)

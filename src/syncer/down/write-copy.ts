@@ -1,5 +1,5 @@
-// The writes of a copy: applied, or replaced where apply is refused, or where the copy of a former object has what
-// cannot change.
+// The writes of a copy: apply; create or update where apply is refused; deletion and creation where the copy is of a
+// former object and has fields that cannot be changed.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { conflict, isStatusError } from '#apimachinery/status/index.ts'
 import { syncerFieldManager } from '#crds/index.ts'
@@ -16,8 +16,8 @@ interface Written {
 }
 
 /**
- * Where the copy is of a deleted object that had this name, and has what cannot be changed (the data of an immutable
- * ConfigMap, the type of a Secret, the address of a Service), it is replaced.
+ * Writes the copy. If the copy in the member is of a deleted object of the same name, and has fields that cannot be
+ * changed (the data of an immutable ConfigMap, the type of a Secret, the address of a Service), it is created again.
  */
 export async function writeOrReplace(synced: SyncedObject, object: CachedObject, written: Written): Promise<void> {
   const { context, row, gvr, signal } = synced
@@ -30,7 +30,7 @@ export async function writeOrReplace(synced: SyncedObject, object: CachedObject,
     const fields = causes.map(({ field = '' }) => field)
     const less = row.withoutRefused?.(desired, fields)
     if (less !== undefined) {
-      // Each time, the member may name one of the refused fields only.
+      // The member may name only one of the refused fields at a time, so this may happen again.
       await writeOrReplace(synced, object, { current, desired: less })
       const given = await context.downstream.get<KubeObject>(gvr, refOf(desired), { signal })
       await reportOtherPorts(synced, object, given)
@@ -71,8 +71,8 @@ async function writeCopy(
 }
 
 /**
- * Gives a copy those fields of the upstream status from which its controller goes on, as long as it has none of its
- * own.
+ * Writes the fields of the upstream status from which the controller continues on a copy, as long as the copy has none
+ * of its own.
  */
 export async function beginStatus(
   { context, row, gvr, name, memberNamespace = '', signal }: SyncedObject,

@@ -20,10 +20,10 @@ export interface SyncedApi extends AsyncDisposable {
   readonly hasStatus: boolean
   readonly definition: KubeObject
   readonly objects: Informer<KubeObject>
-  /** By namespace, and by name of the logical cluster. */
+  /** The objects upstream by namespace, and by name of the logical cluster. */
   readonly groups: ObjectIndex
   readonly copies: Informer<KubeObject>
-  /** By namespace in the member, and by id of the logical cluster. */
+  /** The copies by namespace in the member, and by id of the logical cluster. */
   readonly copyGroups: ObjectIndex
 }
 
@@ -33,7 +33,7 @@ export interface CustomObject {
   readonly name: string
   readonly object: CachedObject | undefined
   readonly copy: CachedObject | undefined
-  /** Its logical cluster has the definition from this member. */
+  /** Whether its logical cluster has the definition from this member. */
   readonly isOffered: boolean
 }
 
@@ -103,7 +103,7 @@ async function writeCopy(
 ): Promise<void> {
   const { downstream } = context
   const { namespace = '', name = '' } = desired.metadata
-  // What somebody else made in the member has no label of ours, so it is in no cache.
+  // An object that somebody else made in the member has no label of ours, so no cache has it.
   const live = await downstream.tryGet<KubeObject>(gvr, { namespace, name }, { signal })
   if (live !== undefined && locatorOf(live)?.uid !== object.metadata.uid)
     throw conflict(gvr, name, 'it exists in the member and is not the copy of this object')
@@ -111,7 +111,7 @@ async function writeCopy(
   await downstream.patch(gvr, { namespace, name }, 'apply', desired, options)
 }
 
-/** Deletes what has our locator of this logical cluster, by its uid. */
+/** Deletes an object in the member, by its uid, if it has our locator of this logical cluster. */
 async function deleteCopy(
   { context, clusterId, namespace, signal }: Reconcile,
   { api, name }: CustomObject,

@@ -1,6 +1,6 @@
 // The APIs that a member exports: their definitions are shown in the logical clusters that may use the member, custom
 // resources are copied into the member, and their status comes back. The member that exports an API runs all of its
-// objects; the scheduler has no part in it. No finalizer upstream: what is deleted there is found by its copy.
+// objects; the scheduler has no part in it. Upstream objects get no finalizer: a deletion is found by the copy.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
 import { childSignal } from '#async/index.ts'
@@ -56,7 +56,7 @@ class Exported implements ExportedApis {
   readonly #definitions: Informer<KubeObject>
   /** The definitions that are shown from this member, by name. */
   readonly #shown: ObjectIndex
-  /** By name of the definition. */
+  /** The exported and the withdrawn APIs, by name of the definition. */
   readonly #apis: ReadonlyMap<string, { readonly api: Readonly<ExportedApi>; readonly isWithdrawn: boolean }>
   readonly #synced = new Map<string, SyncedApi>()
   readonly #problems = new Map<string, string>()
@@ -96,7 +96,7 @@ class Exported implements ExportedApis {
     await this.#definitions.synced(signal)
     for (const name of this.#apis.keys())
       await this.#reconcileApi(name, signal).then(
-        // The first reconciles are before the queue's loop.
+        // The first reconciles run before the queue's loop.
         () => this.#queue.addAfter(`api ${name}`, againSeconds * 1000),
         () => this.#queue.add(`api ${name}`),
       )
@@ -294,7 +294,7 @@ class Exported implements ExportedApis {
       copies.onChange(({ key, before, after }) => {
         const found = Scope.ofMember(this.#context, parseKey(key).namespace ?? '')
         if (found !== undefined) add(found.cluster, found.namespace, parseKey(key).name)
-        // The definition may go with the last copy.
+        // When the last copy is gone, a withdrawn definition may be deleted.
         const isLast = before !== undefined && after === undefined && found !== undefined
         if (isLast) this.#queue.add(`definition ${keyFor({ cluster: found.cluster, name })}`)
       }),
@@ -379,7 +379,7 @@ class Exported implements ExportedApis {
     else this.#problems.set(key, problem)
   }
 
-  /** One report for many reconciles: it walks over all that was told. */
+  /** Sends one report for many reconciles, because a report reads everything that was noted. */
   #reportSoon(): void {
     this.#queue.addAfter('report', reportMs)
   }

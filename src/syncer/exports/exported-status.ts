@@ -3,8 +3,8 @@ import { cloneJson, isJsonNumber, isJsonObject } from '#apimachinery/meta/index.
 import type { CachedObject } from '#syncer/context/resources.ts'
 
 /**
- * The status of the copy with `observedGeneration`, its own and those of conditions, in generations of the upstream
- * object: the present one if the member has observed the copy and the copy `isCurrent`, else the one before.
+ * The status of the copy. Each `observedGeneration`, of the status and of its conditions, becomes a generation of the
+ * upstream object: the present one if the member has observed the copy and the copy `isCurrent`, else the one before.
  */
 export function statusUp(live: CachedObject, object: CachedObject, isCurrent: boolean): Record<string, unknown> {
   const status = cloneJson<Record<string, unknown>>((live['status'] ?? {}) as Record<string, unknown>)

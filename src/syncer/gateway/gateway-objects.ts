@@ -1,4 +1,4 @@
-// The objects of the gateway in a member, and what it is told of the gateways of other members.
+// The objects of the gateway in a member, and the objects that tell it about the gateways of other members.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import {
@@ -85,7 +85,7 @@ export interface GatewayPeer extends DeepReadonly<MemberGateway> {
   readonly clusterIds: readonly string[]
 }
 
-/** What the gateway is told of a peer. */
+/** The object that tells the gateway about a peer. */
 export function peerObject({ name: member, address = '', certificates = [], clusterIds }: GatewayPeer): KubeObject {
   return {
     apiVersion: 'v1',

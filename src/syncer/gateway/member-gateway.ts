@@ -1,5 +1,5 @@
 // Runs the gateway in a member whose pod network is not joined with that of other members: its objects, its identity,
-// and what it is told of the others.
+// and the objects that tell it about the other gateways.
 import { isDeepStrictEqual } from 'node:util'
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
@@ -29,14 +29,14 @@ const key = { namespace: systemNamespace, name }
 
 export interface MemberGatewayOptions {
   readonly memberName: string
-  /** With the syncer's rights. */
+  /** A client of the member with the syncer's rights. */
   readonly member: KubeClient
   readonly image: string
   /** spec.serviceNetwork.gatewayAddress; absent: it is found in the member. */
   readonly address?: string
   /** The other members with gateways. */
   readonly peers: () => readonly GatewayPeer[]
-  /** Calls the listener when they change. Returns the function that ends it. */
+  /** Calls the listener when the peers change. Returns the function that ends this. */
   readonly onPeers: (listener: () => void) => () => void
   /** Resolves when the peers are known. */
   readonly synced: (signal: AbortSignal) => Promise<void>
@@ -52,7 +52,7 @@ const waitingSeconds = 2
 /** Changes of the peers within this time are one write, milliseconds. */
 const gatherMs = 200
 
-/** Starts it. What it finds is reported; errors of the member are reported and tried again. */
+/** Starts the gateway and reports its state. Errors of the member are reported, and the reconcile is repeated. */
 export function startMemberGateway(options: MemberGatewayOptions): AsyncDisposable {
   const life = childSignal(options.signal)
   const queue = createKeyQueue({ maxMs: 10_000 })
@@ -86,7 +86,7 @@ export async function removeMemberGateway(member: KubeClient, signal: AbortSigna
     await member
       .delete(gvrs.configmaps, { namespace: systemNamespace, name: metadata.name ?? '' }, { signal })
       .catch(tolerate('NotFound'))
-  // Last: while it is there, the rest is looked for.
+  // The Deployment is deleted last: as long as it exists, a later call deletes what is left.
   await member.delete(gvrs.deployments, key, { signal }).catch(tolerate('NotFound'))
 }
 
@@ -185,7 +185,7 @@ async function peersIn(member: KubeClient, signal: AbortSignal): Promise<readonl
   return items.filter(({ metadata }) => metadata.annotations?.[memberAnnotation] !== undefined)
 }
 
-/** Why it does not work; undefined: it does. */
+/** Why the gateway does not work; undefined if it works. */
 function problemOf(
   address: string | undefined,
   deployment: DeepReadonly<KubeObject> | undefined,

@@ -99,14 +99,14 @@ export async function joinMember({
   const ca = endpoint.ca === undefined ? await readCa(member, signal) : Buffer.from(endpoint.ca).toString()
   const kubeconfig = plainKubeconfig(memberKubeconfig.server, endpoint, { token, ca })
   await register({ clusters, name, uid, installation, kubeconfig, serviceNetwork, exportedAPIs, existing, signal })
-  // Joining once made a token that does not expire. Nothing uses it any more.
+  // In earlier releases, joining made a token that does not expire. Nothing uses it any more.
   await member
     .delete(secrets, { namespace: systemNamespace, name: memberParts.tokenSecret }, { signal })
     .catch(tolerate('NotFound'))
   return { id: memberIdOf(uid), ...(takenFrom !== undefined && { takenFrom }) }
 }
 
-/** A logical cluster has no nodes: what is placed there would never run. It is easily given by mistake. */
+/** Rejects a logical cluster as a member, an easy mistake: it has no nodes, so workloads there would never run. */
 async function refuseKcp(member: KubeClient, server: string, signal: AbortSignal): Promise<void> {
   const { gitVersion = '' } = ((await member.raw('/version', { signal })) ?? {}) as { gitVersion?: string }
   if (gitVersion.includes('+kcp-'))
@@ -135,7 +135,7 @@ async function untilFormerIsGone(member: KubeClient, signal: AbortSignal): Promi
   throw serviceUnavailable(`namespace "${systemNamespace}" in the member is still being deleted after 60 s`)
 }
 
-/** Under two names, the same physical cluster would be counted, filled and cleaned up twice. */
+/** Rejects a second name for one physical cluster, which would be counted, filled and cleaned up twice. */
 async function refuseTwice(
   clusters: KubeClient,
   name: string,

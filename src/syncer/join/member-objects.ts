@@ -132,7 +132,7 @@ export function memberObjects(exported: readonly Readonly<ExportedApi>[] = [], i
     ...role(syncerAccount, [...syncerRules, ...exportRules(exported)]),
     ...role(nameserverAccount, nameserverRules),
     ...role(gatewayAccount, gatewayRules),
-    // Its own identity, and what it is told of the others.
+    // The gateway reads its own identity, and the ConfigMaps about the other gateways.
     {
       apiVersion: `${rbac}/v1`,
       kind: 'Role',
@@ -149,7 +149,7 @@ export function memberObjects(exported: readonly Readonly<ExportedApi>[] = [], i
       roleRef: { apiGroup: rbac, kind: 'Role', name: own.name },
       subjects: [{ kind: 'ServiceAccount', name: gatewayAccount, namespace: systemNamespace }],
     },
-    // It renews its own token, and can request none of another identity.
+    // The syncer renews its own token, and cannot request a token of another identity.
     {
       apiVersion: `${rbac}/v1`,
       kind: 'Role',

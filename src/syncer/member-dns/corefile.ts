@@ -28,7 +28,7 @@ import {
 } from '#crds/index.ts'
 import type { SyncerAddress } from './nameserver-objects.ts'
 
-/** Where Services are looked up. The answers have tenantZone instead. */
+/** The zone in which Services are looked up. Responses have tenantZone instead. */
 const servicesZone = `_${tenantZone}`
 
 export interface CorefileOptions {
@@ -46,7 +46,7 @@ export interface CorefileOptions {
 }
 
 const id = '[a-z][a-z2-7]{9}'
-/** What queries for SRV records have before the name of a Service. */
+/** The pattern of the labels before the name of a Service in queries for SRV records. */
 const portLabels = '((?:_[^.]+[.]_[^.]+[.])?)'
 /** This nameserver, which is the DNS of every logical cluster. */
 const ownService = `${memberParts.nameserver}.${systemNamespace}.svc.${tenantZone}.`
@@ -196,7 +196,7 @@ in-addr.arpa:${port} ip6.arpa:${port} {
 `
 }
 
-/** Namespaces that are too long for members have shortened names there, in each rule those of one length. */
+/** The rewrite for namespaces whose names have one length that is too long for members, where they are shortened. */
 function relativeLongName({ begin, omitted, end, mark }: Shortening): string {
   const namespace = `([^.]{${begin}})[^.]{${omitted}}([^.]{${end}})`
   return `rewrite continue {

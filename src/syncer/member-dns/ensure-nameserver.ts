@@ -16,7 +16,7 @@ const resources: Readonly<Record<string, (typeof gvrs)[keyof typeof gvrs]>> = {
 export interface NameserverOptions {
   /** The name of the member, for names of pods in it. */
   readonly memberName: string
-  /** With the syncer's rights. */
+  /** A client of the member with the syncer's rights. */
   readonly member: KubeClient
   readonly apiAddress: SyncerAddress
   /** Default registry.k8s.io/coredns/coredns:v1.12.4. */

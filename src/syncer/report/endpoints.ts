@@ -55,7 +55,7 @@ function isKnownSlice(scope: Scope, slice: CachedObject): boolean {
   return from !== undefined && from === slice.metadata.labels?.[memberAnnotation]
 }
 
-/** Whether condition Synced is there, which this member's report may have ended. */
+/** Whether the Service has condition Synced, which this member's report may end. */
 function hasSynced(service: CachedObject): boolean {
   const { conditions = [] } = (service['status'] ?? {}) as { conditions?: readonly { readonly type: string }[] }
   return conditions.some(({ type }) => type === 'Synced')
@@ -87,7 +87,7 @@ export function countEndpoints(slices: readonly CachedObject[], local: string): 
   return endpoints
 }
 
-/** A slice with the address of the gateway says how many endpoints are behind it. */
+/** The number of ready endpoints of a slice; a slice with the address of the gateway has it in an annotation. */
 function endpointsBehind(slice: CachedObject): number {
   const ready = readyEndpointsOf(slice)
   const behind = slice.metadata.annotations?.[readyEndpointsAnnotation]

@@ -97,7 +97,7 @@ export async function reconcileStatus(synced: SyncedObject, rule: StatusRule): P
   if (synced.memberNamespace === undefined || object === undefined) return
   const copy = speaksFor(synced, object) ? copyHere(synced, resource, name)?.copy : undefined
   const annotation = memberStatusAnnotation(synced.member.name)
-  // Others may say what is in the status: of an autoscaler whose workload is divided, the operator does.
+  // Others may write the status: the operator writes that of an autoscaler whose workload is divided.
   const error = context.failures.messageOf({ resource, cluster: synced.cluster, ...synced.ref })
   if (copy === undefined && error === undefined && object.metadata.annotations?.[annotation] === undefined) return
   const before = parseAnnotation(object, annotation) as MemberStatus
@@ -182,8 +182,8 @@ function memberStatusOf(rule: StatusRule, { object, copy, before }: Reporting): 
 }
 
 /**
- * The scheduler pauses a copy that another one is about to replace. The tenant's rollout is not paused, so what the
- * member said of it before still holds.
+ * The conditions without our own pause: the scheduler pauses a copy that another copy is about to replace. The tenant's
+ * rollout is not paused, so the member's earlier condition about it still holds.
  */
 function withoutOurPause(conditions: MemberStatus['conditions'], before: MemberStatus): MemberStatus['conditions'] {
   return conditions

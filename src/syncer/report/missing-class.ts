@@ -1,5 +1,5 @@
-// An Ingress whose class a member does not have: its copy is there, but no controller of the member serves it. An Event
-// says so.
+// The Event on an Ingress whose class a member does not have: the copy is there, but no controller of the member serves
+// it.
 import type { DeepReadonly } from '#client/index.ts'
 import type { MemberClass } from '#crds/index.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'

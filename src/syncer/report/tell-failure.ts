@@ -14,15 +14,15 @@ import { serviceNameLabel } from '#syncer/transform/slice-labels.ts'
 import { reportError } from './member-status.ts'
 import { warnOf } from './warning-event.ts'
 
-/** What a step is about. */
+/** The name of a step, and the object on which its failure is told. */
 export interface StepAbout {
   /** Names the step among all of this syncer: a success of the same step ends its failure. */
   readonly step: string
-  /** The object whose tenant is told; undefined if there is none, or no more. Asked after a failure only. */
+  /** The object whose tenant is told; undefined if there is none. Called after a failure only. */
   readonly subject: () => FailureSubject | undefined
   /** The subject, if it is not of a resource that the table of synced kinds has. */
   readonly object?: CachedObject
-  /** What of the subject fails, such as `pod "web-1"`; absent: the subject itself. */
+  /** The part of the subject that fails, such as `pod "web-1"`; absent: the subject itself. */
   readonly part?: string
 }
 
@@ -32,7 +32,7 @@ export function aboutStatus({ resource, cluster, namespace, name }: SyncedObject
   return { step: `status of ${resource} ${cluster}|${namespace}/${name}`, subject: () => subject, part: 'its status' }
 }
 
-/** A reconcile of what is no copy of a tenant's object: the tenant is told on the object for which it is there. */
+/** A reconcile of an object that is not the copy of a tenant's object. The subject is the object that it belongs to. */
 export function aboutRequest(reconcile: Reconcile): StepAbout {
   const { kind, cluster, namespace, name } = reconcile
   const step = requestKey(reconcile)
@@ -53,7 +53,7 @@ export function aboutRequest(reconcile: Reconcile): StepAbout {
   }
 }
 
-/** The workload of what a controller of the member made, or a pod that its tenant made. */
+/** The workload to which an object in the member belongs (or the tenant's own pod); undefined if there is none. */
 function workloadOf(reconcile: Reconcile, resource: ResourceName): FailureSubject | undefined {
   const live = reconcile.live(resource, reconcile.name)
   const workload = live && workloadOfLive(reconcile, live)
@@ -85,7 +85,7 @@ export async function tellingFailures<T>(reconcile: Reconcile, about: StepAbout,
   }
   const told = context.failures.clear(about.step)
   const kind = told && syncedKindOf(told.resource)
-  // Its next report says nothing of the failure any more.
+  // The next report on the subject does not contain the failure any more.
   if (told !== undefined && kind !== undefined) {
     const { cluster, namespace, name } = told
     context.enqueue({ kind: requestKindOf(kind.resource), cluster, namespace, name })
@@ -100,10 +100,10 @@ async function tellFailure(
 ): Promise<void> {
   const { context, signal } = reconcile
   const { failures, member, log } = context
-  // Of a lost member, its workloads are told once; of suspended deletions, the admin.
+  // The loss of a member is told once on its workloads; suspended deletions are told the admin.
   if (signal.aborted || isDeletionHeld(error) || member.loss?.isLost() === true) return
   const subject = find()
-  // What a member refuses of what it does not have, it may not tell anybody.
+  // A member may not tell tenants about objects that it does not have.
   if (subject === undefined || (known === undefined && !mayTellOf(context, subject))) return
   const id = context.upstream.ids.idOf(subject.cluster)
   const said = isStatusError(error) ? error.message : 'kcp failed; its log says more'

@@ -1,4 +1,4 @@
-// Warning Events upstream: what a member refuses, and what it does not give an object that it has.
+// Warning Events upstream: about objects that a member refuses, and about things that a member cannot give an object.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'
@@ -10,12 +10,12 @@ import { events } from '#syncer/up/events.ts'
 export interface Warning {
   readonly reason: string
   readonly message: string
-  /** An Event that exists counts once more. Default: it stays as it is. */
+  /** Whether the count of an existing Event grows by one. Default: the Event stays as it is. */
   readonly repeats?: boolean
 }
 
 const maxMessageLength = 1024
-/** What was told of this version of an object already. */
+/** The message that was told last, by version of the object. */
 const told = new WeakMap<CachedObject, string>()
 
 /** Writes an Event of type Warning on the upstream object, once for each message of this version of it. */

@@ -1,5 +1,5 @@
-// Numbers of objects, as members report them. A number that is none would make the reports of the other members invalid
-// with it.
+// Numbers of objects, as members report them. One value that is not such a number would make the sum over all members
+// invalid.
 const maxCount = 10_000_000
 
 /** True for a number of objects. */
@@ -7,7 +7,7 @@ export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= maxCount
 }
 
-/** The number, or 0 for what is none. */
+/** The value if it is a number of objects, else 0. */
 export function countOf(value: unknown): number {
   return isCount(value) ? value : 0
 }

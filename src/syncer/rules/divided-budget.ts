@@ -1,5 +1,5 @@
-// The part that one member has of what a workload may do without that several members run together: by its
-// PodDisruptionBudgets, and by its own rollout.
+// The part of one member in the unavailable pods that a divided workload may have: by its PodDisruptionBudgets, and by
+// its own rollout.
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelectorSource } from '#apimachinery/selector/index.ts'
 import { budgetShare, type Budget } from '#placement/index.ts'
@@ -23,7 +23,7 @@ export function withBudgetShare(copy: KubeObject, { divided }: NamespaceView, me
   return { ...cloneJson(copy), spec: { ...cloneJson(rest), ...part } }
 }
 
-/** What the budget allows besides the pods that moves end. A percentage stays. */
+/** The budget without the pods that moves end at this time (`moving`). A percentage stays as it is. */
 function withoutMoving({ minAvailable, maxUnavailable }: Budget, moving: number): Budget {
   if (typeof minAvailable === 'number') return { minAvailable: minAvailable + moving }
   if (typeof maxUnavailable === 'number') return { maxUnavailable: Math.max(0, maxUnavailable - moving) }

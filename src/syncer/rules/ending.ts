@@ -8,9 +8,9 @@ import type { Reconcile, Scope } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
 
 /**
- * Held: finalizers of others are on the workload. Its copy is being deleted too, and a finalizer of ours keeps it, so
- * its pods run on and its controller makes none, as in a cluster. Foreground: its pods go at once, and the copy after
- * them. Orphan: its pods stay.
+ * Held: finalizers of others are on the workload. Its copy is being deleted too, but a finalizer of ours keeps it: its
+ * pods keep running and its controller makes no new ones, as in a cluster. Foreground: the pods are deleted at once,
+ * and the copy after them. Orphan: the pods stay.
  */
 export type Ending = 'Held' | 'Foreground' | 'Orphan'
 
@@ -29,7 +29,7 @@ export function isOrphaning({ upstream }: SyncContext, { metadata }: CachedObjec
   )
 }
 
-/** How the copy of a workload that is being deleted ends, or of which a member should have none. */
+/** How the copy ends of a workload that is being deleted, or that the member should not have. */
 export function endingOf(
   context: SyncContext,
   object: CachedObject | undefined,
@@ -91,7 +91,7 @@ function rootOf(scope: Scope, live: CachedObject): Root | 'gone' | undefined {
     if (controller === undefined || kind === undefined) return undefined
     const owner = scope.live(kind.gvr.resource, controller.name)
     if (owner?.metadata.uid !== controller.uid) return depth === 0 ? undefined : 'gone'
-    // Its own controller makes no pod any more.
+    // The pod's own controller is being deleted and makes no pods any more.
     if (depth === 0 && owner.metadata.deletionTimestamp !== undefined) return undefined
     const locator = locatorOf(owner)
     if (locator !== undefined) return { kind, locator }

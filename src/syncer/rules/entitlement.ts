@@ -48,7 +48,7 @@ export function objectHere(scope: Scope, resource: ResourceName, name: string): 
   return isWanted ? object : undefined
 }
 
-/** The same with the copy; undefined if the member has none. */
+/** The object of objectHere with its copy; undefined if there is no such object or the member has no copy of it. */
 export function copyHere(
   scope: Scope,
   resource: ResourceName,
@@ -61,8 +61,8 @@ export function copyHere(
 }
 
 /**
- * Whether the member may say something of an object that is in all members with a workload of its namespace: a budget,
- * a Service or an Ingress is spoken for by members that run pods which it selects.
+ * Whether the member may report on an object that is in all members with a workload of its namespace: on a budget, a
+ * Service or an Ingress, only members with pods that the object selects may report.
  */
 export function speaksFor(scope: Scope, object: CachedObject): boolean {
   switch (object.kind) {
@@ -87,8 +87,8 @@ export function speaksFor(scope: Scope, object: CachedObject): boolean {
 }
 
 /**
- * Whether the member has a workload whose template has such labels. Where no workload upstream has them, all members
- * with a workload of the namespace count.
+ * Whether the member has a workload whose pod template matches the selector. If there is no selector, or no workload
+ * upstream matches it, every member with a workload of the namespace counts.
  */
 function runsSelected(scope: Scope, source: object | undefined): boolean {
   const { context, cluster, namespace, member } = scope
@@ -109,8 +109,8 @@ function runsSelected(scope: Scope, source: object | undefined): boolean {
 }
 
 /**
- * Whether an object in the namespace of the member that we derive is the copy of the upstream object, and not of a
- * former one.
+ * Whether an object in the member is the copy of the upstream object, and not of a former object of the same name. The
+ * object was looked up in the namespace that we derive from the upstream one.
  */
 function isCopyOf(
   { clusterId, namespace }: Scope,
@@ -133,7 +133,8 @@ export function memberUid({ metadata }: CachedObject): string | undefined {
 }
 
 /**
- * Whether the upstream object was copied up from this object of this member. Only the installation writes what says so.
+ * Whether the upstream object was copied up from the member's object with this uid. Only the installation can write the
+ * annotations that tell this.
  */
 export function isShownFrom(
   { member }: Pick<SyncContext, 'member'>,
@@ -144,7 +145,8 @@ export function isShownFrom(
 }
 
 /**
- * The controller in the member of an object there; undefined unless it has that uid and gives such objects such names.
+ * The controller, in the member, of an object there; undefined unless it has the uid in the owner reference and gives
+ * objects of this kind such names.
  */
 export function controllerHere(scope: Scope, made: CachedObject): CachedObject | undefined {
   const reference = controllerOf(made)
@@ -206,7 +208,7 @@ export function hasOrdinal({ member }: Scope, set: CachedObject, ordinal: number
   return start <= ordinal && ordinal < end
 }
 
-/** The ordinals of a StatefulSet; `member`: those that this member is to have. */
+/** The ordinals of a StatefulSet, from `start` to before `end`; with `member`: only those that it is to have. */
 export function ordinalsIn(set: CachedObject, member = ''): { readonly start: number; readonly end: number } {
   const { ordinals } = (set['spec'] ?? {}) as { ordinals?: { start?: number } }
   const decided = placedOn(set as KubeObject)[member]
@@ -224,7 +226,7 @@ export function mayTellOf(context: SyncContext, { resource, cluster, namespace, 
   return objectHere(scope, resource as ResourceName, name) !== undefined && scope.view.needed
 }
 
-/** What Kubernetes appends to generated names. */
+/** The suffix that Kubernetes appends to generated names. */
 const random = /^[bcdfghjklmnpqrstvwxz2456789]{5}$/
 const maxGeneratedPrefix = 58
 const hash = /^[a-z0-9]{1,10}$/
@@ -237,7 +239,7 @@ const after =
     name.startsWith(`${owner}-`) && suffix.test(name.slice(owner.length + 1))
 const generated: IsName = (owner, name) =>
   random.test(name.slice(-5)) && name.slice(0, -5) === `${owner}-`.slice(0, maxGeneratedPrefix)
-/** With the index of an Indexed Job, which stays whole where the name is cut. */
+/** Whether a Job gives a pod this name. The index of an Indexed Job stays whole where the name of the Job is cut. */
 const generatedByJob: IsName = (owner, name) => {
   if (generated(owner, name)) return true
   const index = /-(?:0|[1-9]\d*)-$/.exec(name.slice(0, -5))?.[0] ?? ''
@@ -247,7 +249,7 @@ const generatedByJob: IsName = (owner, name) => {
 /** Kubernetes cuts the name of the workload before the hash. */
 const revision: IsName = (owner, name) => after(hash)(owner.slice(0, 223), name)
 
-/** By kind of the controller and of what it makes: the names that it gives. Others it does not make. */
+/** By kind of the controller and kind of the object: whether it gives such a name. It makes no other kinds. */
 const madeNames: Readonly<Record<string, IsName>> = {
   'Deployment ReplicaSet': after(hash),
   'ReplicaSet Pod': generated,

@@ -11,7 +11,7 @@ export function isRemote(slice: CachedObject): boolean {
   return slice.metadata.labels?.[managedByLabel] === syncerFieldManager
 }
 
-/** Before the name of the slice of another member. */
+/** The prefix of the name, in a member, of a slice that was copied from another member. */
 export const remotePrefix = 'kcp-'
 
 /** The upstream name of the slice of another member. */
@@ -44,8 +44,8 @@ export function podsIn(slice: CachedObject): string[] {
 }
 
 /**
- * The slice with the labels of its Service, and with the endpoints that are pods which the member has, by what is
- * upstream, and which the Service selects there.
+ * The slice with the labels of its Service, and only with the endpoints of pods that upstream pods of this member show
+ * and that the Service selects upstream.
  */
 export function withBelievedEndpoints(scope: Scope, slice: CachedObject, service: CachedObject): CachedObject {
   const endpoints = (slice['endpoints'] ?? []) as readonly MemberEndpoint[]
@@ -60,7 +60,7 @@ export function withBelievedEndpoints(scope: Scope, slice: CachedObject, service
 
 /** Besides the labels of the Service, a slice has this one. */
 const headlessLabel = 'service.kubernetes.io/headless'
-/** Of the annotations of the controller of EndpointSlices. */
+/** The prefix of annotations of the EndpointSlice controller. */
 const ownPrefix = 'endpoints.kubernetes.io/'
 
 function isBelieved(
@@ -70,7 +70,7 @@ function isBelieved(
 ): boolean {
   const pod = kind === 'Pod' ? scope.upstream('pods', name) : undefined
   if (pod === undefined || !isShownFrom(scope, pod, uid)) return false
-  // By what upstream says of both.
+  // The upstream Service and the upstream pod decide.
   if (!serviceSelects(service, pod.metadata.labels)) return false
   if (hostname !== undefined && hostname !== (pod['spec'] as { hostname?: string } | undefined)?.hostname) return false
   const live = scope.live('pods', name)

@@ -34,9 +34,9 @@ export interface SyncedKind {
   /** Whether this member should have a copy. Not called for objects that are being deleted. */
   readonly wanted: (object: CachedObject, view: NamespaceView, member: string) => boolean
   readonly down: (object: CachedObject, owner: OwnerCluster, context: PodContext, now: CopyNow) => KubeObject
-  /** The copy without what the member refuses in these fields, if it can do without. */
+  /** The copy without the values that the member refuses in these fields; undefined if it needs them. */
   readonly withoutRefused?: (copy: KubeObject, refusedFields: readonly string[]) => KubeObject | undefined
-  /** It exists before the first pod of its namespace. */
+  /** Objects of this kind are copied before the first pod of their namespace. */
   readonly precedesPods?: true
   /**
    * A workload: a finalizer delays its deletion upstream until nothing of it is left in the member, and its copy is
@@ -68,7 +68,7 @@ export const syncedKinds: readonly SyncedKind[] = [
     down: workloadDown,
     divided: withRolloutShare,
     ...(workload.status && { status: workload.status }),
-    // A run that was due while the CronJob moved is made up for.
+    // With lastScheduleTime, the member makes up for a run that was due while the CronJob moved.
     ...(workload.kind === 'CronJob' && { beginsWith: ['lastScheduleTime'] }),
   })),
   {

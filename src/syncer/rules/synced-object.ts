@@ -17,7 +17,7 @@ export class SyncedObject extends Reconcile {
   readonly row: SyncedKind
   /** The object upstream. */
   readonly object: CachedObject | undefined
-  /** The object of its name in the member, which may be no copy of it. */
+  /** The object of this name in the member, which may not be a copy of the upstream object. */
   readonly copy: CachedObject | undefined
 
   constructor(context: SyncContext, row: SyncedKind, ref: ObjectRef, signal: AbortSignal) {

@@ -25,7 +25,7 @@ export function specDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster):
   return { apiVersion, kind, metadata: { ...metadata, annotations }, spec: cloneJson(object['spec'] ?? {}) }
 }
 
-/** A claim without the name of a volume: upstream it names the volume that the member has bound, or one of anybody. */
+/** A claim without the name of a volume: upstream this is the volume that the member bound, or any name. */
 export function claimDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster): KubeObject {
   const copy = specDown(object, owner)
   withholdOfClaim(copy['spec'] as JsonObject)
@@ -44,7 +44,7 @@ interface Peer {
 }
 
 /**
- * A NetworkPolicy whose selectors of namespaces find those of the same logical cluster only, by their upstream labels.
+ * A NetworkPolicy whose namespace selectors match, by upstream labels, only namespaces of the same logical cluster.
  * Egress to the DNS of a cluster goes to the nameserver of the member, too.
  */
 export function networkPolicyDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster): KubeObject {

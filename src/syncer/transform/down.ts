@@ -60,7 +60,7 @@ interface ServicePorts {
 
 /**
  * A Service for a member. Its selector also requires that pods take traffic. It asks for the node ports that are shown
- * upstream; what cannot be changed in the present copy stays as it is there.
+ * upstream. Fields of the present copy that cannot be changed stay as they are.
  */
 export function serviceDown(
   object: DeepReadonly<KubeObject>,
@@ -145,17 +145,17 @@ interface Endpoint {
   deprecatedTopology?: unknown
 }
 
-/** How pods here reach the ready pods of a slice of another member through the gateway here. */
+/** How pods in this member reach the ready pods of another member's slice, through the gateway in this member. */
 export interface GatewayWay {
   readonly target: GatewayTarget
-  /** Of the gateway. */
+  /** The addresses of the gateway in this member. */
   readonly addresses: readonly string[]
   readonly portFor: (portName: string) => number | undefined
   /** The slice as it is here; undefined: there is none yet. */
   readonly live: DeepReadonly<KubeObject> | undefined
 }
 
-/** The EndpointSlice of another member, for this one, with the gateway's addresses. Of its ports those of TCP. */
+/** The EndpointSlice of another member, for this one, with the gateway's addresses. It has only the TCP ports. */
 export function remoteSliceThroughGateway(
   object: DeepReadonly<KubeObject>,
   owner: OwnerCluster,
@@ -179,8 +179,8 @@ export function remoteSliceThroughGateway(
   return {
     ...slice,
     metadata: { ...slice.metadata, annotations },
-    // A slice without endpoints has no ports. The gateway goes on to listen: nodes here learn later that nobody is to
-    // connect.
+    // A slice without endpoints has no ports. Its present ports stay, so the gateway goes on to listen: the nodes of
+    // this member learn later that the endpoints are gone.
     ports: passed.length === 0 && endpoints.length === 0 ? (live?.['ports'] ?? []) : passed,
     endpoints:
       endpoints.length === 0 || passed.length === 0
@@ -191,8 +191,8 @@ export function remoteSliceThroughGateway(
 
 /**
  * The EndpointSlice of another member, for this one: ready addresses only, because its pods and nodes do not exist
- * here. Without names of pods if its Service `isExported`: `web-0.MEMBER.db` in the cluster set is asked of that
- * Service in the member itself, and must not lead to a pod of another one.
+ * here. It has no hostnames of pods if its Service `isExported`: in the member itself, that Service resolves
+ * `web-0.MEMBER.db` of the cluster set, which must not lead to a pod of another member.
  */
 export function remoteSliceDown(
   object: DeepReadonly<KubeObject>,
@@ -208,7 +208,7 @@ export function remoteSliceDown(
   const service = slice.metadata.labels?.[serviceNameLabel] ?? ''
   const metadata = copyMetadata(object, owner)
   const from = slice.metadata.annotations?.[memberAnnotation] ?? ''
-  // Of the second Service of an exported one: pods of several members may have one name.
+  // In a slice of the second Service of an exported one, pods of several members may have the same hostname.
   const isSecond = exportedNameOf(slice) !== undefined
   const nameOf = (hostname: string): string | undefined =>
     isSecond ? hostnameFrom(hostname, from) : isExported ? undefined : hostname

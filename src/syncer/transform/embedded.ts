@@ -3,7 +3,7 @@
 import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
 import { isAnnotationForMembers } from '#crds/index.ts'
 
-/** What a field with one of these names makes; an embedded object in any other field is of an unknown kind. */
+/** The kind of an embedded object by the name of its field; in any other field, its kind is unknown. */
 const kindsByField: Readonly<Record<string, EmbeddedKind>> = {
   template: 'Pod',
   jobTemplate: 'Job',
@@ -85,8 +85,8 @@ function withholdMetadata(metadata: JsonObject, annotationPrefixes: readonly str
 }
 
 /**
- * A claim names no volume: it would be one of the member, of anybody. Nor does it name a namespace for its data, as
- * with the default settings of Kubernetes.
+ * Removes from the spec of a claim, in place, the name of a volume, which could be any volume of the member, and a data
+ * source in another namespace, as Kubernetes does by default. Returns the removed fields.
  */
 export function withholdOfClaim(spec: JsonObject): JsonObject {
   return take(

@@ -19,7 +19,7 @@ export interface MemberEvent extends KubeObject {
   readonly series?: { readonly lastObservedTime?: string }
 }
 
-/** Members choose their words: what is kept of them has a bound, as that of Events in the API of Events. */
+/** Bounds of the texts that members choose; that of the message is the bound in the API of Events. */
 const maxMessageLength = 1024
 const maxTextLength = 128
 const shownFields = [
@@ -74,13 +74,13 @@ function relatedUp({ apiVersion, kind, namespace, name }: ObjectReference, upstr
   return bounded(reference) as ObjectReference
 }
 
-/** Texts in a value, cut; of what is below its fields, nothing. */
+/** The value with its texts cut, and without objects and lists in its fields. */
 function bounded(value: unknown): unknown {
   if (!isJsonObject(value) || isJsonNumber(value)) return boundedLeaf(value)
   const parts = Object.entries(value).map(([field, part]) => [field, boundedLeaf(part)] as const)
   return Object.fromEntries(parts.filter(([, part]) => part !== undefined).slice(0, maxParts))
 }
-/** More than the largest of these values has. */
+/** How many fields of such a value are kept: more than any of them has. */
 const maxParts = 8
 
 function boundedLeaf(value: unknown): unknown {

@@ -3,7 +3,7 @@
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { downstreamNamespace, isInTenantZone } from '#crds/index.ts'
 
-/** Does not exist anywhere (RFC 6761). */
+/** A name that does not exist anywhere (RFC 6761). */
 const nothing = 'refused.invalid'
 /** Names of Services and pods in the cluster's own domain. */
 const inNamespace = /^(.+)\.([^.]+)\.(svc|pod)\.cluster\.local\.?$/i

@@ -42,7 +42,7 @@ function removeDerived(rule: Record<string, unknown>, labels: Labels): void {
   else delete selector['matchExpressions']
 }
 
-/** Undefined: any single value, because the label of the pod may have been changed after its creation. */
+/** Whether `values` has only this value. Undefined: any single value, as the pod's label may have changed since. */
 function isOnly(values: unknown, value: string | undefined): boolean {
   return Array.isArray(values) && values.length === 1 && (value === undefined || values[0] === value)
 }

@@ -1,6 +1,6 @@
-// A node of a member as the tenants see it whose pods run there: what `kubectl get nodes` and schedulers' tools read.
-// Only what is listed here is shown: taints, other labels, annotations, addresses, images and volumes may tell of
-// others.
+// A node of a member as tenants with pods on it see the node: the fields that `kubectl get nodes` and tools for
+// schedulers read. Only fields listed here are shown: taints, other labels, annotations, addresses, images and volumes
+// may tell of other tenants.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 
@@ -19,7 +19,7 @@ const shownConditions: ReadonlySet<string> = new Set([
   'PIDPressure',
   'NetworkUnavailable',
 ])
-/** Those that identify the machine are shown empty, because the API requires them. */
+/** Fields of nodeInfo that are shown. Fields that identify the machine are empty, because the API requires them. */
 const shownInfo = [
   'architecture',
   'containerRuntimeVersion',
@@ -73,8 +73,8 @@ export function nodeUp(node: DeepReadonly<KubeObject>): NodeUp {
 }
 
 /**
- * Without the time of the last heartbeat, which would be a write upstream for each; and without messages, which quote
- * the node.
+ * A condition without the time of the last heartbeat, which would cause a write upstream for each heartbeat, and
+ * without the message, which quotes the node.
  */
 function conditionUp({ type, status, reason, lastTransitionTime }: Condition): Condition {
   return { type, status, ...(reason && { reason }), ...(lastTransitionTime && { lastTransitionTime }) }

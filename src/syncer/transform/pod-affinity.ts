@@ -1,11 +1,11 @@
 // Affinity to pods of other namespaces: in a member these namespaces have other names and labels, and those of other
-// logical clusters are none of the tenant's.
+// logical clusters must not be selected.
 import { isJsonObject, type ClusterId } from '#apimachinery/meta/index.ts'
 import { downstreamNamespace } from '#crds/index.ts'
 import { namespaceSelectorDown } from './dependents-down.ts'
 import type { PodSpec } from './pod-types.ts'
 
-/** Lets the terms of the pod find namespaces of its logical cluster alone. Whether any term was changed. */
+/** Makes the terms of the pod match only namespaces of its logical cluster. Returns whether any term was changed. */
 export function confineAffinity({ affinity }: PodSpec, clusterId: ClusterId): boolean {
   let changed = false
   for (const term of termsOf(affinity)) {

@@ -19,7 +19,7 @@ import { embeddedIn, giveBackAll, withhold, type EmbeddedPath, type Withheld } f
 import { confineAffinity } from './pod-affinity.ts'
 import type { ContainerSpec, PodSpec, PodTemplate, VolumeSpec } from './pod-types.ts'
 
-/** What the template depends on besides itself. It must be stable: each change causes a rollout of every workload. */
+/** The inputs of a template besides its text. They must be stable: each change causes a rollout of every workload. */
 export interface PodContext {
   /** The upstream namespace. */
   readonly namespace: string
@@ -41,7 +41,7 @@ export interface PodContext {
    * The domain name of the pod does not fit into its hostname, because the namespace in the member has a longer name.
    */
   readonly hostnameIsShort?: boolean
-  /** The member's PriorityClass for the pod's; null: it has none for it. Absent: the pod's own goes down as it is. */
+  /** The member's PriorityClass for the pod's class; null: the member has none. Absent: the pod keeps its own class. */
   readonly priorityClass?: string | null
 }
 
@@ -101,7 +101,7 @@ interface Changes {
   rootCa?: { volume: string; source: number | null }[]
   /** The tenant's priority fields that the member does not get. */
   priority?: Pick<PodSpec, 'priorityClassName' | 'priority' | 'preemptionPolicy'>
-  /** The tenant wants the domain name for the hostname. */
+  /** The tenant set setHostnameAsFQDN, and the member does not get this field. */
   fqdn?: true
   /** The tenant's affinity, if terms of it name or select namespaces. */
   affinity?: unknown
@@ -217,7 +217,7 @@ function addApiAccess(spec: PodSpec, { audience }: PodContext, changes: Changes)
   spec.volumes = [...(spec.volumes ?? []), apiAccess(volume, audience)]
 }
 
-/** A name that the tenant has not taken. */
+/** The name for our volume: one that no volume of the tenant has. */
 function accessVolumeName({ volumes = [] }: PodSpec): string {
   const taken = new Set(volumes.map(({ name }) => name))
   let name = apiAccessVolume
@@ -255,8 +255,8 @@ function removeApiAccess(spec: PodSpec, changes: Changes): void {
 }
 
 /**
- * Added before the tenant's variables, which may use $(KUBERNETES_SERVICE_HOST). Not added if the tenant sets one of
- * them.
+ * Adds the variables with the address of the API before the tenant's variables, which may use
+ * $(KUBERNETES_SERVICE_HOST). Adds none to a container in which the tenant sets one of them.
  */
 function addEnvironment(spec: PodSpec, { apiAddress }: PodContext, changes: Changes): void {
   const env: string[] = []
@@ -286,7 +286,7 @@ function annotationIn(fieldPath: string): string | undefined {
   return /^metadata\.annotations\['(.*)'\]$/.exec(fieldPath)?.[1]
 }
 
-/** What a variable is in the logical cluster, if it would be something else in a member. */
+/** The value of a variable in the logical cluster; undefined if the member gives the variable the same value. */
 function valueUpstream(fieldPath: string, { metadata }: PodTemplate, context: PodContext): string | undefined {
   if (fieldPath === namespaceField) return context.namespace
   const name = annotationIn(fieldPath)
@@ -307,7 +307,7 @@ function replaceFields(template: PodTemplate, context: PodContext, changes: Chan
         const before = withValue.get(name) ?? 0
         ;(changes.fields ??= []).push({ container: container.name, name, valueFrom, ...(before > 0 && { before }) })
         delete variable.valueFrom
-        // A value is expanded, a field is not.
+        // Kubernetes expands $(NAME) in `value`, but not in the content of a field.
         variable.value = value.replaceAll('$', () => '$$')
       }
       if (variable.valueFrom === undefined) withValue.set(name, (withValue.get(name) ?? 0) + 1)
@@ -316,7 +316,7 @@ function replaceFields(template: PodTemplate, context: PodContext, changes: Chan
 }
 
 function restoreFields(spec: PodSpec, changes: Changes): void {
-  // The last one first: the others before it still have values, and are counted.
+  // In reverse order: the variables before the present one still have values, by which they are counted.
   for (const { container, name, valueFrom, before = 0 } of (changes.fields ?? []).toReversed()) {
     const variable = containersOf(spec)
       .find((candidate) => candidate.name === container)
@@ -350,7 +350,7 @@ function restoreDownwardVolumes(spec: PodSpec): void {
   }
 }
 
-/** Where a member keeps an annotation that is not for its controllers, for the volumes of the pod. */
+/** The name under which a member keeps an annotation for volumes of the pod, so that no controller acts on it. */
 function keptAnnotation(name: string): string {
   return `${keptAnnotationPrefix}${contentHash(name)}`
 }
@@ -380,8 +380,8 @@ function restoreAnnotations(metadata: ObjectMeta, spec: PodSpec, { annotations }
 }
 
 /**
- * A token that the member's API server accepts would let a tenant's pod act in the member itself: all get our audience,
- * whatever the name of their volume is. Our own volume is added later.
+ * Gives all projected tokens our audience: a token that the member's API server accepts would let a tenant's pod act in
+ * the member itself. Our own volume is added later.
  */
 function setTokenAudience(spec: PodSpec, { audience }: PodContext, changes: Changes): void {
   for (const { name, projected } of spec.volumes ?? [])
@@ -415,7 +415,7 @@ function restoreSources(spec: PodSpec, { sources = [] }: Changes): void {
   }
 }
 
-/** The claims that the member makes for volumes of the pod. */
+/** Removes what a member does not get from the claims in volumes of the pod, and records it. */
 function withholdOfVolumes(spec: PodSpec, { annotationPrefixes }: PodContext, changes: Changes): void {
   for (const one of embeddedIn(spec)) {
     const withheld = withhold(one, annotationPrefixes)
@@ -458,8 +458,8 @@ function rootCaVolumes(spec: PodSpec): [string, number | null, { name?: string }
 }
 
 /**
- * Pods of the system classes push out those of the member itself, and a class of the tenant has another name there. The
- * number of a priority is set by admission, here by the member's.
+ * Replaces the priority of the pod: pods of the system classes would preempt pods of the member itself, and the class
+ * of the tenant has another name in the member. The member's admission sets the number of the priority.
  */
 function replacePriority(spec: PodSpec, { priorityClass }: PodContext, changes: Changes): void {
   const { priorityClassName, priority, preemptionPolicy } = spec
@@ -491,7 +491,8 @@ const resolverOptions = [
 ]
 
 /**
- * Only pods that use cluster DNS. With hostNetwork the source address is the node's, which does not tell the tenant.
+ * Sets the nameserver of a pod that uses cluster DNS. With hostNetwork the source address of a query is the node's, by
+ * which the nameserver cannot tell the tenant.
  */
 function setNameserver(
   spec: PodSpec,

@@ -29,7 +29,8 @@ import { managedByLabel } from './slice-labels.ts'
 export const templateHashLabel = 'pod-template-hash'
 
 /**
- * Labels and annotations without those of syncers, and with the annotations of a template that its member did not get.
+ * Labels and annotations without those of syncers, and with annotations of a template that were withheld from the
+ * member.
  */
 export function metadataUp({
   labels = {},
@@ -54,11 +55,10 @@ export interface OwnerUp {
   readonly labels: Readonly<Record<string, string>>
 }
 
-/** What upstream says of a pod that a controller of a member made. */
+/** The metadata of a pod that a controller of a member made, derived from upstream objects. */
 export interface PodRecord {
   /**
-   * The labels that the pod has by the template that its tenant wrote, and by its controller. Services select pods by
-   * them.
+   * The labels that the tenant's template and the controller give the pod. Services select pods by these labels.
    */
   readonly labels: Readonly<Record<string, string>>
   /** The names under which clients may find it. */
@@ -74,7 +74,7 @@ export function podUp(
   const restored = podTemplateUp(cloneJson(pod) as KubeObject & PodTemplate)
   const { labels: own, annotations } = metadataUp(restored.metadata)
   removeDerivedSelectors(restored.spec, own)
-  // The server adds them with a subresource only.
+  // The server accepts ephemeral containers only by a subresource.
   delete restored.spec['ephemeralContainers']
   const { hostname, subdomain } = record
   delete restored.spec.hostname
@@ -169,7 +169,7 @@ export function endpointSliceUp(
     name: string
     namespace: string
     member: string
-    /** See reachabilityOf. */
+    /** The value of reachableAnnotation, as reachabilityOf gives it. */
     reachable: string | undefined
     service: OwnerReference
     /** The hostname of a pod where its endpoint has none. */

@@ -22,7 +22,7 @@ import { removeDerivedSelectors } from './label-keys.ts'
 import { podTemplateDown, sourceHash, type PodContext } from './pod-template.ts'
 import type { PodSpec, PodTemplate } from './pod-types.ts'
 
-/** What a member has already, and what is decided about it. */
+/** The present copy in a member, and the decisions about the copy. */
 export interface CopyNow {
   readonly copy: DeepReadonly<KubeObject> | undefined
   /** The copy is leaving the member. */
@@ -73,7 +73,8 @@ export function workloadDown(
 }
 
 /**
- * The text of the changes that the copy has, if it says the same in another order of keys: another text is a rollout.
+ * Keeps the text of the recorded changes in the copy if it has the same content in another order of keys: another text
+ * would cause a rollout.
  */
 function keepChangesText({ metadata }: PodTemplate, current: DeepReadonly<KubeObject> | undefined): void {
   const template = current && (templateOf(current) as PodTemplate | undefined)
@@ -84,13 +85,13 @@ function keepChangesText({ metadata }: PodTemplate, current: DeepReadonly<KubeOb
   if (canonicalJson(parseJsonText(known)) === wanted) annotations[templateChangesAnnotation] = known
 }
 
-/** The kubelet does not start a pod whose domain name is to be its hostname and has more than 64 characters. */
+/** Whether the domain name fits into the hostname: the kubelet starts no pod whose hostname exceeds 64 characters. */
 function fitsHostname({ kind, metadata, spec }: KubeObject, { hostname, subdomain }: PodSpec): boolean {
   const { serviceName } = (spec ?? {}) as { serviceName?: string }
   const domain = subdomain ?? (kind === 'StatefulSet' ? serviceName : undefined)
   if (!domain) return true
   const { name = '', namespace = '' } = metadata
-  // Names that controllers make: with a hash and five letters, or a number.
+  // The longest name that a controller makes: it adds a hash and five letters, or a number.
   const longest = hostname?.length ?? Math.min(63, name.length + (kind === 'Pod' ? 0 : 17))
   return longest + 1 + `${domain}.${namespace}.svc.cluster.local`.length <= 64
 }
@@ -145,7 +146,7 @@ function changedPod(live: PodSpec, wanted: PodSpec): PodSpec {
 const gatesOf = (spec: PodSpec): readonly { name?: string }[] =>
   Array.isArray(spec['schedulingGates']) ? (spec['schedulingGates'] as { name?: string }[]) : []
 
-/** Until the last gate is removed, a pod may be told more about the nodes that it needs. */
+/** Takes over scheduling gates and demands on nodes: a pod's demands may be narrowed until its last gate is removed. */
 function takeDirectives(live: PodSpec, wanted: PodSpec): void {
   const kept = new Set(gatesOf(wanted).map(({ name }) => name))
   const gates = gatesOf(live).filter(({ name }) => kept.has(name))
@@ -157,7 +158,7 @@ function takeDirectives(live: PodSpec, wanted: PodSpec): void {
   if (nodeAffinity !== undefined) live['affinity'] = { ...(live['affinity'] as object | undefined), nodeAffinity }
 }
 
-/** What the API server of the member generates again; and its time to live, which only the upstream Job has. */
+/** Removes fields that the member's API server generates again, and the time to live, which stays upstream only. */
 function removeGenerated(spec: Record<string, unknown>): void {
   delete spec['ttlSecondsAfterFinished']
   if (spec['manualSelector'] === true) return
@@ -166,14 +167,15 @@ function removeGenerated(spec: Record<string, unknown>): void {
   for (const label of [...jobLabels, ...jobNameLabels]) Reflect.deleteProperty(metadata?.labels ?? {}, label)
 }
 
-/** Pods that another copy is about to replace are not replaced here before, and no new ones begin to take requests. */
+/** Pauses the rollout of a copy that leaves or that another copy is about to replace, so that it makes no new pods. */
 function pauseRollout(kind: string, spec: Record<string, unknown>): void {
   if (kind === 'Deployment') spec['paused'] = true
   if (kind === 'DaemonSet') spec['updateStrategy'] = { type: 'OnDelete' }
 }
 
 /**
- * The part of a StatefulSet that the member has. A partition counts from the first ordinal, which is another one there.
+ * Limits a StatefulSet to the ordinals that the member has. A partition counts from the first ordinal, which is another
+ * one in the member.
  */
 function limitOrdinals(
   object: DeepReadonly<KubeObject>,
@@ -192,8 +194,8 @@ function limitOrdinals(
 }
 
 /**
- * What the member makes of templates carries our label, and passes the filters of an object of its kind. The pod
- * template of the workload is filtered with more knowledge afterwards.
+ * Gives the embedded templates our label, and filters each as an object of its kind. The pod template of the workload
+ * is not among them: it is changed separately.
  */
 function filterTemplates(copy: KubeObject, context: PodContext): void {
   if (copy.kind === 'Pod') return
@@ -218,8 +220,8 @@ function filterTemplates(copy: KubeObject, context: PodContext): void {
 }
 
 /**
- * The claim templates of a copy cannot be changed: what an earlier release, or a member with other prefixes of
- * annotations, let pass or withheld stays so, and the copy can still be written.
+ * Keeps the claim templates of the present copy, because they cannot be changed: an earlier release, or other prefixes
+ * of annotations, may have let other fields pass. So the copy can still be written.
  */
 function keepClaimTemplates(copy: KubeObject, current: DeepReadonly<KubeObject> | undefined): void {
   if (current === undefined || copy.kind !== 'StatefulSet') return

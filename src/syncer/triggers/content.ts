@@ -24,7 +24,7 @@ export function contentChanged(scope: Scope, resource: ContentResource, change: 
   for (const changed of changes.namespaces) reconcileFollowers(new Scope(context, { cluster, namespace: changed }))
 }
 
-/** Everything that is in a member because its namespace is. */
+/** Reconciles everything that is in a member because its namespace is. */
 function reconcileFollowers(scope: Scope): void {
   scope.enqueueNamespace()
   for (const { resource, follows } of syncedKinds) {

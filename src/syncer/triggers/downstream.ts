@@ -79,7 +79,7 @@ export function downstreamChanged(context: SyncContext, resource: ResourceName, 
   if (isWorkloadResource(resource) && change.after === undefined) scope.enqueueNamespace()
 }
 
-/** Whether it can be a part of a key: a member may answer with any text. */
+/** Whether the name can be a part of a key: a member may send any text. */
 function isName(name: string | undefined): name is string {
   return name !== undefined && /^[\w.:-]{1,253}$/.test(name)
 }
@@ -105,7 +105,7 @@ function sliceChanged(scope: Scope, slice: CachedObject): void {
   else if (labels?.[managedByLabel] !== undefined) scope.enqueue('slice', name)
 }
 
-/** What a controller in the member makes may have been seen before the controller. */
+/** Reconciles the objects that a new controller in the member made: they may have been seen before the controller. */
 function ownerChanged(scope: Scope, resource: WorkloadResource, { before, after }: ObjectChange): void {
   if (after === undefined || before?.metadata.uid === after.metadata.uid) return
   const { name = '' } = after.metadata
@@ -117,7 +117,7 @@ function ownerChanged(scope: Scope, resource: WorkloadResource, { before, after 
     for (const { metadata } of scope.controlledBy(made, owner)) scope.enqueue(`made:${made}`, metadata.name)
 }
 
-/** The slices of other members have the addresses of the gateway here. */
+/** Reconciles the slices of other members: they have the addresses of the gateway in this member. */
 function gatewayChanged(context: SyncContext, slice: CachedObject): void {
   if (context.gateway === undefined || slice.metadata.labels?.[serviceNameLabel] !== memberParts.gateway) return
   for (const remote of context.caches.endpointslices.store.list())
@@ -125,7 +125,7 @@ function gatewayChanged(context: SyncContext, slice: CachedObject): void {
       Scope.ofMember(context, remote.metadata.namespace ?? '')?.enqueue('remoteSlice', remoteNameOf(remote))
 }
 
-/** What an autoscaler says decides who sets the replicas of its target. */
+/** Reconciles the target of an autoscaler: an autoscaler decides whether the syncer sets the replicas of its target. */
 function scalerChanged(scope: Scope, autoscaler: CachedObject): void {
   const [kind = '', name = ''] = scaleTargetOf(autoscaler).split('/')
   const resource = workloadKindOfObject({ kind })?.gvr.resource

@@ -24,7 +24,7 @@ function nodeOf({ member }: SyncContext, pod: ObjectChange['after']): string | u
   return pod?.metadata.annotations?.[memberAnnotation] === member.name ? nodeNameOf(pod) : undefined
 }
 
-/** A node of the member has changed: so do those that logical clusters show. */
+/** A node of the member has changed: reconciles the nodes that logical clusters show for it. */
 export function nodeChanged(context: SyncContext, { key }: Pick<ObjectChange, 'key'>): void {
   const { name } = parseKey(key)
   const pods = context.upstream.podsByNode.keysOf(onNode('', context.member.name, name))

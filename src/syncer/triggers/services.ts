@@ -7,14 +7,14 @@ import { serviceNameLabel } from '#syncer/transform/slice-labels.ts'
 import { objectOf, type ObjectChange } from './change.ts'
 import { podOnNodeChanged } from './nodes.ts'
 
-/** The slice of this member, or of another one. */
+/** Reconciles a slice of this member, or of another one. */
 export function sliceChanged(scope: Scope, change: ObjectChange, name: string): void {
   const { member } = scope
   const slice = objectOf(change)
   const from = slice?.metadata.annotations?.[memberAnnotation]
   if (slice === undefined || from === undefined) return
   scope.enqueue(from === member.name ? 'slice' : 'remoteSlice', name)
-  // Those of a lost member may have waited for this one.
+  // The slices of a lost member may have waited for this slice.
   if (member.serviceNetwork !== 'None')
     for (const { metadata } of lostSlicesOf(scope, slice)) scope.enqueue('remoteSlice', metadata.name)
 }
@@ -26,20 +26,20 @@ function lostSlicesOf(scope: Scope, { metadata }: CachedObject): CachedObject[] 
   )
 }
 
-/** The slices of the Service on both sides. */
+/** Reconciles the slices of the Service on both sides. */
 export function serviceChanged(scope: Scope, change: ObjectChange, name: string): void {
   const service = objectOf(change)
   if (change.after === undefined) scope.enqueueNamespace()
   for (const slice of scope.allUpstream('endpointslices')) {
     const of = slice.metadata.labels?.[serviceNameLabel]
-    // The second Service of an exported one decides about the names of pods in it.
+    // The second Service of an exported one decides which hostnames the slices of the exported one have.
     if (of === name || (of !== undefined && service !== undefined && of === exportedNameOf(service))) {
       const from = slice.metadata.annotations?.[memberAnnotation]
       scope.enqueue(from === scope.member.name ? 'slice' : 'remoteSlice', slice.metadata.name)
     }
   }
-  // Slices of the member that were seen before their Service, or while a list lacked it, have no copy yet; nor have
-  // those of pods that the Service did not select.
+  // Slices of the member have no copy yet if they were seen before their Service or while a list lacked it, or if the
+  // Service did not select their pods.
   if (selectorOf(change.before) !== selectorOf(change.after))
     for (const { metadata } of slicesInMember(scope, name)) scope.enqueue('slice', metadata.name)
 }
@@ -55,7 +55,7 @@ function slicesInMember(scope: Scope, service: string): CachedObject[] {
   )
 }
 
-/** A pod of this member is shown now, or otherwise: with it its endpoints and its node may be. */
+/** The upstream copy of a pod of this member has come, changed or gone: reconciles its node, slices and Services. */
 export function shownPodChanged(scope: Scope, change: ObjectChange): void {
   const { context, memberNamespace } = scope
   const facts = (pod: ObjectChange['after']): string => {

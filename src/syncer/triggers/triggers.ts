@@ -29,7 +29,7 @@ export function listen(context: SyncContext): () => void {
   }
 }
 
-/** Templates may have named a class before it was there. */
+/** Reconciles workloads after a change of a PriorityClass: templates may have named the class before it existed. */
 function priorityChanged(context: SyncContext, cluster: string): void {
   for (const namespace of context.views.presentIn(cluster)) {
     const scope = new Scope(context, { cluster, namespace })
@@ -57,7 +57,7 @@ function clusterKnown(context: SyncContext, cluster: string): void {
 }
 
 /**
- * What the operator said of its pods, nodes and EndpointSlices while it was lost is replaced by what the member says.
+ * Reconciles the pods, nodes and EndpointSlices of a member that was lost: its reports replace what the operator wrote.
  */
 function memberReturned(context: SyncContext): void {
   for (const resource of ['pods', 'endpointslices'] as const)

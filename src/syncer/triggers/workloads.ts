@@ -23,8 +23,8 @@ import { objectOf, type ObjectChange } from './change.ts'
 import { contentChanged } from './content.ts'
 
 /**
- * Whether a workload has, had or is to have something in this member. Of many members few are concerned, and each of
- * them would look at the workload several times until it serves.
+ * Whether a workload has, had or is to have something in this member. Few of many members are concerned; without this
+ * check, each member would reconcile the workload several times until it serves.
  */
 export function isConcerned(
   scope: Scope,
@@ -37,7 +37,7 @@ export function isConcerned(
   return scope.live(resource, name) !== undefined
 }
 
-/** The same for the workload that a ReplicaSet upstream belongs to. */
+/** Whether the workload of an upstream ReplicaSet has, had or is to have something in this member. */
 function ownerConcerns(
   scope: Scope,
   { kind, name }: { readonly kind: WorkloadKind; readonly name: string },
@@ -48,7 +48,7 @@ function ownerConcerns(
   return isConcerned(scope, resource, name, { before: undefined, after: scope.upstream(resource, name) })
 }
 
-/** The history of a workload upstream: its owner counts it, and pods may have waited for it. */
+/** Reconciles the history of an upstream ReplicaSet, and the pods in the member that may have waited for it. */
 export function historyChanged(scope: Scope, change: ObjectChange): void {
   const { member } = scope
   const object = objectOf(change)
@@ -61,7 +61,7 @@ export function historyChanged(scope: Scope, change: ObjectChange): void {
     for (const pod of podsOf(scope, { kind: 'ReplicaSet', name: reported })) scope.enqueue('pod', pod)
 }
 
-/** A copy of what a member made has changed upstream. Returns whether it is one of this or another member. */
+/** Takes a change of an upstream object that a member may have made. Returns false for a claim of the tenant's own. */
 export function copyChanged(scope: Scope, resource: ResourceName, { before, after }: ObjectChange): boolean {
   const { context, cluster, namespace } = scope
   const { name = '', annotations } = (after ?? before)?.metadata ?? {}
@@ -71,7 +71,7 @@ export function copyChanged(scope: Scope, resource: ResourceName, { before, afte
   const request: ReconcileRequest = { kind: resource === 'pods' ? 'pod' : `made:${resource}`, cluster, namespace, name }
   if (after === undefined && before !== undefined) context.copyDeleted(request, before)
   context.enqueue(request)
-  // Its pods may have waited for their owner.
+  // The pods of a new Job may have waited for their owner.
   if (resource === 'jobs' && before === undefined)
     for (const pod of podsOf(scope, { kind: 'Job', name })) scope.enqueue('pod', pod)
   if (resource === 'persistentvolumeclaims' && (before === undefined || after === undefined))
@@ -79,7 +79,7 @@ export function copyChanged(scope: Scope, resource: ResourceName, { before, afte
   return true
 }
 
-/** What a member made of a workload that was deleted without it keeps what it uses in the member, until it goes. */
+/** An orphan has come, changed or gone: the objects that it refers to stay in the member until it is gone. */
 export function orphanChanged(scope: Scope, resource: WorkloadResource, { before, after }: ObjectChange): void {
   const [was, is] = [before, after].map((object) => isOrphanIn(object, scope.member.name))
   if (!was && !is) return
@@ -96,7 +96,7 @@ export function orphanChanged(scope: Scope, resource: WorkloadResource, { before
   scope.context.enqueue(request)
 }
 
-/** A workload that concerns this member. */
+/** Takes a change of a workload that concerns this member. */
 export function workloadChanged(scope: Scope, resource: WorkloadResource, { before, after }: ObjectChange): void {
   const { context, cluster, namespace } = scope
   const name = (after ?? before)?.metadata.name ?? ''
@@ -130,7 +130,7 @@ function decisionChanged(scope: Scope, workload: { readonly kind: string; readon
       scope.enqueue('horizontalpodautoscalers', scaler.metadata.name)
 }
 
-/** What the member made of a workload before the member had it, or the ordinal, is shown now. */
+/** Reconciles the objects that the member made before it had the workload or the ordinal: they may be shown now. */
 function reconcileMadeOf(scope: Scope, owner: { readonly kind: string; readonly name: string }): void {
   for (const made of ['jobs', 'controllerrevisions'] as const)
     for (const { metadata } of scope.controlledBy(made, owner)) scope.enqueue(`made:${made}`, metadata.name)
@@ -140,7 +140,7 @@ function reconcileMadeOf(scope: Scope, owner: { readonly kind: string; readonly 
       scope.enqueue('made:persistentvolumeclaims', metadata.name)
 }
 
-/** The parts of a divided workload, as text; the same for all that are not divided. */
+/** The parts of a divided workload, as text; the text is the same for all workloads that are not divided. */
 function sharesOf(object: ObjectChange['after']): string {
   const copies = object === undefined ? [] : Object.entries(placedOn(object as KubeObject))
   return copies

@@ -1,5 +1,5 @@
 // Events that a member writes about objects of logical clusters, shown upstream under the same name, with upstream
-// names and uids. Upstream they expire as all Events do; their end in the member means nothing.
+// names and uids. Upstream they expire as all Events do, whenever the member's Events are deleted.
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { keyFor, type DeepReadonly } from '#client/index.ts'
@@ -12,9 +12,9 @@ import { eventUp, type MemberEvent } from '#syncer/transform/event-up.ts'
 
 export const events = { group: '', version: 'v1', resource: 'events' } as const
 
-/** Older ones were shown before this process started, or nobody looks for them any more. */
+/** An older Event (milliseconds) was shown before this process started, or nobody looks for it any more. */
 const maxAgeMs = 300_000
-/** How long an Event waits for its object to appear upstream, as that of a pod which is being scheduled. */
+/** An Event waits for its object to appear upstream, such as a pod being scheduled: seconds between two attempts. */
 const waitSeconds = 2
 const maxWaitMs = 60_000
 
@@ -59,8 +59,8 @@ export async function reconcileEvent(reconcile: Reconcile): Promise<ReconcileRes
 }
 
 /**
- * The upstream object for one of the member, if the member has that one, with this uid. ReplicaSets of one template
- * have another name in each member.
+ * The upstream object for an object in the member; undefined if the member has no object with this name and uid.
+ * ReplicaSets of one template have another name in each member.
  */
 function objectOf(
   scope: Scope,

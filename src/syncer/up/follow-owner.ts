@@ -1,5 +1,5 @@
-// The controller of a copy upstream, which follows that of the object in the member: a controller lets go what it does
-// not select any more, and adopts what it selects.
+// The controller of a copy upstream, which follows the controller of the object in the member: a controller releases
+// objects that it does not select any more, and adopts objects that it selects.
 import { locatorOf } from '#syncer/context/locator.ts'
 import { controllerOf } from '#syncer/context/owners.ts'
 import { gvrs, type CachedObject, type ResourceName } from '#syncer/context/resources.ts'

@@ -58,7 +58,7 @@ export async function reconcileHistory(reconcile: Reconcile): Promise<void> {
   const found = workloadWithHistory(reconcile)
   if (reconcile.memberNamespace === undefined || found === undefined) return
   const { kind, history, workload } = found
-  // Its ReplicaSets stay as they are: garbage collection takes their owner from them.
+  // The ReplicaSets stay as they are: garbage collection removes their owner references.
   if (isOrphaning(reconcile.context, workload)) return
   const live = replicaSetsOf(reconcile, kind)
   const known = upstreamHistory(reconcile, workload)
@@ -103,8 +103,8 @@ async function adopt(
 }
 
 /**
- * A ReplicaSet whose workload was deleted without it is gone upstream: deletes that of the member, as it was deleted
- * upstream.
+ * Called when the upstream ReplicaSet of a workload that was deleted without dependents is gone: deletes the member's
+ * ReplicaSet with the same propagation policy.
  */
 export async function passOnDeletionOfHistory(reconcile: Reconcile, copy: CachedObject): Promise<void> {
   const { context, name } = reconcile
@@ -119,7 +119,7 @@ export async function passOnDeletionOfHistory(reconcile: Reconcile, copy: Cached
   await deleteLive(reconcile, 'replicasets', live, { propagationPolicy })
 }
 
-/** More of one workload than any member has: each reconcile looks at all of them. */
+/** How many ReplicaSets of one workload a reconcile reads; no workload has so many. */
 const maxReplicaSets = 1000
 
 /** The ReplicaSets that the member made of its copy of the workload. */
@@ -137,8 +137,8 @@ function replicaSetsOf(reconcile: Reconcile, { kind, gvr }: WorkloadKind): Cache
 }
 
 /**
- * One for each template, by the hash that it names, and always the same one. There are more if what kcp adds to the
- * template has changed, or if somebody forged one: the newest counts.
+ * One ReplicaSet for each template, by the hash of the template that it names, and always the same one. A template has
+ * several if kcp's changes of it are others now, or if somebody forged one: the one with the highest revision counts.
  */
 function newestByHash(live: readonly CachedObject[], { revisionAnnotation }: History): Map<string, CachedObject> {
   const found = new Map<string, CachedObject>()
@@ -194,7 +194,7 @@ function memberStatusOf(replicaSet: CachedObject): ReplicaSetMemberStatus {
 
 interface NewRevision extends WorkloadWithHistory {
   readonly replicaSet: CachedObject
-  /** What its tenant wrote: the template as the member has it is not shown. */
+  /** The template that the tenant wrote. The text that the member has is not shown. */
   readonly written: WrittenTemplate
   readonly hash: string
   readonly revision: number | undefined
@@ -210,7 +210,7 @@ async function createCopy(
   // The name ends with the hash by which the member tells its templates apart.
   const templateHash = name.slice(reconcile.name.length + 1)
   const selector = valueAt(workload, kind.paths.selector) as Selector | undefined
-  // `kubectl rollout undo` restores exactly that.
+  // `kubectl rollout undo` restores exactly this template.
   const template = withoutHash(written.template as PodTemplate)
   const former = { ...workload, metadata: { ...workload.metadata, annotations: written.annotations } }
   const recorded = revisionAnnotations(former, {}, { isPresent: true })
@@ -251,7 +251,7 @@ function countsOf(annotations: Readonly<Record<string, string>> = {}): Record<st
   )
 }
 
-/** Writes what the member reports now; while its pods come and go, the last of many reports. */
+/** Writes the member's present report; while its pods come and go, only the last of many reports. */
 async function updateCopy(reconcile: Reconcile, copy: CachedObject, report: ReplicaSetMemberStatus): Promise<void> {
   const before = memberStatusesOf<ReplicaSetMemberStatus>(copy as KubeObject)[reconcile.member.name]
   const name = `replicasets ${reconcile.cluster}|${reconcile.namespace}/${copy.metadata.name ?? ''}`
@@ -299,7 +299,7 @@ async function writeCopy(
   const was = (current['status'] ?? {}) as Record<string, number>
   const isSummed = Object.entries(status).every(([field, value]) => (was[field] ?? 0) === value)
   if (isSummed && (isScaled || isReported)) return
-  // The status takes annotations too.
+  // The status subresource accepts annotations too.
   const metadata = { resourceVersion: current.metadata.resourceVersion, ...(!isScaled && { annotations }) }
   await client.patch(gvrs.replicasets, ref, 'merge', { metadata, status }, { subresource: 'status', signal })
 }

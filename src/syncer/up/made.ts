@@ -20,7 +20,7 @@ import { claimedHash, templateOfRevision, writtenTemplate } from './written-temp
 export interface MadeKind {
   readonly resource: ResourceName
   readonly hasStatus: boolean
-  /** The object as it is upstream, where there is a `copy` or not; undefined if the member may not show it. */
+  /** The upstream form of the object, with or without an existing `copy`; undefined if the member may not show it. */
   readonly up: (reconcile: Reconcile, made: Made) => KubeObject | undefined
 }
 
@@ -37,7 +37,7 @@ export const madeKinds: readonly MadeKind[] = [
 
 const byResource = new Map(madeKinds.map((kind) => [kind.resource, kind]))
 
-/** The row of a resource; undefined if members make none that are copied so. */
+/** The row of a resource; undefined if objects of the resource are not copied upstream in this way. */
 export function madeKindOf(resource: string): MadeKind | undefined {
   return byResource.get(resource as ResourceName)
 }
@@ -130,8 +130,8 @@ function withJobLabels(written: PodTemplate, { metadata }: PodTemplate): PodTemp
 }
 
 /**
- * A revision of a StatefulSet or DaemonSet. `kubectl rollout undo` runs its template again, in whichever members: so it
- * is one that the tenant wrote, and once it is upstream, it stays.
+ * A revision of a StatefulSet or DaemonSet. `kubectl rollout undo` runs its template again, in any member: so the
+ * template must be one that the tenant wrote, and it does not change once it is upstream.
  */
 function revisionUp(reconcile: Reconcile, { live, copy }: Made): KubeObject | undefined {
   const origin = originUpstream(reconcile, live)
@@ -161,8 +161,8 @@ function revisionUp(reconcile: Reconcile, { live, copy }: Made): KubeObject | un
 const revisionLabels: ReadonlySet<string> = new Set(['controller.kubernetes.io/hash', 'controller-revision-hash'])
 
 /**
- * A claim of a template of a StatefulSet, or of a volume that lives with its pod. Others would say where a workload has
- * its data.
+ * A claim from a claim template of a StatefulSet, or from an ephemeral volume of a pod; undefined for any other claim,
+ * with which a member could pretend to have the data of a workload.
  */
 function claimUp(reconcile: Reconcile, { live, copy }: Made): KubeObject | undefined {
   const owner = originUpstream(reconcile, live)

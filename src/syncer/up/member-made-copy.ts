@@ -8,7 +8,7 @@ import { gvrs, type CachedObject, type ResourceName } from '#syncer/context/reso
 import type { Reconcile } from '#syncer/context/scope.ts'
 import { memberUid } from '#syncer/rules/entitlement.ts'
 
-/** What members may choose as the uid of an object upstream. */
+/** The form of uids that members may choose for an object upstream. */
 const uidForm = /^[\w-]{1,64}$/
 
 /** How objects of a kind are deleted. */

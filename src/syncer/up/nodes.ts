@@ -1,4 +1,4 @@
-// Nodes: each logical cluster shows those nodes of the member that run pods of it which it shows, and no others.
+// Nodes: a logical cluster shows the nodes of the member on which pods run that it shows, and no other nodes.
 // Tenants cannot change them.
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
@@ -13,7 +13,7 @@ import { nodeUp, type NodeUp } from '#syncer/transform/node-up.ts'
 
 export const nodesGvr = { group: '', version: 'v1', resource: 'nodes' } as const
 
-/** What is kept of a node. */
+/** The fields of a node that are kept in the cache. */
 export function cachedNode(node: NodeUp): NodeUp {
   const { uid, resourceVersion } = node.metadata
   const up = nodeUp(node)
@@ -26,7 +26,7 @@ export async function reconcileNode(reconcile: Reconcile): Promise<void> {
   const { upstream, nodes } = context
   if (member.loss?.isLost()) return
   const shown = upstream.nodes.store.get(keyFor({ cluster, name }))
-  // A node that the tenant made, or of another member whose node has the same name.
+  // The tenant made this node, or another member has a node of the same name.
   if (shown !== undefined && shown.metadata.annotations?.[memberAnnotation] !== member.name) return
   const live = isUsed(context, cluster, name) ? nodes.store.get(keyFor({ name })) : undefined
   const client = reconcile.upstreamClient

@@ -42,8 +42,8 @@ export function originUpstream(scope: Scope, live: CachedObject): Origin | undef
 }
 
 /**
- * What the member made of the workload, as it is upstream. ReplicaSets of one template have another name in each
- * member.
+ * The upstream copy of an object that the member made of the workload. ReplicaSets of one template have another name in
+ * each member.
  */
 function madeUpstream(scope: Scope, made: CachedObject, workload: CachedObject): CachedObject | undefined {
   const { name = '', uid } = made.metadata

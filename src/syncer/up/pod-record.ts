@@ -32,8 +32,8 @@ export function podRecord(scope: Scope, live: CachedObject, origin: Origin): Pod
 }
 
 /**
- * The labels that the controller adds to those of the template. Its own words count where nothing upstream says the
- * value.
+ * The labels that the controller adds to those of the template. A value is taken from the member's pod where nothing
+ * upstream tells it.
  */
 function labelsOfController({ kind, metadata: { name = '', uid = '' } }: CachedObject, live: CachedObject): Labels {
   const own = live.metadata.labels ?? {}

@@ -32,7 +32,7 @@ export async function reconcilePod(reconcile: Reconcile): Promise<void> {
   const live = reconcile.live('pods', name)
   const known = reconcile.upstream('pods', name)
   const copy = known && live && isNew(reconcile, known) ? await adopt(reconcile, live, known) : known
-  // Otherwise of another pod of this member, of another member, or the tenant's own.
+  // If it is false, the upstream pod shows another pod of this member, is of another member, or is the tenant's own.
   const isShown = live !== undefined && (copy === undefined || isShownFrom(reconcile, copy, live.metadata.uid))
   if (!isShown || !reconcile.isOurs) return removePod(reconcile, copy)
   const workload = workloadOfLive(reconcile, live)
@@ -49,8 +49,8 @@ export async function reconcilePod(reconcile: Reconcile): Promise<void> {
 }
 
 /**
- * True for a pod that its tenant made and that is placed here, as long as it does not say which pod of the member it
- * is.
+ * True for a pod that its tenant made and that is placed here, as long as it does not have the uid of the member's pod
+ * yet.
  */
 function isNew(reconcile: Reconcile, pod: CachedObject): boolean {
   const { [memberUidAnnotation]: uid, [memberAnnotation]: member } = pod.metadata.annotations ?? {}
@@ -58,7 +58,7 @@ function isNew(reconcile: Reconcile, pod: CachedObject): boolean {
   return copyHere(reconcile, 'pods', reconcile.name) !== undefined
 }
 
-/** Writes on a tenant's pod which pod of the member it is: from now on it ends with that pod. */
+/** Writes the uid of the member's pod on a tenant's pod: from now on the tenant's pod ends with the member's. */
 async function adopt(reconcile: Reconcile, live: CachedObject, pod: CachedObject): Promise<CachedObject> {
   const { member, ref, signal } = reconcile
   const annotations = { [memberAnnotation]: member.name, [memberUidAnnotation]: live.metadata.uid }
@@ -98,7 +98,10 @@ async function removePod(reconcile: Reconcile, copy: CachedObject | undefined): 
   await removeCopy(reconcile, 'pods', copy, { gracePeriodSeconds: 0 })
 }
 
-/** Pods that end next take no new requests and keep running. The label is not in the selector of ReplicaSets. */
+/**
+ * Writes on the member's pod whether it takes new requests: pods that end next take none and keep running. The label is
+ * not in the selector of ReplicaSets.
+ */
 async function setServing(reconcile: Reconcile, live: CachedObject, workload: CachedObject | undefined): Promise<void> {
   const { context, member, signal } = reconcile
   const { name = '', namespace = '', uid, labels, annotations, deletionTimestamp } = live.metadata
@@ -117,7 +120,7 @@ async function setServing(reconcile: Reconcile, live: CachedObject, workload: Ca
   await context.downstream.patch(gvrs.pods, { namespace, name }, 'merge', { metadata }, { signal })
 }
 
-/** A ReplicaSet ends the pods with the lowest cost first; others have 0. */
+/** A ReplicaSet ends the pods with the lowest cost first; pods without this annotation have cost 0. */
 const deletionCostAnnotation = 'controller.kubernetes.io/pod-deletion-cost'
 const endsFirst = '-1000'
 
@@ -141,7 +144,7 @@ function isOwnedBy({ metadata }: CachedObject, uid: string): boolean {
 
 async function createPod(reconcile: Reconcile, live: CachedObject, workload: CachedObject | undefined): Promise<void> {
   const { name, namespace, member } = reconcile
-  // Copied once it is bound, because then only its status changes; or once it is known to be unschedulable.
+  // A pod is copied once it is bound, because then only its status changes, or once it is known to be unschedulable.
   if ((live['spec'] as Bound | undefined)?.nodeName === undefined && !isUnschedulable(live)) return
   const origin = workload && originUpstream(reconcile, live)
   if (origin === undefined) {
@@ -168,7 +171,7 @@ function isUnschedulable(live: CachedObject): boolean {
 
 /** Copies the binding and the status of the member's pod. */
 async function updatePod(reconcile: Reconcile, live: CachedObject, copy: CachedObject): Promise<void> {
-  // The operator has said of its pods that they are not Ready.
+  // The operator has marked the pods of a lost member not Ready.
   if (reconcile.member.loss?.isLost()) return
   const { nodeName } = (live['spec'] ?? {}) as Bound
   const isBound = nodeName === undefined || (copy['spec'] as Bound | undefined)?.nodeName !== undefined

@@ -3,10 +3,10 @@
 import { clustersAnnotation, isLocalAnnotation, rebalanceAnnotation } from '#crds/index.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 
-/** Of more than this nothing is recorded: the object of the revision has its own template to carry. */
+/** If the annotations have more bytes, none is recorded: the object of the revision has a template to carry, too. */
 const maxRecordedBytes = 65_536
 
-/** What the tenant says about placement is of the workload and not of a revision: all have it as it is now. */
+/** Wishes about placement belong to the workload, not to a revision: all revisions have the present ones. */
 const wishes = [clustersAnnotation, rebalanceAnnotation] as const
 
 type Annotations = Readonly<Record<string, string>>
@@ -25,7 +25,7 @@ export function revisionAnnotations(
   return Object.fromEntries(wanted.filter(([name, value]) => (known[name] ?? null) !== value))
 }
 
-/** As the controller of Deployments does, all but what belongs to controllers, or to the text that was applied. */
+/** All annotations but those of controllers and of `kubectl apply`, as the Deployment controller copies them. */
 function recorded(own: Annotations): [string, string | null][] {
   const found = Object.entries(own).filter(([name]) => !isLocalAnnotation(name))
   return JSON.stringify(found).length > maxRecordedBytes ? [] : found

@@ -27,7 +27,7 @@ export async function reconcileSlice(reconcile: Reconcile): Promise<void> {
   }
   if (copy !== undefined) await confirmPodsGone(reconcile, copy)
   const believed = withBelievedEndpoints(reconcile, live, service)
-  // What has had endpoints stays: the next ones may come soon.
+  // A slice that has had endpoints stays: it may get new ones soon.
   if (copy === undefined && (isEmptySlice(believed) || hasTooMany(reconcile, serviceName))) return
   await writeSlice(reconcile, copy, sliceUp(reconcile, believed, service, copy))
 }
@@ -66,7 +66,7 @@ function isEmptySlice(slice: CachedObject): boolean {
   return ((slice['endpoints'] ?? []) as readonly unknown[]).length === 0
 }
 
-/** More slices of one Service than the endpoints of a member need. */
+/** How many slices of one Service a member may show: more than its endpoints need. */
 const maxSlices = 200
 
 function hasTooMany(scope: Scope, service: string): boolean {
@@ -104,13 +104,13 @@ async function confirmGoneInMember({ context, name, memberNamespace = '', signal
   throw serviceUnavailable(`endpointslices "${name}" is there, but was not in the list of the member`)
 }
 
-/** The same for a Service that the list of all logical clusters lacked. */
+/** Rejects with ServiceUnavailable if the Service exists although the list of all logical clusters lacked it. */
 async function confirmServiceGone(reconcile: Reconcile, name: string): Promise<void> {
   const service = name && (await reconcile.context.guard.findUnlisted(reconcile.on('services', name)))
   if (service) throw serviceUnavailable(`services "${name}" is there, but was not in the list of all logical clusters`)
 }
 
-/** The same for the pods of the copy: without them, their endpoints would not be believed. */
+/** Rejects with ServiceUnavailable if a pod of the copy exists although the list lacked it: its endpoint must stay. */
 async function confirmPodsGone(reconcile: Reconcile, copy: CachedObject): Promise<void> {
   for (const { targetRef: { name = '' } = {} } of (copy['endpoints'] ?? []) as readonly MemberEndpoint[]) {
     if (name === '' || reconcile.upstream('pods', name) !== undefined) continue

@@ -9,7 +9,7 @@ import { copyHere } from '#syncer/rules/entitlement.ts'
 import { isScaled } from '#syncer/rules/scaled.ts'
 import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 
-/** Copies them upstream, where they differ. */
+/** Copies the fields of the spec that controllers of the member decide upstream, where they differ. */
 export async function reconcileSpec(synced: SyncedObject): Promise<void> {
   const here = copyHere(synced, synced.resource, synced.name)
   if (here === undefined) return
@@ -28,7 +28,7 @@ function decidedFields(synced: SyncedObject, object: CachedObject, copy: CachedO
   const { resource, row, member } = synced
   if (resource === 'persistentvolumeclaims') return ['volumeName', 'storageClassName']
   if (row.workload?.paths.replicas === undefined || !isScaled(synced, object)) return []
-  // The number in one member is not that of all. A change by the tenant goes down first.
+  // The replicas in one member are not those of the whole workload. A change by the tenant goes down first.
   if (placedOn(object as KubeObject)[member.name]?.replicas !== undefined) return []
   if (copy.metadata.annotations?.[sourceAnnotation] !== contentHash(object['spec'])) return []
   return isWithinBounds(synced, object, copy) ? ['replicas'] : []

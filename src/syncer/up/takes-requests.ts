@@ -2,8 +2,8 @@
 import type { PlacedCopy } from '#crds/index.ts'
 
 /**
- * False for the pods of a copy that drains, and for a pod of a StatefulSet that goes to another member next, or has
- * gone.
+ * Whether a pod of the copy takes new requests: not if the copy drains, and not if the pod of a StatefulSet moves to
+ * another member next, or has moved.
  */
 export function takesRequests(kind: string | undefined, decided: PlacedCopy | undefined, pod: string): boolean {
   const { state, start, replicas, ending } = decided ?? {}
@@ -14,11 +14,11 @@ export function takesRequests(kind: string | undefined, decided: PlacedCopy | un
   return start === undefined || replicas === undefined || (start <= ordinal && ordinal < start + replicas)
 }
 
-/** What decides which pods of a share that shrinks end first. */
+/** The facts about a pod that decide whether it ends first when a share shrinks. */
 export interface SharePod {
   readonly name: string
   readonly isReady: boolean
-  /** Its label says so already. */
+  /** Whether its label says that it takes new requests. */
   readonly takesRequests: boolean
 }
 

@@ -1,5 +1,5 @@
-// The template that a tenant wrote, for an object that a member made of it. The member writes the hash on the object,
-// so the text comes from upstream: of a hash that nobody upstream wrote, nothing is shown.
+// The template that a tenant wrote, for an object that a member made of it. The object only names the hash of the
+// template, and the text comes from upstream: for a hash without a template upstream, nothing is shown.
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { contentHash, templateOf, unchangingHash } from '#crds/index.ts'
 import type { WrittenTemplate } from '#syncer/context/former-templates.ts'
@@ -32,7 +32,7 @@ export function writtenTemplate(
   return scope.context.upstream.formerTemplates.find(workload, hash) ?? inRevision(scope, workload, hash)
 }
 
-/** The template of a ControllerRevision of a StatefulSet or DaemonSet: that of its revisions before the present one. */
+/** The template with this hash in an upstream ControllerRevision of a StatefulSet or DaemonSet; undefined: in none. */
 function inRevision(
   scope: Scope,
   { kind, metadata: { uid } }: CachedObject,
@@ -47,7 +47,7 @@ function inRevision(
   return undefined
 }
 
-/** The pod template of a ControllerRevision, without the instruction to replace the one before. */
+/** The pod template of a ControllerRevision without `$patch`, the instruction to replace the template before. */
 export function templateOfRevision({ data }: CachedObject): Record<string, unknown> | undefined {
   const spec = isJsonObject(data) ? data['spec'] : undefined
   const template = isJsonObject(spec) ? spec['template'] : undefined

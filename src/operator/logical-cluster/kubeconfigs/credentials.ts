@@ -20,7 +20,7 @@ export interface IssueContext {
 
 export interface Issued {
   readonly credentials: KubeconfigCredentials
-  /** When two thirds of the validity are over, milliseconds since 1970. */
+  /** When to renew the credentials, after two thirds of their validity; milliseconds since 1970. */
   readonly renewAfterMs: number
 }
 

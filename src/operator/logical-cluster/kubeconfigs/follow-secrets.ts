@@ -11,19 +11,19 @@ export interface FollowOptions {
   /** The API in which LogicalClusters and the Secrets are. */
   readonly clusters: KubeClient
   readonly objects: Informer<LogicalCluster>
-  /** Called with the name of the LogicalCluster whose Secret is gone or another. Our own renewals count too. */
+  /** Called with the name of a LogicalCluster whose Secret was deleted or changed, also by our own renewals. */
   readonly changed: (name: string) => void
   readonly log: Logger
   readonly signal: AbortSignal
 }
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
-/** How often it is asked whether the right to watch was granted. */
+/** The interval, in milliseconds, at which the watch asks again whether it has the right to watch. */
 const askAgainMs = 10 * 60_000
 
 /**
  * Watches the metadata of our Secrets in all namespaces until the signal aborts. Begins when a LogicalCluster wants
- * Secrets, and where the installation grants it: a role in single namespaces does not. Never rejects.
+ * Secrets and the installation grants the right to watch, which a role in single namespaces does not. Never rejects.
  */
 export async function followSecrets({ clusters, objects, changed, log, signal }: FollowOptions): Promise<void> {
   try {

@@ -50,7 +50,7 @@ export function hasKubeconfigs({ spec, status }: Cluster): boolean {
   return (spec?.kubeconfigs ?? []).length > 0 || (status?.kubeconfigs ?? []).length > 0
 }
 
-/** The Secrets of all entries, then those of former entries: status.kubeconfigs before anything is written. */
+/** The Secrets of all entries, then of former entries: the value of status.kubeconfigs before a Secret is written. */
 export function claimedSecrets({ spec, status }: Cluster): SecretRef[] {
   const all = [...(spec?.kubeconfigs ?? []).map(secretRefOf), ...(status?.kubeconfigs ?? [])]
   const byKey = new Map(all.map(({ namespace, name }) => [`${namespace}/${name}`, { namespace, name }]))
@@ -99,7 +99,8 @@ export async function removeKubeconfigs(object: Cluster, context: KeepContext, s
 }
 
 /**
- * Resolves with the time at which it must be renewed (milliseconds since 1970), or with why it is not as it should be.
+ * Keeps the Secret of one entry. Resolves with the time at which it must be renewed (milliseconds since 1970), or with
+ * the problem that prevents the right Secret.
  */
 async function keepSecret(
   { metadata }: Cluster,
@@ -133,7 +134,7 @@ async function keepSecret(
 }
 
 interface Writing {
-  /** Of the LogicalCluster. */
+  /** The name of the LogicalCluster. */
   readonly name: string
   readonly wanted: Wanted
   readonly present: Secret | undefined
@@ -206,7 +207,7 @@ async function deleteExactly(
   await clusters.delete(secrets, ref, { uid, resourceVersion, signal }).catch(tolerate('NotFound'))
 }
 
-/** The CRD's CEL rules say the same on hosts that run them. */
+/** The problem with the subject of an entry; undefined if it is valid. The CRD's CEL rules check the same on hosts. */
 function subjectProblem({ subject }: DeepReadonly<KubeconfigEntry>, ref: SecretRef): Problem | undefined {
   if (subject?.kind !== 'ServiceAccount' || (subject.namespace ?? '') !== '') return undefined
   return {
@@ -245,7 +246,7 @@ function textOf(ref: SecretRef): string {
 /** The role that grants what is needed, see scripts/rbac-rules.ts. */
 const role = 'kcp-kubeconfig-secrets'
 
-/** The problem behind a failed write or deletion; undefined if trying again is all there is to do. */
+/** The problem that somebody must solve after a failed write or deletion; undefined if a retry may succeed. */
 function problemOf(error: unknown, { namespace, name }: SecretRef): Problem | undefined {
   const secret = `Secret "${namespace}/${name}"`
   if (isStatusError(error, 'NotFound'))

@@ -22,7 +22,7 @@ export interface KubeconfigsOutcome {
   readonly secrets: readonly SecretRef[]
   readonly written: number
   readonly problems: readonly Problem[]
-  /** Until the next look. */
+  /** Seconds until the Secrets are checked again. */
   readonly requeueAfterSeconds: number
 }
 

@@ -14,12 +14,12 @@ export interface Secret extends KubeObject {
 export const ownerAnnotation = 'kcp.dev/kubeconfig-of'
 /** When its credentials are renewed, RFC 3339. */
 export const renewAfterAnnotation = 'kcp.dev/renew-after'
-/** See hashOf. */
+/** Annotation with the hash of a Secret, as hashOf gives it. */
 export const hashAnnotation = 'kcp.dev/kubeconfig-hash'
 
 export interface Wanted {
   readonly entry: DeepReadonly<KubeconfigEntry>
-  /** Of the LogicalCluster. */
+  /** The uid of the LogicalCluster. */
   readonly uid: string
   readonly server: string
   /** PEM. */
@@ -29,7 +29,7 @@ export interface Wanted {
 type SecretStep =
   | { readonly do: 'nothing'; readonly dueMs: number }
   | { readonly do: 'write'; readonly why: 'Missing' | 'Changed' | 'RenewalDue' }
-  /** The type of a Secret cannot be changed. */
+  /** Delete the Secret and create it again, because the type of a Secret cannot be changed. */
   | { readonly do: 'replace' }
   | { readonly do: 'refuse' }
 
@@ -87,7 +87,7 @@ const labelsByFormat: Readonly<Record<KubeconfigFormat, Readonly<Record<string, 
   ArgoCD: { 'argocd.argoproj.io/secret-type': 'cluster' },
 }
 
-/** Every label that a format may set: one whose entry has another format now is removed. */
+/** Every label that a format may set. A label of a former format is removed from the Secret. */
 export const formatLabels: readonly string[] = Object.values(labelsByFormat).flatMap((labels) => Object.keys(labels))
 
 /** The Secret of an entry. */
