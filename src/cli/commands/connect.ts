@@ -1,5 +1,5 @@
-// `kcp connect NAME -- COMMAND`: runs a command, by default a shell, whose KUBECONFIG leads into one logical cluster. The file with
-// its credentials is gone when the command has ended.
+// `kcp connect NAME -- COMMAND`: runs a command, by default a shell, whose KUBECONFIG leads into one logical cluster.
+// The file with its credentials is gone when the command has ended.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'

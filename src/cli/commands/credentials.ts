@@ -13,7 +13,9 @@ export function nameOfLogicalCluster(text: string): ClusterName {
   return name
 }
 
-/** A kubeconfig with admin rights inside the logical cluster and none outside. Rejects with ExitError if there is none. */
+/**
+ * A kubeconfig with admin rights inside the logical cluster and none outside. Rejects with ExitError if there is none.
+ */
 export async function issueKubeconfig(
   { clusters, directUrl, pki }: Installation,
   name: ClusterName,

@@ -87,7 +87,10 @@ export function countEndpoints(slices: readonly CachedObject[], local: string): 
   return endpoints
 }
 
-/** The number of ready endpoints of a slice; a slice with the address of the gateway has it in an annotation. */
+/**
+ * The number of ready endpoints. A ready slice with the address of the gateway has the number behind it in an
+ * annotation.
+ */
 function endpointsBehind(slice: CachedObject): number {
   const ready = readyEndpointsOf(slice)
   const behind = slice.metadata.annotations?.[readyEndpointsAnnotation]

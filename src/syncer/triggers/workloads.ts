@@ -61,7 +61,10 @@ export function historyChanged(scope: Scope, change: ObjectChange): void {
     for (const pod of podsOf(scope, { kind: 'ReplicaSet', name: reported })) scope.enqueue('pod', pod)
 }
 
-/** Takes a change of an upstream object that a member may have made. Returns false for a claim of the tenant's own. */
+/**
+ * Takes a change of an upstream object that a member may have made. Returns false for a claim without the annotation of
+ * a member: the tenant made it.
+ */
 export function copyChanged(scope: Scope, resource: ResourceName, { before, after }: ObjectChange): boolean {
   const { context, cluster, namespace } = scope
   const { name = '', annotations } = (after ?? before)?.metadata ?? {}
