@@ -150,7 +150,7 @@ function drainCommand(): Command {
     .action(loadedLate(() => import('./commands/drain.ts')))
 }
 
-/** `kcp fence MEMBER`: tells kcp that nothing runs any more in a member cluster that does not answer. */
+/** `kcp fence MEMBER`: declares that nothing runs any more in a member cluster that does not respond. */
 function fenceCommand(): Command {
   return withInstallation(new Command('fence'))
     .description(
@@ -302,7 +302,7 @@ function gatewayCommand(): Command {
     .action(loadedLate(() => import('./commands/gateway.ts')))
 }
 
-/** `kcp unregister`: takes our APIService out of a host, before the server behind it goes. */
+/** `kcp unregister`: deletes our APIService in a host, before the server behind it is removed. */
 function unregisterCommand(): Command {
   return new Command('unregister')
     .description('delete our APIService in the host; run it before the last kcp apiserver of the host is removed')
@@ -310,7 +310,7 @@ function unregisterCommand(): Command {
     .action(loadedLate(() => import('./commands/unregister.ts')))
 }
 
-/** `kcp diagnose`: says in words what is wrong with an installation and what to do. */
+/** `kcp diagnose`: names the faults of an installation and their remedies. */
 function diagnoseCommand(): Command {
   return new Command('diagnose')
     .description('say what is wrong with an installation and what to do; exit code 1 if anything is')
@@ -327,7 +327,7 @@ function completionCommand(): Command {
     .action(loadedLate(() => import('./commands/completion.ts')))
 }
 
-/** `kcp __complete WORDS...`, which the scripts and kubectl ask: not shown in the help. */
+/** `kcp __complete WORDS...`, which the completion scripts and kubectl call. The help does not show it. */
 export function completeCommand(program: Command): Command {
   return new Command('__complete')
     .argument('[words...]')

@@ -6,7 +6,7 @@ import type { KubeClient } from '#client/index.ts'
 import { type ControllerContext, reconcileChanged } from './framework.ts'
 import { apiServices, customResourceDefinitions } from './resources.ts'
 
-/** Upstream does this within its API server. */
+/** Upstream, kube-apiserver itself does the work of this controller. */
 const fieldManager = 'kube-apiserver'
 const managed = 'kube-aggregator.kubernetes.io/automanaged'
 
@@ -20,7 +20,7 @@ export async function startBuiltInRegistration(context: ControllerContext): Prom
     name: 'built-in-registration',
     follow: {
       [resource]: ({ key: { cluster, name }, exists, isNew }, enqueue) => {
-        // Deleted while we run: it stays deleted until the next start, as upstream.
+        // An APIService that is deleted while this process runs stays deleted until the next start, as upstream.
         if (!exists && isNew) enqueue({ cluster, name })
       },
     },
@@ -36,7 +36,7 @@ export async function startBuiltInRegistration(context: ControllerContext): Prom
 
 /** Definitions are written several times when they are created; one reconcile suffices. */
 const collectMs = 100
-/** As in crdregistration_controller.go. */
+/** Priorities as in upstream's crdregistration_controller.go. */
 const priorities = { groupPriorityMinimum: 1000, versionPriority: 100 }
 
 /** Reconciles the group of every CustomResourceDefinition that changes, until the signal aborts. */
@@ -44,7 +44,7 @@ export async function startCrdRegistration(context: ControllerContext): Promise<
   await reconcileChanged(context, {
     name: 'crd-registration',
     follow: {
-      // Its name is PLURAL.GROUP.
+      // The name of a definition is PLURAL.GROUP.
       [groupResourceText(customResourceDefinitions)]: ({ key: { cluster, name } }, enqueue) =>
         enqueue({ cluster, name: afterDot(name) }, collectMs),
       [groupResourceText(apiServices)]: ({ key: { cluster, name }, exists, labels }, enqueue) => {

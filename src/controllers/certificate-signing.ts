@@ -10,7 +10,7 @@ import { certificateSigningRequests } from './resources.ts'
 const signer = 'kubernetes.io/kube-apiserver-client'
 /** kube-controller-manager's --cluster-signing-duration: how long a certificate lives at most, and by default. */
 const maxSeconds = 365 * 24 * 60 * 60
-/** As kube-controller-manager's. */
+/** kube-controller-manager's minimum lifetime of a certificate. */
 const minSeconds = 10 * 60
 
 interface Condition {

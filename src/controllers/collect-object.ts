@@ -17,18 +17,18 @@ export interface CollectContext {
   readonly graph: ObjectGraph
   readonly client: KubeClient
   readonly gone: GoneOwners
-  /** Asks for a reconcile to another object. */
+  /** Asks for a reconcile of another object. */
   readonly enqueue: (key: ObjectKey) => void
 }
 
 /** An owner's kind that is not served now may be served later. */
 const unresolvableRetrySeconds = 300
-/** Dependents that one reconcile orphans, so that other keys are not kept waiting. */
+/** Maximum number of dependents that one reconcile orphans, so that other keys are not kept waiting. */
 const maxOrphaned = 50
 
 /**
- * Takes one step; the change it makes causes the next reconcile. Every write has the uid of the object as a
- * precondition.
+ * Takes one step of the collection; the change that it makes causes the next reconcile. Every write has the uid of the
+ * object as a precondition.
  */
 export async function reconcileObject(
   object: GraphObject,
@@ -89,7 +89,7 @@ async function reconcileDependentsFirst(
 
 /**
  * Removes the finalizer `foregroundDeletion` when no dependent blocks the deletion. It is called after the deletion of
- * each dependent, so its cost must not depend on how many are left.
+ * each dependent, so its cost must not depend on the number of dependents left.
  */
 export async function releaseIfUnblocked(
   object: GraphObject,
@@ -104,8 +104,8 @@ export async function releaseIfUnblocked(
 
 /**
  * Removes this owner from a limited number of dependents per reconcile, then removes the finalizer `orphan`. Dependents
- * of another object that has the same uid keep their owner. The finalizer stays as long as syncers have theirs: it
- * tells them to leave the dependents in members.
+ * of another object that has the same uid keep their owner. The finalizer stays while the object has finalizers of
+ * syncers: it tells the syncers to leave the dependents in members.
  */
 async function orphanDependents(object: GraphObject, context: CollectContext, signal: AbortSignal): Promise<undefined> {
   const { uid = '' } = object.metadata
@@ -126,10 +126,7 @@ async function orphanDependents(object: GraphObject, context: CollectContext, si
   return undefined
 }
 
-/**
- * Whether the uid of a reference is this object's, but the reference means another object, which exists and has the
- * same uid.
- */
+/** Whether a reference with this object's uid means another existing object, which has the same uid. */
 async function meansAnother(
   reference: OwnerReference,
   { owner, dependent }: { readonly owner: GraphObject; readonly dependent: GraphObject },
@@ -158,7 +155,7 @@ async function isInOwnerCycle(
   return false
 }
 
-/** False if the object does not block its owners already. */
+/** Stops the object from blocking its owners. Resolves with false if it did not block any. */
 async function stopBlocking(object: GraphObject, context: CollectContext, signal: AbortSignal): Promise<boolean> {
   const { ownerReferences = [] } = object.metadata
   if (!ownerReferences.some(({ blockOwnerDeletion }) => blockOwnerDeletion === true)) return false
@@ -210,7 +207,7 @@ async function remove(
   const { uid, resourceVersion } = metadata
   const options = { ...(uid !== undefined && { uid }), propagationPolicy, signal }
   try {
-    // With the resourceVersion: the object may have got another owner since.
+    // The resourceVersion is a precondition, because the object may have got another owner since.
     await client.delete(gvr, refOf(key), { ...options, ...(resourceVersion !== undefined && { resourceVersion }) })
   } catch (error) {
     if (isStatusError(error, 'NotFound')) return
@@ -290,7 +287,7 @@ async function reportWrongOwner(
   await client.create(events, event, { signal }).catch(tolerate('AlreadyExists', 'Forbidden', 'NotFound'))
 }
 
-/** Items per batch: they take some tenths of a millisecond. */
+/** Number of items per batch, which takes some tenths of a millisecond. */
 const batchSize = 100
 
 /** Yields the items in order and lets other work run after each batch. Rejects with signal.reason. */

@@ -8,7 +8,7 @@ import { type ControllerContext, followDeletedOf, retryAfterSeconds } from './fr
 import { DeletionBudget, deleteBatch } from './delete-batch.ts'
 import { customResourceDefinitions } from './resources.ts'
 
-/** Upstream does this within its API server. */
+/** Upstream, kube-apiserver itself does the work of this controller. */
 const fieldManager = 'kube-apiserver'
 const finalizer = 'customresourcecleanup.apiextensions.k8s.io'
 
@@ -22,7 +22,7 @@ export function startCrdDeletion(context: ControllerContext): Promise<void> {
   return followDeletedOf(customResourceDefinitions, { name: 'crd-deletion', finish: finishDefinition }, context)
 }
 
-/** One reconcile to a definition that is being deleted. Asks for another reconcile while objects are left. */
+/** Reconciles a definition that is being deleted. Asks for another reconcile while objects are left. */
 async function finishDefinition(
   client: KubeClient,
   { name }: ObjectRef,
@@ -81,7 +81,7 @@ async function releaseNames(
 }
 
 /**
- * Deletes the objects of the kind. Resolves with the number that is left, or `unfinished` if one reconcile was not
+ * Deletes the objects of the kind. Resolves with the number of objects left, or `unfinished` if one reconcile was not
  * enough.
  */
 async function deleteInstances(
@@ -90,7 +90,7 @@ async function deleteInstances(
   signal: AbortSignal,
 ): Promise<number | 'unfinished'> {
   const served = spec.versions.filter((version) => version.served)
-  // In the stored version no conversion webhook is asked: it may have gone before its CRD.
+  // Reads the stored version, which needs no conversion webhook: the webhook may have been deleted before its CRD.
   const version = (served.find(({ storage }) => storage) ?? served[0])?.name
   if (version === undefined) return 0
   const gvr: GroupVersionResource = { group: spec.group, version, resource: spec.names.plural }

@@ -4,7 +4,7 @@ import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
 
-/** Deletions per reconcile: they take some tenths of a second. */
+/** Maximum number of deletions per reconcile, which take some tenths of a second. */
 const maxDeletions = 100
 const pageSize = 500
 
@@ -62,7 +62,7 @@ export async function deleteBatch(
       if (!budget.take()) return { finished: false }
       const { name = '', uid } = metadata
       const ref = { name, ...(metadata.namespace !== undefined && { namespace: metadata.namespace }) }
-      // With the uid: an object that was created again under this name is left to the next reconcile.
+      // The uid is a precondition: an object that was created again under this name is left to the next reconcile.
       const options = { ...(propagationPolicy && { propagationPolicy }), ...(uid !== undefined && { uid }), signal }
       await client.delete(gvr, ref, options).catch(tolerate('NotFound', 'Conflict'))
     }

@@ -11,17 +11,20 @@ import { flowSchemas, priorityLevels } from './resources.ts'
 
 const fieldManager = 'api-priority-and-fairness-config-producer-v1'
 const autoUpdate = 'apf.kubernetes.io/autoupdate-spec'
-/** Upstream looks once a minute. Not at once: a client that replaces an object deletes it first. */
+/**
+ * Delay before an object is restored, because a client that replaces an object deletes it first. Upstream checks once a
+ * minute.
+ */
 const restoreMs = 2000
-/** Their spec is always restored. */
+/** Names of the objects whose spec is always restored. */
 const mandatory = new Set(['exempt', 'catch-all'])
 const kinds = new Map([flowSchemas, priorityLevels].map((gvr) => [groupResourceText(gvr), gvr]))
 
-/** Reconciles those that change or are deleted, until the signal aborts. */
+/** Reconciles the objects that change or are deleted, until the signal aborts. */
 export async function startFlowDefaults(context: ControllerContext): Promise<void> {
   const { graph } = context
   const follow: ChangedOptions['follow'][string] = ({ key }, enqueue) => {
-    // The place of the namespace names the resource.
+    // The key has the resource in place of a namespace.
     if (graph.initial(key) !== undefined)
       enqueue({ cluster: key.cluster, namespace: key.resource, name: key.name }, restoreMs)
   }
@@ -59,7 +62,7 @@ async function restore(
     await client.update(gvr, restored, { fieldManager, signal }).catch(tolerate('Conflict', 'NotFound'))
 }
 
-/** The object as it should be; undefined if it is so. */
+/** The restored object; undefined if nothing has to change. */
 function restoredFrom(current: KubeObject, initial: KubeObject): KubeObject | undefined {
   const { metadata } = current
   const { annotations = {}, generation = 0, name = '' } = metadata

@@ -6,14 +6,17 @@ import type { KubeClient } from '#client/index.ts'
 import { type ControllerContext, reconcileChanged } from './framework.ts'
 import { flowSchemas, priorityLevels } from './resources.ts'
 
-/** Upstream does this within its API server. */
+/** Upstream, kube-apiserver itself does the work of this controller. */
 const fieldManager = 'api-priority-and-fairness-config-consumer-v1'
 /** A FlowSchema and its priority level are often made together; one write suffices. */
 const collectMs = 50
 /** Takes the place of the namespace in keys of priority levels. */
 const level = 'level'
 
-/** Reconciles FlowSchemas that change, and those of priority levels that come and go, until the signal aborts. */
+/**
+ * Reconciles FlowSchemas that change, and FlowSchemas whose priority level is created or deleted, until the signal
+ * aborts.
+ */
 export async function startFlowSchemaStatus(context: ControllerContext): Promise<void> {
   const { graph } = context
   await reconcileChanged(context, {
@@ -73,7 +76,7 @@ interface Condition {
   readonly message?: string
 }
 
-/** As kube-apiserver words it (apf_controller.go). */
+/** The condition in kube-apiserver's words (apf_controller.go). */
 function danglingCondition(priorityLevel: string, exists: boolean): Condition {
   const named = `This FlowSchema references the PriorityLevelConfiguration object named ${JSON.stringify(priorityLevel)}`
   return exists

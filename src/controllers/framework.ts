@@ -1,5 +1,5 @@
-// Context of all controllers, and the loop of most: a change of an object queues a place, which is reconciled until
-// that succeeds.
+// Context of all controllers, and the loop of most: a change of an object queues a place, which is reconciled until a
+// reconcile succeeds.
 import { groupResourceText, type GroupVersionResource } from '#apimachinery/meta/index.ts'
 import { clusterInKey, keyFor, type KubeClient, type ObjectRef, parseKey } from '#client/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
@@ -41,18 +41,18 @@ interface Place {
 type Enqueue = (place: Place, delayMs?: number) => void
 
 export interface ChangedOptions {
-  /** In logs and metrics. */
+  /** Name of the controller in logs and metrics. */
   readonly name: string
-  /** By resource (`jobs.batch`): what a change of an object causes. */
+  /** By resource (`jobs.batch`), the function that is called for each change of an object and queues places. */
   readonly follow: Readonly<Record<string, (change: ObjectChange, enqueue: Enqueue) => void>>
-  /** Reconciles a place whose logical cluster exists. It is reconciled again, later, if this rejects. */
+  /** Reconciles a place whose logical cluster exists. If it rejects, the place is reconciled again later. */
   readonly reconcile: (
     place: Place,
     tools: { readonly client: KubeClient; readonly enqueue: Enqueue; readonly signal: AbortSignal },
   ) => Promise<ReconcileResult | undefined> | Promise<void>
 }
 
-/** Reconciles what changes in all logical clusters, until the signal of the context aborts. */
+/** Runs a controller over the changes in all logical clusters, until the signal of the context aborts. */
 export async function reconcileChanged(
   { graph, clientOf, log, signal }: ControllerContext,
   { name, follow, reconcile }: ChangedOptions,
@@ -109,9 +109,9 @@ export async function followDeletedOf(
 }
 
 /**
- * Seconds until a controller looks again at an object that is being deleted and is still held by a finalizer or by
+ * Seconds until a controller checks again an object that is being deleted and is still held by a finalizer or by
  * content: a quarter of the time since the deletion, at least 0.2 and at most 30. Most objects are released within
- * seconds; an object that was held for long is looked at rarely.
+ * seconds; an object that was held for long is checked rarely.
  */
 export function retryAfterSeconds(deletionTimestamp: string, nowMs: number): number {
   const seconds = (nowMs - Date.parse(deletionTimestamp)) / 1000

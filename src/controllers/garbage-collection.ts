@@ -1,5 +1,5 @@
 // Garbage collection in all logical clusters. One queue holds the objects whose owners, finalizers or dependents
-// changed; logical clusters are served in rotation. Which object owns which is read from the server's memory
+// changed; logical clusters are served in rotation. Owners and dependents are read from the server's memory
 // (ObjectGraph).
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { OwnerReference } from '#apimachinery/meta/index.ts'

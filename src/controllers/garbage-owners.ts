@@ -36,7 +36,7 @@ interface Lookup {
 
 /**
  * The owners of an object. Asks the API for each one, by kind, namespace, name and uid: neither an earlier deletion of
- * this uid nor an earlier answer counts, because another object may have the same uid. Rejects with StatusError.
+ * this uid nor an earlier response counts, because another object may have the same uid. Rejects with StatusError.
  */
 export async function ownersOf(object: GraphObject, lookup: Lookup, signal: AbortSignal): Promise<Owner[]> {
   const owners: Owner[] = []
@@ -65,7 +65,7 @@ async function stateOf(
   return { state: 'absent', ...(await elsewhere(object, { reference, served }, lookup, signal)) }
 }
 
-/** The object that has the place of the owner now; `unreadable` if its kind cannot be read, as a TokenReview. */
+/** The object that now has the owner's name; `unreadable` if the API cannot read its kind, such as TokenReview. */
 async function liveOwner(
   { gvr, namespaced }: ServedResource,
   { name, namespace }: { readonly name: string; readonly namespace: string },
@@ -80,14 +80,14 @@ async function liveOwner(
   }
 }
 
-/** Says in which other namespace the owner is, if it is in one. */
+/** Finds the owner in another namespace. The result has no `wrongNamespace` if it is in none. */
 async function elsewhere(
   { key: { cluster, namespace } }: GraphObject,
   { reference: { uid }, served: { resource } }: { readonly reference: OwnerReference; readonly served: ServedResource },
   { graph, gone }: Lookup,
   signal: AbortSignal,
 ): Promise<Pick<Owner, 'wrongNamespace'>> {
-  // A search looks at all objects of the resource: dependents of one absent owner must not each cause one.
+  // A search reads all objects of the resource: the dependents of one absent owner must not each cause a search.
   if (gone.isNowhere(cluster, resource, uid)) return {}
   const wrongNamespace = await graph.namespaceOf(cluster, resource, uid, signal)
   if (wrongNamespace === undefined) gone.addNowhere(cluster, resource, uid)
@@ -100,8 +100,8 @@ export function isDeletingInForeground(metadata: GraphObject['metadata']): boole
 }
 
 /**
- * Owners whose deletion was seen, bounded. Needed only after their kind is no longer served, so that nobody can ask for
- * them: the dependents of custom resources go after the definition, too.
+ * Owners whose deletion was seen, up to a limit. They matter only when their kind is no longer served, so that they
+ * cannot be read: the dependents of custom resources must be deleted after the definition, too.
  */
 export class GoneOwners {
   readonly #owners = new LRUCache<string, true>({ max: 20_000 })
@@ -113,8 +113,8 @@ export class GoneOwners {
   }
 
   /**
-   * Whether the deletion of exactly this owner of a dependent was seen: of its group, kind, name and uid, in a place
-   * where it may own it.
+   * Whether the deletion of exactly this owner of a dependent was seen: an object with its group, kind, name and uid,
+   * in a namespace where it may own the dependent.
    */
   has(dependent: Pick<ObjectKey, 'cluster' | 'namespace'>, { apiVersion, kind, name, uid }: OwnerReference): boolean {
     const { group } = parseApiVersion(apiVersion)
@@ -123,7 +123,10 @@ export class GoneOwners {
     )
   }
 
-  /** No object of the resource has this uid. It decides nothing: it saves a search whose result would be an Event. */
+  /**
+   * Notes that no object of the resource has this uid. The note decides nothing: it saves a search that is only needed
+   * for an Event.
+   */
   addNowhere(cluster: string, resource: string, uid: string): void {
     this.#nowhere.set(keyOf(cluster, [resource, uid]), true)
   }

@@ -7,7 +7,7 @@ import type { ReconcileResult } from '#reconcile/index.ts'
 import { type ControllerContext, reconcileChanged } from './framework.ts'
 
 const jobs: GroupVersionResource = { group: 'batch', version: 'v1', resource: 'jobs' }
-/** A Job that lives longer is looked at again then: timers of Node end at 24 days. */
+/** A Job that lives longer is checked again after this time, because timers of Node are limited to 24 days. */
 const maxWaitSeconds = 86_400
 
 /** Deletes expired Jobs of all logical clusters, until the signal aborts. */
@@ -38,7 +38,10 @@ export async function startJobExpiry(context: ControllerContext): Promise<void> 
   })
 }
 
-/** Wall clock in milliseconds; undefined for a Job that has not ended or has no ttlSecondsAfterFinished. */
+/**
+ * When the Job expires, in milliseconds of the wall clock; undefined for a Job that has not ended or has no
+ * ttlSecondsAfterFinished.
+ */
 export function expiryMs(job: KubeObject): number | undefined {
   const [spec, status] = [job['spec'], job['status']]
   const ttl = isJsonObject(spec) ? spec['ttlSecondsAfterFinished'] : undefined

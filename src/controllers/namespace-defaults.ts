@@ -18,7 +18,8 @@ const recreateAfterMs = 500
 export async function startNamespaceDefaults(context: ControllerContext): Promise<void> {
   const { graph, rootCa, log, signal } = context
   using queue = createKeyQueue({ fairnessKey: clusterInKey })
-  // Keys without a namespace name a namespace to complete; keys with one name a ConfigMap to repair.
+  // A key without a namespace is that of a namespace to complete; a key with a namespace is that of a ConfigMap to
+  // repair.
   const namespaceKey = ({ cluster, namespace }: ObjectKey): string => keyFor({ cluster, name: namespace })
   const stops = [
     graph.follow('namespaces', ({ key: { cluster, name }, exists, isNew, deleting }) => {

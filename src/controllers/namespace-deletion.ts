@@ -1,4 +1,5 @@
-// Finishes the deletion of namespaces: deletes the content, reports what is left, and finalizes the empty namespace.
+// Finishes the deletion of namespaces: deletes the content, reports the remaining objects, and finalizes the empty
+// namespace.
 import {
   groupResourceText,
   groupVersionPath,
@@ -28,7 +29,7 @@ export function startNamespaceDeletion(context: ControllerContext): Promise<void
   return followDeletedOf(namespaces, { name: 'namespace-deletion', finish: finishNamespace }, context)
 }
 
-/** One reconcile to a namespace that is being deleted. Asks for another reconcile while something is left. */
+/** Reconciles a namespace that is being deleted. Asks for another reconcile while something is left. */
 async function finishNamespace(
   client: KubeClient,
   { name }: ObjectRef,
@@ -84,7 +85,7 @@ export interface Remaining {
   readonly deletionFailures: readonly string[]
 }
 
-/** `unfinished`: one reconcile was not enough for all objects, so it is not known what will be left. */
+/** `unfinished`: one reconcile was not enough for all objects, so the remaining objects are not known. */
 type Pass = Remaining | 'unfinished'
 
 /**
@@ -126,7 +127,7 @@ function count(counts: Map<string, number>, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1)
 }
 
-/** The member clusters for which the object stays. */
+/** The members that run the object or must confirm that their copy is gone. */
 function membersOf(metadata: ObjectMeta): ReadonlySet<string> {
   const runsIn = metadata.annotations?.[memberAnnotation]
   return new Set([...finalizingMembers({ metadata }), ...(runsIn === undefined ? [] : [runsIn])])
@@ -148,7 +149,7 @@ async function deleteAll(
 
 interface DeletableResources {
   readonly resources: readonly GroupVersionResource[]
-  /** Group versions whose discovery failed, with the error: then nobody knows whether the namespace is empty. */
+  /** Group versions whose discovery failed, with the error: it is then unknown whether the namespace is empty. */
   readonly failures: readonly string[]
 }
 
@@ -220,7 +221,7 @@ export function namespaceConditions(
 type ReasonAndMessage = readonly [reason: string, message: string]
 interface Check {
   readonly type: string
-  /** Undefined if there is none. */
+  /** Reason and message of the problem; undefined if there is none. */
   readonly problem: ReasonAndMessage | undefined
   readonly ok: ReasonAndMessage
 }

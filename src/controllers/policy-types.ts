@@ -1,5 +1,5 @@
-// Checks the types of ValidatingAdmissionPolicies again when a kind that they are about is defined, changed or deleted.
-// The server checks when a policy is written, and when its status is written by us.
+// Repeats the type check of ValidatingAdmissionPolicies when a kind in them is defined, changed or deleted. The server
+// checks a policy when the policy is written, and when this controller writes its status.
 import { groupResourceText, type KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { type ControllerContext, reconcileChanged } from './framework.ts'

@@ -1,4 +1,4 @@
-// Keeps the status of ResourceQuotas: what is used, as the server beside us counts it for admission.
+// Keeps the status of ResourceQuotas: the usage, as the API server beside the controllers counts it for admission.
 import { tolerate } from '#apimachinery/status/index.ts'
 import { clusterInKey, keyFor, parseKey } from '#client/index.ts'
 import { createKeyQueue, runController } from '#reconcile/index.ts'

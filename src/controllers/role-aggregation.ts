@@ -37,23 +37,26 @@ export async function startRoleAggregation({ graph, clientOf, log, signal }: Con
   stop()
 }
 
-/** How long a reconcile holds up others. */
+/** Milliseconds of work after which a reconcile lets other work run. */
 const sliceMs = 5
-/** Three rounds are enough for the default chain view, edit, admin. The bound ends roles that aggregate each other. */
+/**
+ * Maximum number of rounds of one reconcile. Three are enough for the default chain view, edit, admin; the limit ends
+ * the updates of roles that aggregate each other.
+ */
 const maxRounds = 10
-/** JSON of the roles that are aggregated in one round: seconds of work. */
+/** Maximum bytes of JSON of the roles that are aggregated in one round: seconds of work. */
 const maxRoundBytes = 256 * 1024 * 1024
-/** Logical clusters that are remembered as up to date. */
+/** Number of logical clusters that are remembered as up to date. */
 const maxSettled = 10_000
 
-/** Upstream's name: clients see who filled in the rules. */
+/** Upstream's field manager, which shows clients the writer of the rules. */
 const fieldManager = 'clusterrole-aggregation-controller'
 
 const resource = groupResourceText(clusterRoles)
 
 type Outcome = 'same' | 'written' | 'refused'
 
-/** The ClusterRoles of one round: those that are aggregated, and those that they may aggregate, by name. */
+/** The ClusterRoles of one round: the aggregated roles, and the roles that they may aggregate, sorted by name. */
 interface Roles {
   readonly aggregated: readonly SelectedObject[]
   readonly sources: readonly SelectedObject[]
@@ -67,7 +70,7 @@ export class RoleAggregator {
   readonly decoded = new DecodedRoles()
   readonly #graph: Pick<ObjectGraph, 'select'>
   readonly #log: Logger
-  /** By logical cluster: the ClusterRoles, as a hash of their names and revisions, for which nothing is left to do. */
+  /** For each logical cluster in which nothing is left to do, a hash of the names and revisions of its ClusterRoles. */
   readonly #settled = new LRUCache<string, string>({ max: maxSettled })
 
   constructor({ graph, log }: { readonly graph: Pick<ObjectGraph, 'select'>; readonly log: Logger }) {
@@ -76,8 +79,8 @@ export class RoleAggregator {
   }
 
   /**
-   * Updates every aggregated ClusterRole of a logical cluster. A role that aggregates another one follows a round
-   * later.
+   * Updates every aggregated ClusterRole of a logical cluster. A role that aggregates another aggregated role is
+   * updated a round later.
    */
   async reconcile(id: string, client: Pick<KubeClient, 'patch'>, signal: AbortSignal): Promise<void> {
     for (let round = 0; round < maxRounds; round++) {
@@ -136,7 +139,7 @@ export class RoleAggregator {
     return { name: key.name, labels, bytes, rules: () => this.decoded.of(source).rules }
   }
 
-  /** `rules` undefined: they are too many. */
+  /** `rules` is undefined if there are too many. */
   async #write(
     { key, object }: SelectedObject,
     rules: readonly KeyedRule[] | undefined,
@@ -154,14 +157,14 @@ export class RoleAggregator {
       const config = {
         apiVersion,
         kind,
-        // With its uid: a role that is deleted meanwhile would otherwise be created again.
+        // Without the uid, a role that is deleted meanwhile would be created again.
         metadata: { name, ...(uid !== undefined && { uid }) },
         ...(rules.length > 0 && { rules: rules.map(({ rule }) => rule) }),
       }
       await client.patch(clusterRoles, { name }, 'apply', config, { signal, force: true, fieldManager })
       return 'written'
     } catch (error) {
-      // Deleted, or created anew: the next round sees it.
+      // The role was deleted, or created again: the next round sees it.
       if (isStatusError(error, 'Conflict')) return 'written'
       if (!isStatusError(error, 'Invalid') && !isStatusError(error, 'RequestEntityTooLarge')) throw error
       this.#log.warn('a ClusterRole keeps its rules: the aggregated ones were refused', { ...keys, error })
@@ -177,28 +180,28 @@ function hashOf({ aggregated, sources }: Roles): string {
   return hash.digest('base64')
 }
 
-/** Bounds on aggregated rules: a role that the API would take with the same bounds. */
+/** Limits of the aggregated rules of one role: their number, and the length of their JSON. */
 const maxRules = 10_000
 const maxLength = 1024 * 1024
-/** Selectors of one logical cluster; each is matched with each of its ClusterRoles. */
+/** Maximum number of selectors of one logical cluster; each is matched with each of its ClusterRoles. */
 const maxSelectors = 1000
 
-/** Called once for each role that is looked at; awaited if it returns a promise. */
+/** Called once for each role that is examined; awaited if it returns a promise. */
 type Pause = () => Promise<void> | undefined
 
 /** A ClusterRole that others may aggregate. */
 interface SourceRole {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
-  /** Size of its JSON. */
+  /** Size of the role's JSON, in bytes. */
   readonly bytes: number
   readonly rules: () => readonly KeyedRule[]
 }
 
 /**
  * The rules `role` should have, given the ClusterRoles it may aggregate, sorted by name: ordered by selector, then by
- * name, each different rule once. Undefined if they are more than 10,000 or 1 MiB, or if `work` does not last for the
- * bytes of the roles that are aggregated.
+ * name, each different rule once. Undefined if they are more than 10,000 or 1 MiB, or if the budget `work` is too small
+ * for the bytes of the aggregated roles.
  */
 export async function aggregatedRules(
   role: Pick<DecodedRole, 'name' | 'selectors'>,
@@ -206,7 +209,7 @@ export async function aggregatedRules(
   { work, pause }: { readonly work: WorkBudget; readonly pause: Pause },
 ): Promise<readonly KeyedRule[] | undefined> {
   const selectors = role.selectors.map((source) => selectorFromObject(source))
-  // By the first selector that matches; a role that is matched again adds nothing.
+  // Each role is listed under the first selector that matches it: a second match would add nothing.
   const matched: SourceRole[][] = selectors.map(() => [])
   for (const other of sources) {
     const due = pause()
@@ -253,7 +256,7 @@ export function sameRules(a: readonly KeyedRule[], b: readonly KeyedRule[]): boo
   return a.length === b.length && a.every(({ text }, i) => text === b[i]?.text)
 }
 
-/** A rule with a text that is the same for like rules, whatever the order of their fields. */
+/** A rule with a text that is the same for equal rules, whatever the order of their fields. */
 interface KeyedRule {
   readonly text: string
   readonly rule: unknown
@@ -266,12 +269,12 @@ interface DecodedRole {
   readonly selectors: readonly LabelSelectorSource[]
 }
 
-/** JSON of the roles that stay decoded, of all logical clusters together. */
+/** Maximum bytes of JSON of the roles that stay decoded, of all logical clusters together. */
 const maxCachedBytes = 16 * 1024 * 1024
 /** Memory of a decoded role besides its JSON. */
 const overheadBytes = 1024
 
-/** Decodes roles, and keeps those that were asked for last. */
+/** Decodes roles, and keeps the most recently used ones. */
 class DecodedRoles {
   readonly #kept = new LRUCache<
     string,
@@ -280,7 +283,7 @@ class DecodedRoles {
     maxSize: maxCachedBytes,
     sizeCalculation: ({ bytes }) => bytes + overheadBytes,
   })
-  /** How many roles were decoded so far. */
+  /** Number of roles decoded so far. */
   decodings = 0
 
   of({ key, revision, bytes, object }: SelectedObject): DecodedRole {

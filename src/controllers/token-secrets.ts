@@ -27,7 +27,7 @@ export async function startTokenSecrets(context: ControllerContext): Promise<voi
       secrets: ({ key: { cluster, namespace, name }, exists, deleting, contains }, enqueue) => {
         if (exists && !deleting && contains(type)) enqueue({ cluster, namespace, name })
       },
-      // A place without a namespace: all such Secrets of the namespace it names.
+      // A place without a namespace stands for all such Secrets of the namespace in its name.
       serviceaccounts: ({ key: { cluster, namespace }, exists }, enqueue) => {
         if (!exists) enqueue({ cluster, name: namespace })
       },

@@ -21,7 +21,7 @@ interface Protection {
   readonly isUsed: (client: KubeClient, object: KubeObject, signal: AbortSignal) => Promise<boolean>
 }
 
-/** Between reconciles to a claim that a pod still uses. */
+/** Seconds between reconciles of a claim that a pod still uses. */
 const usedRequeueSeconds = 5
 
 const claims: Protection = {

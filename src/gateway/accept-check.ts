@@ -3,12 +3,12 @@ import type { Identity } from './identity.ts'
 import { dialSecurely } from './peer-dialer.ts'
 
 export interface AcceptCheckOptions {
-  /** Undefined: it does not listen yet. */
+  /** The gateway's port; undefined before it listens. */
   readonly port: () => number | undefined
   readonly identity: () => Identity | undefined
   /** Milliseconds between two connections. Default 2000. */
   readonly everyMs?: number
-  /** Without a connection that was taken for so long, it takes none. Default 8000. */
+  /** Milliseconds without a successful connection after which the gateway counts as taking none. Default 8000. */
   readonly maxAgeMs?: number
 }
 
@@ -46,10 +46,12 @@ export class AcceptCheck implements Disposable {
   }
 }
 
-/** Whether a server at this port of ours completes a handshake. It needs no request: that would need a peer. */
+/**
+ * Whether the server at this local port completes a TLS handshake. No request follows, because only peers may send one.
+ */
 function isTaken(port: number, { context }: Identity): Promise<boolean> {
   return new Promise((resolve) => {
-    // Any certificate will do: the question is whether there is an answer.
+    // Any certificate is accepted: only the handshake matters.
     const { raw, secure, leg } = dialSecurely({ host: '127.0.0.1', port, context })
     const settle = (isOpen: boolean): void => {
       clearTimeout(timer)

@@ -10,7 +10,7 @@ export interface Connected {
   readonly endpoint: Endpoint
 }
 
-/** Tries them in order. Undefined: none takes the connection. */
+/** Connects to the first endpoint that takes the connection, in order; undefined if none does. */
 export async function connectEndpoint(endpoints: readonly Endpoint[]): Promise<Connected | undefined> {
   for (const endpoint of endpoints) {
     const socket = await connectOne(endpoint)
@@ -30,7 +30,7 @@ function connectOne({ address, port }: Endpoint): Promise<Socket | undefined> {
       allowHalfOpen: true,
     })
     const timer = setTimeout(() => socket.destroy(), connectMs)
-    // Stays: later errors are those of whoever has the socket.
+    // This listener stays: later errors are handled by the user of the socket.
     socket.on('error', () => undefined)
     socket.once('close', () => {
       clearTimeout(timer)

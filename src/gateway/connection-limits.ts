@@ -1,12 +1,12 @@
-// Bounds on the connections that pass at once: in all, for each logical cluster, and for clients that are no pods of
-// tenants, so that nobody can take the gateway from others.
+// Limits of open connections: in all, for each logical cluster, and for clients that are no pods of tenants, so that no
+// client can use up the gateway.
 
 export interface Bounds {
   readonly maxConnections: number
   readonly maxPerCluster: number
 }
 
-/** Who opens a connection. */
+/** The opener of a connection. */
 export interface Opener {
   readonly clusterId: string
   /**
@@ -16,11 +16,14 @@ export interface Opener {
   readonly stranger?: string
 }
 
-/** Parts of `maxPerCluster` that strangers may have: all of them together, and those of one address. */
+/** Fractions of `maxPerCluster` that strangers may use: all of them together, and those of one address. */
 const [strangersShare, strangerShare] = [1 / 2, 1 / 4]
-/** The last part of `maxConnections` is for logical clusters that have few: at most this part of it each. */
+/**
+ * The last `reservedShare` of `maxConnections` is only for logical clusters with few connections: with at most
+ * `fewShare` of `maxConnections` each.
+ */
 const [reservedShare, fewShare] = [1 / 4, 1 / 100]
-/** A full gateway counts as full until so much of `maxConnections` is free. */
+/** A full gateway counts as full until this fraction of `maxConnections` is free. */
 const freeShare = 1 / 20
 
 interface Counter {
@@ -42,13 +45,13 @@ export class ConnectionLimits {
     return this.#all
   }
 
-  /** No connection of anybody is taken, or was taken since many ended. */
+  /** Whether the gateway is full: it has refused connections at the limit, and not enough have ended since. */
   get isFull(): boolean {
     if (this.#all <= this.#bounds.maxConnections * (1 - freeShare)) this.#isFull = false
     return this.#isFull
   }
 
-  /** Takes one connection. Undefined: there are too many. The function that it returns gives it back. */
+  /** Counts one connection and returns the function that releases it; undefined if there are too many. */
   take(opener: Opener): (() => void) | undefined {
     const { maxConnections } = this.#bounds
     if (this.#all >= maxConnections) this.#isFull = true

@@ -1,4 +1,5 @@
-// The connections that pass: each is admitted, joined with its Service, counted, and ended when the gateway ends.
+// The connections through the gateway: each is admitted, joined with its Service, counted, and ended when the gateway
+// ends.
 import type { Socket } from 'node:net'
 import type { Logger } from '#telemetry/index.ts'
 import { connectEndpoint } from './connect-endpoint.ts'
@@ -40,7 +41,7 @@ export class Connections {
   readonly #options: ConnectionsOptions
   /** The functions that reset the open connections, each with the member of the other gateway. */
   readonly #open = new Map<() => void, string>()
-  /** By address: connections from addresses that belonged to no known pod when they came. */
+  /** By address, the connections from addresses that belonged to no known pod when the connection was opened. */
   readonly #ofStrangers = new Map<string, Set<{ readonly clusterId: string; readonly reset: () => void }>>()
   #drained: (() => void) | undefined
 
@@ -57,7 +58,7 @@ export class Connections {
     return this.#open.size
   }
 
-  /** A pod of this member has connected to a listener. */
+  /** Handles the connection of a pod of this member to a listener. */
   async outgoing(client: Socket, { member, clusterId, target }: Route): Promise<void> {
     const leg = plainLeg(client)
     const address = plainAddress(client.remoteAddress ?? '')
@@ -88,7 +89,7 @@ export class Connections {
     })
   }
 
-  /** A peer asks for a Service of this member. */
+  /** Handles a peer's request for a Service of this member. */
   async incoming(leg: Leg, peer: Peer, target: Target): Promise<void> {
     const clusterId = parseDownstreamNamespace(target.namespace)?.clusterId
     if (clusterId === undefined || !peer.clusters.has(clusterId)) {
@@ -111,18 +112,18 @@ export class Connections {
     })
   }
 
-  /** Resolves when none is open. */
+  /** Resolves when no connection is open. */
   async drained(): Promise<void> {
     if (this.#open.size === 0) return
     await new Promise<void>((resolve) => (this.#drained = resolve))
   }
 
-  /** Resets all. */
+  /** Resets all connections. */
   reset(): void {
     for (const reset of [...this.#open.keys()]) reset()
   }
 
-  /** Resets those with a member that is no peer any more. */
+  /** Resets the connections with a member that is no longer a peer. */
   resetOf(gone: string): void {
     for (const [reset, member] of [...this.#open]) if (member === gone) reset()
   }
@@ -152,8 +153,8 @@ export class Connections {
   }
 
   /**
-   * Tries a second time on a new connection: nothing of the client was passed on yet. Resolves with the reason, a text,
-   * if there is no connection.
+   * Connects through the other gateway. Tries a second time on a new connection, because no bytes of the client were
+   * passed on yet. Resolves with the reason, a string, if there is no connection.
    */
   async #dial(member: string, target: Target): Promise<Leg | string> {
     const { peers, dialer, log } = this.#options

@@ -8,9 +8,9 @@ export interface GatewayMetrics {
   opened(direction: Direction): void
   closed(direction: Direction): void
   refused(direction: Direction, reason: string): void
-  /** From the client of a connection, and to it. */
+  /** Counts the bytes from the client of a connection, and to it. */
   passed(direction: Direction, fromClient: number, toClient: number): void
-  /** To be called before each scrape: bytes are counted apart, because they come in small amounts. */
+  /** Call this before each scrape: it adds the bytes to their counter, which is not done for each small chunk. */
   flush(): void
 }
 

@@ -6,7 +6,7 @@ import type { Metrics } from '#telemetry/index.ts'
 
 export interface HealthServerOptions {
   readonly port: number
-  /** Why it is not ready; undefined: it is. */
+  /** Why the gateway is not ready; undefined if it is ready. */
   readonly notReady: () => string | undefined
   readonly metrics: Pick<Metrics, 'scrape'>
   readonly beforeScrape: () => void
@@ -17,8 +17,8 @@ export interface HealthServer extends AsyncDisposable {
 }
 
 /**
- * Of connections, each for one request: an answer takes milliseconds. When there are too many, the kubelet's still gets
- * in.
+ * Limits of connections, each for one request, which takes milliseconds. At a limit, the oldest connection is reset, so
+ * that the kubelet can still connect.
  */
 const bounds = { maxMs: 10_000, maxPerNetwork: 8, max: 64 }
 

@@ -7,13 +7,13 @@ export interface Identity {
   /** PEM. */
   readonly cert: string
   readonly key: string
-  /** SHA-256, of the certificate. */
+  /** SHA-256 fingerprint of the certificate. */
   readonly fingerprint: string
-  /** For connections that this gateway opens. */
+  /** The TLS context of connections that this gateway opens. */
   readonly context: SecureContext
 }
 
-/** The identity in a Secret. Throws if there is none, or the key is not that of the certificate. */
+/** The identity in a Secret. Throws if the certificate or the key is missing, or if they do not match. */
 export function parseIdentity(secret: KubeObject): Identity {
   const data = (secret['data'] ?? {}) as Readonly<Record<string, string | undefined>>
   const [cert, key] = ['tls.crt', 'tls.key'].map((name) => Buffer.from(data[name] ?? '', 'base64').toString())

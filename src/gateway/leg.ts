@@ -4,7 +4,7 @@ import type { TLSSocket } from 'node:tls'
 
 export interface Leg {
   readonly stream: Socket
-  /** Ends it with a TCP reset, so that the other end does not take what it has got for everything. */
+  /** Ends the leg with a TCP reset, so that the other end does not take incomplete data for complete. */
   reset(): void
 }
 
@@ -17,8 +17,8 @@ export function secureLeg(secure: TLSSocket, raw: Socket): Leg {
   return {
     stream: secure,
     reset() {
-      // Later: promises and events of TLS run while it still reads from the TCP socket, and closing that then crashes
-      // Node 24.
+      // Resets later: promises and events of TLS run while it still reads from the TCP socket, and closing the socket
+      // then crashes Node 24.
       setImmediate(() => {
         if (!raw.destroyed) raw.resetAndDestroy()
         secure.destroy()
@@ -28,15 +28,15 @@ export function secureLeg(secure: TLSSocket, raw: Socket): Leg {
 }
 
 export interface JoinOptions {
-  /** Without a byte in either direction for so long, both are reset. */
+  /** Without a byte in either direction for this many milliseconds, both legs are reset. */
   readonly idleMs: number
   /** Bytes that came from `one`, and from `other`. */
   readonly onBytes: (fromOne: number, fromOther: number) => void
 }
 
 /**
- * Resolves when both are closed. The end of one direction ends that direction of the other side only; a reset of one
- * side becomes a reset of the other.
+ * Joins two legs, and resolves when both are closed. The end of one direction ends that direction of the other side
+ * only; a reset of one side becomes a reset of the other.
  */
 export function joinLegs(one: Leg, other: Leg, { idleMs, onBytes }: JoinOptions): Promise<void> {
   const reset = (): void => {

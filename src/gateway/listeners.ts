@@ -5,7 +5,7 @@ import { keepAliveMs } from './peer-dialer.ts'
 import type { RemoteSlice } from './slice-record.ts'
 import type { Target } from './wire.ts'
 
-/** Where a listener leads. */
+/** The destination of a listener's connections. */
 export interface Route {
   readonly member: string
   readonly clusterId: string
@@ -13,7 +13,9 @@ export interface Route {
 }
 
 interface ListeningPort {
-  /** By the key of the slice. The first counts: two slices with one port are a mistake of whoever wrote them. */
+  /**
+   * Routes by the key of the slice. The first one counts: two slices with the same port are a mistake of their writer.
+   */
   readonly routes: Map<string, Route>
   server: Server
   isListening: boolean
@@ -36,7 +38,7 @@ export class Listeners {
     this.#options = options
   }
 
-  /** Replaces what one slice wants. */
+  /** Replaces the routes of one slice. */
   set(key: string, before: RemoteSlice | undefined, after: RemoteSlice | undefined): void {
     const kept = new Set(after?.ports.map(({ port }) => port))
     for (const { port } of before?.ports ?? []) if (!kept.has(port)) this.#remove(port, key)
@@ -46,7 +48,7 @@ export class Listeners {
       this.#add(port, key, { member, clusterId, target: { namespace, service, port: name } })
   }
 
-  /** Every port that is wanted is listened on. */
+  /** Whether the gateway listens on every wanted port. */
   get isComplete(): boolean {
     return [...this.#ports.values()].every(({ isListening }) => isListening)
   }
@@ -55,7 +57,7 @@ export class Listeners {
     return this.#ports.size
   }
 
-  /** Takes no new connections; open ones go on. */
+  /** Stops taking new connections; open ones continue. */
   close(): void {
     this.#isClosed = true
     for (const port of [...this.#ports.keys()]) this.#end(port)
@@ -91,7 +93,7 @@ export class Listeners {
 
   #listen(port: number, routes: Map<string, Route>): void {
     const { onConnection, log, retryMs = 5000 } = this.#options
-    // Paused: nothing of a client is read before it can be passed on.
+    // A new connection is paused: no bytes of a client are read before they can be passed on.
     const server = createServer(
       {
         pauseOnConnect: true,
@@ -113,7 +115,7 @@ export class Listeners {
     server.on('error', (error) => {
       if (this.#ports.get(port) !== listening) return
       log.error('a port of the gateway cannot be listened on', { port, error })
-      // Errors of single connections come here too.
+      // Errors of single connections are reported here, too.
       if (server.listening) return
       listening.retry = setTimeout(() => server.listen(port), retryMs)
     })

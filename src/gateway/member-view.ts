@@ -1,4 +1,4 @@
-// The gateway's view of its member: four lists, each followed by a watch. Of every object a small record is kept.
+// The gateway's view of its member: four lists, each followed by a watch. Only a small record of each object is kept.
 import type { GroupVersionResource, KubeList, KubeObject } from '#apimachinery/meta/index.ts'
 import { createInformer, type Informer, type KubeClient } from '#client/index.ts'
 import { gatewayPeerLabel, managedLabel, memberParts } from '#crds/index.ts'
@@ -13,7 +13,7 @@ const pods = { group: '', version: 'v1', resource: 'pods' } as const
 const endpointslices = { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices' } as const
 const managed = `${managedLabel}=true`
 
-/** An object with what is kept of it. */
+/** An object reduced to its record. */
 interface Kept<T> extends KubeObject {
   kept: T | undefined
 }
@@ -23,7 +23,7 @@ export type OnChange<T> = (key: string, before: T | undefined, after: T | undefi
 export interface MemberViewOptions {
   readonly client: KubeClient
   readonly namespace: string
-  /** Undefined: the Secret is gone. */
+  /** Called with the gateway's Secret, or with undefined when it is gone. */
   readonly onSecret: (secret: KubeObject | undefined) => void
   readonly onPeer: OnChange<Peer>
   readonly onSlice: OnChange<SliceRecord>
@@ -33,12 +33,12 @@ export interface MemberViewOptions {
 }
 
 export interface MemberView extends AsyncDisposable {
-  /** Resolves when all lists are there. */
+  /** Resolves when all lists are complete. */
   synced(signal: AbortSignal): Promise<void>
   readonly hasSynced: boolean
 }
 
-/** Starts it. */
+/** Starts the lists and watches. */
 export function followMember(options: MemberViewOptions): MemberView {
   const { client, namespace, onSecret, onPeer, onSlice, onPod, log, signal } = options
   const common = { log, signal }
@@ -73,10 +73,10 @@ export function followMember(options: MemberViewOptions): MemberView {
       },
     ),
     keep<Peer>(configmaps, peerOf, onPeer, { namespace, labelSelector: `${gatewayPeerLabel}=true` }),
-    // Before slices: an endpoint that has left is used only while its pod is known.
+    // Pods come before slices: an endpoint that has left is used only while its pod is known.
     keep<PodRecord>(pods, podRecord, onPod, { labelSelector: managed }),
-    // The controller of EndpointSlices copies the labels of a Service to those with its pods: one selector finds both
-    // sorts.
+    // The controller of EndpointSlices copies the labels of a Service to the slices with its pods: one selector finds
+    // both kinds of slices.
     keep<SliceRecord>(endpointslices, sliceRecord, onSlice, { labelSelector: managed }),
   ]
   return {
@@ -92,7 +92,7 @@ export function followMember(options: MemberViewOptions): MemberView {
   }
 }
 
-/** Asks for the pod with this address; undefined if it is of no tenant. */
+/** Asks the API for the pod with this address; undefined if no pod of a tenant has it. */
 export async function findPod(
   client: KubeClient,
   address: string,
@@ -104,7 +104,7 @@ export async function findPod(
 }
 
 function keptOf<T>(object: KubeObject, record: (object: KubeObject) => T | undefined): Kept<T> {
-  // Already transformed, page by page.
+  // The object was already transformed with its page.
   if ('kept' in object) return object as Kept<T>
   const { name, namespace, uid, resourceVersion } = object.metadata
   const metadata = {
@@ -117,7 +117,8 @@ function keptOf<T>(object: KubeObject, record: (object: KubeObject) => T | undef
 }
 
 /**
- * The client, whose lists are transformed page by page: the objects of a large member are never in memory all at once.
+ * The client with lists that are transformed page by page: the objects of a large member are never in memory all at
+ * once.
  */
 function listedInPages<T extends KubeObject>(client: KubeClient, transform: (object: T) => T): KubeClient {
   const list: KubeClient['list'] = async <O extends KubeObject>(

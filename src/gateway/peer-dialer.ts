@@ -6,7 +6,7 @@ import type { Peer } from './peers.ts'
 import { readLine } from './read-line.ts'
 import { gatewayProtocol, maxLineBytes, requestLine, tryParseAnswer, type Refusal, type Target } from './wire.ts'
 
-/** The other gateway does not connect us; a failure without a reason is a plain Error. */
+/** The other gateway refused the connection and gave a reason; every other failure is a plain Error. */
 export class RefusedByPeer extends Error {
   readonly reason: Refusal
   constructor(reason: Refusal) {
@@ -16,25 +16,28 @@ export class RefusedByPeer extends Error {
 }
 
 const handshakeMs = 10_000
-/** The other gateway tries three endpoints, two seconds each. */
+/** Milliseconds to wait for a response: the other gateway tries three endpoints, two seconds each. */
 const answerMs = 10_000
 export const keepAliveMs = 30_000
 
 export class PeerDialer {
   #context: SecureContext | undefined
-  /** Of the last connection to each address: resuming it saves both sides the signatures of a full handshake. */
+  /**
+   * The TLS session of the last connection to each address: resuming it saves both sides the signatures of a full
+   * handshake.
+   */
   readonly #sessions = new Map<string, { readonly ticket: Buffer; readonly fingerprint: string }>()
 
-  /** New connections present this identity. */
+  /** Makes new connections present this identity. */
   use(context: SecureContext): void {
     this.#context = context
-    // A resumed connection counts as one of the former certificate.
+    // A resumed connection would count as a connection with the former certificate.
     this.#sessions.clear()
   }
 
   /**
-   * Resolves with a connection to the target. Rejects if there is none, with RefusedByPeer if the other gateway says
-   * why.
+   * Resolves with a connection to the target. Rejects if there is none, with RefusedByPeer if the other gateway gives a
+   * reason.
    */
   async dial(peer: Peer, target: Target): Promise<Leg> {
     const leg = await this.#handshake(peer)
@@ -71,10 +74,10 @@ export class PeerDialer {
       }
       const timer = setTimeout(() => fail(new Error(`the gateway of "${member}" does not answer`)), handshakeMs)
       raw.on('error', fail)
-      // These stay: an error without a listener would end the process.
+      // These listeners stay: an error without a listener would end the process.
       secure.on('error', fail)
       secure.once('close', () => fail(new Error(`the gateway of "${member}" ended the connection`)))
-      // A resumed connection shows no certificate: whoever resumes it had that of the first one.
+      // A resumed connection shows no certificate: its other end has the certificate of the first connection.
       const presented = (): string | undefined =>
         secure.isSessionReused() ? known?.fingerprint : secure.getPeerX509Certificate()?.fingerprint256
       secure.on('session', (ticket) => {
@@ -104,7 +107,7 @@ interface Dialed {
   readonly host: string
   readonly port: number
   readonly context: SecureContext
-  /** The ticket of an earlier connection. */
+  /** The session ticket of an earlier connection. */
   readonly session?: Buffer
 }
 

@@ -1,4 +1,4 @@
-// Takes connections of the gateways of other members. One is known by its certificate, and by nothing else.
+// Takes connections of the gateways of other members. A gateway is identified by its certificate alone.
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { createServer as createTlsServer, type Server as TlsServer, type TLSSocket } from 'node:tls'
 import { PendingConnections, type PendingBounds } from '#network/listening/index.ts'
@@ -13,30 +13,30 @@ export interface PeerServerOptions {
   readonly identity: Identity
   readonly port: number
   readonly peerOf: (fingerprint: string) => Peer | undefined
-  /** A peer asks for a target. */
+  /** Called when a peer asks for a target. */
   readonly onRequest: (leg: Leg, peer: Peer, target: Target) => void
   readonly onRefused: (reason: 'handshake' | 'unknown-peer' | 'malformed') => void
   /**
-   * Of connections that have not yet said what they want. Strangers have half of the places, networks of peers the
-   * others.
+   * Limits of connections that have not sent their request yet; they apply to strangers and to networks of peers
+   * separately.
    */
   readonly bounds?: PendingBounds
 }
 
 export interface PeerServer {
   readonly port: number
-  /** Connections that have not yet said what they want. */
+  /** Number of connections that have not sent their request yet. */
   readonly pending: number
-  /** For new connections. */
+  /** Presents this identity on new connections. */
   use(identity: Identity): void
-  /** Takes no new connections; open ones go on. */
+  /** Stops taking new connections; open ones continue. */
   close(): void
 }
 
-/** Each takes some 60 KiB from its first byte on. */
+/** A pending connection takes some 60 KiB from its first byte on. */
 const defaultBounds: PendingBounds = { maxMs: 10_000, maxPerNetwork: 64, max: 500 }
 const lineMs = 5000
-/** Where the gateway itself asks whether this server takes connections. */
+/** The addresses from which the gateway itself checks whether this server takes connections. */
 const ownAddresses = ['127.0.0.1', '::ffff:127.0.0.1', '::1']
 
 /** Listens on all addresses. Rejects if the port cannot be used. */
@@ -76,7 +76,7 @@ export async function listenForPeers(options: PeerServerOptions): Promise<PeerSe
 
 const tlsOf = ({ cert, key }: Identity) => ({ cert, key, minVersion: 'TLSv1.3' }) as const
 
-/** It does not listen: connections are given to it. */
+/** The TLS server. It does not listen: the TCP server passes connections to it. */
 function secureServer(options: PeerServerOptions, pending: PendingConnections, identity: () => Identity): TlsServer {
   const { bounds = defaultBounds, onRefused } = options
   const tls = createTlsServer({
@@ -89,15 +89,15 @@ function secureServer(options: PeerServerOptions, pending: PendingConnections, i
   })
   tls.on('tlsClientError', (_error, secure) => {
     onRefused('handshake')
-    // Node leaves it open after the timeout of the handshake.
+    // Node leaves the socket open after the timeout of the handshake.
     setImmediate(() => secure.destroy())
   })
   tls.on('secureConnection', (secure) => {
     secure.on('error', () => undefined)
     const raw = pending.find(secure)
-    // Closed meanwhile.
+    // The connection was closed meanwhile.
     if (raw === undefined) return void setImmediate(() => secure.destroy())
-    // The end of one direction is passed on by itself; before the handshake, it was the end of the connection.
+    // From now on, the end of one direction is passed on alone; during the handshake, it ended the connection.
     for (const socket of [raw, secure]) socket.allowHalfOpen = true
     void admit(secure, raw, { ...options, identity: identity() }, pending)
   })
@@ -131,12 +131,12 @@ async function admit(
   onRequest(leg, peer, target)
 }
 
-/** Says why, and ends the connection. */
+/** Sends the reason, and ends the connection. */
 export function refuse(leg: Leg, reason: Parameters<typeof answerLine>[0]): void {
   const { stream } = leg
   stream.end(answerLine(reason))
   stream.resume()
-  // The other end may never end its side, and may go on sending.
+  // The other end may never end its side, and may continue to send.
   const timer = setTimeout(() => leg.reset(), lineMs)
   stream.once('close', () => clearTimeout(timer))
 }

@@ -1,4 +1,4 @@
-// The gateways of other members: where they are, by which certificates they are known, and whose Services they may
+// The gateways of other members: their addresses, their certificates, and the logical clusters whose Services they may
 // reach here.
 import { X509Certificate } from 'node:crypto'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
@@ -6,16 +6,16 @@ import { memberAnnotation } from '#crds/index.ts'
 
 export interface Peer {
   readonly member: string
-  /** Absent: it cannot be dialled. */
+  /** Address of the gateway; without it, the peer cannot be dialled. */
   readonly address?: { readonly host: string; readonly port: number }
   /** SHA-256 fingerprints of the certificates that it may present. */
   readonly fingerprints: ReadonlySet<string>
-  /** Ids of the logical clusters. */
+  /** Ids of the logical clusters whose Services the peer may reach. */
   readonly clusters: ReadonlySet<string>
 }
 
 /**
- * The peer that a ConfigMap tells of; undefined if it names no member. Certificates that cannot be read are left out.
+ * The peer that a ConfigMap describes; undefined if it names no member. Certificates that cannot be read are left out.
  */
 export function peerOf(configMap: KubeObject): Peer | undefined {
   const member = configMap.metadata.annotations?.[memberAnnotation]
@@ -51,7 +51,7 @@ function fingerprintsOf(pem: string): string[] {
 
 /** All peers, by member and by certificate. */
 export class Peers {
-  /** By the key of their ConfigMap. */
+  /** Peers by the key of their ConfigMap. */
   readonly #byKey = new Map<string, Peer>()
   #byMember = new Map<string, Peer>()
   #byFingerprint = new Map<string, Peer>()

@@ -10,7 +10,7 @@ export interface PodRecord {
   readonly addresses: readonly string[]
 }
 
-/** What is kept of a pod; undefined for one that has no address of its own, or none any more. */
+/** The record of a pod; undefined for a pod that is not a tenant's, has no address of its own, or has ended. */
 export function podRecord(pod: KubeObject): PodRecord | undefined {
   const { namespace = '', name = '' } = pod.metadata
   const clusterId = parseDownstreamNamespace(namespace)?.clusterId
@@ -34,11 +34,11 @@ export function plainAddress(address: string): string {
 export interface PodAddressesOptions {
   /** Asks the API for the pod with this address. */
   readonly find: (address: string) => Promise<PodRecord | undefined>
-  /** Milliseconds, for the cache. */
+  /** The clock of the cache, in milliseconds. */
   readonly now?: () => number
 }
 
-/** Answers that are remembered. */
+/** Number of API responses that are remembered. */
 const maxAnswers = 10_000
 const answerMs = 30_000
 
@@ -73,7 +73,7 @@ export class PodAddresses {
     }
   }
 
-  /** Calls the listener with each address that a pod has got. */
+  /** Calls the listener with each address that a pod gets. */
   onPod(listener: (address: string, clusterId: string) => void): void {
     this.#listeners.add(listener)
   }
@@ -88,7 +88,8 @@ export class PodAddresses {
   }
 
   /**
-   * The logical cluster of the pod with this address; undefined: it is of no tenant. Rejects if the API does not tell.
+   * The logical cluster of the pod with this address; undefined if it is no pod of a tenant. Rejects if the API does
+   * not respond.
    */
   async clusterOf(address: string): Promise<string | undefined> {
     const known = this.known(address)
@@ -101,7 +102,8 @@ export class PodAddresses {
       this.#asking.set(address, asking)
     }
     return await asking.catch((error: unknown) => {
-      // While the API is away, ingress controllers and nodes go on: no pod gets an address without it.
+      // While the API is unavailable, the last response counts, so that ingress controllers and nodes can still
+      // connect: without the API, no pod gets an address.
       if (answer !== undefined) return this.known(address) ?? answer.clusterId
       throw error
     })
@@ -110,7 +112,7 @@ export class PodAddresses {
   async #ask(address: string): Promise<string | undefined> {
     const found = await this.#options.find(address)
     this.#answers.set(address, { clusterId: found?.clusterId })
-    // The watch may have told meanwhile.
+    // The watch may have reported the pod meanwhile.
     return this.known(address) ?? found?.clusterId
   }
 }

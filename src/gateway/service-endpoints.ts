@@ -1,6 +1,6 @@
 // The destinations of connections to the Services of this member. A member that hands its traffic over loses its last
-// endpoint before all others know, so pods that have just left a Service are remembered: they serve until they are
-// deleted.
+// endpoint before all other members know, so pods that have just left a Service are remembered: they serve until they
+// are deleted.
 import type { Clock } from '#async/index.ts'
 import type { LocalSlice } from './slice-record.ts'
 import type { Target } from './wire.ts'
@@ -12,25 +12,25 @@ export interface Endpoint {
   readonly pod: string
 }
 
-/** How long a pod that has left is remembered, and how many of one port of a Service. */
+/** How long an endpoint that has left is remembered, and how many are remembered for one port of a Service. */
 const rememberedMs = 10 * 60_000
 const maxRemembered = 16
 
 interface ServicePort {
   readonly slices: Map<string, { readonly ready: readonly Endpoint[]; readonly ending: readonly Endpoint[] }>
   ready: Endpoint[]
-  /** Not ready any more, and still serving. */
+  /** Endpoints that are no longer ready but still serve. */
   ending: Endpoint[]
-  /** The most recent first. */
+  /** Endpoints that have left, the most recent first. */
   left: { readonly endpoint: Endpoint; readonly untilMs: number }[]
 }
 
 export interface ServiceEndpointsOptions {
   readonly clock: Pick<Clock, 'monotonic'>
-  /** In [0, 1). */
+  /** Returns a random number in [0, 1). */
   readonly random: () => number
   /**
-   * Whether this address is of this pod now. An address of a pod that is gone may be given to a pod of another tenant.
+   * Whether this address belongs to this pod now: the address of a deleted pod may be given to a pod of another tenant.
    */
   readonly isOfPod: (address: string, pod: string) => boolean
 }
@@ -45,7 +45,7 @@ export class ServiceEndpoints {
     this.#options = options
   }
 
-  /** Replaces what is known of one slice. */
+  /** Replaces the endpoints of one slice. */
   set(key: string, before: LocalSlice | undefined, after: LocalSlice | undefined): void {
     const names = new Set([before, after].flatMap((slice) => (slice === undefined ? [] : portKeys(slice))))
     for (const name of names) this.#setPort(name, key, after)
@@ -74,7 +74,7 @@ export class ServiceEndpoints {
     }
   }
 
-  /** Forgets what was remembered for too long. */
+  /** Forgets endpoints that were remembered for too long. */
   sweep(): void {
     const now = this.#options.clock.monotonic()
     for (const [name, port] of this.#ports) {
@@ -83,7 +83,7 @@ export class ServiceEndpoints {
     }
   }
 
-  /** Service ports that are known or remembered. */
+  /** Number of Service ports that are known or remembered. */
   get size(): number {
     return this.#ports.size
   }
@@ -118,7 +118,8 @@ export class ServiceEndpoints {
   }
 
   /**
-   * Each is the one with fewer connections of two at random: the busiest is never chosen, at the cost of two look-ups.
+   * Up to three endpoints: each has the fewer connections of two drawn at random. The busiest is chosen only if no
+   * other is left.
    */
   #ofReady(ready: readonly Endpoint[]): Endpoint[] {
     const chosen: Endpoint[] = []
@@ -150,7 +151,7 @@ export class ServiceEndpoints {
   }
 }
 
-/** Endpoints that one connection tries. */
+/** Maximum number of endpoints that one connection tries. */
 const maxTried = 3
 
 function keyOf({ address, port }: Endpoint): string {

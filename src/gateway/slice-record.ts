@@ -11,7 +11,7 @@ import {
 
 const serviceNameLabel = 'kubernetes.io/service-name'
 const managedByLabel = 'endpointslice.kubernetes.io/managed-by'
-/** The controller of Kubernetes that writes the pods of Services; slices of others may contain any address. */
+/** The controller of Kubernetes that writes the pods of Services; slices of other writers may contain any address. */
 const endpointSliceController = 'endpointslice-controller.k8s.io'
 
 export interface SlicePort {
@@ -26,7 +26,7 @@ export interface SliceEndpoint {
   readonly isReady: boolean
 }
 
-/** Pods of another member: the ports are those at which this gateway listens. */
+/** A slice of another member's pods; this gateway listens on its ports. */
 export interface RemoteSlice {
   readonly type: 'remote'
   readonly member: string
@@ -36,7 +36,7 @@ export interface RemoteSlice {
   readonly ports: readonly SlicePort[]
 }
 
-/** Pods of this member that take connections; those that are not ready end, and serve until then. */
+/** A slice of this member's pods that take connections. Pods that are not ready are ending, and serve until then. */
 export interface LocalSlice {
   readonly type: 'local'
   readonly namespace: string
@@ -79,7 +79,7 @@ function endpointsOf(slice: KubeObject, namespace: string): SliceEndpoint[] {
     const address: unknown = Array.isArray(addresses) ? addresses[0] : undefined
     if (typeof address !== 'string') return []
     const { ready, serving } = isJsonObject(conditions) ? conditions : {}
-    // As kube-proxy: an absent condition counts as true.
+    // As in kube-proxy, an absent condition counts as true.
     const isReady = ready !== false
     if (!isReady && serving !== true) return []
     const name = isJsonObject(targetRef) && typeof targetRef['name'] === 'string' ? targetRef['name'] : undefined

@@ -19,11 +19,11 @@ import { ServiceEndpoints } from './service-endpoints.ts'
 import type { LocalSlice, RemoteSlice, SliceRecord } from './slice-record.ts'
 
 export interface GatewayOptions extends Bounds {
-  /** Of the member. */
+  /** The client of the member. */
   readonly client: KubeClient
-  /** With the gateway's Secret and its peers. */
+  /** The namespace with the gateway's Secret and its peers. */
   readonly namespace: string
-  /** For gateways of other members; 0: any free one. */
+  /** The port for gateways of other members; 0 for any free port. */
   readonly port: number
   readonly healthPort: number
   readonly idleMs: number
@@ -32,23 +32,23 @@ export interface GatewayOptions extends Bounds {
 }
 
 export interface Gateway extends AsyncDisposable {
-  /** Resolves when it takes connections. Rejects with signal.reason, or if a port cannot be used. */
+  /** Resolves when the gateway takes connections. Rejects with signal.reason, or if a port cannot be used. */
   ready(signal: AbortSignal): Promise<void>
   readonly port: number | undefined
   readonly healthPort: number
   /**
-   * Is not ready any more, takes new connections for `leaveMs`, until the nodes have learned of that, and then none.
-   * Resolves when the open ones have ended, or were reset after `graceMs`.
+   * Reports that the gateway is not ready, still takes new connections for `leaveMs`, until the nodes know that, and
+   * then none. Resolves when the open connections have ended, or were reset after `graceMs`.
    */
   drain(times: { readonly leaveMs: number; readonly graceMs: number }): Promise<void>
 }
 
 const sweepMs = 60_000
 const findMs = 5000
-/** Between checks whether all listeners listen, at the start. */
+/** Milliseconds between two checks, at the start, whether all listeners listen. */
 const readyCheckMs = 50
 
-/** Starts it. Rejects if the health port cannot be used. */
+/** Starts the gateway. Rejects if the health port cannot be used. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const gateway = new RunningGateway(options)
   await gateway.listenForHealth()
@@ -73,7 +73,7 @@ class RunningGateway implements Gateway {
   #server: PeerServer | undefined
   #health: Awaited<ReturnType<typeof listenForHealth>> | undefined
   #identity: Identity | undefined
-  /** Every listener has listened: one that fails later does not take the others out of service. */
+  /** Whether the gateway has been ready: a listener that fails later does not take the others out of service. */
   #wasReady = false
   #isLeaving = false
   #isStopping = false
@@ -187,7 +187,7 @@ class RunningGateway implements Gateway {
     return this.#takesNone()
   }
 
-  /** Why it takes no connections although it listens; undefined: it takes them. */
+  /** Why the gateway takes no connections although it listens; undefined if it takes them. */
   #takesNone(): string | undefined {
     if (this.#limits.isFull) return 'as many connections are open as it may have'
     if (!this.#acceptCheck.takesConnections) return 'it does not answer at its own port'
@@ -227,7 +227,7 @@ class RunningGateway implements Gateway {
       onRefused: (reason) => this.#metrics.refused('incoming', reason),
     })
     if (this.#isStopping) server.close()
-    // It may have changed meanwhile.
+    // The identity may have changed meanwhile.
     if (this.#identity !== identity) server.use(this.#identity as Identity)
     this.#server = server
     return server

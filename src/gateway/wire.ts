@@ -1,21 +1,21 @@
 // The exchange between two gateways before the bytes of a connection: one line of JSON that names the target, and one
-// line back. The protocol is chosen by ALPN, so a later one can be told apart.
+// line back. The protocol is chosen by ALPN, so later protocols can be distinguished.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 
 export const gatewayProtocol = 'kcp-gateway/1'
-/** The line that names a target, its end included. */
+/** Maximum bytes of the line that names a target, its end included. */
 export const maxLineBytes = 1024
 
 /** A port of a Service in the member of the gateway that is asked. */
 export interface Target {
-  /** In the member: its first characters are the id of the logical cluster. */
+  /** The namespace in the member; it begins with the id of the logical cluster. */
   readonly namespace: string
   readonly service: string
   /** The name of the port; empty where the Service has one port without a name. */
   readonly port: string
 }
 
-/** Why a connection is refused. Peers read these, so they tell nothing of other logical clusters. */
+/** Why a connection is refused. Peers read these reasons, so they reveal nothing about other logical clusters. */
 export const refusals = ['malformed', 'forbidden', 'busy', 'unreachable', 'stopping'] as const
 export type Refusal = (typeof refusals)[number]
 
@@ -38,14 +38,14 @@ export function tryParseRequest(line: string): Target | undefined {
   return namespace === '' || service === '' ? undefined : { namespace, service, port }
 }
 
-/** The line that answers: undefined for a connection that is open now. */
+/** The response line. Without a refusal, it says that the connection is open. */
 export function answerLine(refusal?: Refusal): string {
   return refusal === undefined ? 'ok\n' : `no ${refusal}\n`
 }
 
 export type Answer = { readonly ok: true } | { readonly ok: false; readonly reason: Refusal }
 
-/** The answer in a line without its end; undefined if it is malformed. */
+/** The response in a line without its end; undefined if it is malformed. */
 export function tryParseAnswer(line: string): Answer | undefined {
   if (line === 'ok') return { ok: true }
   const reason = refusals.find((one) => line === `no ${one}`)

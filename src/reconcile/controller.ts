@@ -80,7 +80,7 @@ async function reconcile(key: string, options: ControllerOptions, reconciles: Ab
   }
 }
 
-/** A reconcile is a trace of its own, which its requests belong to. */
+/** Runs a reconcile in a trace of its own, to which its requests belong. */
 function traced(
   key: string,
   { name, reconcile, queue }: ControllerOptions,
@@ -94,7 +94,7 @@ function traced(
 function logFailure(key: string, error: unknown, { name, queue, log }: ControllerOptions): void {
   const failures = queue.failures(key)
   const keys = { controller: name, key, error, failures }
-  // Another writer was faster: the next reconcile sees what it wrote.
+  // Another writer was faster: the next reconcile sees its write.
   const isUsual = isStatusError(error, 'Conflict') && failures < 5
   if (isUsual) log.debug('a reconcile had a conflict and is repeated', keys)
   // If a member is down, thousands of keys fail repeatedly: each one is logged at failure 1, 2, 4, 8 and so on.

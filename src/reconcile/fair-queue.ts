@@ -56,7 +56,8 @@ export class FairQueue {
   #size = 0
 
   /**
-   * `fairnessKey`: the group of a key, such as its logical cluster. Both must always give the same answer for a key.
+   * `fairnessKey` returns the group of a key, such as its logical cluster. Both functions must always return the same
+   * value for a key.
    */
   constructor(fairnessKey: (key: string) => string, isUrgent: (key: string) => boolean = () => false) {
     this.#fairnessKey = fairnessKey

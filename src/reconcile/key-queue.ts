@@ -42,10 +42,13 @@ export interface KeyQueueOptions {
    * group.
    */
   readonly fairnessKey?: (key: string) => string
-  /** Keys that are taken before the others of their group. Few: the others wait for them. Default: none. */
+  /**
+   * Keys that are taken before the others of their group. There should be few: the other keys wait for them. Default:
+   * none.
+   */
   readonly isUrgent?: (key: string) => boolean
   readonly timers?: Timers
-  /** In [0, 1). Default Math.random. */
+  /** Returns a random number in [0, 1). Default Math.random. */
   readonly random?: () => number
 }
 

@@ -20,7 +20,7 @@ export interface LeaderElectionOptions {
   readonly lead: (signal: AbortSignal) => Promise<void>
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Default 15 s. */
+  /** Duration of the Lease. Default 15 s. */
   readonly leaseMs?: number
   /** A leader stops leading if it could not renew for this time. Default 10 s. */
   readonly renewDeadlineMs?: number
@@ -66,7 +66,10 @@ export async function runAsLeader(options: LeaderElectionOptions): Promise<void>
 
 class Election {
   readonly #options: Required<LeaderElectionOptions>
-  /** The Lease as seen last, and when by our clock: times of other processes are never compared with ours. */
+  /**
+   * The Lease as it was last seen, and the time of that by our monotonic clock: times of other processes are never
+   * compared with ours.
+   */
   #seen: { readonly lease: Lease; readonly at: number } | undefined
 
   constructor({
@@ -136,7 +139,7 @@ class Election {
   }
 
   /**
-   * An attempt with a timeout: a slow answer is useless to a leader, and hides from a candidate that the leader is
+   * An attempt with a timeout: a slow response is useless to a leader, and hides from a candidate that the leader is
    * gone.
    */
   async #tryWithin(ms: number, signal: AbortSignal): Promise<Attempt> {

@@ -5,12 +5,15 @@ import { type ObjectKey, StoreError, type StoreEvent } from './store.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 
-/** Events kept for watches that begin a little in the past; older ones are read from disk. */
+/**
+ * Number of events kept in memory for watches that begin a little in the past. For older events the SQLite store reads
+ * its file, and the host store rejects Compacted.
+ */
 const keptEvents = 1024
 const keptBytes = 16 * 1024 * 1024
 /** Size charged for a progress event, bytes. */
 const progressBytes = 100
-/** Bytes that may wait for one slow watcher. There are few watchers: the watch cache is one. */
+/** Bytes of events that may wait for one slow watcher. A store has few watchers, such as the watch cache. */
 const watcherBytes = 64 * 1024 * 1024
 
 interface LiveEvents extends AsyncIterable<readonly StoreEvent[]> {
@@ -22,7 +25,9 @@ interface LogWatcher {
   readonly since: number
 }
 
-/** `add` collects the events of a batch; `flush` delivers them and then runs the callbacks that answer the writers. */
+/**
+ * `add` collects the events of a batch; `flush` delivers them and then runs the callbacks that respond to the writers.
+ */
 export class EventLog {
   readonly #watchers = new Set<LogWatcher>()
   #kept: Change[] = []
@@ -66,7 +71,7 @@ export class EventLog {
     if (last) {
       this.#revision = revisionOf(last)
       for (const { queue, since } of this.#watchers) {
-        // A watch may begin in the future; it skips events up to its start.
+        // A watch may begin at a future revision: it skips the events up to that revision.
         queue.push(revisionOf(batch[0] ?? last) > since ? batch : after(batch, since), this.#batchBytes)
       }
       this.#keep(batch)
@@ -107,15 +112,15 @@ export class EventLog {
     return { [Symbol.asyncIterator]: () => queue[Symbol.asyncIterator](), end }
   }
 
-  /** The stream of events has ended: every watch rejects, also one that begins later. */
+  /** Ends the stream of events: every watch rejects with the error, including watches that begin later. */
   fail(error: StoreError): void {
     this.#failure ??= error
     for (const { queue } of [...this.#watchers]) queue.fail(error)
   }
 
   #keep(batch: readonly Change[]): void {
-    // One by one: spread into arguments, a hundred thousand events, as from the deletion of many logical clusters,
-    // overflow the stack.
+    // Pushes one event at a time: `push(...batch)` would overflow the stack with a hundred thousand events, which the
+    // deletion of many logical clusters causes.
     for (const event of batch) this.#kept.push(event)
     this.#keptBytes += this.#batchBytes
     if (this.#kept.length <= 2 * keptEvents && this.#keptBytes <= keptBytes) return
@@ -142,8 +147,8 @@ function after(events: readonly Change[], since: number): readonly Change[] {
 }
 
 /**
- * The final state of every key, in order of revisions. If an object that the reader knew was deleted and its name is
- * used again, its deletion comes first: to the reader, an object never turns into another.
+ * The final state of every key, in order of revisions. If an object that existed at `since` was deleted and its key is
+ * used again, the deletion comes before the new object: a reader never sees one object turn into another.
  */
 export function lastStates(changes: Iterable<Change>, since: Revision): readonly Change[] {
   const last = new Map<string, Change>()
@@ -156,7 +161,7 @@ export function lastStates(changes: Iterable<Change>, since: Revision): readonly
       deletions.set(keyText, change)
   }
   for (const keyText of deletions.keys())
-    // The reader never learns of an object that was both created and deleted since.
+    // This is either the same deletion or the deletion of an object created after `since`, which the reader never saw.
     if (last.get(keyText)?.type === 'delete') last.delete(keyText)
   return [...deletions.values(), ...last.values()].sort((a, b) => revisionOf(a) - revisionOf(b))
 }

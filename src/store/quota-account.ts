@@ -5,22 +5,23 @@ import { StoreError } from './store.ts'
 
 /** The stored objects of a logical cluster. */
 interface Kept {
-  /** Objects there are. */
+  /** Number of objects. */
   readonly size: number
-  /** Bytes of them. */
+  /** Bytes of their values. */
   readonly bytes: number
 }
 
 /** The growth by a write. */
 interface Growth {
-  /** Below 0: it gets smaller. */
+  /** Change of the size in bytes; negative if the value gets smaller. */
   readonly bytes: number
   readonly creates: boolean
 }
 
 export interface QuotaAccount {
   /**
-   * Does the write if there is room for it. Rejects StoreError OverBudget, with nothing written, or as the write does.
+   * Runs the write if there is room for it. Rejects StoreError OverBudget without writing, or with the error of the
+   * write.
    */
   admit<T>(kept: Kept, growth: Growth, write: () => Promise<T>): Promise<T>
 }
@@ -39,24 +40,21 @@ export function storageUsed({ bytes, size }: Kept): number {
 
 /**
  * Limits how much a logical cluster, or all of them, may keep. The store is shared: without a limit one tenant could
- * fill it for all, and all together the etcd of their host. Counts writes that are under way as if they were done, so
- * that many at once do not go over together.
+ * fill it for all, and all together the etcd of their host. Counts running writes as done, so that concurrent writes
+ * cannot exceed the limit together.
  */
 export class StorageBudget implements QuotaAccount {
   readonly #limit: number
   readonly #of: string
   #underWay = 0
 
-  /** `limit` in bytes; Infinity for none. `of` ends "exceeded quota: storage of". */
+  /** `limit` is in bytes; Infinity for none. `of` completes the message "exceeded quota: storage of". */
   constructor(limit: number, of = 'this logical cluster') {
     this.#limit = limit
     this.#of = of
   }
 
-  /**
-   * Does a write that makes `kept` larger by `growth` bytes (below 0: smaller). Rejects OverBudget, with nothing
-   * written.
-   */
+  /** Runs a write that makes `kept` larger by `growth`. Rejects OverBudget without writing. */
   async admit<T>(kept: Kept, growth: Growth, write: () => Promise<T>): Promise<T> {
     const { bytes, creates } = growth
     const needed = bytes + (creates ? objectCharge : 0)

@@ -1,4 +1,5 @@
-// Encrypted payloads, bound to their key: readers of the database, or of Records of the host, must not read them.
+// Encryption of payloads, bound to their object keys: the plain values must stay hidden from readers of the database
+// and of the host's Records.
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { StoreError, type ObjectKey } from './store.ts'
@@ -10,9 +11,9 @@ const tagLength = 16
 const maxOpenedBytes = 64 * 1024 * 1024
 
 export interface SealOptions {
-  /** False: does not compress before it encrypts, which takes longer than all the rest. */
+  /** Whether to compress before encryption, which takes longer than everything else. Default true. */
   readonly compress?: boolean
-  /** Keys that open what was sealed with them, and seal nothing. */
+  /** Former and future keys: they open the payloads that they sealed, but seal none here. */
   readonly otherKeys?: readonly Uint8Array[]
 }
 
@@ -22,7 +23,10 @@ export class Seal {
   /** All keys that open, by id. */
   readonly #keys: ReadonlyMap<string, Uint8Array>
   readonly #compress: boolean
-  /** Names the key and tells nothing of it. Written with every payload: a wrong key is told as such, not as damage. */
+  /**
+   * Id of the key, which reveals nothing about it. It is written with every payload, so that a wrong key is reported as
+   * such and not as damage.
+   */
   readonly keyId: string
 
   constructor(key: Uint8Array, { compress = true, otherKeys = [] }: SealOptions = {}) {
@@ -65,7 +69,7 @@ export class Seal {
   }
 }
 
-/** The id of a key. Throws StoreError Unavailable for one of another length. */
+/** The id of a key. Throws StoreError Unavailable if the key is not 32 bytes long. */
 function keyIdOf(key: Uint8Array): string {
   if (key.length !== 32) throw new StoreError('Unavailable', `the sealing key has ${key.length} bytes, not 32`)
   return createHash('sha256').update('kcp.dev/seal').update(key).digest('hex').slice(0, 8)

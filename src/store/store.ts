@@ -2,7 +2,7 @@
 // One suite (test/conformance/store.ts) runs on every implementation.
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 
-/** Where an object lives. Ordered by cluster, then resource, namespace, name, each by UTF-16 code units. */
+/** The place of an object. Keys are ordered by cluster, then resource, namespace, name, each by UTF-16 code units. */
 export interface ObjectKey {
   readonly cluster: ClusterId
   /**
@@ -28,8 +28,8 @@ export interface StoredObject {
 export type StoreEvent =
   | { readonly type: 'put'; readonly object: StoredObject }
   /**
-   * `revision` is that of the deletion; `previous` is the last state, if the backend still knows it. `missed`: the
-   * deletion was found afterwards; `revision` is then an upper bound that other changes may share.
+   * `revision` is the revision of the deletion; `previous` is the last state, if the backend still knows it. `missed`:
+   * the deletion was found afterwards; `revision` is then an upper bound that other changes may share.
    */
   | {
       readonly type: 'delete'
@@ -86,7 +86,7 @@ export interface ListResult {
   readonly items: readonly StoredObject[]
   /** The list is the state at this revision. */
   readonly revision: Revision
-  /** Set when `limit` cut the list: pass it as `after` with `at: revision` for the rest. */
+  /** Set when `limit` cut the list: pass it as `after` to get the rest. */
   readonly next?: ObjectKey
 }
 
@@ -98,12 +98,12 @@ export interface Waiting {
 export interface Updating extends Waiting {
   readonly ifRevision: Revision
   /**
-   * A write that nobody waits for: it may be kept back for some milliseconds, to be made durable with another write.
+   * Nobody waits for the write: the backend may delay it for some milliseconds, to make it durable with another write.
    */
   readonly deferrable?: boolean
   /**
-   * It says only that a lease still holds. A backend may keep it in memory for some seconds: if the process is killed
-   * in that time, the object is as it was before.
+   * The write only renews an object, such as a Lease. A backend may keep the write in memory for some seconds: if the
+   * process is killed in that time, the object is as it was before.
    */
   readonly renewal?: boolean
 }
@@ -114,14 +114,14 @@ export interface Store extends AsyncDisposable {
   /** A random id made with the store and never changed: it identifies an installation's data. */
   readonly instanceId: string
   /**
-   * True for resources whose renewals may be lost: revisions of objects that are lost were shown to clients, which
-   * therefore cannot resume watches from before another process took over. Absent: nothing is lost.
+   * True for resources whose renewals may be lost. Clients may have seen revisions of lost renewals, so they cannot
+   * resume watches from before another process took over. Absent: no renewals are lost.
    */
   mayLoseRenewals?(resource: string): boolean
 
   /** The object, or undefined. Linearizable. */
   get(key: ObjectKey, options: Waiting): Promise<StoredObject | undefined>
-  /** In key order, at one revision. Linearizable when `after` is absent. */
+  /** The objects of the scope in key order, at one revision. Linearizable when `after` is absent. */
   list(scope: ListScope, options: Waiting & { limit?: number; after?: ObjectKey }): Promise<ListResult>
   /** Resolves once it is on disk. Rejects KeyExists. */
   create(key: ObjectKey, value: Uint8Array, options: Waiting): Promise<StoredObject>
@@ -139,10 +139,10 @@ export interface Store extends AsyncDisposable {
    */
   watch(options: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]>
   /**
-   * The changes after `since`, without a running watch: only the final state of every key, after the deletion of the
-   * object that had the key at `since` if that is another one. Lets a watch resume after a restart. Rejects Compacted
-   * when deletions that old are forgotten, and, over all logical clusters, when the backend cannot answer or there are
-   * too many.
+   * The changes after `since`, without a running watch: only the final state of every key. If another object had the
+   * key at `since`, its deletion comes first. Lets a watch resume after a restart. Rejects Compacted when the deletions
+   * after `since` are no longer known, and, without a cluster, when the backend does not support this or the changes
+   * are too many.
    */
   changes(
     scope: { cluster?: ClusterId; resource: string },

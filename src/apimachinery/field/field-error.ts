@@ -1,4 +1,4 @@
-// Reports what is wrong with one field, as a StatusCause with Kubernetes' reasons and texts. Paths look like
+// Reports the error of one field as a StatusCause with Kubernetes' reasons and texts. Paths look like
 // `spec.containers[0].name` and `metadata.labels[a/b]`.
 import type { JsonValue } from '#apimachinery/meta/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
@@ -37,7 +37,7 @@ export function fieldRequired(field: string, detail = ''): StatusCause {
 export function fieldDuplicate(field: string, value: JsonValue): StatusCause {
   return cause('FieldValueDuplicate', field, `Duplicate value: ${goValue(value)}`, '')
 }
-/** What the value refers to does not exist. */
+/** The object to which the value refers does not exist. */
 export function fieldNotFound(field: string, value: JsonValue): StatusCause {
   return cause('FieldValueNotFound', field, `Not found: ${goValue(value)}`, '')
 }

@@ -18,7 +18,7 @@ export class NumberLiteral {
 
 export type LiteralJson = JsonValue | NumberLiteral | LiteralJson[] | { [key: string]: LiteralJson }
 
-/** Equality of a value and one in which some numbers are kept as they are written: Go compares their texts. */
+/** Equality of a value and a value in which some numbers are kept as they are written: Go compares their texts. */
 export function equalAsWritten(value: JsonValue, written: LiteralJson): boolean {
   if (written instanceof NumberLiteral) return JSON.stringify(value) === written.text
   if (Array.isArray(written))
@@ -46,6 +46,6 @@ function withLiteral(_key: string, value: unknown, context?: { readonly source?:
   const source = context?.source
   if (typeof value !== 'number' || source === undefined) return value
   const exact = /^-?\d+$/.test(source) ? integerOfText(source) : undefined
-  // Beyond 64 bits a message shows the number as it was sent.
+  // A number beyond 64 bits is kept as text, because messages show it as it was sent.
   return exact === undefined || !isExactInteger(exact) ? new NumberLiteral(source) : exact
 }

@@ -1,4 +1,4 @@
-// Parses a large JSON document in pieces, so that others run in between. One pass over the bytes bounds depth and
+// Parses a large JSON document in pieces, so that other work runs in between. One pass over the bytes bounds depth and
 // number of values and finds where the document can be cut; JSON.parse reads the pieces.
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { badRequest, requestEntityTooLarge } from '#apimachinery/status/index.ts'
@@ -8,14 +8,14 @@ import { parseJsonText } from './parse-text.ts'
 export interface TurnOptions extends JsonLimits {
   /** Maximum number of values. Default 300,000: several objects. */
   readonly maxValues?: number
-  /** Awaited between pieces. Undefined: no need to wait. */
+  /** Called between pieces. Its promise is awaited; undefined if there is no need to wait. */
   readonly turn: () => Promise<void> | undefined
-  /** The members of the document that are kept; others are only counted. Default all. */
+  /** The top-level members of the document that are kept; others are only counted. Default: all. */
   readonly only?: ReadonlySet<string>
 }
 
 const defaultMaxValues = 300_000
-/** A piece is at least as large, if the document can be cut there, bytes. */
+/** Minimum size of a piece in bytes, where the document can be cut. */
 const pieceBytes = 32 * 1024
 /** Bytes of the first pass between two turns. */
 const scanBytes = 128 * 1024
@@ -23,9 +23,9 @@ const scanBytes = 128 * 1024
 /** An object or a list that is larger than a piece. */
 interface Large {
   readonly start: number
-  /** After its closing bracket. */
+  /** The position after its closing bracket. */
   end: number
-  /** Where its pieces begin: each is a run of small members, or one member with a large value. */
+  /** Its pieces: each is a run of small members, or one member with a large value. */
   readonly pieces: Piece[]
 }
 
@@ -36,7 +36,7 @@ interface Piece {
 
 interface Level extends Large {
   readonly closing: number
-  /** Where the current member begins, its name included. */
+  /** Start of the current member, its name included. */
   member: number
 }
 
@@ -119,7 +119,7 @@ async function findPieces(
   return root !== undefined && root.end - root.start >= pieceBytes ? root : undefined
 }
 
-/** The place of the closing quote of a text. */
+/** The position of the closing quote of a text. */
 function endOfText(bytes: Buffer, start: number): number {
   let at = bytes.indexOf(quote, start + 1)
   while (at > 0 && bytes[at - 1] === backslash && isEscaped(bytes, at)) at = bytes.indexOf(quote, at + 1)
@@ -144,7 +144,7 @@ async function joined(
   const members: JsonObject = {}
   for (const [i, piece] of pieces.entries()) {
     const next = pieces[i + 1]
-    // Without the comma, or the closing bracket, after it.
+    // The end excludes the comma or the closing bracket after the piece.
     const to = (next?.start ?? end) - 1
     const { large } = piece
     if (large === undefined) {

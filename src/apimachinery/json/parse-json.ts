@@ -1,6 +1,6 @@
 // The strict reader of JSON bodies. JSON.parse does the work; one pass over the bytes before it bounds the depth and
-// counts members, and only a body that has fewer members after parsing than before is read again, to name the fields
-// that are there twice.
+// counts members, and only a body that has fewer members after parsing than before is read again, to name the duplicate
+// fields.
 import { goQuote } from '#apimachinery/text/index.ts'
 import type { JsonValue } from '#apimachinery/meta/index.ts'
 import { badRequest, requestEntityTooLarge } from '#apimachinery/status/index.ts'

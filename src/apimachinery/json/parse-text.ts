@@ -1,11 +1,10 @@
-// JSON.parse for text that others wrote. Two kinds of documents are rare, and read by the code below.
-// JSON.parse rounds integers beyond 2^53, which Kubernetes keeps exact up to 64 bits.
-// V8 (Node 24.21, nodejs/node#63785) reads a member name that is a single escape,
-// such as "\n", as "\" once any document in the process had the member "\" at the same place: one tenant's object
-// would change the names in another's.
+// JSON.parse for text from other programs. Two rare kinds of documents are read by the code below. JSON.parse rounds
+// integers beyond 2^53, which Kubernetes keeps exact up to 64 bits. V8 (Node 24.21, nodejs/node#63785) reads a member
+// name that is a single escape, such as "\n", as "\" once any document in the process had the member "\" at the same
+// place: one tenant's object would change the names in another's.
 import { integerOfText, type JsonValue } from '#apimachinery/meta/index.ts'
 
-/** A member name of one escape. May also match the end of a longer name, which only costs time. */
+/** A member name that is a single escape. May also match the end of a longer name, which only costs time. */
 const singleEscapeName = /"\\(?:u[0-9a-fA-F]{4}|[^u])"\s*:/
 
 /** The fewest digits of an integer beyond 2^53. */
@@ -24,8 +23,8 @@ export function parseJsonText(text: string): JsonValue {
 }
 
 /**
- * True if the text has a run of digits that may be an integer beyond 2^53. Looks at one character in 16, which every
- * such run covers, so that the search takes a few hundredths of the time of JSON.parse.
+ * True if the text has a run of digits that may be an integer beyond 2^53. Tests one character in 16, which every such
+ * run covers, so that the search takes a few hundredths of the time of JSON.parse.
  */
 function hasLongNumber(text: string): boolean {
   for (let i = longDigits - 1; i < text.length; i += longDigits) {

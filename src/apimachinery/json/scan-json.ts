@@ -8,7 +8,7 @@ export interface JsonScan {
   duplicates: string[]
 }
 
-/** The maximum of Go's strict decoder. */
+/** Maximum number of duplicates reported, as in Go's strict decoder. */
 const maxDuplicates = 100
 
 interface Level {
@@ -187,7 +187,7 @@ class Scanner {
   #fail(context: string): never {
     const point = this.#text.codePointAt(this.#at)
     if (point === undefined) throw new SyntaxError('unexpected end of JSON input')
-    // Go reports bytes: of a character with several bytes, the first.
+    // Go reports a byte: the first one of a character with several bytes.
     const char = String.fromCodePoint(point < 0x80 ? point : (Buffer.from(String.fromCodePoint(point))[0] ?? point))
     const shown =
       char === "'" ? "'\\''" : char === '"' ? `'"'` : `'${JSON.stringify(char).slice(1, -1).replace('\\u00', '\\x')}'`

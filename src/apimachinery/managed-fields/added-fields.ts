@@ -1,5 +1,5 @@
-// The fields of a value that was not there before. Most objects of a kind have the same fields as some of those before,
-// so the last sets of each type are kept: then the set is the same object.
+// The fields of a new value. Most objects of a kind have the same fields as an earlier object, so the last sets of each
+// type are kept: a set equal to one of them is the same object.
 import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { emptySet, type FieldSet, type FieldSetBuilder } from './field-set.ts'
 import { shapeOf, typeOfField, type FieldType, type ListType, type MapType } from './field-type.ts'
@@ -16,11 +16,11 @@ interface Remembered {
 }
 
 const rememberedOf = new WeakMap<MapType | ListType, Remembered[]>()
-/** Nodes remembered for one type, and the most fields of one. */
+/** Maximum number of nodes remembered for one type, and of fields of one node. */
 const [maxNodes, maxFields] = [8, 64]
 
 /**
- * The node of a value with all that is in it; undefined for a value that does not fit its type or has an item twice.
+ * The node of a value with all fields in it; undefined for a value that does not fit its type or has duplicate items.
  */
 export function addedFields(value: JsonValue, type: FieldType): FieldSet | undefined {
   const shape = shapeOf(type, value)
@@ -54,7 +54,7 @@ function ofItems(items: readonly JsonValue[], list: ListType): FieldSet | undefi
     elements.add(element)
     nodes.push(below)
   }
-  // Items that are there more than once are owned as a whole.
+  // Duplicate items are owned as a whole.
   return elements.size < items.length ? undefined : nodeFor(list, [...elements], nodes, (element) => element)
 }
 

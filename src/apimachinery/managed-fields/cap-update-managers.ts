@@ -1,11 +1,11 @@
-// No more than ten managers of updates: the oldest become one, called ancient-changes.
+// The limit of ten managers of updates: the oldest ones are merged into one, called ancient-changes.
 import { emptySet, union } from './field-set.ts'
 import { managerIdentifier, secondsOf, type Managed } from './managed-entries.ts'
 
 const maxUpdateManagers = 10
 const oldUpdates = 'ancient-changes'
 
-/** Merges the oldest update managers of one version each, until there are no more than `maxUpdateManagers`. */
+/** Merges the oldest update managers, separately for each version, until there are no more than `maxUpdateManagers`. */
 export function capUpdateManagers({ managers, times }: Managed): Managed {
   const updaters = [...managers].filter(([, { applied }]) => !applied).map(([name]) => name)
   if (updaters.length <= maxUpdateManagers) return { managers, times }

@@ -8,14 +8,14 @@ import { itemElement } from './list-items.ts'
 import { elementText, fieldElement } from './path-element.ts'
 import { scalarProblem, TypedProblems } from './typed-errors.ts'
 
-/** No field is in two of these. */
+/** The result of a comparison. No field is in two of its sets. */
 export interface Comparison {
   readonly removed: FieldSet
   readonly modified: FieldSet
   readonly added: FieldSet
 }
 
-/** Compares two values of a type; undefined is none. Throws a TypedError for values that do not fit. */
+/** Compares two values of a type; undefined stands for no value. Throws a TypedError for values that do not fit. */
 export function compareTyped(before: JsonValue, after: JsonValue, type: FieldType): Comparison {
   const problems = new TypedProblems()
   const difference = new Comparer(problems).compare(before, after, type)
@@ -24,7 +24,7 @@ export function compareTyped(before: JsonValue, after: JsonValue, type: FieldTyp
   return { removed: withoutSelf(removed), modified: withoutSelf(modified), added: withoutSelf(added) }
 }
 
-/** Of one node: its node in each set, absent where it has none. */
+/** The difference at one node: its node in each set, absent if the set has none. */
 interface Difference {
   removed?: FieldSetBuilder
   modified?: FieldSetBuilder
@@ -43,9 +43,9 @@ class Comparer {
     this.#problems = problems
   }
 
-  /** Undefined: nothing differs. One of both values is there. */
+  /** Undefined if nothing differs. At least one of both values is present. */
   compare(before: Value, after: Value, type: FieldType): Difference | undefined {
-    // Most of an object is as it was; what is the same differs nowhere.
+    // Most parts of an object are unchanged and shared, so they need no comparison.
     if (before === after) return undefined
     const [left, right] = [shapeOf(type, before), shapeOf(type, after)]
     if (after === undefined) return withSelf(this.#as(left, before, after, type), 'removed')
@@ -109,7 +109,7 @@ class Comparer {
     return result
   }
 
-  /** The items that one step leads to. Several are owned as a whole. */
+  /** Compares the items that one step leads to. Several items with one step are owned as a whole. */
   #items(element: string, was: readonly JsonValue[], is: readonly JsonValue[], list: ListType): Difference | undefined {
     const compare = (left: Value, right: Value): Difference | undefined => {
       const problems = this.#problems.count
@@ -149,7 +149,7 @@ function leafDifference(before: Value, after: Value): Difference | undefined {
   return jsonEqual(before, after) ? undefined : { modified: emptySet }
 }
 
-/** The node itself came or went, besides what is below it. */
+/** The difference with the node itself added or removed, besides the fields below it. */
 function withSelf(difference: Difference | undefined, side: 'added' | 'removed'): Difference {
   const node = difference?.[side]
   if (node === undefined) return { ...difference, [side]: emptySet }
@@ -167,7 +167,7 @@ function put(into: Difference, element: string, { removed, modified, added }: Di
   return into
 }
 
-/** Of two readings of the same values; a leaf in one may have children in the other. */
+/** Joins the differences of two readings of the same values; a leaf in one may have children in the other. */
 function joined(a: Difference | undefined, b: Difference | undefined): Difference | undefined {
   if (a === undefined || b === undefined) return a ?? b
   const result: Difference = { ...a }

@@ -8,7 +8,7 @@ import type { FieldType } from './field-type.ts'
 import { sortForReuse } from './fields-v1.ts'
 import { changedFields, type OwnershipContext } from './ownership-rules.ts'
 
-/** What of an object's identity nobody owns. */
+/** The fields of an object's identity, which no manager owns. */
 export const unowned = setOf(
   ['f:apiVersion'],
   ['f:kind'],
@@ -29,7 +29,7 @@ export const unowned = setOf(
 interface Creation {
   readonly apiVersion: string
   readonly type: FieldType
-  /** An object of the kind that says nothing. */
+  /** An object of the kind without any fields set. */
   readonly empty: JsonObject
   readonly context: OwnershipContext
 }
@@ -39,13 +39,13 @@ interface Remembered {
   readonly empty: JsonObject
   /** All fields of an object. */
   readonly all: FieldSet
-  /** Which values of the empty object it has too. */
+  /** For each leaf of the empty object, whether the object has the same value. */
   readonly asEmpty: readonly boolean[]
   readonly created: FieldSet
 }
 
 const rememberedOf = new WeakMap<OwnershipContext, Remembered[]>()
-/** Sets remembered for one endpoint of a kind. */
+/** Maximum number of sets remembered for one endpoint of a kind. */
 const maxRemembered = 8
 
 /**

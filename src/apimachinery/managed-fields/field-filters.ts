@@ -3,7 +3,7 @@ import { recursiveDifference, setOf, type FieldFilter } from './field-set.ts'
 
 type Paths = readonly (readonly string[])[]
 
-/** Leaves these fields out, with all that is in them. */
+/** A filter that drops these fields, with all fields in them. */
 export function withoutFields(...paths: Paths): FieldFilter {
   const reset = setOf(...paths)
   return (set) => recursiveDifference(set, reset)

@@ -21,9 +21,9 @@ import type { FieldType } from './field-type.ts'
 import { TypedError } from './typed-errors.ts'
 import { requireTyped } from './validate-typed.ts'
 
-/** The endpoint that is written through, and who writes. */
+/** The endpoint of a write, and its manager. */
 export interface FieldWrite {
-  /** Of the version that the request names; every object here is in its form. */
+  /** The version that the request names; every object here is in the form of this version. */
   readonly apiVersion: string
   readonly kind: string
   /** Empty for the object itself. */
@@ -32,9 +32,9 @@ export interface FieldWrite {
   /** RFC 3339, in seconds. */
   readonly now: string
   readonly type: FieldType
-  /** An object of this kind that says nothing: Go prints some members of it. */
+  /** An object of this kind without any fields set: Go prints some of its members. */
   readonly empty: JsonObject
-  /** False: the objects are known to fit their type (built-in kinds are decoded by it). */
+  /** Whether the objects must be checked against their type; false for built-in kinds, which are decoded by it. */
   readonly validate: boolean
   readonly context: OwnershipContext
 }
@@ -42,9 +42,10 @@ export interface FieldWrite {
 type Entries = readonly ManagedFieldsEntry[]
 
 /**
- * The entries of `next`, which takes the place of `live`; undefined: none. `given`: those that came with the request,
- * which count where they say anything and this is no subresource. Objects are compared as they are: entries that both
- * have should be the same list. Never throws: an object that nobody can own has no entries.
+ * The entries of `next`, which replaces `live`; undefined if there are none. `given` are the entries in the request: an
+ * empty list resets all ownership, and malformed entries, or those of a write to a subresource, are ignored. Objects
+ * are compared as they are: entries that both have should be the same list. Never throws: an object that does not fit
+ * its type or cannot be converted has no entries.
  */
 export function managedFieldsAfterUpdate(
   live: KubeObject | undefined,
@@ -62,7 +63,7 @@ export function managedFieldsAfterUpdate(
   }
 }
 
-/** Nobody owned anything before: the fast path of most creations. */
+/** The entries of a new object without earlier owners: the fast path of most creations. */
 function entriesOfCreator(next: KubeObject, write: FieldWrite): ManagedFieldsEntry[] | undefined {
   const { apiVersion, manager, now, type, subresource } = write
   const object = next as unknown as JsonObject
@@ -73,12 +74,12 @@ function entriesOfCreator(next: KubeObject, write: FieldWrite): ManagedFieldsEnt
   return [{ ...entry, fieldsType: 'FieldsV1', fieldsV1, ...(subresource === '' ? {} : { subresource }) }]
 }
 
-/** What is to be taken as the entries before the write. */
+/** The entries that count as those before the write. */
 function managedBefore(live: Entries | undefined, next: Entries | undefined | null, isSubresource: boolean): Managed {
   const fromLive = (): Managed => tryDecode(live ?? []) ?? noManagers
   if (isSubresource || next === undefined || next === null || next === live) return fromLive()
   if (isReset(next)) return noManagers
-  // A client that only read them sends them back as they are.
+  // A client that has not changed the entries sends them back as it read them.
   if (jsonEqual(next, live)) return fromLive()
   const given = tryDecode(next, { isOurs: false })
   return given === undefined || given.managers.size === 0 ? fromLive() : given
@@ -92,7 +93,7 @@ function tryDecode(entries: Entries, { isOurs = true } = {}): Managed | undefine
   }
 }
 
-/** An empty list, or one empty entry: whoever sends it wants nobody to own anything. */
+/** Whether the entries are an empty list or one empty entry, by which a client resets all ownership. */
 function isReset(entries: Entries): boolean {
   return entries.length === 0 || (entries.length === 1 && Object.keys(entries[0] ?? {}).length === 0)
 }
@@ -114,8 +115,8 @@ function updated(live: TypedObject, next: TypedObject, managed: Managed, write: 
 }
 
 /**
- * `live` with the configuration applied, and its entries. `live` undefined: there is no such object yet. Throws 400 for
- * a configuration of another version or with managedFields, 409 for conflicts unless `force`.
+ * `live` with the configuration applied, and its entries. `live` is undefined if the object does not exist yet. Throws
+ * 400 for a configuration of another version or with managedFields, 409 for conflicts unless `force`.
  */
 export function applyConfiguration(
   live: KubeObject | undefined,
@@ -152,7 +153,7 @@ function applied(
   return { object, managed: { managers: sameSetAsBefore(stripMeta(managers, identifier), identifier, managed), times } }
 }
 
-/** The set that the entry had, where the manager owns what it did: then it is known to be sorted. */
+/** The owners with the manager's former set if it owns the same fields as before: that set is known to be sorted. */
 function sameSetAsBefore(after: Map<string, Owned>, manager: string, { managers }: Managed): Map<string, Owned> {
   const [owned, before] = [after.get(manager), managers.get(manager)]
   if (owned !== undefined && before !== undefined && equalSets(owned.fields, before.fields))
@@ -160,7 +161,7 @@ function sameSetAsBefore(after: Map<string, Owned>, manager: string, { managers 
   return after
 }
 
-/** kubectl may change what it applied on the client before, whoever is written as its owner. */
+/** kubectl may change fields that it applied on the client before, whatever manager owns them. */
 function orForKubectl<T>(run: (force: boolean) => T, live: TypedObject, write: FieldWrite, force: boolean): T {
   try {
     return run(force)
@@ -175,7 +176,7 @@ function orForKubectl<T>(run: (force: boolean) => T, live: TypedObject, write: F
   }
 }
 
-/** An object that does not fit its type or cannot be converted, whatever was being done with it. */
+/** Whether the error means that an object does not fit its type or cannot be converted. */
 function isTypedError(error: unknown): error is Error {
   if (!(error instanceof Error) || isStatusError(error)) return false
   return error instanceof TypedError || isStatusError(error.cause) || isTypedError(error.cause)

@@ -1,23 +1,23 @@
 // Sets of fields, in the very form of FieldsV1: a trie of path elements. A node is a member if it has no children or
-// the key `.`; the root is none. Sets are never changed once made, so they share what is equal.
+// the key `.`; the root is not a member. Sets are immutable, so they share equal parts.
 
 /** FieldsV1 as data; also any node below it. */
 export interface FieldSet {
   readonly [element: string]: FieldSet
 }
 
-/** A set that is being made. */
+/** A set under construction. */
 export type FieldSetBuilder = Record<string, FieldSet>
 
-/** No field; as a node below a root: a member without children. */
+/** The set without fields. As a node below a root, it is a member without children. */
 export const emptySet: FieldSet = Object.freeze({})
 
-/** What keeps some fields of a set. */
+/** A function that keeps some fields of a set. */
 export type FieldFilter = (set: FieldSet) => FieldSet
 
 const self = '.'
 
-/** Whether a root has no members; a set has no nodes that lead to none. */
+/** Whether a root has no members: a set has no nodes without members below them. */
 export function isEmptySet(set: FieldSet): boolean {
   for (const _ in set) return false
   return true
@@ -39,7 +39,7 @@ export function hasChildren(node: FieldSet): boolean {
   return false
 }
 
-/** A node of these children; undefined where it is neither a member nor has any. */
+/** A node with these children; undefined if it is not a member and has no children. */
 export function nodeOf(member: boolean, children: FieldSet): FieldSet | undefined {
   if (!hasChildren(children)) return member ? emptySet : undefined
   return member ? { [self]: emptySet, ...children } : children
@@ -62,7 +62,7 @@ export function hasPath(set: FieldSet, path: readonly string[]): boolean {
   return path.length > 0 && node !== undefined && isMember(node)
 }
 
-/** Every member of `a` or `b`; `a` itself where `b` has nothing more. */
+/** Every member of `a` or `b`; `a` itself if `b` has no other members. */
 export function union(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b || isEmptySet(b)) return a
   if (isEmptySet(a)) return b
@@ -76,7 +76,7 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
   return result ?? a
 }
 
-/** Of two nodes below a root. */
+/** The union of two nodes below a root. */
 export function unionOfNodes(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b) return a
   if (!hasChildren(b)) return withSelf(a)
@@ -103,7 +103,7 @@ export function intersection(a: FieldSet, b: FieldSet): FieldSet {
   return result
 }
 
-/** Every member of `a` that is none of `b`; children of a member that goes stay. */
+/** Every member of `a` that is not a member of `b`; the children of a removed member stay. */
 export function difference(a: FieldSet, b: FieldSet): FieldSet {
   return without(a, b, differenceOfNodes)
 }
@@ -112,7 +112,7 @@ function differenceOfNodes(left: FieldSet, right: FieldSet): FieldSet | undefine
   return restOf(difference(left, right), isMember(left) && !isMember(right))
 }
 
-/** Every member of `a` that is none of `b` and in no member of `b`. */
+/** Every member of `a` that is neither a member of `b` nor inside one. */
 export function recursiveDifference(a: FieldSet, b: FieldSet): FieldSet {
   return without(a, b, recursiveDifferenceOfNodes)
 }
@@ -121,13 +121,16 @@ function recursiveDifferenceOfNodes(left: FieldSet, right: FieldSet): FieldSet |
   return isMember(right) ? undefined : restOf(recursiveDifference(left, right), isMember(left))
 }
 
-/** The node as a member or none; undefined: nothing is left of it. */
+/** The node, made a member or not; undefined if nothing is left of it. */
 function restOf(node: FieldSet, member: boolean): FieldSet | undefined {
   if (!hasChildren(node)) return !member ? undefined : isEmptySet(node) ? node : emptySet
   return member ? node : withoutSelf(node)
 }
 
-/** `a` with what `restOfNode` leaves of the nodes that both have (undefined: nothing); `a` itself where that is all. */
+/**
+ * `a` without the parts of common nodes that `restOfNode` drops (undefined drops the whole node); `a` itself if nothing
+ * is dropped.
+ */
 function without(
   a: FieldSet,
   b: FieldSet,
@@ -149,7 +152,7 @@ function without(
   return result
 }
 
-/** Whether every member of `a` is one of `b`. */
+/** Whether every member of `a` is a member of `b`. */
 export function isSubset(a: FieldSet, b: FieldSet): boolean {
   if (a === b) return true
   for (const element in a) {
@@ -160,7 +163,7 @@ export function isSubset(a: FieldSet, b: FieldSet): boolean {
   return true
 }
 
-/** Calls `visit` for every member, each before its children, as upstream does: members first, then what is below. */
+/** Calls `visit` for every member, each before its children, as upstream does: members first, then the nodes below. */
 export function forEachPath(
   set: FieldSet,
   visit: (path: readonly string[]) => void,
@@ -179,7 +182,7 @@ export function equalSets(a: FieldSet, b: FieldSet): boolean {
   return a === b || (isSubset(a, b) && isSubset(b, a))
 }
 
-/** The children of a node alone. */
+/** The children of a node, without the node itself. */
 export function withoutSelf(node: FieldSet): FieldSet {
   if (!Object.hasOwn(node, self)) return node
   const { [self]: _, ...children } = node

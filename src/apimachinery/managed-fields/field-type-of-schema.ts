@@ -1,4 +1,4 @@
-// The ownership types that a schema says, by the rules of kube-openapi's schemaconv.
+// The ownership types that follow from a schema, by the rules of kube-openapi's schemaconv.
 import type { JsonValue } from '#apimachinery/meta/index.ts'
 import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import { deducedType, untypedAtomic, type FieldType, type ListType, type MapType } from './field-type.ts'
@@ -8,14 +8,14 @@ const known: Known = new WeakMap()
 const knownKeeping: Known = new WeakMap()
 
 /**
- * The type of values of a schema; the same for the same node, made when first asked for. Undefined schema: nothing is
- * known of the values.
+ * The type of values of a schema; the same for the same node, made at the first call. An undefined schema means that
+ * nothing is known about the values.
  */
 export function fieldTypeOf(schema: SchemaNode | undefined): FieldType {
   return schema === undefined ? deducedType : typeOf(schema, false)
 }
 
-/** `keepsUnknown`: a schema around this one lets unknown fields through, and so do all below it. */
+/** `keepsUnknown`: a schema around this one preserves unknown fields, and so do all schemas below it. */
 function typeOf(schema: SchemaNode, keepsUnknown: boolean): FieldType {
   // Named types, such as ObjectMeta, are the same wherever they are.
   const keeps = schema.typeName === undefined && (keepsUnknown || schema.preserveUnknownFields === true)
@@ -23,7 +23,7 @@ function typeOf(schema: SchemaNode, keepsUnknown: boolean): FieldType {
   let type = types.get(schema)
   if (type !== undefined) return type
   type = {}
-  // Before it is filled: a schema may be in itself.
+  // The type is stored before it is filled, because a schema may contain itself.
   types.set(schema, type)
   Object.assign(type, shapesOf(schema, keeps))
   return type
@@ -62,8 +62,8 @@ function mapOf(schema: SchemaNode, keeps: boolean): MapType {
 }
 
 /**
- * What Go prints of a scalar of a built-in struct that nobody set: upstream's OpenAPI has it as a default, so an item
- * without a key is the one whose key is empty.
+ * The value that Go prints for an unset scalar of a built-in struct. It is the default in upstream's OpenAPI, so an
+ * item without a key is the item with an empty key.
  */
 function zeroOf({ typeName, required = [] }: SchemaNode, name: string, member: SchemaNode): JsonValue | undefined {
   if (typeName === undefined) return undefined
@@ -95,7 +95,7 @@ function listOf(schema: SchemaNode, keeps: boolean): ListType {
   const { listType, listMapKeys = [], patchStrategy, patchMergeKey } = schema
   if (listType !== undefined)
     return { atomic: listType === 'atomic', keys: listType === 'map' ? listMapKeys : [], items }
-  // Built-in lists of before list types were: those that strategic merge patches merge.
+  // A built-in list that is older than list types is owned by item if strategic merge patches merge it.
   const merges = patchStrategy?.includes('merge') === true
   return { atomic: !merges, keys: merges && patchMergeKey !== undefined ? [patchMergeKey] : [], items }
 }

@@ -1,5 +1,5 @@
-// Types as far as ownership goes: whether a list or map is owned as a whole or by item, and by what its items are told
-// apart. A type may be cyclic. Of structured-merge-diff's schema: an atom.
+// Types as far as ownership goes: whether a list or map is owned as a whole or by item, and which fields distinguish
+// its items. A type may be cyclic. It is an atom of structured-merge-diff's schema.
 import type { JsonValue } from '#apimachinery/meta/index.ts'
 
 export interface FieldType {
@@ -9,36 +9,37 @@ export interface FieldType {
 }
 
 export interface ListType {
-  /** Owned as a whole; else every item by itself. */
+  /** Whether the list is owned as a whole; else every item is owned separately. */
   atomic: boolean
-  /** By which fields its items are told apart; none: a set of scalars. */
+  /** The fields that distinguish the items; empty for a set of scalars. */
   keys: readonly string[]
   items: FieldType
 }
 
 export interface MapType {
-  /** Owned as a whole; else every field by itself. */
+  /** Whether the map is owned as a whole; else every field is owned separately. */
   atomic: boolean
   fields: ReadonlyMap<string, { readonly type: FieldType; readonly default?: JsonValue }>
-  /** Of fields that are not declared; undefined: there may be none. */
+  /** The type of fields that are not declared; undefined if no such fields are allowed. */
   values: FieldType | undefined
 }
 
 const noFields: MapType['fields'] = new Map()
 
-/** Of values that no schema says anything of, owned as a whole. */
+/** The type of values without a schema that are owned as a whole. */
 export const untypedAtomic: FieldType = { scalar: 'untyped' }
 untypedAtomic.list = { atomic: true, keys: [], items: untypedAtomic }
 untypedAtomic.map = { atomic: true, fields: noFields, values: untypedAtomic }
 
-/** Of values that no schema says anything of: maps are owned by field, lists as a whole. */
+/** The type of values without a schema: maps are owned by field, lists as a whole. */
 export const deducedType: FieldType = { scalar: 'untyped', list: { atomic: true, keys: [], items: untypedAtomic } }
 deducedType.map = { atomic: false, fields: noFields, values: deducedType }
 
 export type Shape = 'map' | 'scalar' | 'list'
 
 /**
- * As which of its shapes a type takes a value; for null and what does not fit: as its first. Undefined: it has none.
+ * The shape of the type that a value has; the type's first shape for null and for values that do not fit. Undefined if
+ * the type has no shape.
  */
 export function shapeOf(type: FieldType, value: JsonValue | undefined): Shape | undefined {
   if (value !== undefined && value !== null) {
@@ -49,7 +50,7 @@ export function shapeOf(type: FieldType, value: JsonValue | undefined): Shape | 
   return type.scalar !== undefined ? 'scalar' : type.list !== undefined ? 'list' : undefined
 }
 
-/** The type of a field; undefined where it is not declared and no others may be there. */
+/** The type of a field; undefined if it is not declared and other fields are not allowed. */
 export function typeOfField(map: MapType, name: string): FieldType | undefined {
   return map.fields.get(name)?.type ?? map.values
 }

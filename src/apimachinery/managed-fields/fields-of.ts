@@ -42,7 +42,7 @@ function membersOf(value: JsonObject, map: MapType): FieldSet {
   return children
 }
 
-/** Items that are there more than once are owned as a whole. */
+/** The fields of a list. Duplicate items are owned as a whole. */
 function itemsOf(items: readonly JsonValue[], list: ListType): FieldSet {
   const children: FieldSetBuilder = {}
   for (const item of items) {

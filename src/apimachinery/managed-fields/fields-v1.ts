@@ -1,19 +1,19 @@
-// FieldsV1 from outside: what clients send may be in any order, with steps that nobody knows or that are none.
+// Reads FieldsV1 of clients, which may be in any order and contain unknown or malformed steps, and sorts sets.
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { emptySet, nodeOf, type FieldSet, type FieldSetBuilder } from './field-set.ts'
 import { canonicalElement, compareElements } from './path-element.ts'
 
-/** The set that FieldsV1 says. Throws for what is no FieldsV1. */
+/** The set in a FieldsV1. Throws for a value that is not FieldsV1. */
 export function parseFieldsV1(fields: unknown): FieldSet {
   if (fields === null || fields === undefined) return emptySet
   const { children } = parseNode(fields)
   return children
 }
 
-/** Sets that are known to be sorted, with all that is below. */
+/** Sets that are known to be sorted, with all nodes below them. */
 const sortedSets = new WeakSet<FieldSet>()
 
-/** The same as `sortFields`, of a set that other objects will have too: it can not be changed by accident. */
+/** Sorts like `sortFields`, and freezes the set, because other objects will share it. */
 export function sortForReuse(set: FieldSet): FieldSet {
   const sorted = sortFields(set)
   freeze(sorted)

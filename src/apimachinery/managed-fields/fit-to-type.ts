@@ -1,18 +1,19 @@
-// Sets that were written when a type was another, and sets with what holds their members.
+// Adapts sets to a type that has changed since they were written, and adds the declared fields that hold their members.
 import { emptySet, hasChildren, isMember, nodeOf, type FieldSet, type FieldSetBuilder } from './field-set.ts'
 import { shapeOf, type FieldType, type MapType } from './field-type.ts'
 import { fieldElement } from './path-element.ts'
 
 /**
- * The set as it is when what became atomic is owned as a whole; the same set where nothing did. What became owned by
- * field stays owned as a whole. Throws for a type that is none.
+ * The set in which fields that became atomic are owned as a whole; the same set if none did. Fields that became owned
+ * by field stay owned as a whole. Throws for an invalid type.
  */
 export function fitToType(set: FieldSet, type: FieldType): FieldSet {
   return fitted(set, set, type) ?? set
 }
 
 /**
- * The children of a node as they should be; undefined: they are. `emptySet` for children that become part of the whole.
+ * The changed children of a node; undefined if they need no change. `emptySet` if the children become part of the
+ * whole.
  */
 function fitted(node: FieldSet, root: FieldSet, type: FieldType): FieldSet | undefined {
   const isLeaf = node !== root && !hasChildren(node)
@@ -66,7 +67,7 @@ function declaredBy(map: MapType): ReadonlyMap<string, FieldType> {
   return declared
 }
 
-/** Whether nothing is known of a map: then nothing is known of how it was before. */
+/** Whether nothing is known about the fields of a map, and therefore about its former type. */
 function isUntyped({ fields, values }: MapType): boolean {
   return fields.size === 0 && values?.scalar === 'untyped'
 }

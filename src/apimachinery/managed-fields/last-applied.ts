@@ -1,5 +1,5 @@
-// The annotation of `kubectl apply` without --server-side: what it says its writer still owns, and what a server-side
-// apply by kubectl makes of it (KEP-2155).
+// The annotation of `kubectl apply` without --server-side: the fields that its writer still owns by it, and its update
+// by a server-side apply of kubectl (KEP-2155).
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { goJson } from '#apimachinery/text/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
@@ -13,7 +13,7 @@ import { requireTyped } from './validate-typed.ts'
 const annotation = 'kubectl.kubernetes.io/last-applied-configuration'
 const maxAnnotationsBytes = 256 * 1024
 
-/** Those of the conflicts that are not with what kubectl itself applied on the client. */
+/** The conflicts without those on fields that kubectl itself applied on the client. */
 export function conflictsBesidesLastApplied(
   conflicts: readonly OwnershipConflict[],
   live: TypedObject,
@@ -23,7 +23,7 @@ export function conflictsBesidesLastApplied(
   return allowed === undefined ? conflicts : conflicts.filter(({ path }) => !hasPath(allowed, path))
 }
 
-/** What was applied on the client and still is as it was applied; undefined where that cannot be told. */
+/** The fields that were applied on the client and are unchanged since; undefined if that is unknown. */
 function lastAppliedFields({ value, type }: TypedObject, apiVersion: string): FieldSet | undefined {
   const text = annotationOf(value)
   if (text === undefined) return undefined
@@ -34,12 +34,12 @@ function lastAppliedFields({ value, type }: TypedObject, apiVersion: string): Fi
     const { modified, added, removed } = compareTyped(applied, value, type)
     return difference(difference(difference(fieldsOf(applied, type), modified), added), removed)
   } catch {
-    // Then it says nothing, as for upstream.
+    // A malformed annotation is ignored, as upstream does.
     return undefined
   }
 }
 
-/** Sets the annotation to the configuration that was applied, where there is one. Mutates `object`. */
+/** Sets the annotation to the applied configuration, if the object has the annotation. Mutates `object`. */
 export function updateLastApplied(object: KubeObject, config: JsonObject): void {
   if (annotationOf(object as unknown as JsonValue) === undefined) return
   const annotations: Record<string, string> = { ...object.metadata.annotations, [annotation]: lastAppliedOf(config) }

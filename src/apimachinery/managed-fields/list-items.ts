@@ -1,9 +1,11 @@
-// By what the items of a list are told apart.
+// The steps that distinguish the items of a list.
 import { fieldOf, isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import type { ListType } from './field-type.ts'
 import { keyElement, valueElement } from './path-element.ts'
 
-/** The step to an item of a list that is not atomic. Throws an Error with upstream's words for one that has none. */
+/**
+ * The step to an item of a list that is not atomic. Throws an Error with upstream's words for an item without a step.
+ */
 export function itemElement(list: ListType, item: JsonValue): string {
   if (list.atomic) throw new Error('invalid indexing of non-associative list')
   if (list.keys.length > 0) return keyedElement(list, item)
@@ -13,10 +15,10 @@ export function itemElement(list: ListType, item: JsonValue): string {
   return valueElement(item)
 }
 
-/** The step to items that cannot be told apart: a removal took the fields by which they were. Never written. */
+/** The step to items that cannot be distinguished, because a removal took their keys. Never written. */
 const lostElement = '?:'
 
-/** As `itemElement`, with one step for all items that have none. */
+/** The step of `itemElement`, or `lostElement` for every item without one. */
 export function anyItemElement(list: ListType, item: JsonValue): string {
   try {
     return itemElement(list, item)

@@ -1,4 +1,4 @@
-// metadata.managedFields as managers and back.
+// The conversion of metadata.managedFields to managers and back.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
 import { compareText, isJsonObject, type ManagedFieldsEntry } from '#apimachinery/meta/index.ts'
@@ -6,7 +6,7 @@ import type { FieldSet } from './field-set.ts'
 import { parseFieldsV1, sortFields } from './fields-v1.ts'
 import type { Managers, Owned } from './managers.ts'
 
-/** Managers, and when each last wrote: RFC 3339, in seconds. */
+/** Managers, and the time of each manager's last write: RFC 3339, in seconds. */
 export interface Managed {
   readonly managers: Managers
   readonly times: ReadonlyMap<string, string>
@@ -17,8 +17,8 @@ export const noManagers: Managed = { managers: new Map(), times: new Map() }
 type Identity = { readonly [Name in 'manager' | 'operation' | 'apiVersion' | 'subresource']?: string | undefined }
 
 /**
- * Who is one and the same manager: an update is one per name, version and subresource, an applier one per name and
- * subresource. In upstream's form, because messages are sorted by it.
+ * The identifier of a manager: update managers are distinguished by name, version and subresource, appliers by name and
+ * subresource. It has upstream's form, because messages are sorted by it.
  */
 export function managerIdentifier({ manager, operation, apiVersion, subresource }: Identity): string {
   const members = { manager, operation, apiVersion: operation === 'Apply' ? undefined : apiVersion, subresource }
@@ -31,10 +31,10 @@ export function managerIdentifier({ manager, operation, apiVersion, subresource 
   return `{${plain}}`
 }
 
-/** What JSON, or Go's encoder of it, may write otherwise than it is. */
+/** Characters that JSON, or Go's encoder, may escape. */
 const escaped = /[^ !#-%'-;=?-[\]-~]/
 
-/** The same of any texts. */
+/** The same identifier for texts with any characters. */
 function escapedIdentifier({ manager, operation, apiVersion, subresource }: Identity): string {
   return JSON.stringify({
     ...(manager ? { manager } : {}),
@@ -44,14 +44,14 @@ function escapedIdentifier({ manager, operation, apiVersion, subresource }: Iden
   }).replace(/[<>&\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** What an identifier says. */
+/** The identity in an identifier. */
 export function identityOf(identifier: string): Identity {
   return parseJsonText(identifier) as Identity
 }
 
 /**
- * The managers of entries. Throws for entries that are none. Entries of which `isOurs` is true were written by
- * `encodeManaged`: their sets are taken as they are.
+ * The managers of entries. Throws for malformed entries. `isOurs`: the entries were written by `encodeManaged`, so
+ * their sets are taken as they are.
  */
 export function decodeManaged(entries: readonly ManagedFieldsEntry[], { isOurs }: { isOurs: boolean }): Managed {
   const managers = new Map<string, Owned>()
@@ -78,14 +78,14 @@ export function decodeManaged(entries: readonly ManagedFieldsEntry[], { isOurs }
   return { managers, times }
 }
 
-/** The entries of managers in upstream's order; undefined where there are none. */
+/** The entries of managers in upstream's order; undefined if there are none. */
 export function encodeManaged({ managers, times }: Managed): ManagedFieldsEntry[] | undefined {
   if (managers.size === 0) return undefined
   const entries = [...managers].map(([identifier, owned]) => encodeEntry(identifier, owned, times.get(identifier)))
   return entries.length === 1 ? entries : entries.sort(compareEntries)
 }
 
-/** Members in the order of the Go struct. */
+/** The entry of a manager, with its members in the order of the Go struct. */
 function encodeEntry(
   identifier: string,
   { fields, apiVersion, applied, read }: Owned,
@@ -116,7 +116,7 @@ function compareEntries(a: ManagedFieldsEntry, b: ManagedFieldsEntry): number {
   )
 }
 
-/** Unix time; 0 where there is none. */
+/** Unix time in seconds; 0 if the time is absent or malformed. */
 export function secondsOf(time: string | undefined): number {
   return time === undefined ? 0 : Math.floor(Date.parse(time) / 1000) || 0
 }

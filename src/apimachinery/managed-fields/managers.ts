@@ -3,27 +3,27 @@
 import type { ManagedFieldsEntry } from '#apimachinery/meta/index.ts'
 import type { FieldSet } from './field-set.ts'
 
-/** What one manager owns, in the form of one version of the API. */
+/** The fields of one manager, in the form of one version of the API. */
 export interface Owned {
   readonly fields: FieldSet
   readonly apiVersion: string
-  /** By server-side apply; else by any other write. */
+  /** Whether the manager wrote by server-side apply, and not by any other write. */
   readonly applied: boolean
-  /** The entry that it was read from, and whose: kcp wrote it, so its set is sorted. */
+  /** The entry that the fields were read from, with its identifier. kcp wrote the entry, so its set is sorted. */
   readonly read?: { readonly identifier: string; readonly entry: ManagedFieldsEntry }
 }
 
-/** By the manager's identifier: see `managerIdentifier`. */
+/** Managers by their identifiers: see `managerIdentifier`. */
 export type Managers = ReadonlyMap<string, Owned>
 
-/** A field that somebody else owns and that an applied configuration would change. */
+/** A field of another manager that an applied configuration would change. */
 export interface OwnershipConflict {
-  /** The identifier of who owns it. */
+  /** The identifier of the manager that owns the field. */
   readonly manager: string
   readonly path: readonly string[]
 }
 
-/** An applied configuration would change what others own. */
+/** An applied configuration would change fields of other managers. */
 export class OwnershipConflicts extends Error {
   readonly conflicts: readonly OwnershipConflict[]
 

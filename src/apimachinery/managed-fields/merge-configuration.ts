@@ -1,13 +1,12 @@
-// An apply configuration put onto an object of which nobody tracks the owners: what MutatingAdmissionPolicies do
-// (KEP-3962).
+// Merges an apply configuration into an object without tracking owners, as MutatingAdmissionPolicies do (KEP-3962).
 import { isJsonObject, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import type { FieldType } from './field-type.ts'
 import { mergeTyped } from './merge-typed.ts'
 import { requireTyped } from './validate-typed.ts'
 
 /**
- * `live` with what `config` says; neither is changed, parts are shared. Throws an Error with the words of
- * kube-apiserver.
+ * `live` with the fields of `config`. Neither is changed, and the result shares parts with both. Throws an Error with
+ * the words of kube-apiserver.
  */
 export function mergeConfiguration(live: JsonObject, config: JsonObject, type: FieldType): JsonValue {
   explained('failed to convert patch object to typed object', () =>
@@ -30,7 +29,7 @@ function explained<T>(what: string, step: () => T): T {
   }
 }
 
-/** What of a value replaces a whole list or map: as upstream, below declared fields and items alone. */
+/** The paths of a value at which a whole list or map is replaced. As upstream, only below declared fields and items. */
 function atomicPaths(value: JsonValue, { list, map }: FieldType, path: string): string[] {
   if (isJsonObject(value) && map !== undefined)
     return [

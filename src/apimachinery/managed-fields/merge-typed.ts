@@ -1,4 +1,4 @@
-// An applied configuration put onto an object: what it says counts, all else stays.
+// Merges an applied configuration into an object: the configuration's fields win, all other fields stay.
 import { isJsonObject, putField, type JsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
 import { shapeOf, typeOfField, type FieldType, type ListType, type MapType, type Shape } from './field-type.ts'
 import { itemElement } from './list-items.ts'
@@ -8,7 +8,8 @@ import { scalarProblem, TypedProblems } from './typed-errors.ts'
 type Value = JsonValue | undefined
 
 /**
- * `live` with what `config` says; neither is changed, parts are shared. Throws a TypedError for values that do not fit.
+ * `live` with the fields of `config`. Neither is changed, and the result shares parts with both. Throws a TypedError
+ * for values that do not fit.
  */
 export function mergeTyped(live: JsonValue, config: JsonValue, type: FieldType): JsonValue {
   const problems = new TypedProblems()
@@ -24,7 +25,7 @@ class Merger {
     this.#problems = problems
   }
 
-  /** One of both values is there. */
+  /** Merges two values, of which at least one is present. */
   merge(live: Value, config: Value, type: FieldType): Value {
     return this.#as(shapeOf(type, config === undefined ? live : config), live, config, type)
   }
@@ -51,7 +52,7 @@ class Merger {
     const right = isJsonObject(config) ? config : nothing
     if (map.atomic || (isEmpty(left) && isEmpty(right))) return config === undefined ? live : config
     const result: JsonObject = {}
-    // What nobody wants otherwise is the same object, so that it need not be compared.
+    // An unchanged value stays the same object, so that it need not be compared later.
     let changed = live !== left
     for (const name in left) {
       const was = left[name]
@@ -94,7 +95,7 @@ class Merger {
     return merged.length === 0 ? undefined : merged
   }
 
-  /** Undefined where an item cannot be told apart. */
+  /** The items by their steps; undefined if an item has no step. */
   #indexed(
     values: readonly JsonValue[],
     list: ListType,
@@ -111,7 +112,7 @@ class Merger {
           this.#problems.add(`duplicate entries for key ${elementText(element)}`)
           continue
         }
-        // Items that are there twice are merged with nothing.
+        // Duplicate items are merged with null.
         items.set(element, isDuplicate ? null : value)
         elements.push(element)
       } catch (error) {
@@ -123,7 +124,7 @@ class Merger {
 }
 
 interface Index {
-  /** Of every item, in order. */
+  /** The step of every item, in order. */
   readonly elements: readonly string[]
   readonly items: ReadonlyMap<string, JsonValue>
 }
@@ -134,8 +135,8 @@ interface Slot {
 }
 
 /**
- * The items of a merged list: the wanted ones in their own order, those that are only present where they were among
- * them.
+ * The items of a merged list: the wanted items in their own order, with the items that are only present at their old
+ * places between them.
  */
 function orderOf(live: readonly JsonValue[], present: Index, wanted: Index): Slot[] {
   const slots: Slot[] = []
@@ -159,7 +160,7 @@ function orderOf(live: readonly JsonValue[], present: Index, wanted: Index): Slo
       }
       const awaited = shared[nextShared]
       if (wanted.items.has(element) && awaited !== undefined && awaited !== element) {
-        // Comes later, in the order that is wanted.
+        // This item comes later, in the wanted order.
         i++
         continue
       }

@@ -25,18 +25,18 @@ export interface TypedObject {
   readonly type: FieldType
 }
 
-/** What the rules must know of a kind. */
+/** The facts about a kind that the rules need. */
 export interface OwnershipContext {
   /**
-   * The object in another version; undefined where there is no such version any more, and then nobody owns anything in
-   * it. Throws where the object cannot be converted. Pure.
+   * The object in another version; undefined if the version no longer exists: its managers then own nothing. Throws if
+   * the object cannot be converted. Pure.
    */
   convert(object: TypedObject, apiVersion: string): TypedObject | undefined
-  /** Keeps the fields that writes through this endpoint can own; undefined: all. */
+  /** The filter of the fields that writes through this endpoint can own; undefined if all can be owned. */
   filterFor?(apiVersion: string): FieldFilter | undefined
 }
 
-/** A write by who is called `manager`, in one version of the API. */
+/** A write by `manager` in one version of the API. */
 export interface OwnershipWrite {
   readonly live: TypedObject
   readonly apiVersion: string
@@ -45,8 +45,8 @@ export interface OwnershipWrite {
 }
 
 /**
- * Who owns what after `next` took the place of `live`: what it changed is the manager's, no longer anybody else's.
- * Throws a TypedError for objects that do not fit their type.
+ * The owners after `next` has replaced `live`: the manager owns the changed fields, and no other manager owns them any
+ * more. Throws a TypedError for objects that do not fit their type.
  */
 export function managersAfterUpdate(
   { live, apiVersion, managers, manager }: OwnershipWrite,
@@ -65,7 +65,8 @@ export function managersAfterUpdate(
 }
 
 /**
- * What `next` has otherwise than `live`, as far as writes through this endpoint can own it: all is the first writer's.
+ * The fields in which `next` differs from `live`, as far as writes through this endpoint can own them: the first writer
+ * owns all of them.
  */
 export function changedFields(
   live: TypedObject,
@@ -80,9 +81,9 @@ export function changedFields(
 }
 
 /**
- * `live` with an applied configuration, and who owns what then. What the manager applied before and not now goes,
- * unless somebody else owns it. Object undefined: it is as it was. Throws OwnershipConflicts unless `force`, or a
- * TypedError.
+ * `live` with an applied configuration, and its owners. Fields that the manager applied before but not now are removed,
+ * unless another manager owns them. The object is undefined if it is unchanged. Throws OwnershipConflicts unless
+ * `force`, or a TypedError.
  */
 export function applyOwned(
   write: OwnershipWrite,
@@ -100,7 +101,7 @@ export function applyOwned(
   const wanted = fieldsOf(config.value, config.type)
   const fields = context.filterFor?.(apiVersion)?.(wanted) ?? wanted
   managers.set(manager, { fields, apiVersion, applied: true })
-  // It says all that it said before: nothing goes.
+  // The configuration has all fields of the last one, so nothing is removed.
   const keepsAll = last !== undefined && isSubset(last.fields, fields) && areOf(managers, apiVersion)
   const pruned =
     keepsAll && isFilledMap(merged)
@@ -110,13 +111,16 @@ export function applyOwned(
   return { object: jsonEqual(live.value, pruned.value) ? undefined : pruned.value, managers: result }
 }
 
-/** Whether all sets are in the form of one version: then nothing is lost between versions. */
+/** Whether all sets are in the form of one version, so that nothing is lost between versions. */
 function areOf(managers: Managers, version: string): boolean {
   for (const { apiVersion } of managers.values()) if (apiVersion !== version) return false
   return true
 }
 
-/** Whether removing no field leaves the value as it is, unlike what is empty or owned as a whole. */
+/**
+ * Whether the removal of no fields leaves the value unchanged, which is not so for empty values and values owned as a
+ * whole.
+ */
 function isFilledMap({ value, type }: TypedObject): boolean {
   return (
     shapeOf(type, value) === 'map' && type.map?.atomic === false && isJsonObject(value) && Object.keys(value).length > 0
@@ -131,7 +135,7 @@ function inContext<T>(what: string, work: () => T): T {
   }
 }
 
-/** Takes what changed from all who own it, but from `manager`. */
+/** Takes the changed fields from all their owners except `manager`. */
 function takeChanges(
   { live, apiVersion, managers, manager }: OwnershipWrite,
   next: TypedObject,
@@ -150,7 +154,7 @@ function takeChanges(
     if (!changes.has(owned.apiVersion))
       changes.set(owned.apiVersion, convertedChanges(live, next, owned.apiVersion, context))
     const change = changes.get(owned.apiVersion)
-    // Of a version that there is no more nobody owns anything.
+    // In a version that no longer exists, no manager owns anything.
     if (change === undefined) continue
     const taken = intersection(owned.fields, change.written)
     forEachPath(taken, (path) => conflicts.push({ manager: name, path }))
@@ -190,11 +194,11 @@ function filtered(comparison: Comparison, filter: FieldFilter | undefined): Comp
 
 interface Applying {
   readonly manager: string
-  /** What it applied before. */
+  /** The fields that the manager applied before. */
   readonly last: Owned | undefined
 }
 
-/** `merged` without what the manager applied last and not now, and what nobody else owns. */
+/** `merged` without the fields that the manager applied last but not now, and that no other manager owns. */
 function prune(
   merged: TypedObject,
   managers: Managers,
@@ -214,7 +218,7 @@ function prune(
   return context.convert(pruned, version) ?? pruned
 }
 
-/** Adds back what others own, or the manager itself now. */
+/** Adds back the fields that other managers own, or the manager itself owns now. */
 function addBackOwned(
   merged: TypedObject,
   pruned: TypedObject,
@@ -222,7 +226,7 @@ function addBackOwned(
   context: OwnershipContext,
 ): TypedObject {
   const byVersion = new Map<string, FieldSet>()
-  // The version at hand first: what was removed may be what a conversion needs.
+  // The version of the write comes first, because a conversion may need the removed fields.
   if ([...managers.values()].some(({ apiVersion }) => apiVersion === version)) byVersion.set(version, emptySet)
   for (const { apiVersion, fields } of managers.values())
     byVersion.set(apiVersion, union(byVersion.get(apiVersion) ?? emptySet, fields))
@@ -245,7 +249,7 @@ function addBackOwned(
   return rest
 }
 
-/** Adds back what the manager never applied: what nobody owns stays. */
+/** Adds back the fields that the manager never applied: fields without an owner stay. */
 function addBackDangling(
   merged: TypedObject,
   pruned: TypedObject,
@@ -263,7 +267,7 @@ function addBackDangling(
   return { value: removeFields(value, intersection(gone, named(last.fields)), type), type }
 }
 
-/** Sets as they are in today's types; without those of versions that there are no more. */
+/** The managers with sets that fit the current types, without managers of versions that no longer exist. */
 function fitManagers(live: TypedObject, managers: Managers, context: OwnershipContext): Managers {
   const result = new Map<string, Owned>()
   const types = new Map<string, FieldType | undefined>()

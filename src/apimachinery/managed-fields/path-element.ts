@@ -13,9 +13,9 @@ export function fieldElement(name: string): string {
   return name.length > maxKnownName ? element : remember(fieldElements, name, element, { max: maxKnownNames })
 }
 
-/** Caches the steps for recent names: to find a text is faster than to build it again. */
+/** Cache of the steps of recent names: finding a text is faster than building it again. */
 const fieldElements = new Map<string, string>()
-/** How many names are cached, and the length in characters up to which they are. */
+/** Maximum number of cached names, and maximum length of a cached name in characters. */
 const [maxKnownNames, maxKnownName] = [4096, 64]
 
 /** The step to the item of a list of maps that has these keys; `keys` must be sorted by name. */
@@ -136,7 +136,7 @@ function inUtf8Order(unit: number): number {
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800
 }
 
-/** As Go's %v prints it, but texts with %q. Go reads all numbers in FieldsV1 as floats. */
+/** The value as Go's %v prints it, with texts as %q. Go reads all numbers in FieldsV1 as floats. */
 function valueText(value: JsonValue): string {
   if (value === null) return 'null'
   if (typeof value === 'string') return goQuote(value)

@@ -5,7 +5,10 @@ import { shapeOf, typeOfField, type FieldType, type ListType, type MapType } fro
 import { anyItemElement } from './list-items.ts'
 import { fieldElement } from './path-element.ts'
 
-/** `value` without the fields and items in `fields`; what has nothing left is null. `value` is not changed. */
+/**
+ * `value` without the fields and items in `fields`; a map or list with nothing left becomes null. `value` is not
+ * changed.
+ */
 export function removeFields(value: JsonValue, fields: FieldSet, type: FieldType): JsonValue {
   const shape = shapeOf(type, value)
   if (shape === 'scalar') return value

@@ -1,8 +1,8 @@
-// A write that changes nothing but the time at which its manager wrote is no write.
+// A check for writes that change only the times of managers, which need not be stored.
 import { jsonEqual } from '#apimachinery/json/index.ts'
 import type { ManagedFieldsEntry } from '#apimachinery/meta/index.ts'
 
-/** True if entries of an object differ in their times at most. */
+/** True if the entries of an object differ at most in their times. */
 export function sameBesidesTimes(
   old: readonly ManagedFieldsEntry[] | undefined,
   next: readonly ManagedFieldsEntry[] | undefined,

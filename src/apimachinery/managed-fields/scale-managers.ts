@@ -4,13 +4,16 @@ import { difference, hasPath, isEmptySet, setOf } from './field-set.ts'
 import { decodeManaged, encodeManaged } from './managed-entries.ts'
 import type { Owned } from './managers.ts'
 
-/** Where an object of an apiVersion has the number of replicas; null: nowhere, undefined: the version is not served. */
+/**
+ * The path of the number of replicas in objects of an apiVersion; null if there is none, undefined if the version is
+ * not served.
+ */
 export type ReplicasPath = (apiVersion: string) => readonly string[] | null | undefined
 
 const scaleVersion = 'autoscaling/v1'
 const replicasOfScale = ['f:spec', 'f:replicas']
 
-/** The entries of an object's Scale. Throws for entries that are none. */
+/** The entries of an object's Scale. Throws for malformed entries. */
 export function scaleManagedFields(
   parent: readonly ManagedFieldsEntry[],
   pathOf: ReplicasPath,
@@ -25,7 +28,10 @@ export function scaleManagedFields(
   return encodeManaged({ managers: result, times })
 }
 
-/** The entries of an object whose Scale, of these entries now, was written through version `apiVersion` of it. */
+/**
+ * The entries of an object after a write of its Scale through version `apiVersion` of the object. `scale` are the new
+ * entries of the Scale.
+ */
 export function managedFieldsFromScale(
   parent: readonly ManagedFieldsEntry[],
   scale: readonly ManagedFieldsEntry[],

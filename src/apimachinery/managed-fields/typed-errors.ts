@@ -16,7 +16,7 @@ export class TypedError extends Error {
   }
 }
 
-/** Collects problems while a value is walked, each with the path from where it was seen. */
+/** Collects problems during a walk over a value, each with its path relative to the node that reported it. */
 export class TypedProblems {
   readonly list: TypedProblem[] = []
 
@@ -28,7 +28,7 @@ export class TypedProblems {
     return this.list.length
   }
 
-  /** What was found since there were `from` is below `path`. */
+  /** Prepends `path` to the problems from index `from` on. */
   prefix(from: number, path: string): void {
     for (const problem of this.list.slice(from)) problem.path = path + problem.path
   }
@@ -39,7 +39,7 @@ export class TypedProblems {
   }
 }
 
-/** Why a value is no scalar of this type; undefined where it is one. Absent and null fit every type. */
+/** Why a value is not a scalar of this type; undefined if it is. Absent and null fit every type. */
 export function scalarProblem(
   scalar: NonNullable<FieldType['scalar']>,
   value: JsonValue | undefined,

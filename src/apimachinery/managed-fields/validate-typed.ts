@@ -6,7 +6,7 @@ import { itemElement } from './list-items.ts'
 import { elementText, fieldElement } from './path-element.ts'
 import { boxed, scalarProblem, TypedProblems } from './typed-errors.ts'
 
-/** Throws a TypedError that names what does not fit. `allowDuplicates`: items of a list may have the same keys. */
+/** Throws a TypedError that names all misfits. `allowDuplicates`: items of a list may have the same keys. */
 export function requireTyped(
   value: JsonValue,
   type: FieldType,
@@ -52,7 +52,7 @@ class Validator {
         try {
           element = itemElement(list, item)
         } catch (error) {
-          // Upstream looks at no further item either.
+          // Upstream does not check further items either.
           this.problems.add(`element ${i}: ${(error as Error).message}`)
           return
         }

@@ -1,8 +1,8 @@
-// A memo with a bound: a Map of what was computed for the last inputs.
+// A bounded memo: a Map of the results for recent inputs.
 
 /**
- * Puts what was computed for `key` into `memo`, which is emptied first if it has `max` of them: what is in use is soon
- * there again, and to find it costs no more than in any Map. Returns the value.
+ * Puts the result for `key` into `memo`, which is emptied first if it has `max` entries: results in use are soon
+ * computed again, and a lookup costs no more than in any Map. Returns the value.
  */
 export function remember<K, V>(memo: Map<K, V>, key: K, value: V, { max }: { readonly max: number }): V {
   if (memo.size >= max) memo.clear()

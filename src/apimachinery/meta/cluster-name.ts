@@ -15,12 +15,12 @@ export const rootClusterName = 'root' as ClusterName
 const namePattern = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 const idPattern = /^[a-z][a-z2-7]{9}$/
 
-/** The text as a ClusterName (an RFC 1123 label), or undefined if it is none. */
+/** The text as a ClusterName (an RFC 1123 label); undefined if it is not valid. */
 export function tryClusterName(text: string): ClusterName | undefined {
   return namePattern.test(text) ? (text as ClusterName) : undefined
 }
 
-/** The text as a ClusterId, or undefined if it is none. */
+/** The text as a ClusterId; undefined if it is not valid. */
 export function tryClusterId(text: string): ClusterId | undefined {
   return idPattern.test(text) ? (text as ClusterId) : undefined
 }

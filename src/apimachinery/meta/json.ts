@@ -2,8 +2,8 @@
 
 /**
  * A bigint is an integer of 64 bits that a JavaScript number cannot hold exactly: beyond 2^53 - 1. Every other number,
- * also one beyond 64 bits, is a double, as in Go. `parseJsonText` makes such bigints; JSON.stringify prints them
- * (below).
+ * including integers beyond 64 bits, is a double, as in Go. `parseJsonText` makes such bigints; JSON.stringify prints
+ * them (below).
  */
 export type JsonValue = string | number | bigint | boolean | null | JsonValue[] | JsonObject
 export interface JsonObject {
@@ -24,8 +24,8 @@ declare global {
   }
 }
 
-// JSON.stringify asks a bigint for toJSON and refuses one without. A replacer function gets the wrapped text: sort with
-// sortedMembers.
+// JSON.stringify calls toJSON of a bigint, and throws if there is none. A replacer function gets the wrapped text: sort
+// with sortedMembers.
 BigInt.prototype.toJSON = function (this: bigint): unknown {
   return JSON.rawJSON(String(this))
 }
@@ -67,7 +67,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The value of an own field: nothing that Object.prototype has, such as `constructor`. */
+/** The value of an own field; undefined for members of Object.prototype, such as `constructor`. */
 export function fieldOf(object: Readonly<JsonObject>, key: string): JsonValue | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined
 }
@@ -104,7 +104,7 @@ export function cloneJson<T>(value: T): T {
   return cloned(value) as T
 }
 
-/** Much faster than structuredClone, which has to find out what a value is. */
+/** Much faster than structuredClone, which must examine the type of each value. */
 function cloned(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) {

@@ -2,9 +2,9 @@
 import type { Brand } from './brand.ts'
 
 /**
- * Position in our own store; ordered. A number, not a bigint: numbers compare and encode several times faster on every
- * request, and a counter reaches 2^53 only after 285 years of a million writes a second. A foreign resourceVersion
- * stays a plain string.
+ * Position in our own store; ordered. It is a number and not a bigint: numbers compare and encode several times faster
+ * on every request, and a counter reaches 2^53 only after 285 years of a million writes a second. A foreign
+ * resourceVersion stays a plain string.
  */
 export type Revision = Brand<number, 'Revision'>
 

@@ -21,8 +21,8 @@ type Container = JsonObject | JsonValue[]
 
 /**
  * Returns the patched document, which shares unchanged parts with the arguments. Throws BadRequest for an invalid
- * patch, RequestEntityTooLarge for too many operations or when `work` is spent, to which the items are charged that an
- * operation on a list moves; Invalid (422) when an operation does not apply.
+ * patch, RequestEntityTooLarge for too many operations or when `work` is spent (each operation on a list is charged for
+ * the items that it moves), and Invalid (422) when an operation does not apply.
  */
 export function applyJsonPatch(document: JsonValue, patch: JsonValue, work = new WorkBudget()): JsonValue {
   if (!Array.isArray(patch) || !patch.every(isJsonObject)) {

@@ -1,4 +1,5 @@
-// A merge patch that makes one JSON object exactly another: a plain merge would keep what the other does not have.
+// A merge patch that makes one JSON object exactly another: a plain merge would keep fields that the other does not
+// have.
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 
 /** The merge patch from `was` to `is`. Lists are replaced as a whole. */

@@ -19,8 +19,8 @@ const deleteListPrefix = '$deleteFromPrimitiveList'
 
 /**
  * Returns the patched document. Arguments are never changed; the result may share parts with both. A field that the
- * schema does not know merges like a merge patch. Throws BadRequest or Invalid (422) for an invalid patch, also where a
- * real server answers 500: the mistake is the client's.
+ * schema does not know merges like a merge patch. Throws BadRequest or Invalid (422) for an invalid patch, even if a
+ * real server responds with 500, because the mistake is the client's.
  */
 export function applyStrategicMergePatch(document: JsonObject, patch: JsonValue, schema: SchemaNode): JsonObject {
   if (!isJsonObject(patch)) throw badRequest(unmarshalText(patch, 'map[string]interface {}'))
@@ -249,7 +249,7 @@ function sameItem(item: JsonValue, wanted: JsonValue, mergeKey: string | undefin
   return left !== undefined && right !== undefined && mergeKeyOf(left, mergeKey) === mergeKeyOf(right, mergeKey)
 }
 
-/** The value without objects that carry `$patch`; undefined if it is itself one. */
+/** The value without objects that carry `$patch`; undefined if the value is such an object. */
 function withoutDirectives(value: JsonValue): JsonValue | undefined {
   if (Array.isArray(value)) return value.map(withoutDirectives).filter((item) => item !== undefined)
   if (!isJsonObject(value)) return value

@@ -1,4 +1,4 @@
-// The checks of the level baseline: what lets a pod escape to its node (Pod Security Standards, KEP-2579).
+// The checks of the level baseline, against pods that can escape to their node (Pod Security Standards, KEP-2579).
 import { goQuote } from '#apimachinery/text/index.ts'
 import {
   badContainers,
@@ -219,7 +219,7 @@ function seLinuxOptions(allowedTypes: readonly string[]): CheckPod {
 const seccompPodAnnotation = 'seccomp.security.alpha.kubernetes.io/pod'
 const seccompContainerPrefix = 'container.seccomp.security.alpha.kubernetes.io/'
 
-/** Before 1.19, annotations said what the field says since. */
+/** Checks the annotations that were used before the field for seccomp profiles (Kubernetes 1.19). */
 function seccompAnnotations(pod: PodToCheck): ReturnType<CheckPod> {
   const annotations = pod.metadata?.annotations ?? {}
   const keys = [

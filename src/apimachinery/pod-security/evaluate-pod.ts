@@ -8,7 +8,7 @@ import { restrictedChecks } from './restricted-checks.ts'
 export type { PodSecurityViolation } from './pod-check.ts'
 
 /**
- * Everything in which the pod is beyond the level; empty if it is allowed. The same order and texts as kube-apiserver
+ * All violations of the level by the pod; empty if the pod is allowed. Order and texts are those of kube-apiserver
  * 1.34.
  */
 export function evaluatePod(
@@ -23,7 +23,8 @@ export function evaluatePod(
 }
 
 /**
- * `host namespaces (hostNetwork=true), privileged (container "a" must not ...)`: what follows the name of the policy.
+ * `host namespaces (hostNetwork=true), privileged (container "a" must not ...)`: the text that follows the name of the
+ * policy.
  */
 export function podSecurityViolationsText(violations: readonly PodSecurityViolation[]): string {
   return violations.map(({ reason, detail }) => (detail === '' ? reason : `${reason} (${detail})`)).join(', ')

@@ -3,7 +3,7 @@
 export const podSecurityLevels = ['privileged', 'baseline', 'restricted'] as const
 export type PodSecurityLevel = (typeof podSecurityLevels)[number]
 
-/** `latest`, or the minor version of Kubernetes whose policy is meant: 24 for `v1.24`. */
+/** `latest`, or the minor version of Kubernetes that defines the policy: 24 for `v1.24`. */
 export type PodSecurityVersion = 'latest' | number
 
 export interface PodSecurityPolicy {

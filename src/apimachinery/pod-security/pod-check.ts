@@ -5,11 +5,11 @@ import type { ContainerToCheck, PodToCheck, SecurityContextToCheck } from './pod
 export interface PodSecurityViolation {
   /** Short, without values: `host namespaces`. */
   readonly reason: string
-  /** What in this pod: `hostNetwork=true`. */
+  /** The fields of this pod: `hostNetwork=true`. */
   readonly detail: string
 }
 
-/** Returns undefined if the pod is allowed. */
+/** A check of a pod. Returns undefined if the pod is allowed. */
 export type CheckPod = (pod: PodToCheck) => PodSecurityViolation | undefined
 
 export interface PodCheck {
@@ -17,7 +17,7 @@ export interface PodCheck {
   readonly id: string
   /** The check by the first minor version of Kubernetes that it applies to, oldest first. */
   readonly versions: readonly (readonly [sinceMinor: number, check: CheckPod])[]
-  /** Of a restricted check: the id of the baseline check that it replaces. */
+  /** For a restricted check, the id of the baseline check that it replaces. */
   readonly overrides?: string
 }
 
@@ -46,7 +46,9 @@ export function containersText(names: readonly string[]): string {
   return `${plural('container', 'containers', names.length)} ${quoted(names)}`
 }
 
-/** `pod and containers "a", "b"`: who sets a field to a forbidden value; empty if nobody does. */
+/**
+ * `pod and containers "a", "b"`: the pod and the containers that set a field to a forbidden value; empty if none does.
+ */
 export function settersText(pod: PodToCheck, isBad: (context: SecurityContextToCheck) => boolean): readonly string[] {
   const context = pod.spec.securityContext
   const names = badContainers(pod, ({ securityContext }) => securityContext !== undefined && isBad(securityContext))

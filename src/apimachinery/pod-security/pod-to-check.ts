@@ -1,4 +1,4 @@
-// The fields of a pod, or of a pod template, that the Pod Security Standards look at.
+// The fields of a pod, or of a pod template, that the Pod Security Standards check.
 
 export interface PodToCheck {
   readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> } | undefined

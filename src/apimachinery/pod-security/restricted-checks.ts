@@ -1,4 +1,5 @@
-// The checks of the level restricted, beside those of baseline: what hardens a pod (Pod Security Standards, KEP-2579).
+// The checks of the level restricted beside those of baseline: they require hardened pods (Pod Security Standards,
+// KEP-2579).
 import { hasForbiddenSeccompProfile, seccompProfile } from './baseline-checks.ts'
 import {
   badContainers,
@@ -81,7 +82,7 @@ const allowedVolumes = [
   'projected',
   'secret',
 ]
-/** In the order in which upstream names the type of a volume. */
+/** Forbidden types of volumes, in the order in which upstream names them. */
 const restrictedVolumes = [
   'hostPath',
   'gcePersistentDisk',

@@ -1,7 +1,7 @@
 // Amounts of several resources, as in a ResourceList, with exact sums.
 import { quantityOf, quantityText, type Quantity } from './quantity.ts'
 
-/** By name of the resource. */
+/** Quantities by the name of the resource. */
 export type Amounts = ReadonlyMap<string, Quantity>
 
 const zero: Quantity = { nanos: 0n, format: 'DecimalSI' }
@@ -14,8 +14,8 @@ export function amountsOf(list: Readonly<Record<string, unknown>> | null | undef
 }
 
 /**
- * Adds `more`, or subtracts it (`sign` -1). Mutates `sum`. As upstream, an amount of zero takes the format of the
- * other.
+ * Adds `more`, or subtracts it (`sign` -1). Mutates `sum`. As upstream, an amount of zero takes the format of the other
+ * amount.
  */
 export function addAmounts(sum: Map<string, Quantity>, more: Amounts, sign: 1 | -1 = 1): void {
   for (const [name, { nanos, format }] of more) {
@@ -27,7 +27,7 @@ export function addAmounts(sum: Map<string, Quantity>, more: Amounts, sign: 1 | 
   }
 }
 
-/** What `next` has more than `before`, without zeros. */
+/** The amounts by which `next` exceeds `before`, without zeros. */
 export function increaseOf(next: Amounts, before: Amounts): Map<string, Quantity> {
   const increase = new Map<string, Quantity>()
   for (const [name, { nanos, format }] of next) {
@@ -37,7 +37,7 @@ export function increaseOf(next: Amounts, before: Amounts): Map<string, Quantity
   return increase
 }
 
-/** Only the amounts of these names; one that is absent is zero if `complete`. */
+/** The amounts of these names; with `complete`, absent amounts are zero. */
 export function selectAmounts(
   amounts: Amounts,
   names: Iterable<string>,
@@ -51,12 +51,12 @@ export function selectAmounts(
   return selected
 }
 
-/** As a ResourceList, names in order. */
+/** The amounts as a ResourceList, sorted by name. */
 export function listOf(amounts: Amounts): Record<string, string> {
   return Object.fromEntries([...amounts].sort(byName).map(([name, amount]) => [name, quantityText(amount)]))
 }
 
-/** As messages show it: `cpu=1,memory=1Gi`. */
+/** The amounts as messages show them: `cpu=1,memory=1Gi`. */
 export function amountsText(amounts: Amounts): string {
   return Object.entries(listOf(amounts))
     .map(([name, text]) => `${name}=${text}`)

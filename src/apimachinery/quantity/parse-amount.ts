@@ -1,4 +1,4 @@
-// Reads the text of a quantity as resource.ParseQuantity does, with the form that Go holds it in: some functions, such
+// Reads the text of a quantity as resource.ParseQuantity does, with the form in which Go holds it: some functions, such
 // as isInteger() of expressions, depend on that form and not only on the amount.
 import { binarySuffixes, decimalExponents } from './suffixes.ts'
 
@@ -16,10 +16,13 @@ export interface Amount {
   readonly isCanonical: boolean
 }
 
-/** What is wrong with a text: its form, its number or its suffix. */
+/** The fault of a text: its form, its number or its suffix. */
 export type AmountFault = 'format' | 'number' | 'suffix'
 
-/** More digits, or exponents of a larger magnitude, are refused: Go computes with any, which takes forever. */
+/**
+ * More digits, or exponents of a larger magnitude, are refused: Go accepts any number of digits, and such computations
+ * take forever.
+ */
 const [maxDigits, maxExponent] = [1000, 1000]
 /** Digits that always fit into an integer of 64 bits. */
 const int64Digits = 18
@@ -38,7 +41,7 @@ export function parseAmount(text: string): Amount | AmountFault {
   const suffix = suffixOf(rest)
   if (suffix === undefined) return 'suffix'
   const isNegative = sign === '-'
-  // Only zeros: Go stops reading here.
+  // Go stops reading here if there are only zeros.
   if (digits.replace(/^0+/, '') === '' && dot === '' && rest === '') return zero
   return (
     inInt64(digits, fraction, { ...suffix, isNegative }) ??
@@ -50,7 +53,7 @@ const zero: Amount = { value: 0n, scale: 0, format: 'DecimalSI', isInt64: true, 
 
 interface Suffix {
   readonly format: QuantityFormat
-  /** Of 10, or of 1024 in the binary format. */
+  /** The exponent of 10, or of 1024 in the binary format. */
   readonly exponent: number
 }
 
@@ -64,7 +67,7 @@ function suffixOf(text: string): Suffix | undefined {
   return Math.abs(exponent) > maxExponent ? undefined : { format: 'DecimalExponent', exponent }
 }
 
-/** The amount in an integer of 64 bits, if Go chooses that. */
+/** The amount as an integer of 64 bits; undefined if Go does not choose this form. */
 function inInt64(
   digits: string,
   fraction: string,
@@ -97,7 +100,7 @@ function inDecimal(
   const scale = (isBinary ? 0 : exponent) - fraction.length
   const form = { isInt64: false, isCanonical: false }
   if (mantissa === 0n) return { value: 0n, scale, format, ...form }
-  // In billionths, rounded up: whoever asks for a little gets a little.
+  // In billionths, rounded up, so that a small request does not become zero.
   const nanos = scaled(mantissa, scale - finest)
   const isCapped = isBinary && nanos > maxInt64 * 10n ** 9n
   const value = isCapped ? maxInt64 : nanos
@@ -105,7 +108,7 @@ function inDecimal(
   return { value: isNegative ? -value : value, scale: isCapped ? 0 : finest, format: printed, ...form }
 }
 
-/** Times a power of ten, rounded up. */
+/** The value times a power of ten, rounded up. */
 function scaled(value: bigint, power: number): bigint {
   if (power >= 0) return value * 10n ** BigInt(power)
   const divisor = 10n ** BigInt(-power)
@@ -123,7 +126,7 @@ const faults: Readonly<Record<AmountFault, string>> = {
   suffix: "unable to parse quantity's suffix",
 }
 
-/** What Go says of text that is not a quantity. */
+/** Go's error for a text that is not a quantity. */
 export function quantityError(text: string): string {
   const amount = parseAmount(text)
   return faults[typeof amount === 'string' ? amount : 'format']

@@ -10,7 +10,10 @@ export function isPodLevelResource(name: string): boolean {
   return name === 'cpu' || name === 'memory' || name.startsWith('hugepages-')
 }
 
-/** The requests or limits of a pod: of its containers or, where it has them, its own, plus its overhead. */
+/**
+ * The requests or limits of a pod: those of the pod itself if it has them, else those of its containers, plus the
+ * overhead.
+ */
 export function totalOfPod(spec: JsonObject, which: Which): Map<string, Quantity> {
   const total = totalOfContainers(spec, which)
   for (const [name, amount] of podLevelAmounts(spec, which)) total.set(name, amount)
@@ -20,13 +23,16 @@ export function totalOfPod(spec: JsonObject, which: Which): Map<string, Quantity
   return total
 }
 
-/** What the pod itself asks for, besides its containers. */
+/** The requests or limits of the pod itself, beside those of its containers. */
 export function podLevelAmounts({ resources }: JsonObject, which: Which): [string, Quantity][] {
   const list = isJsonObject(resources) ? resources[which] : undefined
   return [...amountsOf(isJsonObject(list) ? list : {})].filter(([name]) => isPodLevelResource(name))
 }
 
-/** What all containers need together: containers plus sidecars, or the largest init container if that is more. */
+/**
+ * The requests or limits of all containers together: containers plus sidecars, or the largest init container if that is
+ * more.
+ */
 export function totalOfContainers(spec: JsonObject, which: Which): Map<string, Quantity> {
   const sum = new Map<string, Quantity>()
   for (const container of objectsIn(spec, 'containers')) addAmounts(sum, amountsIn(container, which))

@@ -5,16 +5,19 @@ import { binarySuffixes, decimalExponents } from './suffixes.ts'
 
 /** A parsed quantity and the format in which it is printed. */
 export interface Quantity {
-  /** In billionths: the finest unit of a quantity. */
+  /** The amount in billionths, the finest unit of a quantity. */
   readonly nanos: bigint
   readonly format: QuantityFormat
 }
 
 const nano = 1_000_000_000n
 const decimalSuffixes = new Map(Object.entries(decimalExponents).map(([suffix, exponent]) => [exponent, suffix]))
-/** Quantities of the last short texts: each of a workload is parsed several times in a write, and most are a few. */
+/**
+ * Quantities of recent short texts: a write parses each quantity of a workload several times, and most workloads use
+ * the same few.
+ */
 const parsed = new Map<string, Quantity>()
-/** How many, and the length of their texts in characters. */
+/** Maximum number of kept quantities, and maximum length of their texts in characters. */
 const [maxParsed, maxParsedText] = [1000, 16]
 
 /** Parses a quantity; undefined if the text is not one. Rounds away from zero to billionths. */
@@ -28,8 +31,8 @@ export function tryQuantity(text: string): Quantity | undefined {
 }
 
 /**
- * The text that Go prints for a quantity that it parsed from `text`: the same text where Go takes it for canonical,
- * although it may have a sign, a final dot or another form of its exponent, and else the canonical one.
+ * The text that Go prints for a quantity that it parsed from `text`: the same text if Go takes it for canonical,
+ * although it may have a sign, a final dot or another form of its exponent; else the canonical text.
  */
 export function printedQuantity(text: string, quantity: Quantity): string {
   const amount = parseAmount(text)
@@ -51,7 +54,8 @@ export function roundUpToMilli({ nanos, format }: Quantity): Quantity {
 
 /**
  * The canonical text of a quantity: the largest suffix that needs no fraction. Binary suffixes are for whole numbers
- * from 1024 on: `1.1Gi` is printed as `1181116006400m`. As upstream, an amount for which there is no suffix has none.
+ * from 1024 on: `1.1Gi` is printed as `1181116006400m`. As upstream, an amount without a fitting suffix is printed
+ * without a suffix.
  */
 export function quantityText({ nanos, format }: Quantity): string {
   if (nanos === 0n) return '0'

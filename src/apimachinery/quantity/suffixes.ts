@@ -14,5 +14,5 @@ export const decimalExponents: Readonly<Record<string, number>> = {
   E: 18,
 }
 
-/** Each stands for 1024 times the one before it. */
+/** Each suffix stands for 1024 times the suffix before it. */
 export const binarySuffixes: readonly string[] = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']

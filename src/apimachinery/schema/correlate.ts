@@ -21,7 +21,7 @@ export function itemBefore(
   return key === undefined ? undefined : itemsByKey(old, listMapKeys).get(key)
 }
 
-/** The items of old lists by their keys: finding each item by looking at all would be quadratic. */
+/** The items of old lists by their keys: a search through all items for each item would be quadratic. */
 const indexes = new WeakMap<readonly JsonValue[], { keys: string; items: ReadonlyMap<string, JsonObject> }>()
 
 function itemsByKey(list: readonly JsonValue[], keys: readonly string[]): ReadonlyMap<string, JsonObject> {
@@ -31,7 +31,7 @@ function itemsByKey(list: readonly JsonValue[], keys: readonly string[]): Readon
   const items = new Map<string, JsonObject>()
   for (const item of list) {
     const key = isJsonObject(item) ? identity(item, keys) : undefined
-    // Of items with the same key the first one counts.
+    // The first of several items with the same key counts.
     if (isJsonObject(item) && key !== undefined && !items.has(key)) items.set(key, item)
   }
   indexes.set(list, { keys: text, items })

@@ -1,7 +1,7 @@
 // Mail addresses as Go's net/mail.ParseAddress reads them: `a@b`, `Name <a@b>`, with quoted strings and comments.
 import { isIP } from 'node:net'
 
-/** Whether a text is one mail address. Groups of addresses (`name: a@b;`) are none here. */
+/** Whether a text is one mail address. A group of addresses (`name: a@b;`) is not a mail address here. */
 export function isEmail(text: string): boolean {
   if (text.includes('\ufffd')) return false
   const bare = afterAddress(text, 0)
@@ -15,7 +15,7 @@ export function isEmail(text: string): boolean {
   return close >= 0 && text[close] === '>' && afterComments(text, close + 1) === text.length
 }
 
-// Each of these returns the offset after what it reads, or -1 if that is not there.
+// Each of these functions returns the offset after the text that it reads, or -1 if the text does not match.
 
 const atext = String.raw`[!#-'*+\-/-9=?A-Z^-~\u0080-\u{10ffff}]`
 const dotAtom = new RegExp(String.raw`${atext}+(?:\.${atext}+)*`, 'uy')
@@ -38,7 +38,7 @@ function afterAddress(text: string, from: number): number {
   return isIP(address) !== 0 && !address.includes('%') ? start + all.length : -1
 }
 
-/** An atom must not be followed by a dot: then it ends in one, or has two. */
+/** The end of an atom. A dot after it is an error: the atom would end in a dot or have two in a row. */
 function atomEnd(text: string, start: number): number {
   const atom = match(dotAtom, text, start)?.[0]
   return atom === undefined || text[start + atom.length] === '.' ? -1 : start + atom.length
@@ -61,7 +61,7 @@ function afterSpace(text: string, from: number): number {
   return at
 }
 
-/** Spaces and comments, which nest. */
+/** Reads spaces and comments, which can be nested. */
 function afterComments(text: string, from: number): number {
   let at = afterSpace(text, from)
   while (text[at] === '(') {

@@ -85,7 +85,7 @@ function isCidr(value: string): boolean {
   return slash > 0 && family !== 0 && /^[0-9]{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)
 }
 
-/** 4 or 6; 0 for what is no address. Go takes leading zeros, and no zone. */
+/** 4 or 6 for an IP address, else 0. Go accepts leading zeros, but no zone. */
 function ipFamily(value: string): number {
   return value.includes('%') ? 0 : isIP(value.replace(/(^|[.:])0+(?=[0-9]+\.)|(\.)0+(?=[0-9])/g, '$1$2'))
 }
@@ -110,7 +110,7 @@ let hostnamePattern: RE2JS | undefined
 
 function isHostname(value: string): boolean {
   if (Buffer.byteLength(value) > 255) return false
-  // RE2 runs in linear time: the pattern nests repetitions.
+  // Uses RE2, which runs in linear time, because the pattern has nested repetitions.
   hostnamePattern ??= RE2JS.compile(
     '^([a-zA-Z0-9\\p{S}\\p{L}]((-?[a-zA-Z0-9\\p{S}\\p{L}]{0,62})?)|([a-zA-Z0-9\\p{S}\\p{L}](([a-zA-Z0-9-\\p{S}\\p{L}]{0,61}[a-zA-Z0-9\\p{S}\\p{L}])?)(\\.)){1,}([a-zA-Z\\p{L}]){2,63})$',
   )

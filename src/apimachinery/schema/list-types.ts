@@ -14,7 +14,8 @@ export function listCauses(value: JsonValue, schema: SchemaNode): StatusCause[] 
   return causes
 }
 
-// Whether a node or any below it is a set or map list, computed once per node. A node in a cycle counts as true.
+// Whether a node or any node below it is a list of type set or map, computed once per node. A node in a cycle counts as
+// true.
 const known = new WeakMap<SchemaNode, boolean>()
 
 function mayHaveLists(schema: SchemaNode | undefined): boolean {

@@ -4,12 +4,12 @@
 /** Classes such as \p{L} are compiled to tables. */
 const unicodeClassSize = 4
 
-/** Reading so many characters costs as much as one instruction. */
+/** Number of characters whose reading costs as much as one instruction. */
 const charactersPerInstruction = 4
 
 /**
- * An upper estimate of the number of instructions, in time linear in the length of the text; for invalid ones any
- * number.
+ * An upper estimate of the number of instructions, in time linear in the length of the text; any number for an invalid
+ * expression.
  */
 export function estimatePatternSize(pattern: string): number {
   const groups: Group[] = [{ done: 0, last: 0 }]
@@ -28,7 +28,7 @@ export function estimatePatternSize(pattern: string): number {
   return groups.reduce((sum, group) => sum + sizeOf(group), read)
 }
 
-/** Sizes within a group: of its last element, which a repetition multiplies, and of what comes before. */
+/** Sizes within a group: of its last element, which a repetition multiplies, and of the elements before it. */
 interface Group {
   done: number
   last: number

@@ -11,9 +11,9 @@ export interface Pattern {
   readonly size: number
 }
 
-/** The limit of one pattern, in instructions: some 50 ms to compile. Go's is three million. */
+/** The size limit of one pattern, in instructions, which take some 50 ms to compile. Go's limit is three million. */
 const maxPatternSize = 10_000
-/** Instructions of all patterns that are kept compiled, some 100 bytes each. */
+/** Maximum number of instructions of all compiled patterns that are kept, some 100 bytes each. */
 const maxKeptSize = 1_000_000
 
 const compiled = new LRUCache<string, Pattern | { error: string }>({
@@ -22,7 +22,7 @@ const compiled = new LRUCache<string, Pattern | { error: string }>({
   sizeCalculation: (entry, pattern) => ('size' in entry ? entry.size : 1) + pattern.length,
 })
 
-/** The compiled pattern, or the syntax error. One that is too large is not compiled. */
+/** The compiled pattern, or the syntax error. A pattern that is too large is not compiled. */
 export function compilePattern(pattern: string): Pattern | { error: string } {
   let entry = compiled.get(pattern)
   if (entry === undefined) compiled.set(pattern, (entry = compile(pattern)))

@@ -38,7 +38,7 @@ interface Pruner {
   readonly typesChecked: boolean
 }
 
-/** `keep`: the list around preserves unknown fields, so its items do. */
+/** Prunes a value. `keep`: the value is an item of a list that preserves unknown fields, so the item does, too. */
 function prune(value: JsonValue, schema: SchemaNode | undefined, pruner: Pruner, keep: boolean): void {
   if (typeof value !== 'object' || value === null) return
   if (!Array.isArray(value)) {

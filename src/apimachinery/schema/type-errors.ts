@@ -16,7 +16,7 @@ import { fieldSchemaOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
 
 const maxErrors = 20
-/** These two types have decoders of their own. */
+/** Two types with decoders of their own. */
 const boolOrSchema = 'v1.JSONSchemaPropsOrBool'
 const schemaOrList = 'v1.JSONSchemaPropsOrArray'
 const oneSchema: SchemaNode = { type: 'object', goType: 'v1.JSONSchemaProps' }
@@ -43,8 +43,8 @@ export function conversionErrors(value: JsonValue, schema: SchemaNode): string[]
 }
 
 /**
- * Gives each quantity that is written as a number the text of the number: Go parses it. `written`: the same object with
- * its numbers as written. Mutates `object`.
+ * Replaces each quantity that is written as a number by the text of the number, which Go parses. `written` is the same
+ * object with its numbers as written. Mutates `object`.
  */
 export function takeQuantityTexts(object: JsonObject, written: LiteralJson, schema: SchemaNode): void {
   if (!isJsonObject(written)) return
@@ -149,7 +149,7 @@ function walk(given: LiteralJson, schema: SchemaNode, walker: Walker): void {
   }
 }
 
-/** A number that JavaScript prints differently, or takes for an integer. */
+/** Checks a number that JavaScript prints differently, or takes for an integer. */
 function walkLiteral(literal: NumberLiteral, schema: SchemaNode, walker: Walker): void {
   const { text } = literal
   if (isQuantity(schema)) return
@@ -188,7 +188,7 @@ function fail(value: JsonValue, schema: SchemaNode, walker: Walker, literal?: Nu
   walker.errors.push(walker.converts ? conversionText(value, schema) : decodingText(literal ?? value, schema, walker))
 }
 
-/** An error of a type with its own decoder. The converter from maps reports it without a path. */
+/** Reports an error of a type with its own decoder. The converter from maps reports it without a path. */
 function failItself(value: JsonValue, schema: SchemaNode, walker: Walker): void {
   setFatal(decodingText(value, schema, walker.converts ? { ...walker, fields: [] } : walker), walker)
 }
@@ -198,7 +198,7 @@ function setFatal(text: string, walker: Walker): void {
   else walker.fatal ??= text
 }
 
-/** The message contains a number that has the right type but does not fit. */
+/** The error for a value. The message contains the value if it is a number for a numeric field that does not fit. */
 function decodingText(value: JsonValue | NumberLiteral, schema: SchemaNode, walker: Walker): string {
   const isNumeric = schema.type === 'integer' || schema.type === 'number'
   const shown = value instanceof NumberLiteral ? value.text : isJsonNumber(value) ? goNumber(value) : undefined
@@ -262,7 +262,7 @@ function isQuantity({ typeName, format }: SchemaNode): boolean {
   return typeName === 'Quantity' || format === 'quantity'
 }
 
-/** Bytes may be sent as numbers. */
+/** The schema of a byte: bytes may be sent as a list of numbers. */
 const uint8: SchemaNode = { type: 'integer', format: 'uint8', goType: 'uint8' }
 const int32: SchemaNode = { type: 'integer', format: 'int32' }
 

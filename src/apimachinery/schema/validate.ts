@@ -30,14 +30,15 @@ import { pathText, type ValuePath } from './value-path.ts'
 
 /** Stops after this many failures: the response must not be larger than the request. */
 const maxCauses = 500
-/** One check of one value by one node of a schema, in steps of the work budget. */
+/** Cost of the check of one value by one node of a schema, in steps of the work budget. */
 const checkSteps = 5
 const tooLong = 'the object takes too long to be checked against the schema of its kind'
 
 /**
- * The errors in the value; empty if it is valid. Includes uniqueness of lists of type set and map. `old`: the value it
- * replaces; an error in an unchanged part is not reported. `path`: the path of the value within its object. Throws
- * RequestEntityTooLarge when `work` is spent, to which alternatives and expressions on long texts are charged, too.
+ * The errors in the value; empty if it is valid. Includes uniqueness of lists of type set and map. `old` is the value
+ * that it replaces: an error in an unchanged part is not reported. `path` is the path of the value within its object.
+ * Throws RequestEntityTooLarge when `work` is spent; alternatives, and expressions on long texts, are charged to it,
+ * too.
  */
 export function validate(
   value: JsonValue,
@@ -55,7 +56,7 @@ class Findings {
   readonly causes: StatusCause[] = []
   readonly path: ValuePath
   readonly work: WorkBudget
-  /** Number of checks that ran: if all alternatives fail, upstream explains the one that got furthest. */
+  /** Number of checks that ran: if all alternatives fail, upstream explains the alternative that got furthest. */
   checks = 0
 
   constructor(path: ValuePath, work: WorkBudget) {
@@ -259,7 +260,8 @@ const lowestInt64 = -(2n ** 63n)
 const exactInteger = (value: bigint): Int64 => (Number.isSafeInteger(Number(value)) ? Number(value) : value)
 
 /**
- * True for a double that upstream takes for an integer: one within 2^53 that is whole, up to a relative error of 1e-9.
+ * True for a double that upstream takes for an integer: a double within 2^53 that is whole, up to a relative error of
+ * 1e-9.
  */
 function isJsonInteger(value: number): boolean {
   if (!(Math.abs(value) <= Number.MAX_SAFE_INTEGER)) return false
@@ -309,13 +311,13 @@ function checkEnum(value: JsonValue, allowed: JsonValue[], found: Findings): voi
 /** Whether a number beyond 2^53 is among the options, as a double or as an integer. */
 function hasNumber(allowed: JsonValue[], value: Int64): boolean {
   if (Number.isSafeInteger(value)) return false
-  // Loosely: JavaScript then compares the values of a bigint and a double.
+  // Uses `==`, which compares a bigint and a double by their values.
   return allowed.some((option) => isJsonNumber(option) && option == value)
 }
 
 interface Options {
   readonly values: ReadonlySet<JsonValue>
-  /** All options as JSON, for the rare ones that are objects or arrays. */
+  /** All options as JSON, for the rare options that are objects or arrays. */
   readonly texts: () => ReadonlySet<string>
 }
 

@@ -16,7 +16,7 @@ export interface FieldSelector {
   /** True if it matches every object. */
   readonly matchesEverything: boolean
   matches(get: FieldGetter): boolean
-  /** The value that the selector requires of this field, if it does: a list restricted to one name is a get. */
+  /** The value that the selector requires of this field, if any: a list restricted to one name is a get. */
   exactly(field: string): string | undefined
   /** The text form, which parses to the same selector. */
   toString(): string
@@ -55,7 +55,7 @@ export function requireSupportedFields({ requirements }: FieldSelector, supporte
   }
 }
 
-/** The same for built-in kinds that support only metadata.name and metadata.namespace. */
+/** Refuses a selector on a field of a built-in kind that supports only metadata.name and metadata.namespace. */
 export function requireMetadataFields({ requirements }: FieldSelector): void {
   for (const { field } of requirements) {
     if (field === 'metadata.name' || field === 'metadata.namespace') continue

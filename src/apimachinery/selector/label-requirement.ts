@@ -97,8 +97,8 @@ export function compileRequirement({ key, operator, values }: LabelRequirement):
 }
 
 /**
- * Whether a requirement with few values holds. Slower than a compiled one, and takes no memory: a selector may have
- * thousands of requirements.
+ * Whether a requirement with few values holds. Slower than a compiled requirement, but takes no memory: a selector may
+ * have thousands of requirements.
  */
 export function holds(requirement: LabelRequirement, labels: Labels): boolean {
   const { key, operator, values } = requirement
@@ -122,7 +122,7 @@ export function holds(requirement: LabelRequirement, labels: Labels): boolean {
   }
 }
 
-/** `a=b`, `a in (x,y)`, `!a`: as upstream prints it, values sorted. */
+/** `a=b`, `a in (x,y)`, `!a`: a requirement as upstream prints it, with sorted values. */
 export function requirementText({ key, operator, values }: LabelRequirement): string {
   const list = [...values].sort().join(',')
   switch (operator) {

@@ -1,4 +1,4 @@
-// Label selectors: which objects a list, a watch or a controller means.
+// Label selectors, which select the objects of a list, a watch or a controller.
 import {
   fieldForbidden,
   fieldInvalid,
@@ -43,7 +43,7 @@ export const everything: LabelSelector = {
   matches: () => true,
   toString: () => '',
 }
-/** Matches no object: what an absent metav1.LabelSelector means. */
+/** Matches no object, as an absent metav1.LabelSelector. */
 export const nothing: LabelSelector = {
   requirements: [],
   matchesEverything: false,
@@ -74,7 +74,10 @@ export function selectorOf(requirements: readonly LabelRequirement[]): LabelSele
   }
 }
 
-/** Requirements of a selector that are all compiled; of a larger one, only those with many values are. */
+/**
+ * Maximum number of requirements of a selector that are all compiled. In a larger selector, only requirements with many
+ * values are compiled.
+ */
 const maxCompiled = 32
 const fewValues = 8
 
@@ -110,7 +113,7 @@ export function selectorFromObject(source: LabelSelectorSource | undefined): Lab
   return selectorOf(requirements)
 }
 
-/** What is wrong with a metav1.LabelSelectorRequirement at `field`. */
+/** The errors of a metav1.LabelSelectorRequirement at `field`; empty if it is valid. */
 export function labelRequirementErrors(
   { key, operator, values }: { readonly key: string; readonly operator: string; readonly values: readonly string[] },
   field: string,

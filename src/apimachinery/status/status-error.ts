@@ -32,7 +32,7 @@ export class StatusError extends Error {
   readonly status: Status
   /** Extra response headers, such as `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>
-  /** Sent instead of the Status: paths outside the API are answered in plain text, as by a real server. */
+  /** Sent instead of the Status: paths outside the API get a response in plain text, as from a real server. */
   readonly text: string | undefined
 
   constructor(status: Status, options: { cause?: unknown; headers?: Record<string, string>; text?: string } = {}) {
@@ -144,7 +144,7 @@ export function methodNotAllowed(gr: GroupResource, verb: string): StatusError {
 export function notAcceptable(message: string): StatusError {
   return statusError(406, 'NotAcceptable', message)
 }
-/** `ending`: the object that has the name is being deleted, so the name will become free. */
+/** 409. `ending`: the object with this name is being deleted, so the name will become free. */
 export function alreadyExists(gr: GroupResource, name: string, { ending = false } = {}): StatusError {
   const text = `${ending ? 'object is being deleted: ' : ''}${groupResourceText(gr)} ${goQuote(name)} already exists`
   return statusError(409, 'AlreadyExists', text, {
@@ -178,7 +178,10 @@ export function requestEntityTooLarge(message: string): StatusError {
 export function unsupportedMediaType(message: string): StatusError {
   return statusError(415, 'UnsupportedMediaType', message)
 }
-/** Maximum causes in one Status: an object with many wrong fields must not be answered with ten times its size. */
+/**
+ * Maximum causes in one Status: the response to an object with many wrong fields must not be ten times as large as the
+ * object.
+ */
 const maxCauses = 1000
 /** Maximum characters of all causes: each of them may repeat the same long list. */
 const maxCausesLength = 1024 * 1024

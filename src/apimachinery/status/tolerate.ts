@@ -1,4 +1,4 @@
-// Ignores expected failures: the object to delete does not exist, somebody else created it first.
+// Ignores expected failures: the object to delete does not exist, or the object to create exists already.
 import { isStatusError } from './status-error.ts'
 
 /**

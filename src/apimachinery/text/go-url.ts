@@ -7,7 +7,7 @@ export interface GoUrl {
   readonly opaque: string
   readonly user: string | undefined
   readonly host: string
-  /** Unescaped. */
+  /** The unescaped path. */
   readonly path: string
   /** The path as written; empty if escaping `path` gives the same text. */
   readonly rawPath: string
@@ -143,7 +143,7 @@ function escapeAll(text: string, plain: RegExp): string {
   return out
 }
 
-/** The path as it is sent. */
+/** The path in escaped form, as it is sent. */
 export function escapedPath({ path, rawPath }: GoUrl): string {
   if (rawPath !== '' && /^[A-Za-z0-9\-_.~$&+,/:;=@!'()*[\]%]*$/.test(rawPath)) return rawPath
   return path === '*' ? '*' : escapePath(path)

@@ -3,9 +3,9 @@
 // requests wait.
 import { requestEntityTooLarge } from '#apimachinery/status/index.ts'
 
-/** In units of some 20 ns: 0.2 s at worst. */
+/** Maximum number of steps, of some 20 ns each: 0.2 s at worst. */
 const maxSteps = 10_000_000
-/** Bytes of stored objects that are parsed on behalf of the request, beyond the object that it is about. */
+/** Maximum bytes of stored objects that are parsed for the request, besides the object of the request itself. */
 const maxBytes = 16 * 1024 * 1024
 
 /** Steps and bytes that one request has left; it travels with the request. Charging costs one subtraction. */
@@ -27,7 +27,7 @@ export class WorkBudget {
     if (this.#steps < 0) throw requestEntityTooLarge(message)
   }
 
-  /** Charges steps; false if too few are left. For callers that then answer with less instead of failing. */
+  /** Charges steps; false if too few are left. For callers that then return less instead of failing. */
   trySpend(steps: number): boolean {
     this.#steps -= steps
     return this.#steps >= 0

@@ -1,6 +1,6 @@
 // Ages as kubectl prints them.
 
-/** 45s, 12m, 5h, 3d. */
+/** An age such as 45s, 12m, 5h or 3d. */
 export function ageText(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000))
   if (Number.isNaN(seconds)) return 'an unknown time'

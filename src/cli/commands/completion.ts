@@ -1,10 +1,10 @@
 // `kcp completion SHELL`: the script with which a shell completes commands, flags and their values. The script asks
-// `kcp __complete WORDS...`, which answers as programs made with cobra do, so that kubectl completes `kubectl kcp` by
-// it too.
+// `kcp __complete WORDS...`, whose output has the form that programs made with cobra print, so that kubectl can
+// complete `kubectl kcp` with it, too.
 import type { Command, Option } from 'commander'
 import { ExitError } from '#cli/process/exit-error.ts'
 
-/** A word that may come next, with what it stands for. */
+/** A word that may come next, with its description. */
 export interface Candidate {
   readonly word: string
   readonly description: string
@@ -12,7 +12,7 @@ export interface Candidate {
 
 export interface Completion {
   readonly candidates: readonly Candidate[]
-  /** The shell may offer files: the value of a flag that has no fixed values. */
+  /** Whether the shell may offer files: true for the value of a flag without fixed values. */
   readonly takesFiles: boolean
 }
 

@@ -1,5 +1,5 @@
 // `kcp connect NAME -- COMMAND`: runs a command, by default a shell, whose KUBECONFIG leads into one logical cluster.
-// The file with its credentials is gone when the command has ended.
+// The file with the credentials is deleted when the command has ended.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { issueKubeconfig, nameOfLogicalCluster } from './credentials.ts'
 import type { InstallationFlags } from './flags.ts'
 import { openInstallation } from './installation.ts'
 
-/** The certificate lives no longer, whatever the command does with it. */
+/** Lifetime of the certificate in days, whatever the command does with the certificate. */
 const days = 1
 
 /** Runs the command. Rejects with ExitCode if it ends with another code than 0. */
@@ -19,7 +19,7 @@ export async function run(text: string, words: readonly string[], flags: Install
   const [command = process.env['SHELL'] ?? 'sh', ...args] = words
   const kubeconfig = await kubeconfigOf(name, flags)
   const folder = await mkdtemp(join(tmpdir(), 'kcp-connect-'))
-  // The terminal sends Ctrl-C to both: the command decides what it means, and this process waits for it.
+  // The terminal sends Ctrl-C to both processes: the command handles it, and this process waits for the command.
   const ignored = (): void => undefined
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, ignored)
   try {
@@ -39,13 +39,13 @@ async function kubeconfigOf(name: ReturnType<typeof nameOfLogicalCluster>, flags
 
 async function ended(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
   const child = spawn(command, args, { stdio: 'inherit', env })
-  // SIGTERM comes to this process alone.
+  // Only this process gets SIGTERM, and passes it on.
   process.on('SIGTERM', () => child.kill('SIGTERM'))
   const [code, signal] = (await once(child, 'exit').catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new ExitError(`there is no program "${command}"`)
     throw error
   })) as [number | null, NodeJS.Signals | null]
-  // As a shell reports it.
+  // The status of a command that a signal ended, as a shell reports it.
   const status = code ?? 128 + (signal === null ? 0 : constants.signals[signal])
   if (status !== 0) throw new ExitCode(status)
 }

@@ -19,7 +19,7 @@ interface Flags extends InstallationFlags {
 }
 
 const apiGroup = 'rbac.authorization.k8s.io'
-/** Between two looks, and before and between lines about the wait, milliseconds. */
+/** Milliseconds between two checks, and before and between the lines about the wait. */
 const [lookMs, tellMs] = [100, 2000]
 
 /** Runs the command. */

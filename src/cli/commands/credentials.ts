@@ -6,7 +6,7 @@ import { logicalClusters, type LogicalCluster } from '#crds/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
 import type { Installation } from './installation.ts'
 
-/** The name. Throws ExitError for a text that is none. */
+/** The text as the name of a logical cluster. Throws ExitError if it is not a valid name. */
 export function nameOfLogicalCluster(text: string): ClusterName {
   const name = tryClusterName(text)
   if (name === undefined) throw new ExitError(`"${text}" is not a valid name of a logical cluster`)
@@ -14,7 +14,10 @@ export function nameOfLogicalCluster(text: string): ClusterName {
 }
 
 /**
- * A kubeconfig with admin rights inside the logical cluster and none outside. Rejects with ExitError if there is none.
+ * <<<<<<< HEAD A kubeconfig with admin rights inside the logical cluster and none outside. Rejects with ExitError if
+ * there is none. ======= A kubeconfig with admin rights inside the logical cluster and none outside. Rejects with
+ * ExitError if there is no such logical cluster. >>>>>>> 9b0c10f2 (comments: plain sentences in store, client,
+ * reconcile, controllers, gateway, network, cli, apimachinery)
  */
 export async function issueKubeconfig(
   { clusters, directUrl, pki }: Installation,

@@ -1,4 +1,4 @@
-// `kcp diagnose`: says in words what is wrong with an installation and what to do.
+// `kcp diagnose`: names the faults of an installation and their remedies.
 import { join } from 'node:path'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient, type ListOptions } from '#client/index.ts'
@@ -31,7 +31,7 @@ interface Flags {
 }
 
 const apiServices = { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' } as const
-/** For each question. */
+/** Time limit of each request, in milliseconds. */
 const timeoutMs = 15_000
 const timeouts = { connectTimeoutMs: 5000, responseTimeoutMs: 10_000 }
 const pageSize = 500
@@ -53,7 +53,7 @@ async function diagnoseHost(file: string | undefined, signal: AbortSignal): Prom
   const { client } = host
   const version = await ask(signal, async (limit) => (await client.raw('/version', { signal: limit })) as object)
   const reached = hostFinding(version)
-  // Nothing else can be asked.
+  // Nothing else can be checked without the host.
   if ('error' in version) return [reached]
   const apiService = await ask(signal, (limit) =>
     client.tryGet<ApiService>(apiServices, { name: 'v1alpha1.virtual.kcp.dev' }, { signal: limit }),
@@ -129,7 +129,7 @@ async function isServed(
   }
 }
 
-/** Reads all objects page by page and keeps what is said about the first that are not well. */
+/** Reads all objects page by page and keeps the findings of the first objects with problems. */
 async function askObjects(
   client: KubeClient,
   gvr: Parameters<KubeClient['list']>[0],

@@ -3,12 +3,12 @@ import { ageText } from './age-text.ts'
 import type { Condition, KubeList, KubeObject } from '#apimachinery/meta/index.ts'
 import { bucketCount, replicaOf, type ReplicaLease } from '#store/ownership/index.ts'
 
-/** The answer to one question, or why there was none. */
+/** The result of one request, or why it failed. */
 export type ApiResponse<T> = { readonly value: T } | { readonly error: string }
 
 export interface Finding {
   readonly ok: boolean
-  /** A sentence. */
+  /** The finding as a sentence. */
   readonly what: string
   /** The remedy; absent where nothing is wrong. */
   readonly todo?: string
@@ -31,7 +31,7 @@ const minMinor = 30
 /** How many objects of one kind are reported by name; the others are counted. */
 export const maxNamed = 50
 
-/** Whether the host answers, in a version that we support. */
+/** Whether the host responds, and has a version that we support. */
 export function hostFinding(version: ApiResponse<{ readonly gitVersion?: string }>): Finding {
   if ('error' in version)
     return wrong(`the host does not answer: ${version.error}`, 'check --kubeconfig, and that its API server runs')
@@ -41,7 +41,7 @@ export function hostFinding(version: ApiResponse<{ readonly gitVersion?: string 
   return wrong(`the host is Kubernetes ${gitVersion}`, `upgrade it: kcp needs 1.${minMinor} or newer`)
 }
 
-/** Whether our kinds are served; `missing` are those that are not. */
+/** Whether our kinds are served; `missing` names the kinds that are not served. */
 export function kindsFinding(
   missing: ApiResponse<readonly string[]>,
   { starts }: { readonly starts: string },
@@ -76,7 +76,7 @@ export function apiServiceFinding(found: ApiResponse<ApiService | undefined>): F
   )
 }
 
-/** Whether the published address of the direct listener answers with our certificate. */
+/** Whether the direct listener responds at its published address, with our certificate. */
 export function addressFinding(url: ApiResponse<string | undefined>, ready: ApiResponse<number> | undefined): Finding {
   if ('error' in url) return wrong(`the address of kcp apiserver cannot be read: ${url.error}`, readAddress)
   if (url.value === undefined) return wrong('kcp apiserver has published no address', 'start kcp apiserver')

@@ -1,4 +1,4 @@
-// `kcp drain MEMBER`: everything that runs in a member cluster moves to others, or what would move where.
+// `kcp drain MEMBER`: moves everything that runs in a member cluster to others, or shows what would move where.
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { memberClusters, type MemberCluster } from '#crds/index.ts'
 import { previewDrain, type DrainPreview } from '#operator/index.ts'

@@ -1,4 +1,4 @@
-// `kcp fence MEMBER`: tells kcp that nothing runs any more in a member cluster that does not answer.
+// `kcp fence MEMBER`: declares that nothing runs any more in a member cluster that does not respond.
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { findCondition, memberClusters, type MemberCluster } from '#crds/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'

@@ -15,9 +15,9 @@ export interface StorageFlags {
 
 /** The same values as options of the roles. */
 interface StorageOptions {
-  /** How much one logical cluster may keep, in bytes; absent: no limit. */
+  /** Storage limit of one logical cluster, in bytes; absent: no limit. */
   readonly storageBytes?: number
-  /** How long an Event is kept after it was last written, milliseconds. */
+  /** Lifetime of an Event after its last write, in milliseconds. */
   readonly eventTtlMs?: number
 }
 
@@ -40,7 +40,10 @@ export function withStorageFlags(command: Command): Command {
     )
 }
 
-/** The content of a logical cluster is in memory while the logical cluster is used. */
+/**
+ * The default of `--storage-per-cluster`, in MiB. Half of the memory at most, because the content of a logical cluster
+ * is in memory while the logical cluster is used.
+ */
 function defaultPerCluster(): number {
   return Math.min(1024, Math.floor(containerMemory() / 2 / 1024 / 1024))
 }
@@ -53,7 +56,7 @@ export function storageOf({ storagePerCluster, eventTtl }: StorageFlags): Storag
 
 const maxMs = 30 * 24 * 60 * 60_000
 
-/** Parses a duration as Kubernetes' flags write it; milliseconds. Throws InvalidArgumentError. */
+/** Parses a duration in the form of Kubernetes' flags, such as 1h30m, to milliseconds. Throws InvalidArgumentError. */
 function parseDuration(text: string): number {
   const [, hours = '0', minutes = '0', seconds = '0'] = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/.exec(text) ?? []
   const ms = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000
@@ -169,7 +172,7 @@ function parseEndpoint(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))
     throw new InvalidArgumentError('an endpoint is a URL such as http://collector:4318')
-  // It would be in the list of processes.
+  // Credentials would be visible in the list of processes.
   if (url.username !== '' || url.password !== '') throw new InvalidArgumentError('the URL may not contain credentials')
   return text
 }
@@ -189,7 +192,7 @@ export async function openTracing(
 ): Promise<AsyncDisposable | undefined> {
   if (endpoint === undefined) return undefined
   const instanceId = `${hostname()}_${randomUUID()}`
-  // The variable that OpenTelemetry specifies for this.
+  // The variable that OpenTelemetry specifies for the delay of batches.
   const delay = Number(process.env['OTEL_BSP_SCHEDULE_DELAY'])
   const batchDelayMs = delay > 0 ? { batchDelayMs: delay } : {}
   return await openTracer({ endpoint, samplingRatePerMillion, serviceName, instanceId, metrics, log, ...batchDelayMs })
@@ -238,7 +241,10 @@ export function parseCount(text: string): number {
 
 const hostName = /^[a-z0-9]([-_a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-_a-z0-9]{0,61}[a-z0-9])?)*\.?$/i
 
-/** The text as it is. Throws InvalidArgumentError, which commander prints with the flag's name. */
+/**
+ * Checks that the text is a host name or an IP address, and returns it as it is. Throws InvalidArgumentError, which
+ * commander prints with the flag's name.
+ */
 export function parseHost(text: string): string {
   if (isIP(text) === 0 && (!hostName.test(text) || /^[\d.]+$/.test(text)))
     throw new InvalidArgumentError('it must be a host name or an IP address, without https:// and port')

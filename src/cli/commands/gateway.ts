@@ -24,7 +24,7 @@ interface Flags {
   readonly logLevel: LogLevel
 }
 
-/** By then, the nodes of the member send no new connections to a pod that ends. */
+/** Milliseconds after which the nodes of the member send no new connections to a pod that ends. */
 const leaveMs = 5000
 
 /** Runs the command. */

@@ -11,7 +11,7 @@ import { openPki, type Pki } from '#virtualapi/index.ts'
 import type { InstallationFlags } from './flags.ts'
 
 export interface Installation extends AsyncDisposable {
-  /** Where LogicalClusters and MemberClusters live. */
+  /** The API with the LogicalClusters and MemberClusters. */
   readonly clusters: KubeClient
   /** `https://host:port` of the direct listener. */
   readonly directUrl: string
@@ -59,7 +59,9 @@ interface OpenPlacement extends AsyncDisposable {
   readonly inputs: PlacementInputs
 }
 
-/** Reads what placement knows of all logical clusters. Rejects with StatusError if the API server does not answer. */
+/**
+ * Reads the inputs of placement over all logical clusters. Rejects with StatusError if the API server does not respond.
+ */
 export async function openPlacement(
   { clusters, directUrl, pki }: Installation,
   { log, signal }: { readonly log: Logger; readonly signal: AbortSignal },

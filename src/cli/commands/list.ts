@@ -21,7 +21,7 @@ export async function run({ output, ...flags }: Flags): Promise<void> {
   if (items.length === 0) console.error('no logical cluster exists yet; the first one:  kcp create NAME')
 }
 
-/** The list in a format, with its last line feed. */
+/** The list in a format, with a line feed at its end. Empty for a table without rows. */
 export function listText(items: readonly LogicalCluster[], format: OutputFormat, nowMs: number): string {
   const list = { apiVersion: 'v1', kind: 'List', items }
   if (format === 'json') return `${JSON.stringify(list, null, 2)}\n`
@@ -34,7 +34,7 @@ export function listText(items: readonly LogicalCluster[], format: OutputFormat,
 }
 
 const headings = ['NAME', 'READY', 'REASON', 'AGE', 'ID', 'URL']
-/** Columns without `-o wide`. */
+/** Number of columns without `-o wide`. */
 const narrow = 4
 
 function cellsOf({ metadata, status }: LogicalCluster, nowMs: number): string[] {

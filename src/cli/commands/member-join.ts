@@ -27,7 +27,7 @@ export async function run(name: string, flags: Flags): Promise<void> {
     return api
   })
   const signal = processSignal()
-  // The kubeconfig that kcp will have of the member leads to the server itself.
+  // kcp will connect to the member's server directly, so the kubeconfig may not name a proxy.
   const options = {
     trusted: true,
     mayUseProxy: false,
@@ -57,7 +57,7 @@ export async function run(name: string, flags: Flags): Promise<void> {
   console.log(`member cluster "${name}" is registered (id ${id}); watch it with: kubectl get memberclusters ${name}`)
 }
 
-/** The remedy where the cluster refuses the credentials, or a request with them. */
+/** An error with a remedy if the cluster refuses the credentials or a request; otherwise the error itself. */
 function withAdvice(error: unknown, file: string): unknown {
   if (isStatusError(error, 'Unauthorized'))
     return new ExitError(`the cluster refuses the credentials in "${file}" (401): they may have expired`, {

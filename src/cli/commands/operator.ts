@@ -44,7 +44,7 @@ async function operate(flags: Flags, signal: AbortSignal): Promise<void> {
     ...(gatewayImage === undefined ? {} : { gatewayImage }),
   }
   await using operator = await startOperatorRole(options)
-  // Stopped while standing by: it has never led.
+  // A process that was stopped while it stood by has never led.
   if (!signal.aborted) console.log('kcp operator is ready')
   settleMemory()
   await Promise.race([aborted(signal), operator.done])
@@ -57,7 +57,7 @@ interface Serving {
   readonly signal: AbortSignal
 }
 
-/** Standing by is no reason to be without metrics: this comes before the Lease. */
+/** Serves metrics before the process holds the Lease, so that a process that stands by has metrics, too. */
 async function serveMetrics(port: number, { host, metrics, log, signal }: Serving): Promise<MetricsListener> {
   const { pki } = await installationKeys(host.client, signal, { keepsServing: false })
   const hosts = [`kcp-operator.${installationNamespace}.svc`]

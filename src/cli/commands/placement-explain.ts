@@ -30,7 +30,9 @@ export async function run(text: string, { cluster, namespace, ...flags }: Flags)
   console.log(explanationText(found))
 }
 
-/** By kind, resource, or what kubectl takes for it, in any case; with a group or without. */
+/**
+ * Finds a kind of workload by its kind, its resource or kubectl's short name, in any case, with or without the group.
+ */
 function tryKind(text: string): WorkloadKind | undefined {
   const [wanted = '', ...group] = text.toLowerCase().split('.')
   return workloadKinds.find(

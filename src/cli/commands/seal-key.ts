@@ -54,13 +54,16 @@ async function drop({ client }: Host, signal: AbortSignal): Promise<string> {
   return 'former keys are removed'
 }
 
-/** Seals them anew. Resolves with how many, and how many are left: they changed meanwhile or cannot be opened. */
+/**
+ * Seals the Secrets of former keys with the current key. Resolves with the number of sealed Secrets, and of those left
+ * because they changed meanwhile or cannot be opened.
+ */
 async function resealSecrets(client: KubeClient, signal: AbortSignal): Promise<{ resealed: number; left: number }> {
   const { sealKey, otherSealKeys } = await installationKeys(client, signal)
   return await resealRecords({ client, sealKey, otherSealKeys, dryRun: false, signal })
 }
 
-/** How many there are. */
+/** The number of Secrets that another key has sealed. */
 async function countFormerSecrets(client: KubeClient, signal: AbortSignal): Promise<number> {
   const { sealKey, otherSealKeys } = await installationKeys(client, signal)
   return (await resealRecords({ client, sealKey, otherSealKeys, dryRun: true, signal })).resealed

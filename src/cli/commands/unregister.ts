@@ -1,4 +1,4 @@
-// `kcp unregister`: takes our APIService out of a host, before the server behind it goes.
+// `kcp unregister`: deletes our APIService in a host, before the server behind it is removed.
 import { processSignal } from '#cli/process/process-signal.ts'
 import { unregister } from '#cli/roles/api-service.ts'
 import { openHost } from '#cli/roles/host-installation.ts'

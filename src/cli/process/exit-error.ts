@@ -18,7 +18,7 @@ export class ExitCode extends Error {
   }
 }
 
-/** The exit code of an error. By name, as below. */
+/** The exit code of an ExitCode; undefined for every other error. Compares names, as `messageOf` does. */
 export function exitCodeOf(error: unknown): number | undefined {
   if (!(error instanceof Error) || error.name !== 'ExitCode') return undefined
   return (error as { readonly code?: number }).code
@@ -32,7 +32,8 @@ export function messageOf(error: unknown): string {
   if (error instanceof SuppressedError) return messageOf(error.suppressed)
   const text = error instanceof Error ? error.message : String(error)
   const { code } = ((error as { cause?: unknown } | undefined)?.cause ?? {}) as { code?: unknown }
-  // An ExitError says itself what to do. By name: each command is bundled by itself, with a class of its own.
+  // An ExitError says itself what to do. Compares names, because each command is bundled with its own copy of the
+  // class.
   const isComplete = error instanceof Error && error.name === 'ExitError'
   const hint =
     !isComplete && unreached.some((one) => one === code)

@@ -9,7 +9,7 @@ import { runInNewContext } from 'node:vm'
  * waits for a core.
  */
 const idleFraction = 0.03
-/** The same until the first collection, when the controllers still look at what there is. */
+/** This fraction applies until the first collection, while the controllers still read the existing objects. */
 const firstIdleFraction = 0.1
 /** A collection is worth it if resident memory grew by more than this fraction since the last one. */
 const growthFraction = 0.08
@@ -56,7 +56,10 @@ export function settleMemory({ firstMs = 1000, everyMs = 10_000 }: { firstMs?: n
   repeat()
 }
 
-/** Undefined if it cannot be read: it comes from a file, and clients may hold every descriptor. */
+/**
+ * The memory of the process; undefined if it cannot be read: it comes from a file, and clients may hold every
+ * descriptor.
+ */
 function memoryUsed(): NodeJS.MemoryUsage | undefined {
   try {
     return process.memoryUsage()

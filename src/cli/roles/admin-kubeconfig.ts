@@ -15,8 +15,8 @@ export interface AdminKubeconfig {
 }
 
 /**
- * Writes the file (mode 0600) at the first call and where its certificate must be renewed; the former one goes on
- * holding.
+ * Writes the file (mode 0600) at the first call and when its certificate must be renewed. The former certificate stays
+ * valid.
  */
 export function adminKubeconfigRenewal({ pki, file, server, ...options }: AdminKubeconfig): Renewal {
   const request = {

@@ -34,7 +34,7 @@ const endpointSlices: Gvr = { group: 'discovery.k8s.io', version: 'v1', resource
 const apiServices: Gvr = { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' }
 const apiServiceName = 'v1alpha1.virtual.kcp.dev'
 
-/** Applies what the host needs to find us; harmless if it is there already. */
+/** Applies the objects by which the host finds us; harmless if they exist already. */
 export async function register(
   client: KubeClient,
   what: Registration,
@@ -55,14 +55,17 @@ export async function register(
   await apply(apiServices, apiService(endpoint))
 }
 
-/** Before Kubernetes 1.33 the aggregator looks for Endpoints, whose use is answered with a warning since. */
+/**
+ * Whether the host needs Endpoints: its aggregator reads them before Kubernetes 1.33, and later versions warn of their
+ * use.
+ */
 async function needsEndpoints(client: KubeClient, signal: AbortSignal): Promise<boolean> {
   const { major = '', minor = '' } = (await client.raw('/version', { signal })) as { major?: string; minor?: string }
   // Some clouds append "+".
   return parseInt(major) === 1 && parseInt(minor) < 33
 }
 
-/** Deletes the APIService: while it is there and nobody answers, the host can delete no namespace. */
+/** Deletes the APIService: while it exists and no server responds, the host cannot delete namespaces. */
 export async function unregister(client: KubeClient, signal: AbortSignal): Promise<void> {
   await client.delete(apiServices, { name: apiServiceName }, { signal }).catch(tolerate('NotFound'))
 }
@@ -90,7 +93,7 @@ function endpointSlice({ address, port }: Endpoint): KubeObject {
 }
 
 function endpointsOf({ address, port }: Endpoint): KubeObject {
-  // The EndpointSlice says the same already.
+  // No mirrored EndpointSlice is needed: our own says the same already.
   const labels = { 'endpointslice.kubernetes.io/skip-mirror': 'true' }
   const subsets = [{ addresses: [{ ip: address }], ports: [{ name: 'https', port, protocol: 'TCP' }] }]
   return { apiVersion: 'v1', kind: 'Endpoints', metadata: { ...metadata, labels }, subsets }
@@ -104,7 +107,7 @@ function apiService({ ca }: Endpoint): KubeObject {
     spec: {
       group: 'virtual.kcp.dev',
       version: 'v1alpha1',
-      // Below those of CustomResourceDefinitions (1000): kubectl must find LogicalClusters in kcp.dev first.
+      // Below the priority of CustomResourceDefinitions (1000): kubectl must find LogicalClusters in kcp.dev first.
       groupPriorityMinimum: 100,
       versionPriority: 10,
       service: { name: serviceName, namespace: installationNamespace, port: 443 },

@@ -32,17 +32,17 @@ export interface ApiserverOptions {
   readonly peerAddress: string
   /** The objects applied in the host so that its aggregator finds us. */
   readonly register: Registration
-  /** Where audit lines are written; absent: no audit lines. */
+  /** Destination of audit lines; absent: no audit lines. */
   readonly audit?: AuditLogOptions
-  /** How much one logical cluster may keep, in bytes; absent: no limit. */
+  /** Storage limit of one logical cluster, in bytes; absent: no limit. */
   readonly storageBytes?: number
-  /** How much all logical clusters together may keep, in bytes; absent: no limit. */
+  /** Storage limit of all logical clusters together, in bytes; absent: no limit. */
   readonly totalStorageBytes?: number
-  /** How long an Event is kept after it was last written. Default one hour. */
+  /** Lifetime of an Event after its last write, in milliseconds. Default one hour. */
   readonly eventTtlMs?: number
-  /** At which addresses tenants' webhooks may be called; absent: at public ones. */
+  /** The addresses at which tenants' webhooks may be called; absent: public addresses. */
   readonly egress?: AddressPolicyOptions
-  /** Secret of the installation's namespace that is kept with a client certificate for Prometheus; absent: none. */
+  /** Name of the Secret in the installation's namespace for Prometheus' client certificate; absent: no such Secret. */
   readonly metricsClientSecret?: string
   /** Default: metrics of its own. */
   readonly metrics?: Metrics
@@ -55,13 +55,16 @@ export interface RunningApiserver extends AsyncDisposable {
   /** Rejects when a part of the server failed for good. */
   readonly failed: Promise<never>
   /**
-   * Hands the logical clusters over to the other replicas, if there are any, and passes requests on to them for some
-   * seconds: until clients have heard that this one stops. Call it before anything else ends.
+   * Hands the logical clusters over to the other replicas, if there are any, and forwards requests to them for some
+   * seconds, until clients know that this one stops. Call it before anything else ends.
    */
   leave(): Promise<void>
 }
 
-/** How long a server that has left passes requests on, milliseconds: endpoints and readiness are not seen at once. */
+/**
+ * Milliseconds for which a server that has left forwards requests: clients do not see changed endpoints and readiness
+ * at once.
+ */
 const passOnMs = 4000
 
 /** Starts the server; resolves once it serves and is registered. */
@@ -128,7 +131,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   stack.use(keepRenewed(renewals, { log }))
   stack.use(
     await startControllers({
-      // They do what is done there by this one: tools that ignore its fields ignore these too.
+      // The name of the program that does this work in a cluster: tools that ignore its fields ignore these, too.
       cluster: (name) => api.client(name as ClusterName, { userAgent: 'kube-controller-manager' }),
       rootCa: pki.servingCa,
       signClientRequest: ({ clusterId, ...request }) =>

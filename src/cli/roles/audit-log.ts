@@ -7,7 +7,7 @@ export interface AuditLogOptions {
   readonly path: string
   /** Size at which the file is renamed; 0: never. */
   readonly maxFileBytes: number
-  /** How many renamed files are kept; 0: all. */
+  /** Maximum number of renamed files that are kept; 0: all. */
   readonly maxBackups: number
 }
 

@@ -38,24 +38,24 @@ import { servingCertificateRenewal } from './serving-certificate.ts'
 export interface EmbeddedOptions {
   readonly rootDir: string
   readonly port: number
-  /** Where to listen. */
+  /** Address to listen on. */
   readonly bindAddress: string
   /** Host name or address at which pods in members reach us; it is in the certificate. */
   readonly advertiseAddress: string
-  /** Where audit lines are written; absent: no audit lines. */
+  /** Destination of audit lines; absent: no audit lines. */
   readonly audit?: AuditLogOptions
   /** The storage quota of each logical cluster, in bytes; absent: no limit. */
   readonly storageBytes?: number
-  /** Lifetime of an Event after its last write. Default one hour. */
+  /** Lifetime of an Event after its last write, in milliseconds. Default one hour. */
   readonly eventTtlMs?: number
-  /** At which addresses tenants' webhooks may be called; absent: at public ones. */
+  /** The addresses at which tenants' webhooks may be called; absent: public addresses. */
   readonly egress?: AddressPolicyOptions
   /**
-   * Secret that keeps a client certificate for Prometheus, in the cluster of KUBECONFIG or of the pod we run in;
-   * absent: none is kept.
+   * Name of the Secret for Prometheus' client certificate, in the cluster of KUBECONFIG or of the pod we run in;
+   * absent: no such Secret.
    */
   readonly metricsClientSecret?: string
-  /** Of kcp, for gateways in members. Default: of this version. */
+  /** Image of kcp for gateways in members. Default: the image of this version. */
   readonly gatewayImage?: string
   /** Default: metrics of its own. */
   readonly metrics?: Metrics
@@ -205,7 +205,7 @@ async function openAdminKubeconfig(
 ): Promise<Renewal> {
   const renewal = adminKubeconfigRenewal({ pki, file, server })
   await renewal.renew().catch((error: unknown) => {
-    // The file of the last start is good for a year: the server may still be read from where the disk is full.
+    // The file of the last start is valid for a year, and a server whose disk is full can still be read.
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC' || !existsSync(file)) throw error
     log.warn('the disk is full: admin.kubeconfig is that of the last start', { error })
   })
@@ -222,7 +222,7 @@ async function openMetricsClient(
   return renewal
 }
 
-/** Rejects as the first of these that rejects. */
+/** Rejects with the error of the first promise that rejects. */
 function firstFailure(...parts: readonly Promise<unknown>[]): Promise<never> {
   const failed = Promise.withResolvers<never>()
   failed.promise.catch(() => undefined)
@@ -291,7 +291,7 @@ async function openStore(rootDir: string, { mayBeNew }: { mayBeNew: boolean }) {
     return await openSqliteStore({
       file: join(rootDir, 'data', 'kcp.db'),
       mayBeNew,
-      // Not in `data`: a copy of that directory has no key to its Secrets.
+      // The key is not in `data`: a copy of that directory does not contain the key to its Secrets.
       sealKeyFile: join(rootDir, 'seal.key'),
     })
   } catch (error) {

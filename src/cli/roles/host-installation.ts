@@ -63,8 +63,8 @@ export interface InstallationKeys extends SealKeys {
 
 /**
  * The keys of this installation, created by the first process that needs them. With `keepsServing` false, serving
- * certificates live as long as the process: not all processes may write the Secret in which the others keep theirs.
- * Default true.
+ * certificates live as long as the process: not all processes may write the Secret with the kept certificates. Default
+ * true.
  */
 export async function installationKeys(
   client: KubeClient,
@@ -79,8 +79,8 @@ export async function installationKeys(
 }
 
 /**
- * The content of the Secret. The chart and config/default have it without content, because in the host no process of
- * ours may create Secrets: with that right one can make a token of any ServiceAccount of the namespace.
+ * The content of the Secret. The chart and config/default contain the Secret without content, because no process of
+ * ours may create Secrets in the host: that right would allow it to get a token of any ServiceAccount of the namespace.
  */
 async function keysData(client: KubeClient, signal: AbortSignal): Promise<Record<string, string>> {
   const ref = { namespace: installationNamespace, name: keysName }
@@ -97,7 +97,7 @@ async function keysData(client: KubeClient, signal: AbortSignal): Promise<Record
           `there is no Secret "${installationNamespace}/${keysName}", and this process may not create it: install the chart, or apply config/default`,
           { cause: error },
         )
-      // The operator may not change the Secret: kcp apiserver does.
+      // The operator may not fill the Secret, and waits until kcp apiserver has filled it.
       if (!lostRace) await sleep(askAgainMs, signal)
     }
   }

@@ -1,5 +1,5 @@
-// Serving certificates in a Secret of the host: each is kept under the names it is for, so that processes with the same
-// names share one, and processes with others do not overwrite theirs.
+// Serving certificates in a Secret of the host: each certificate is kept under its names, so that processes with the
+// same names share a certificate, and processes with other names do not overwrite it.
 import { createHash, X509Certificate } from 'node:crypto'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
@@ -8,7 +8,10 @@ import { isRenewalDue, tryKeyPair, type KeyPair, type ServingCertificateStore } 
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 const name = 'kcp-serving-certificates'
-/** Certificates that are kept; those that expire first go. A process with a new address needs a new one. */
+/**
+ * Maximum number of kept certificates; those that expire first are dropped. A process with a new address adds a
+ * certificate.
+ */
 const maxKept = 16
 const tries = 5
 
@@ -16,7 +19,7 @@ interface Secret extends KubeObject {
   data?: Record<string, string>
 }
 
-/** The store of `installationKeys`. Rejects with StatusError where the host does not answer. */
+/** The store of `installationKeys`. Rejects with StatusError if the host does not respond. */
 export function hostServingCertificates(
   client: KubeClient,
   { namespace, signal }: { readonly namespace: string; readonly signal: AbortSignal },
@@ -59,7 +62,7 @@ function pairOf(data: Readonly<Record<string, string>>, names: readonly string[]
   return text === undefined ? undefined : tryKeyPair(Buffer.from(text, 'base64').toString())
 }
 
-/** The entries that expire last; without what is no certificate. */
+/** The entries that expire last, without entries that are no certificates. */
 function latest(data: Readonly<Record<string, string>>): Record<string, string> {
   const expiryOf = (text: string): number => {
     const pair = tryKeyPair(Buffer.from(text, 'base64').toString())

@@ -1,16 +1,19 @@
-// Periodic renewal of everything that expires, until the process ends, and the metric of when certificates expire.
+// Periodic renewal of credentials that expire, until the process ends, and the metric of the expiry of certificates.
 import { X509Certificate } from 'node:crypto'
 import { sleep } from '#async/index.ts'
 import type { Logger, Metrics } from '#telemetry/index.ts'
 
 export interface Renewal {
-  /** For the log, such as `serving certificate`. */
+  /** Name for the log, such as `serving certificate`. */
   readonly what: string
-  /** Renews it where that is due, and does nothing else. Called again later where it rejects. */
+  /** Renews the credential if a renewal is due. Called again later if it rejects. */
   readonly renew: () => Promise<void>
 }
 
-/** Far below a third of what any certificate lives, and the longest that a machine which slept uses an expired one. */
+/**
+ * Far below a third of the lifetime of any certificate. After a sleep, a machine may use an expired certificate for
+ * this long.
+ */
 const defaultEveryMs = 5 * 60_000
 
 /**
@@ -39,7 +42,7 @@ export function keepRenewed(
 
 type CertificateName = 'serving' | 'serving-authority' | 'client-authority' | 'metrics-client'
 
-/** Sets when a certificate (PEM) expires; call it again when it was renewed. */
+/** Reports the expiry of a certificate (PEM) to the metric; call it again after a renewal. */
 export type TellExpiry = (certificate: CertificateName, pem: string) => void
 
 /** Registers `kcp_certificate_expiry_timestamp_seconds`. */

@@ -41,13 +41,13 @@ interface MemberControllersOptions {
   readonly advertise: { readonly host: string; readonly port: number }
   /** Default registry.k8s.io/coredns/coredns:v1.12.4. */
   readonly nameserverImage?: string
-  /** Of kcp, for the gateways in members. Default kcp.dev/kcp with the version of this program. */
+  /** Image of kcp for the gateways in members. Default kcp.dev/kcp with the version of this program. */
   readonly gatewayImage?: string
   readonly drainSeconds?: number
   readonly forwardSeconds?: number
-  /** How often autoscalers of divided workloads read metrics. Default 15. */
+  /** Seconds between two reads of metrics by autoscalers of divided workloads. Default 15. */
   readonly autoscaleSeconds?: number
-  /** How often members are balanced where that is turned on. Default 60. */
+  /** Seconds between two rounds of balancing members, if balancing is turned on. Default 60. */
   readonly rebalanceSeconds?: number
 }
 
@@ -143,7 +143,7 @@ function clusterIds({ informers }: OperatorContext): ClusterIds {
     }
     if (after === undefined) return
     if (ids.has(key)) {
-      // Its namespaces in members carry the level.
+      // The namespaces of the logical cluster in members carry the pod security level.
       if (podSecurityOf(before) !== podSecurityOf(after)) for (const listener of listeners) listener(key)
       return
     }
@@ -170,7 +170,9 @@ function clusterIds({ informers }: OperatorContext): ClusterIds {
 
 const presences = new WeakMap<Upstream, ClusterPresence>()
 
-/** Starts the gateway of a member with service network Gateway. Of another one it deletes what is left of a gateway. */
+/**
+ * Starts the gateway of a member with service network Gateway. In any other member, deletes the remains of a gateway.
+ */
 async function syncMemberGateway(
   { name, serviceNetwork, gatewayAddress, gatewayReported, client, log, signal }: MemberToSync,
   {
@@ -217,7 +219,7 @@ async function syncMemberGateway(
     ...(gatewayAddress !== undefined && { address: gatewayAddress }),
     peers,
     onPeers,
-    // Without what the scheduler has decided, the gateways would be told that nobody may reach anything.
+    // Without the scheduler's decisions, the gateways would be configured as if no logical cluster were in any member.
     synced: (until) => upstream.synced(until),
     report: gatewayReported,
     log: log.with({ member: name }),

@@ -15,7 +15,7 @@ interface Secret extends KubeObject {
 
 export interface MetricsClient {
   readonly client: KubeClient
-  /** Of the Secret, in the installation's namespace. */
+  /** Name of the Secret, in the installation's namespace. */
   readonly name: string
   readonly pki: Pick<Pki, 'issueClientCertificate' | 'servingCa'>
   readonly tellExpiry: TellExpiry
@@ -23,9 +23,9 @@ export interface MetricsClient {
 }
 
 /**
- * Keeps the Secret: `tls.crt`, `tls.key`, and `ca.crt` for our serving certificate. Replicas may do so at once: where
- * another one was first, the renewal rejects with Conflict or AlreadyExists and finds a fresh Secret when it is called
- * again.
+ * Keeps the Secret: `tls.crt`, `tls.key`, and `ca.crt` for our serving certificate. Several replicas may do so at the
+ * same time: if another one was first, the renewal rejects with Conflict or AlreadyExists and finds a fresh Secret when
+ * it is called again.
  */
 export function metricsClientRenewal({ client, name, pki, tellExpiry, signal }: MetricsClient): Renewal {
   return {

@@ -11,7 +11,7 @@ import { keepRenewed } from './keep-renewed.ts'
 
 export interface MetricsListenerOptions {
   readonly metrics: Pick<Metrics, 'scrape'>
-  /** 0 chooses a free one. */
+  /** 0 chooses a free port. */
   readonly port: number
   /** DNS names in its certificate, beside our own. */
   readonly hosts: readonly string[]
@@ -24,13 +24,13 @@ export interface MetricsListener extends AsyncDisposable {
 }
 
 /**
- * Of connections, each for one request: a scrape takes milliseconds. When there are too many, those of others still get
- * in.
+ * Limits of connections, each for one request, which takes milliseconds. At a limit, the oldest connection is reset, so
+ * that others can still connect.
  */
 const bounds = { maxMs: 10_000, maxPerNetwork: 8, max: 64 }
 const minVersion = 'TLSv1.2'
 
-/** Listens on all addresses. Rejects where the port cannot be used. */
+/** Listens on all addresses. Rejects if the port cannot be used. */
 export async function listenForScrapes({
   metrics,
   port,
@@ -40,7 +40,7 @@ export async function listenForScrapes({
 }: MetricsListenerOptions): Promise<MetricsListener> {
   let served = await pki.servingCertificate(hosts)
   const tlsOf = ({ certificate: cert, key }: typeof served) => ({ cert, key, minVersion }) as const
-  // Any certificate is taken and looked at below: a client without one gets an answer that says so.
+  // Any certificate is accepted here and checked below: a client without one gets a response that says so.
   const tls = { ...tlsOf(served), requestCert: true, rejectUnauthorized: false, handshakeTimeout: bounds.maxMs }
   const mayRead = readerCheck(pki.clientCa)
   const connections = new PendingConnections(bounds)
@@ -88,7 +88,10 @@ export async function listenForScrapes({
   }
 }
 
-/** Certificates of tenants have the same authority: the realm tells them apart. */
+/**
+ * Whether a request has the client certificate for Prometheus. Certificates of tenants have the same authority, but
+ * another realm.
+ */
 function readerCheck(clientCa: string): (request: IncomingMessage) => boolean {
   const verifier = createCertificateVerifier(clientCa, { clock: systemClock })
   return ({ socket }) => {

@@ -26,7 +26,7 @@ export interface OperatorRoleOptions {
   readonly hostUrl?: string
   /** Shows members as ClusterProfiles in our namespace. Default false. */
   readonly clusterProfiles?: boolean
-  /** Of kcp, for gateways in members. Default: of this version. */
+  /** Image of kcp for gateways in members. Default: the image of this version. */
   readonly gatewayImage?: string
   readonly metrics: Metrics
   readonly log: Logger
@@ -34,7 +34,7 @@ export interface OperatorRoleOptions {
 }
 
 const certificateDays = 365
-/** How often it is asked whether the certificate must be renewed. */
+/** Milliseconds between two checks whether the certificate must be renewed. */
 const credentialsAgainMs = 5 * 60_000
 const leaseName = 'kcp-operator'
 
@@ -53,7 +53,7 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
     realm: 'installation',
     days: certificateDays,
   })
-  // A name can be registered once, and there are many rounds.
+  // The name of a metric can be registered only once, and there are many rounds.
   const metrics = operatorMetrics(options.metrics)
   const works = Promise.withResolvers<undefined>()
   /** One round lasts as long as the server keeps its address. */

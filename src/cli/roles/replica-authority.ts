@@ -1,6 +1,6 @@
-// Certificates by which replicas of `kcp apiserver` know each other, and their authority, which is in a Secret that all
-// replicas share. The authority is replaced while replicas run: all of them trust the next authority before the first
-// of them uses it.
+// Certificates by which replicas of `kcp apiserver` identify each other, and their authority, which is in a Secret that
+// all replicas share. The authority is replaced while replicas run: all of them trust the next authority before the
+// first of them uses it.
 import { X509Certificate } from 'node:crypto'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
@@ -21,7 +21,10 @@ const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 const name = 'kcp-replica-authority'
 const day = 24 * 60 * 60 * 1000
 const authorityDays = 365
-/** Every replica reads the Secret many times in this time. */
+/**
+ * Milliseconds for which a new authority is trusted before it signs. Every replica reads the Secret many times in this
+ * time.
+ */
 const trustFirstMs = 60 * 60_000
 const tries = 5
 
@@ -30,15 +33,15 @@ interface Secret extends KubeObject {
 }
 
 export interface ReplicaAuthority {
-  /** Signs. */
+  /** The authority that signs. */
   readonly current: KeyPair
-  /** All that are trusted, PEM. */
+  /** The certificates of all trusted authorities, PEM. */
   readonly trusted: string
 }
 
 /**
- * Reads the Secret; creates it if it is missing, and changes it where a renewal is due. Call it again and again.
- * Rejects with StatusError where the host does not answer.
+ * Reads the Secret; creates it if it is missing, and changes it if a renewal is due. Call it periodically. Rejects with
+ * StatusError if the host does not respond.
  */
 export async function replicaAuthority(
   client: KubeClient,
@@ -66,13 +69,13 @@ export async function replicaAuthority(
 
 interface Kept {
   readonly current?: KeyPair
-  /** Trusted already; signs later. */
+  /** The next authority: trusted already, signs later. */
   readonly next?: KeyPair
-  /** Signed what may still be used. PEM. */
+  /** Certificate of the previous authority, which signed certificates that may still be in use. PEM. */
   readonly previous?: string
 }
 
-/** The same object if there is nothing to do. */
+/** The authorities after a renewal; the same object if no renewal is due. */
 async function renewed(kept: Kept, clock: Clock): Promise<Kept & { readonly current: KeyPair }> {
   const { current, next, previous } = kept
   if (current === undefined) return { current: await createAuthority(clock) }
@@ -99,7 +102,7 @@ function keptIn(data: Readonly<Record<string, string>>): Kept {
     const value = data[key]
     return value === undefined ? undefined : Buffer.from(value, 'base64').toString()
   }
-  // A damaged authority is made again.
+  // A damaged authority is replaced by a new one.
   const [current, next] = [tryKeyPair(text('current.pem')), tryKeyPair(text('next.pem'))]
   const previous = text('previous.crt')
   return { ...(current && { current }), ...(next && { next }), ...(previous !== undefined && { previous }) }
@@ -125,15 +128,15 @@ function authorityOf({ current, next, previous }: Kept & { readonly current: Key
 const certificateDays = 30
 
 interface ReplicaCredentials {
-  /** For connections to other replicas. */
+  /** Credentials for connections to other replicas. */
   readonly client: PeerCredentials
-  /** For connections from them. */
+  /** Credentials for connections from other replicas. */
   readonly server: KeyPair & { readonly peerCa: string }
 }
 
 export interface RenewedReplicaCredentials {
   readonly current: () => ReplicaCredentials
-  /** Renews what is due. Resolves with whether anything changed. */
+  /** Renews the credentials if that is due. Resolves with whether they have changed. */
   readonly renew: () => Promise<boolean>
 }
 

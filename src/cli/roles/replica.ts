@@ -1,5 +1,5 @@
-// This process as one of several that share the logical clusters of a host: which of them it owns, and how it reaches
-// the others.
+// This process as one of several that share the logical clusters of a host: the logical clusters that it owns, and its
+// connections to the other replicas.
 import { randomBytes } from 'node:crypto'
 import { remember } from '#apimachinery/memo/index.ts'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
@@ -22,16 +22,16 @@ export interface ReplicaOptions {
 type ClusterFilter = (id: ClusterId) => boolean
 
 export interface ReplicaListener {
-  /** Where this process listens for the others. Port 0: any free one. */
+  /** Address and port on which this process listens for the other replicas. Port 0: any free port. */
   readonly bindAddress: string
   readonly port: number
-  /** Where the others reach it. */
+  /** Host at which the other replicas reach it. */
   readonly address: string
 }
 
 /**
- * How often connections to replicas that have ended are cut, milliseconds: requests that wait for them are answered
- * then.
+ * Milliseconds between two checks for connections to replicas that have ended. Such connections are cut, which ends the
+ * requests that wait for them.
  */
 const retainEveryMs = 500
 
@@ -53,7 +53,7 @@ export class Replica implements Disposable {
     this.ownership = this.#asOwnership()
   }
 
-  /** Listens for the other replicas, and claims a share. Call it once; the caller disposes of what it resolves with. */
+  /** Listens for the other replicas, and claims a share. Call it once; the caller disposes of the result. */
   async join(api: VirtualApi, { bindAddress, port, address }: ReplicaListener): Promise<AsyncDisposable & Renewal> {
     const { metrics, signal } = this.#options
     await using stack = new AsyncDisposableStack()
@@ -79,17 +79,23 @@ export class Replica implements Disposable {
     }
   }
 
-  /** Calls this while logical clusters may still be written that are given up; it must end with the signal. Once. */
+  /**
+   * Sets the function that is called before logical clusters are given up, while they may still be written. It must end
+   * when the signal aborts. Call this once.
+   */
   beforeLeaving(save: (isMoved: ClusterFilter, signal: AbortSignal) => Promise<void>): void {
     this.#leaving = save
   }
 
-  /** For how long this process may write to a bucket, milliseconds. */
+  /** Milliseconds for which this process may still write to a bucket; 0 if it may not. */
   mayWriteForMs(bucket: number): number {
     return this.#buckets?.leftMs(bucket) ?? 0
   }
 
-  /** Gives up all logical clusters. Resolves with whether other replicas take them: requests are passed on to those. */
+  /**
+   * Gives up all logical clusters. Resolves with whether other replicas take them over: requests can then be forwarded
+   * to these.
+   */
   async leave(): Promise<boolean> {
     const isShared = this.#buckets?.isShared ?? false
     await this.#buckets?.leave()
@@ -133,7 +139,7 @@ export class Replica implements Disposable {
   }
 }
 
-/** Makes this process known to the others by name; it owns nothing before it joins. */
+/** Creates the replica of this process, with a new name and credentials. It owns nothing before it joins. */
 export async function createReplica(options: ReplicaOptions): Promise<Replica> {
   const name = `kcp-apiserver-${randomBytes(5).toString('hex')}`
   const { client, signal } = options
@@ -144,7 +150,7 @@ export async function createReplica(options: ReplicaOptions): Promise<Replica> {
   )
 }
 
-// Ids are hashed once: every request asks.
+// Bucket numbers by id. Every request needs one, so each id is hashed only once.
 const numbers = new Map<ClusterId, number>()
 const maxNumbers = 100_000
 

@@ -1,6 +1,6 @@
-// The keys that seal tenants' Secrets in a host: members of the Secret with the keys of the installation. One seals;
-// one may be coming, so that every process knows it before any seals with it; former ones open what is not sealed anew
-// yet.
+// The keys that seal tenants' Secrets in a host: members of the Secret with the keys of the installation. One key
+// seals. There may be a next key, which every process knows before any process seals with it. Former keys open Secrets
+// that are not sealed anew yet.
 import { randomBytes } from 'node:crypto'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
@@ -12,7 +12,7 @@ type SecretData = Readonly<Record<string, string>>
 
 export interface SealKeys {
   readonly sealKey: Uint8Array
-  /** The coming and the former ones. */
+  /** The next key, if there is one, and the former keys. */
   readonly otherSealKeys: readonly Uint8Array[]
 }
 
@@ -41,13 +41,13 @@ export function sealKeysOf(data: SecretData, where: string): SealKeys {
   return { sealKey: Buffer.from(key, 'base64'), otherSealKeys: others }
 }
 
-/** Adds a key that will seal later. Throws ExitError if there is one. */
+/** Adds a next key, which will seal later. Throws ExitError if there is one already. */
 export function withNextKey(data: SecretData): SecretData {
   if (data[nextMember] !== undefined) throw new ExitError('there is a coming key already: kcp seal-key use')
   return { ...data, [nextMember]: newSealKey() }
 }
 
-/** Makes the coming key the one that seals. Throws ExitError if there is none. */
+/** Makes the next key the one that seals. Throws ExitError if there is no next key. */
 export function withNextKeyInUse(data: SecretData): SecretData {
   const { [nextMember]: next, [sealMember]: present = '', ...rest } = data
   if (next === undefined) throw new ExitError('there is no coming key: kcp seal-key add')
@@ -55,12 +55,12 @@ export function withNextKeyInUse(data: SecretData): SecretData {
   return { ...rest, [`seal.former-${Math.max(0, ...numbers) + 1}`]: present, [sealMember]: next }
 }
 
-/** Without former keys. */
+/** The data without former keys. */
 export function withoutFormerKeys(data: SecretData): SecretData {
   return Object.fromEntries(Object.entries(data).filter(([member]) => !formerMember.test(member)))
 }
 
-/** Reads the keys of an installation, and replaces them if nobody else has meanwhile. */
+/** Reads the keys of an installation, and replaces them. Rejects with ExitError if they were changed meanwhile. */
 export async function changeSealKeys(
   client: KubeClient,
   { namespace, change, signal }: { namespace: string; change: (data: SecretData) => SecretData; signal: AbortSignal },

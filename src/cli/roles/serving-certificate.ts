@@ -16,7 +16,7 @@ export interface ServingCertificate {
   readonly log: Logger
 }
 
-/** New connections get a renewed certificate once it is there; those that are open go on. */
+/** The renewal of a listener's certificate. New connections get the renewed certificate; open connections continue. */
 export function servingCertificateRenewal({
   pki,
   hosts,

@@ -1,5 +1,5 @@
 // A local copy of one resource: list, then watch. A watch that ends is resumed at its last resourceVersion; if the
-// server has dropped that version, the resource is listed again. Only its signal or disposal ends it.
+// server has dropped that version, the resource is listed again. Only its signal or its disposal ends the informer.
 import { childSignal, sleep, type ChildSignal } from '#async/index.ts'
 import {
   groupResourceText,
@@ -21,10 +21,14 @@ export interface InformerOptions<T extends KubeObject> {
   readonly fieldSelector?: string
   /** The client's base path is `/clusters/*`: keys begin with the logical cluster. Default false. */
   readonly allClusters?: boolean
-  /** The list leaves out the objects that every logical cluster has and nobody has written. Default false. */
+  /**
+   * Whether the list omits objects that every logical cluster is created with and nobody has written. Default false.
+   */
   readonly storedOnly?: boolean
   readonly metadataOnly?: boolean
-  /** Returns what is kept of an object; may change its argument. Name, namespace, uid and resourceVersion must stay. */
+  /**
+   * Returns the part of an object to keep; may change its argument. Name, namespace, uid and resourceVersion must stay.
+   */
   readonly transform?: (object: T) => T
   readonly log: Logger
   readonly signal: AbortSignal
@@ -32,7 +36,7 @@ export interface InformerOptions<T extends KubeObject> {
   readonly backoff?: { readonly firstMs: number; readonly maxMs: number }
   /** timeoutSeconds of a watch; up to half of it is added at random. Default 240. */
   readonly watchSeconds?: number
-  /** In [0, 1). Default Math.random. */
+  /** Returns a random number in [0, 1). Default Math.random. */
   readonly random?: () => number
 }
 
@@ -40,13 +44,13 @@ export interface Informer<T extends KubeObject> extends AsyncDisposable {
   readonly store: ObjectCache<T>
   /**
    * Calls the listener for every object in the store, then for every change, in order and after the store has it.
-   * Returns the function that ends it.
+   * Returns a function that ends the calls.
    */
   onChange(listener: ChangeListener<T>): () => void
   /** Resolves when the first list is in the store. Rejects with signal.reason, or if the informer ends before that. */
   synced(signal: AbortSignal): Promise<void>
   readonly hasSynced: boolean
-  /** Lists again soon, because an object is there that the last list lacked. At most once in ten seconds. */
+  /** Lists again soon, at most once in ten seconds. For callers that know of an object that the last list lacked. */
   relist(): void
 }
 
@@ -55,7 +59,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
   return new ListWatchInformer<T>(options)
 }
 
-/** Between two lists that somebody asks for. */
+/** Minimum milliseconds between two lists that `relist` causes. */
 const relistMs = 10_000
 
 /** A watch without events that ends sooner counts as a failure; otherwise a broken server would be asked in a loop. */
@@ -74,7 +78,7 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
   #relistedAt = Number.NEGATIVE_INFINITY
   #mustList = false
   #watching: ChildSignal | undefined
-  /** Where the next watch starts; undefined: list first. */
+  /** Start of the next watch; undefined if a list must come first. */
   #resourceVersion: string | undefined
 
   constructor(options: InformerOptions<T>) {
@@ -83,7 +87,7 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
     this.#log = options.log.with({ resource: groupResourceText(options.gvr) })
     this.store = new CacheStore<T>((error, key) => this.#log.error('a listener of an informer failed', { key, error }))
     this.#life = childSignal(options.signal)
-    // If nobody waits for it, its rejection must not count as unhandled.
+    // If nobody waits for the first list, its rejection must not count as unhandled.
     this.#firstList.promise.catch(() => undefined)
     this.#done = this.#run(this.#life.signal)
   }
@@ -223,7 +227,7 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
   }
 }
 
-/** signal.aborted, where the compiler would reuse the answer from before an await. */
+/** Returns signal.aborted. A function, because the compiler would assume the value from before an await. */
 function isAborted(signal: AbortSignal): boolean {
   return signal.aborted
 }

@@ -1,7 +1,7 @@
 // Keys of objects in an informer: `NAMESPACE/NAME`, or `NAME` without a namespace; with `CLUSTER|` before it in an
 // informer over all logical clusters.
 
-/** On every object in a list or watch over `/clusters/*`: the name of its logical cluster. */
+/** Annotation on every object in a list or watch over `/clusters/*`, with the name of its logical cluster. */
 export const logicalClusterAnnotation = 'kcp.dev/logical-cluster'
 
 interface Named {

@@ -8,8 +8,8 @@ export class ObjectIndex<T extends KubeObject = KubeObject> implements Disposabl
   readonly #unsubscribe: () => void
 
   /**
-   * `valuesOf`: the groups of an object; must depend on its arguments only. Create the index before adding listeners
-   * that use it: listeners are called in the order in which they were added.
+   * `valuesOf` returns the groups of an object and must depend on its arguments only. Create the index before adding
+   * listeners that use it: listeners are called in the order in which they were added.
    */
   constructor(
     informer: Pick<Informer<T>, 'onChange'>,

@@ -62,7 +62,7 @@ export function sharedInformers(
   }
 }
 
-/** A transform of informers: nobody who reads from a cache needs managedFields. */
+/** A transform that drops managedFields, which no reader of a cache needs. */
 export function withoutManagedFields<T extends KubeObject>(object: T): T {
   delete object.metadata.managedFields
   return object

@@ -86,7 +86,7 @@ export class CacheStore<T extends KubeObject> implements ObjectCache<T> {
   }
 }
 
-/** A new list and a resumed watch repeat objects that are known. */
+/** Whether the object is the known version: a new list and a resumed watch repeat known objects. */
 function unchanged(before: DeepReadonly<KubeObject>, after: DeepReadonly<KubeObject>): boolean {
   const { uid, resourceVersion } = before.metadata
   return uid !== undefined && uid === after.metadata.uid && resourceVersion === after.metadata.resourceVersion

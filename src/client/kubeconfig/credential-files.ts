@@ -1,4 +1,4 @@
-// A kubeconfig with credentials in files of their own, as minikube, kubelets and projected tokens have. The files are
+// A kubeconfig with credentials in files of their own, as minikube, kubelets and projected tokens use. The files are
 // read again while the program runs, because others renew them.
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
@@ -7,7 +7,10 @@ import { badRequest } from '#apimachinery/status/index.ts'
 import type { Endpoint, EndpointSource } from './endpoint.ts'
 import type { PlainCluster, PlainUser } from './kubeconfig-check.ts'
 
-/** client-go reads a token file again after a minute, certificates after five. */
+/**
+ * Milliseconds after which the files are read again. client-go reads a token file again after a minute, and
+ * certificates after five.
+ */
 const refreshAfterMs = 30_000
 
 /**
@@ -53,7 +56,7 @@ interface Credentials {
   readonly token: string | undefined
 }
 
-/** The cluster with these credentials. Empty ones are left out. */
+/** The cluster with these credentials. Empty credentials are left out. */
 export function endpointOf(cluster: PlainCluster, { ca, cert, key, token }: Credentials): Endpoint {
   return {
     server: cluster.server,

@@ -5,7 +5,7 @@ export interface Endpoint {
   readonly server: string
   /** PEM. Absent: the CAs of the system. */
   readonly ca?: string | Buffer
-  /** PEM, both or none. */
+  /** PEM. `cert` and `key` are both present or both absent. */
   readonly cert?: string | Buffer
   readonly key?: string | Buffer
   readonly token?: string
@@ -26,6 +26,6 @@ export interface EndpointSource {
    * 401 with `refused: true`.
    */
   endpoint(options?: { readonly refused?: boolean }): Promise<Endpoint>
-  /** Undefined: the credentials never change. */
+  /** Milliseconds until the credentials must be read again; undefined if they never change. */
   readonly refreshAfterMs?: number
 }

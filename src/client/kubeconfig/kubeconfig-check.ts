@@ -9,9 +9,9 @@ export interface PlainCluster {
   server: string
   'certificate-authority-data'?: string
   'tls-server-name'?: string
-  /** Only where the kubeconfig may name one: an http or https URL. */
+  /** An http or https URL; only if the kubeconfig may name a proxy. */
   'proxy-url'?: string
-  /** These two only where the kubeconfig needs its `files`. */
+  /** This field and the next are set only if `needs` is not `nothing`. */
   'certificate-authority'?: string
   'insecure-skip-tls-verify'?: boolean
 }
@@ -19,7 +19,7 @@ export interface PlainUser {
   token?: string
   'client-certificate-data'?: string
   'client-key-data'?: string
-  /** These only where the kubeconfig needs its `files`. */
+  /** This field and the next two are set only if `needs` is not `nothing`. */
   tokenFile?: string
   'client-certificate'?: string
   'client-key'?: string
@@ -29,7 +29,10 @@ export interface ChosenContext {
   namespace?: string
   cluster: PlainCluster
   user: PlainUser
-  /** Besides itself: files of credentials, or a plugin and whatever else we know nothing of. */
+  /**
+   * The needs of the kubeconfig besides its own content: files of credentials, or plugins and other fields that are
+   * unknown here.
+   */
   needs: 'nothing' | 'files' | 'plugins'
 }
 
@@ -145,7 +148,10 @@ function checkServer(server: string, where: string, trusted: boolean): string {
   return server.replace(/\/+$/, '')
 }
 
-/** An HTTP proxy in front of an https server: others would see our requests, or need another protocol. */
+/**
+ * Throws BadRequest unless the proxy is an HTTP proxy and the server uses https: over http the proxy would see our
+ * requests, and other proxies need another protocol.
+ */
 function checkProxy(value: unknown, { where, server }: { where: string; server: string }): void {
   if (value === undefined || value === null || value === '') return
   const url = typeof value === 'string' ? URL.parse(value) : null

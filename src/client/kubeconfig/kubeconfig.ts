@@ -22,13 +22,13 @@ export interface KubeconfigOptions {
   /** Default: the file's current-context. */
   readonly context?: string
   /**
-   * True only for the kubeconfig of whoever runs the program: exec plugins, auth providers, files, proxies and
-   * insecure TLS are then theirs to use. Default false: these are refused.
+   * True only for the kubeconfig of the person who runs the program: it may use exec plugins, auth providers, files,
+   * proxies and insecure TLS. Default false: these are refused.
    */
   readonly trusted?: boolean
   /**
-   * Whether a trusted one may name an HTTP proxy. Default as `trusted`; false where others will use what it leads to,
-   * without the proxy.
+   * Whether a trusted kubeconfig may name an HTTP proxy. Default: the value of `trusted`. False if others will connect
+   * to the same server without the proxy.
    */
   readonly mayUseProxy?: boolean
   /**
@@ -76,7 +76,10 @@ export async function loadKubeconfig(
   }
 }
 
-/** Reads the file again when it changes: tools such as kubeadm rewrite it when they renew the certificates in it. */
+/**
+ * Milliseconds after which the file is read again: tools such as kubeadm rewrite it when they renew the certificates in
+ * it.
+ */
 const fileAgainMs = 30_000
 
 async function endpointInFile(

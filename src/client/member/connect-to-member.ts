@@ -1,6 +1,6 @@
-// Connections to members, for the operator with its syncers and for the API server, with their credentials: the Secret
-// to which a MemberCluster refers holds a kubeconfig with a short-lived token, which is requested anew before half of
-// its life is over.
+// Connections to members and their credentials, for the operator with its syncers and for the API server. The Secret to
+// which a MemberCluster refers holds a kubeconfig with a short-lived token, which is requested anew before half of its
+// life is over.
 import { decodeJwt } from 'jose'
 import { parseDocument } from 'yaml'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
@@ -20,9 +20,9 @@ import { type MemberCluster, memberParts, systemNamespace } from '#crds/index.ts
 export const memberTimeouts = {
   /** For the health check of a MemberCluster, all its requests together. */
   probeMs: 10_000,
-  /** For the first byte of an answer to the operator or a syncer. The first byte of a watch comes at once. */
+  /** For the first byte of a response to the operator or a syncer. The first byte of a watch comes at once. */
   responseMs: 30_000,
-  /** For the first byte of an answer to a tenant: logs of a container that is silent begin with its first line. */
+  /** For the first byte of a response to a tenant: the logs of a silent container begin only with its first line. */
   streamResponseMs: 90_000,
 } as const
 
@@ -36,7 +36,7 @@ export interface MemberConnection extends AsyncDisposable {
 /**
  * Prepares a connection; nothing is sent yet. The kubeconfig is not trusted: it may contain a server, a CA and a token
  * or certificate, but no plugins, files, proxies or disabled TLS verification. Rejects with BadRequest for any of
- * these. Nor is the member: each of its answers is bounded in size and time, and no redirect is followed.
+ * these. The member is not trusted either: each response is bounded in size and time, and no redirect is followed.
  */
 export async function connectToMember(
   kubeconfig: string,
@@ -61,7 +61,8 @@ export type MemberKubeconfig =
   | { readonly kind: 'noSecret'; readonly secret: string; readonly key: string }
 
 /**
- * Reads the kubeconfig of a member. `clusters` is where MemberClusters live. Rejects with the StatusError of that API.
+ * Reads the kubeconfig of a member. `clusters` is the API with the MemberClusters and their Secrets. Rejects with the
+ * StatusError of that API.
  */
 export async function memberKubeconfig(
   member: DeepReadonly<MemberCluster>,
@@ -98,8 +99,8 @@ export async function requestMemberToken(member: Pick<KubeClient, 'create'>, sig
 }
 
 /**
- * True if the kubeconfig has a token of the syncer's ServiceAccount of which half of its life is over. False for tokens
- * that do not expire, as joining made them before, and for credentials that somebody else keeps.
+ * True if the kubeconfig has a token of the syncer's ServiceAccount and half of the token's lifetime is over. False for
+ * tokens that do not expire, which earlier versions requested, and for credentials that others manage.
  */
 export function isMemberTokenDue(kubeconfig: string, nowMs: number): boolean {
   try {

@@ -1,15 +1,15 @@
-// A Transport to a server that is not trusted: every answer has a bound of size and time, which counts while it
-// arrives, is JSON where JSON is expected, and no redirect.
+// A Transport to a server that is not trusted. Every response is bounded in size and time while it arrives, must be
+// JSON where JSON is expected, and must not be a redirect.
 import { requestEntityTooLarge, serviceUnavailable } from '#apimachinery/status/index.ts'
 import { abortable, ResponseAccount, childSignal, endWhenGivenUp, type HeldResponse } from '#async/index.ts'
 import type { Transport, TransportRequest, TransportResponse } from './transport.ts'
 
-/** Of all unfinished answers of one server. */
+/** Maximum bytes of all unfinished responses of one server. */
 const maxHeldBytes = 48 * 1024 * 1024
 
 /**
- * The same transport, with bounds by the kind of request. Rejects with ServiceUnavailable, or 413 where an answer is
- * too large.
+ * The same transport, with bounds by the kind of request. Rejects with ServiceUnavailable, or 413 if a response is too
+ * large.
  */
 export function boundedTransport(
   transport: Transport,
@@ -18,7 +18,7 @@ export function boundedTransport(
   const account = new ResponseAccount({ maxBytes: maxHeldBytes })
   return {
     request: (request) => bounded(transport, request, { bound: boundOf(request), account }),
-    // Upgraded connections have back pressure; the reader of a refusal bounds it.
+    // An upgraded connection has back pressure; the reader of a refusal bounds its size.
     upgrade: (request) => transport.upgrade(request),
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   }
@@ -33,7 +33,7 @@ async function bounded(
   const late = (): void =>
     life.abort(serviceUnavailable(`${asked(request)} was not answered as a whole within ${bound.withinMs / 1000} s`))
   const timer = bound.withinMs === Infinity ? undefined : setTimeout(late, bound.withinMs)
-  // Bytes that are passed on are not held, whatever their number.
+  // A response without a size limit is passed on as it arrives: its bytes are not held.
   const held = bound.maxBytes === Infinity ? undefined : account.begin()
   const over = (reason?: Error): void => {
     clearTimeout(timer)
@@ -55,7 +55,7 @@ async function bounded(
   }
 }
 
-/** Why an answer is not read at all; undefined if it is. */
+/** Why a response is refused before its body is read; undefined if it is read. */
 function refusalOf(
   { status, headers }: TransportResponse,
   { request, bound, maxBytes }: { request: TransportRequest; bound: ResponseBound; maxBytes: number },
@@ -71,7 +71,7 @@ function refusalOf(
 }
 
 interface Counting {
-  /** Ends the request if there is a reason; called once it is over. */
+  /** Ends the timer and the account of the request; with a reason, also aborts the request. */
   readonly over: (reason?: Error) => void
   readonly held: HeldResponse | undefined
   readonly signal: AbortSignal
@@ -107,11 +107,11 @@ function asked({ method, path }: Pick<TransportRequest, 'method' | 'path'>): str
 
 export interface ResponseBound {
   readonly kind: 'small' | 'discovery' | 'object' | 'list' | 'schema' | 'watch' | 'stream'
-  /** Bytes of a successful answer. */
+  /** Maximum bytes of a successful response. */
   readonly maxBytes: number
-  /** Time for the whole answer, milliseconds. */
+  /** Time limit for the whole response, in milliseconds. */
   readonly withinMs: number
-  /** False: any content type. */
+  /** Whether the response must be JSON; false allows any content type. */
   readonly isJson: boolean
 }
 
@@ -123,23 +123,23 @@ const bounds = {
   discovery: { kind: 'discovery', maxBytes: mib, withinMs: 15 * second, isJson: true },
   /** An object of etcd has 1.5 MiB at most, most often as protobuf, which is shorter than JSON. */
   object: { kind: 'object', maxBytes: 8 * mib, withinMs: 60 * second, isJson: true },
-  /** A page of a list: a client asks for smaller ones where one is too large. Metrics have no pages. */
+  /** A page of a list: a client asks for smaller pages if one is too large. Metrics have no pages. */
   list: { kind: 'list', maxBytes: 16 * mib, withinMs: 120 * second, isJson: true },
   /** One OpenAPI document. */
   schema: { kind: 'schema', maxBytes: 16 * mib, withinMs: 60 * second, isJson: true },
   /** Each event is bounded by its reader. */
   watch: { kind: 'watch', maxBytes: Infinity, withinMs: Infinity, isJson: true },
-  /** Logs and what pods say: passed on as they are read. */
+  /** Logs and output of pods: passed on as they are read. */
   stream: { kind: 'stream', maxBytes: Infinity, withinMs: Infinity, isJson: false },
 } as const satisfies Record<ResponseBound['kind'], ResponseBound>
 
-/** Bytes of an answer that is no success: a Status. */
+/** Maximum bytes of an error response, which is a Status. */
 export const maxErrorBytes = 256 * kib
 
 const streamed: ReadonlySet<string> = new Set(['log', 'exec', 'attach', 'portforward', 'proxy'])
 const reviews: ReadonlySet<string> = new Set(['authentication.k8s.io', 'authorization.k8s.io'])
 
-/** The bound of the answer to a request. `path`: with its query. */
+/** The bound of the response to a request. `path` includes the query. */
 export function responseBoundOf({ method, path }: { readonly method: string; readonly path: string }): ResponseBound {
   const [bare = '', query = ''] = path.split('?')
   const [root, ...rest] = bare.split('/').filter((part) => part !== '')
@@ -157,7 +157,7 @@ export function responseBoundOf({ method, path }: { readonly method: string; rea
   return method === 'GET' || method === 'DELETE' ? bounds.list : bounds.object
 }
 
-/** `namespaces/NAME/status` is a part of the namespace, and no collection in it. */
+/** Whether the step is a subresource of the namespace, as in `namespaces/NAME/status`, and not a collection in it. */
 function isOfNamespace(step: string | undefined): boolean {
   return step === 'status' || step === 'finalize'
 }

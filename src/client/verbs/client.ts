@@ -20,7 +20,7 @@ export interface ListOptions extends Waiting {
   /** Asks for apiVersion, kind and metadata only (PartialObjectMetadata). */
   readonly metadataOnly?: boolean
   /**
-   * Over `/clusters/*`: without the objects that every logical cluster has from the beginning and that nobody has
+   * Over `/clusters/*`: omits the objects that every logical cluster has from the beginning and that nobody has
    * written.
    */
   readonly storedOnly?: boolean
@@ -31,7 +31,7 @@ export interface WatchOptions extends Waiting {
   readonly fieldSelector?: string
   readonly resourceVersion?: string
   readonly sendInitialEvents?: boolean
-  /** The server ends the watch after this. Default: the server decides. */
+  /** The server ends the watch after this time. Default: the server decides. */
   readonly timeoutSeconds?: number
   readonly metadataOnly?: boolean
 }
@@ -44,7 +44,7 @@ export interface WriteOptions extends Waiting {
   readonly subresource?: string
   readonly dryRun?: boolean
   readonly fieldManager?: string
-  /** apply only */
+  /** Only for `apply`: takes over fields of other managers. */
   readonly force?: boolean
   /** Additional headers. Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>
@@ -58,7 +58,7 @@ export interface DeleteOptions extends Waiting {
 
 /**
  * One API: a host, a member, or a logical cluster. Every method rejects with the server's StatusError, with
- * ServiceUnavailable if there was no answer, and with signal.reason when aborted.
+ * ServiceUnavailable if there was no response, and with signal.reason when aborted.
  */
 export interface KubeClient {
   get<T extends KubeObject>(
@@ -66,7 +66,7 @@ export interface KubeClient {
     ref: ObjectRef,
     options: Waiting & { subresource?: string },
   ): Promise<T>
-  /** As get, but undefined for NotFound. */
+  /** Like `get`, but resolves with undefined for NotFound. */
   tryGet<T extends KubeObject>(gvr: GroupVersionResource, ref: ObjectRef, options: Waiting): Promise<T | undefined>
   list<T extends KubeObject>(gvr: GroupVersionResource, options: ListOptions): Promise<KubeList<T>>
   /**
@@ -75,7 +75,7 @@ export interface KubeClient {
    */
   watch<T extends KubeObject>(gvr: GroupVersionResource, options: WatchOptions): AsyncIterable<WatchEvent<T>>
   create<T extends KubeObject>(gvr: GroupVersionResource, object: T, options: WriteOptions): Promise<T>
-  /** PUT; rejects with Conflict if the resourceVersion of the object is not the present one. */
+  /** PUT; rejects with Conflict if the resourceVersion of the object is not the current one. */
   update<T extends KubeObject>(gvr: GroupVersionResource, object: T, options: WriteOptions): Promise<T>
   patch<T extends KubeObject>(
     gvr: GroupVersionResource,
@@ -85,7 +85,7 @@ export interface KubeClient {
     options: WriteOptions,
   ): Promise<T>
   delete(gvr: GroupVersionResource, ref: ObjectRef, options: DeleteOptions): Promise<void>
-  /** The parsed JSON of any path, such as `/version`; undefined if the answer is empty. */
+  /** The parsed JSON of any path, such as `/version`; undefined if the response is empty. */
   raw(path: string, options: RawOptions): Promise<unknown>
 }
 

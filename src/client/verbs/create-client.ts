@@ -1,4 +1,4 @@
-// KubeClient over a Transport. Strict: an answer that the API does not allow is an error and never ignored.
+// KubeClient over a Transport. Strict: a response that the API does not allow is an error and never ignored.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { resourcePath, type GroupVersionResource, type KubeList, type KubeObject } from '#apimachinery/meta/index.ts'
 import { internalError, isStatusError, requestEntityTooLarge } from '#apimachinery/status/index.ts'
@@ -21,26 +21,28 @@ import { SilentConnection, type Transport, type TransportResponse } from './tran
 export interface ClientOptions {
   /** Prefix of every path, such as `/clusters/acme` or `/clusters/*`. */
   readonly basePath?: string
-  /** The writer, as managedFields will name it; default: the name that the transport sends. */
+  /**
+   * The user agent, from which the server derives the manager in managedFields. Default: the transport's user agent.
+   */
   readonly userAgent?: string
   /** Objects per page of a list. Default 500. */
   readonly pageSize?: number
-  /** Largest answer that is read. Default 256 MiB. */
+  /** Size limit of a response, in bytes. Default 256 MiB. */
   readonly maxBytes?: number
-  /** Largest event of a watch. Default 16 MiB. */
+  /** Size limit of an event of a watch, in bytes. Default 16 MiB. */
   readonly maxEventBytes?: number
   /**
-   * If an answer pauses for longer, a request fails and a watch ends: a healthy server sends a bookmark every minute.
-   * Default 75 s.
+   * If a response pauses for longer than this, a request fails and a watch ends: a healthy server sends a bookmark
+   * every minute. Default 75 s.
    */
   readonly maxSilenceMs?: number
-  /** Largest list, all its pages together. Default: no limit. */
+  /** Size limit of a list, all its pages together, in bytes. Default: no limit. */
   readonly maxListBytes?: number
-  /** Parse large answers in turns, because others wait meanwhile. Default false. */
+  /** Whether large responses are parsed in slices, so that other work runs in between. Default false. */
   readonly inTurns?: boolean
 }
 
-/** For a server whose answers are bounded by `boundedTransport`. */
+/** Options for a server whose responses are bounded by `boundedTransport`. */
 export const untrustedServer: ClientOptions = {
   maxBytes: 16 << 20,
   maxEventBytes: 8 << 20,
@@ -48,11 +50,11 @@ export const untrustedServer: ClientOptions = {
   inTurns: true,
 }
 
-/** Work on an answer between two turns of the event loop, milliseconds. */
+/** Milliseconds of work on a response between two turns of the event loop. */
 const sliceMs = 5
-/** Smaller events of a watch are parsed at once. */
+/** Bytes up to which an event of a watch is parsed at once. */
 const maxEventAtOnce = 64 * 1024
-/** Pages of one list. */
+/** Maximum number of pages of one list. */
 const maxPages = 10_000
 
 const patchTypes: Record<PatchType, string> = {
@@ -141,7 +143,10 @@ class Client implements KubeClient {
     return list
   }
 
-  /** A page; a smaller one, as all that follow, where one is larger than an answer may be. */
+  /**
+   * A page of a list. If the page exceeds the size limit of a response, this page and all later ones are requested with
+   * fewer objects.
+   */
   async #fittingPage<T extends KubeObject>(
     gvr: GroupVersionResource,
     options: ListOptions,
@@ -175,7 +180,7 @@ class Client implements KubeClient {
     if (options.continue) query.set('continue', options.continue)
     if (options.resourceVersion !== undefined && options.resourceVersion !== '') {
       query.set('resourceVersion', options.resourceVersion)
-      // Without it, a limit would turn "at least this new" into "exactly this one".
+      // Without `resourceVersionMatch`, a limit would turn "at least this new" into "exactly this one".
       query.set('resourceVersionMatch', 'NotOlderThan')
     }
     const accept = options.metadataOnly ? metadataList : json
@@ -285,7 +290,7 @@ class Client implements KubeClient {
     return await readJson(response, { maxBytes, turn: this.#turn(request.signal), counted })
   }
 
-  /** Undefined where answers are parsed at once. */
+  /** The pause between two slices of parsing; undefined if responses are parsed at once. */
   #turn(signal: AbortSignal): (() => Promise<void> | undefined) | undefined {
     return this.#options.inTurns ? yieldEvery(sliceMs, signal) : undefined
   }

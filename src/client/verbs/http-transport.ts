@@ -22,17 +22,20 @@ export interface HttpTransportOptions {
   /** Idle connections kept for reuse. Default 64. */
   readonly maxIdleConnections?: number
   /**
-   * An idle connection is closed after this. Default 30 s: less than the idle limit of usual servers and load
+   * An idle connection is closed after this time. Default 30 s: less than the idle limit of usual servers and load
    * balancers.
    */
   readonly idleTimeoutMs?: number
-  /** No first byte of an answer within this: ServiceUnavailable. Default 90 s (a server ends its requests after 60). */
+  /**
+   * Without the first byte of a response within this time, a request rejects with ServiceUnavailable. Default 90 s (a
+   * server ends its requests after 60).
+   */
   readonly responseTimeoutMs?: number
-  /** No connection, TLS included, within this: ServiceUnavailable. Default 30 s. */
+  /** Without a connection, TLS included, within this time, a request rejects with ServiceUnavailable. Default 30 s. */
   readonly connectTimeoutMs?: number
 }
 
-/** A request that is aborted after this time without an answer suggests a dead connection or server. */
+/** A request that is aborted after this time without a response suggests a dead connection or server. */
 const longWaitMs = 8000
 
 const tooManyInterim = (): Error => new Error('too many interim answers (1xx)')
@@ -46,7 +49,7 @@ interface Link {
   readonly pathPrefix: string
   readonly headers: Readonly<Record<string, string>>
   refreshAt: number
-  /** The server has answered 401. */
+  /** Whether the server has responded with 401. */
   refused: boolean
 }
 
@@ -67,7 +70,7 @@ class HttpTransport implements Transport {
   #link: Link | undefined
   #linking: Promise<Link> | undefined
   #closed = false
-  /** Agents with former credentials, kept until their watches end. */
+  /** The agents whose connections are closed on disposal. */
   readonly #agents = new Set<http.Agent>()
 
   constructor(
@@ -114,8 +117,8 @@ class HttpTransport implements Transport {
       const [name = '', value = ''] = request.rawHeaders.slice(i, i + 2)
       if (name.toLowerCase() !== 'host') rawHeaders.push(name, value)
     }
-    // Without it, node:http would send a POST with chunked encoding, and its last chunk would count as bytes of the
-    // other protocol.
+    // Without this header, node:http would send a POST with chunked encoding, and its last chunk would count as bytes
+    // of the other protocol.
     if (request.method !== 'GET') rawHeaders.push('content-length', '0')
     return await new Promise((resolve, reject) => {
       // A new connection: after the upgrade it belongs to the caller.
@@ -207,18 +210,18 @@ class HttpTransport implements Transport {
       maxSockets: Infinity,
       maxFreeSockets: this.#options.maxIdleConnections,
       scheduling: 'lifo',
-      // Only idle sockets: the agent's event of a socket in use has no listener.
+      // Closes idle sockets only: for a socket in use, nothing listens to the agent's timeout.
       timeout: this.#options.idleTimeoutMs,
     }
     if (base.protocol === 'http:') return new http.Agent(common)
     const agent = new https.Agent({ ...common, ...tlsOf(endpoint), maxCachedSessions: 16 })
-    // Node makes a name of the certificates, several times per request. This agent has one endpoint.
+    // Node would build a name from the certificates, several times per request. This agent has only one endpoint.
     agent.getName = () => endpoint.server
     if (endpoint.proxyUrl !== undefined) agent.createConnection = this.#tunnelTo(base, endpoint)
     return agent
   }
 
-  /** For a connection that is used once; false is Node's own. */
+  /** The agent of a connection that is used once; false for Node's default. */
   #agentForOne({ base, endpoint }: Link): http.Agent | false {
     if (endpoint.proxyUrl === undefined) return false
     const agent = new https.Agent()
@@ -239,7 +242,7 @@ class HttpTransport implements Transport {
     }
   }
 
-  /** Closes idle connections. Connections in use end with their answers. */
+  /** Closes idle connections. Connections in use end with their responses. */
   #retire(agent: http.Agent): void {
     closeIdle(agent)
     agent.maxFreeSockets = 0
@@ -272,7 +275,7 @@ class HttpTransport implements Transport {
       resolve(responseOf(response, { ...request, silent: () => closeIdle(link.agent) }))
     })
     sent.on('error', (error) => {
-      // The reader of the answer gets the error; a retry would have no reader.
+      // The reader of the response gets the error; a retry would have no reader.
       if (answered) return
       clearTimeout(timer)
       request.signal.removeEventListener('abort', abort)
@@ -333,7 +336,7 @@ function sameConnection(a: Endpoint, b: Endpoint): boolean {
   )
 }
 
-/** Idle connections look like dead ones: after one was dead, the others are not used again. */
+/** Closes the idle connections: after one connection was dead, the others may be dead, too. */
 function closeIdle(agent: http.Agent): void {
   for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
 }

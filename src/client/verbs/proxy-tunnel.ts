@@ -1,4 +1,4 @@
-// A TLS connection through an HTTP proxy: the proxy is asked to CONNECT, and sees no request of ours.
+// A TLS connection through an HTTP proxy: the proxy opens the connection on CONNECT, and cannot read our requests.
 import http from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
@@ -7,11 +7,11 @@ import { connect, type ConnectionOptions } from 'node:tls'
 export interface TunnelOptions {
   /** `http://` or `https://`, with user and password if the proxy asks for them. */
   readonly proxyUrl: string
-  /** The server behind it. */
+  /** The server behind the proxy. */
   readonly host: string
   readonly port: string | number
   readonly tls: ConnectionOptions
-  /** For everything until TLS is established. */
+  /** Time limit in milliseconds until TLS is established. */
   readonly timeoutMs: number
 }
 
@@ -45,7 +45,7 @@ export function openTunnel(
     open?.destroy()
   }, timeoutMs)
   asked.once('error', (error: Error) => fail(`cannot be used: ${error.message}`))
-  // Only a refusal comes as an ordinary answer.
+  // Only a refusal comes as an ordinary response.
   asked.once('response', (response) => {
     fail(`refused the connection to ${target}: ${response.statusCode ?? 0}`)
     response.destroy()

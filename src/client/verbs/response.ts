@@ -1,4 +1,4 @@
-// Reads the bytes of an answer into JSON, or into a StatusError.
+// Reads the bytes of a response into JSON, or into a StatusError.
 import { parseJsonInTurns, parseJsonText } from '#apimachinery/json/index.ts'
 import {
   fromStatus,
@@ -26,13 +26,16 @@ export async function readBody({ body }: TransportResponse, { maxBytes }: { maxB
 
 interface JsonBounds {
   readonly maxBytes: number
-  /** Parse a large answer in turns: the server is not trusted, and others wait meanwhile. Awaited between pieces. */
+  /**
+   * Awaited between pieces of a large response, so that other work runs: for servers that are not trusted. Absent: the
+   * response is parsed at once.
+   */
   readonly turn?: (() => Promise<void> | undefined) | undefined
-  /** Told of the size of a success. */
+  /** Called with the size of a successful response, in bytes. */
   readonly counted?: ((bytes: number) => void) | undefined
 }
 
-/** The JSON of a success. Rejects with the server's StatusError otherwise. */
+/** The JSON of a successful response. Rejects with the server's StatusError otherwise. */
 export async function readJson(response: TransportResponse, { maxBytes, turn, counted }: JsonBounds): Promise<unknown> {
   const failed = response.status < 200 || response.status > 299
   const bytes = await readBody(response, { maxBytes: failed ? Math.min(maxBytes, 1 << 20) : maxBytes })
@@ -46,16 +49,18 @@ export async function readJson(response: TransportResponse, { maxBytes, turn, co
   }
 }
 
-/** Parsed at once without `turn`. */
+/** The JSON of a response, parsed in pieces if the response is large and `turn` is given. */
 export async function parseAnswer(bytes: Uint8Array, turn: JsonBounds['turn']): Promise<unknown> {
   if (turn !== undefined && bytes.length > atOnceBytes)
     return await parseJsonInTurns(bytes, { maxBytes: Infinity, maxValues: maxResponseValues, turn })
   return parseJsonText(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
 }
 
-/** Smaller answers are parsed at once. */
+/** Bytes up to which a response is parsed at once. */
 const atOnceBytes = 64 * 1024
-/** A page of 500 large pods has some 400,000 values. */
+/**
+ * Maximum number of values in a response that is parsed in pieces. A page of 500 large pods has some 400,000 values.
+ */
 const maxResponseValues = 1_000_000
 
 /** True for a Status object that reports a failure. */
@@ -68,7 +73,7 @@ export function isStatus(value: unknown): value is Status {
   )
 }
 
-/** The StatusError for a Status object from an answer or a watch. */
+/** The StatusError for a Status object from a response or a watch. */
 export function statusErrorOf(status: Status): StatusError {
   return fromStatus(status)
 }
@@ -91,7 +96,7 @@ const reasons: Record<number, string> = {
   504: 'Timeout',
 }
 
-/** A proxy may answer with text of its own; then the HTTP code decides. */
+/** The error of a failed response. A proxy may send text of its own; the HTTP code then decides. */
 function errorOf({ status: code, headers }: TransportResponse, bytes: Buffer): StatusError {
   const text = bytes.toString('utf8')
   try {

@@ -1,15 +1,18 @@
-// A Transport whose requests are spans of the current trace, and tell the server so (`traceparent`).
+// A Transport whose requests are spans of the current trace, and send a `traceparent` header to the server.
 import { inSpan, traceparentOf, type Span, type Tracer } from '#telemetry/index.ts'
 import type { Transport, TransportRequest } from './transport.ts'
 
 const header = 'traceparent'
 
-/** The same transport. A span lasts until the answer begins. `server`: its host and port, as soon as they are known. */
+/**
+ * The same transport with spans. A span lasts until the response begins. `server` returns the host and port, undefined
+ * before they are known.
+ */
 export function tracedTransport(
   transport: Transport,
   { tracer, server }: { readonly tracer: Tracer; readonly server: () => string | undefined },
 ): Transport {
-  /** Outside of all spans nothing is traced: a watch of an informer belongs to nobody's request. */
+  /** A request outside of all spans is not traced: the watch of an informer belongs to no other request. */
   const send = <T extends { readonly status: number } | { readonly upgraded: unknown } | { readonly refused: unknown }>(
     { method, path }: Pick<TransportRequest, 'method' | 'path'>,
     run: (traceparent: string) => Promise<T>,

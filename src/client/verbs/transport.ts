@@ -8,13 +8,15 @@ export interface TransportRequest {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Uint8Array | string
   readonly signal: AbortSignal
-  /** If the body of the answer pauses for longer, reading it fails with SilentConnection. Default: no limit. */
+  /**
+   * If the body of the response pauses for longer than this, reading it fails with SilentConnection. Default: no limit.
+   */
   readonly maxSilenceMs?: number
 }
 
 /**
- * The connection may be dead without an error. As the reason of an abort: other connections to this server may be dead
- * too.
+ * The connection may be dead without an error. If this error is the reason of an abort, other connections to the server
+ * may be dead, too.
  */
 export class SilentConnection extends Error {
   override readonly name = 'SilentConnection'
@@ -36,7 +38,7 @@ export interface UpgradedConnection {
 }
 
 export interface Transport extends AsyncDisposable {
-  /** Resolves with any answer. Rejects with ServiceUnavailable if there was none, with signal.reason when aborted. */
+  /** Resolves with any response. Rejects with ServiceUnavailable if there was none, with signal.reason when aborted. */
   request(request: TransportRequest): Promise<TransportResponse>
   /**
    * Asks for an upgrade with these raw header pairs (Connection, Upgrade and the protocol's own among them).

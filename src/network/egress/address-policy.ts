@@ -24,7 +24,7 @@ const denied: readonly (readonly [why: string, cidrs: readonly string[]])[] = [
   ['a link-local address', ['169.254.0.0/16', 'fe80::/10']],
   ['a multicast address', ['224.0.0.0/4', 'ff00::/8']],
   ['a private address', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7', 'fec0::/10']],
-  // Translators and tunnels: where they are allowed, the embedded IPv4 address is judged all the same.
+  // Ranges of translators and tunnels: even if they are allowed, the embedded IPv4 address is checked.
   ['a translated address', ['64:ff9b:1::/48', '2001::/32']],
   ['a reserved address', ['192.0.0.0/24', '198.18.0.0/15', '240.0.0.0/4', '100::/64', '2001:db8::/32']],
 ]
@@ -45,8 +45,8 @@ export function createAddressPolicy({ allow = [], deny = [] }: AddressPolicyOpti
   return {
     refusal(address) {
       if (!isIPv4(address) && !isIPv6(address)) return 'not an IP address'
-      // Both count: a range of 6to4 or NAT64 may be denied as such. `::` and `::1` only have the form of embedded
-      // addresses.
+      // Checks the address and the embedded ones: a range of 6to4 or NAT64 may be denied as such. `::` and `::1` only
+      // have the form of embedded addresses.
       const inner = /^(::1?|[0:]*:[01])$/.test(address) ? [] : embeddedIpv4(address)
       return [address, ...inner].map(judge).find((why) => why !== undefined)
     },
@@ -87,7 +87,7 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIPv4(address) ? 'ipv4' : 'ipv6'
 }
 
-/** Read anew for every connection, since interfaces come and go. */
+/** Whether the address belongs to this machine. Reads the interfaces for every connection, because they change. */
 function isOwnAddress(address: string): boolean {
   const own = new BlockList()
   for (const found of Object.values(networkInterfaces()))
@@ -96,10 +96,10 @@ function isOwnAddress(address: string): boolean {
 }
 
 /**
- * The IPv4 addresses that an IPv6 address may stand for: translators and tunnels deliver to the IPv4 address, so that
- * one must be judged, too. The forms: IPv4-mapped, IPv4-compatible and IPv4-translated (RFC 4291,
- * 7915), NAT64 (RFC 6052; with prefixes of all lengths in the range for local use, RFC 8215), 6to4 (RFC 3056), ISATAP
- * (RFC 5214), Teredo (RFC 4380). Empty for any other address.
+ * The IPv4 addresses that an IPv6 address may stand for: translators and tunnels deliver to the IPv4 address, so the
+ * IPv4 address must be checked, too. The forms: IPv4-mapped, IPv4-compatible and IPv4-translated (RFC 4291, 7915),
+ * NAT64 (RFC 6052; with prefixes of all lengths in the range for local use, RFC 8215), 6to4 (RFC 3056), ISATAP (RFC
+ * 5214), Teredo (RFC 4380). Empty for any other address.
  */
 function embeddedIpv4(address: string): string[] {
   const words = wordsOf(address)
@@ -138,7 +138,8 @@ const nat64Forms: readonly { readonly bytes: readonly number[]; readonly zeroFro
 ]
 
 /**
- * In all forms that the address fits. No translator delivers to 0.0.0.0/8, so what reads like that has another form.
+ * The embedded IPv4 addresses in all forms that the address fits. No translator delivers to 0.0.0.0/8, so forms with
+ * such an address are left out.
  */
 function localNat64(words: readonly number[]): string[] {
   const all = words.flatMap((word) => [word >> 8, word & 0xff])
@@ -173,7 +174,7 @@ function words(text: string): number[] {
   })
 }
 
-/** Addresses tried for one name. */
+/** Maximum number of addresses tried for one name. */
 const maxAddresses = 4
 
 export type ResolveHost = (host: string, signal: AbortSignal) => Promise<readonly string[]>

@@ -1,33 +1,36 @@
-// Bounds on the open calls of one logical cluster and on the bytes of their answers. A hanging call waits in the queue
-// of its own destination: neither other logical clusters nor other destinations of the same one wait for it.
+// Bounds on the open calls of one logical cluster and on the bytes of their responses. A hanging call waits in the
+// queue of its own destination: neither other logical clusters nor other destinations of the same one wait for it.
 import { abortable, ResponseAccount, type HeldResponse } from '#async/index.ts'
 import { EgressError } from './egress-error.ts'
 
 export interface CallBounds {
   /** Open calls of one logical cluster to one destination. Default 32. */
   readonly perDestination?: number
-  /** Open calls of one logical cluster; a destination without any may have one more. Default 256. */
+  /** Open calls of one logical cluster; a destination without an open call may have one more. Default 256. */
   readonly perCluster?: number
   /** Bytes of the bodies of open calls of one logical cluster. Default 64 MiB. */
   readonly bytesPerCluster?: number
-  /** Calls of one logical cluster that wait; above it calls are refused. Default 1,024. */
+  /** Calls of one logical cluster that wait; above this number calls are refused. Default 1,024. */
   readonly waiting?: number
   /**
-   * Bytes of unfinished answers of one logical cluster. Above it only its oldest answer is read further. Default 16
-   * MiB.
+   * Bytes of unfinished responses of one logical cluster. Above this, only its oldest response is read further. Default
+   * 16 MiB.
    */
   readonly responseBytesPerCluster?: number
-  /** The same of all logical clusters. Above it the calls of the one that holds the most are ended. Default 128 MiB. */
+  /**
+   * Bytes of unfinished responses of all logical clusters. Above this, the calls of the logical cluster that holds the
+   * most are ended. Default 128 MiB.
+   */
   readonly responseBytes?: number
 }
 
 /** A call that has started. Disposing of it ends it. */
 export interface EnteredCall extends Disposable {
-  /** Aborted where memory is short, with EgressError. */
+  /** Aborted with EgressError when memory is short. */
   readonly ended: AbortSignal
   /**
-   * Charges bytes of the answer. Resolves when more may be read, undefined: at once. Rejects with the reason of
-   * `ended`, and with signal.reason.
+   * Charges bytes of the response. Resolves when more may be read; undefined if more may be read at once. Rejects with
+   * the reason of `ended`, and with signal.reason.
    */
   hold(bytes: number): Promise<void> | undefined
 }
@@ -56,13 +59,13 @@ interface Account {
   readonly waiting: Set<Waiting>
 }
 
-/** One destination each beyond the bound of the cluster, up to so many times the bound. */
+/** Calls to destinations without an open call may exceed `perCluster` up to this many times. */
 const overdraft = 4
 
 export class CallLimits {
   readonly #bounds: Required<CallBounds>
   readonly #accounts = new Map<string, Account>()
-  /** Bytes of all unfinished answers. */
+  /** Bytes of all unfinished responses. */
   #held = 0
 
   constructor({
@@ -78,8 +81,8 @@ export class CallLimits {
   }
 
   /**
-   * Ends the calls of the logical cluster whose unfinished answers hold the most memory. Returns what that frees;
-   * undefined if nobody holds `minBytes`.
+   * Ends the calls of the logical cluster whose unfinished responses hold the most memory. Returns its id and the bytes
+   * that this frees; undefined if no logical cluster holds `minBytes`.
    */
   shed(minBytes: number): { readonly cluster: string; readonly bytes: number } | undefined {
     let most: { readonly cluster: string; readonly account: Account } | undefined

@@ -1,6 +1,6 @@
 // The reasons of failed calls, in the words of Go's HTTP client, which kube-apiserver's messages quote.
 
-/** A call that got no answer. The message may be shown to the tenant: it holds nothing that the other side sent. */
+/** A call that got no response. The message may be shown to the tenant: it holds nothing that the other side sent. */
 export class EgressError extends Error {
   override readonly name = 'EgressError'
 }
@@ -13,7 +13,7 @@ const verifyCodes = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
 ])
 
-/** An error of node:https as an EgressError. `address` is where the connection went to. */
+/** An error of node:https as an EgressError. `address` is the destination of the connection. */
 export function egressError(error: Error, { address, host }: { address: string; host: string }): EgressError {
   if (error instanceof EgressError) return error
   const { code = '' } = error as NodeJS.ErrnoException

@@ -1,5 +1,5 @@
-// Every outbound call that tenants' data causes: webhooks, conversion, APIServices, proxies. Resolves a name, judges
-// its addresses and connects to the judged one, over TLS, without following redirects, within bounds of time and size.
+// Every outbound call that tenants' data causes: webhooks, conversion, APIServices, proxies. Resolves a name, checks
+// its addresses and connects to a permitted one, over TLS, without following redirects, within bounds of time and size.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { connect as connectTcp, isIP } from 'node:net'
@@ -28,16 +28,16 @@ export interface EgressOptions extends AddressPolicyOptions {
   /** Name servers as `address` or `address:port`. Default: those of this machine. */
   readonly nameServers?: readonly string[]
   readonly bounds?: CallBounds
-  /** Told of every call that has ended: `answered` with any status, `failed`, or `aborted` by its caller. */
+  /** Called for every call that has ended: `answered` with any status, `failed`, or `aborted` by its caller. */
   readonly observe?: (outcome: 'answered' | 'failed' | 'aborted', seconds: number) => void
 }
 
-/** A connection that the caller makes, to an endpoint that needs no judgement: a pod of the tenant. */
+/** A connection that the caller makes, to an endpoint whose address needs no check: a pod of the tenant. */
 export interface Tunnel {
   /** Calls with equal keys and ports may share connections. */
   readonly key: string
   readonly port: number
-  /** The signal also ends what was opened. Rejects with EgressError. */
+  /** The signal also ends the opened connection. Rejects with EgressError. */
   open(signal: AbortSignal): Promise<Duplex>
 }
 
@@ -53,19 +53,20 @@ export interface EgressCall {
   readonly caBundle?: string
   /** True: any certificate of the server is accepted. */
   readonly insecure?: boolean
-  /** The certificate and private key that the server is shown, PEM. */
+  /** The client certificate and its private key, PEM. */
   readonly client?: { readonly certificate: string; readonly key: string }
-  /** Where to connect instead of resolving the host of the URL: `address:port`, judged like any other. */
+  /** The address and port to connect to instead of the URL's host, checked like any other address. */
   readonly dial?: { readonly address: string; readonly port: number }
-  /** Instead of any address: the connection to use. */
+  /** The connection to use instead of one to an address. */
   readonly tunnel?: Tunnel
-  /** Time for everything, waiting for other calls included. Milliseconds. */
+  /** Time limit of the whole call in milliseconds, waiting for other calls included. */
   readonly timeoutMs: number
-  /** A longer answer is cut off. Default 8 MiB. */
+  /** A call with a longer response rejects with EgressError. Default 8 MiB. */
   readonly maxResponseBytes?: number
   /**
-   * Reads the answer while its bytes are still charged to the logical cluster, one of its answers after the other.
-   * Rejects as the call. Afterwards the caller should hold less than the answer.
+   * Reads the response while its bytes are still charged to the logical cluster, one of the cluster's responses at a
+   * time. If it rejects, the call rejects with the same error. Afterwards the caller should hold less than the
+   * response.
    */
   readonly reading?: (answer: EgressResponse) => Promise<void>
   readonly signal: AbortSignal
@@ -84,16 +85,18 @@ export interface EgressResponse {
 }
 
 export interface Egress extends AsyncDisposable {
-  /** Rejects with EgressError if there was no whole answer, with signal.reason when aborted. Any status resolves. */
+  /**
+   * Rejects with EgressError if there was no complete response, with signal.reason when aborted. Any status resolves.
+   */
   call(call: EgressCall): Promise<EgressResponse>
   /**
-   * Opens a connection of its own, which ends with the signal. Rejects as `call`. The caller bounds how many there are:
-   * calls are counted, connections are not.
+   * Opens a connection of its own, which ends with the signal. Rejects as `call`. The caller limits the number of
+   * connections: calls are counted here, connections are not.
    */
   connect(connection: EgressConnection): Promise<Duplex>
   /**
-   * Ends the calls of the logical cluster whose unfinished answers hold the most memory, where memory is short. Returns
-   * what that frees; undefined if there is little to free.
+   * Ends the calls of the logical cluster whose unfinished responses hold the most memory. For use when memory is
+   * short. Returns the id of the logical cluster and the bytes that this frees; undefined if there is little to free.
    */
   shed(): { readonly cluster: string; readonly bytes: number } | undefined
 }
@@ -101,9 +104,9 @@ export interface Egress extends AsyncDisposable {
 const defaultMaxResponseBytes = 8 * 1024 * 1024
 /** Memory of a chunk of a response besides its bytes: a server may send bytes one by one. */
 const chunkBytes = 128
-/** Less is not worth ending calls for. */
+/** Minimum bytes for which `shed` ends calls. */
 const minShedBytes = 4 * 1024 * 1024
-/** Idle connections kept, over all logical clusters. */
+/** Maximum number of idle connections, over all logical clusters. */
 const maxIdle = 256
 const idleMs = 30_000
 
@@ -127,7 +130,10 @@ interface Dependencies {
   readonly policy: AddressPolicy
   readonly resolve: ResolveHost
   readonly limits: CallLimits
-  /** By logical cluster: what is read of an answer takes more memory than its bytes. */
+  /**
+   * Lets each logical cluster read one response at a time, because a response that is read takes more memory than its
+   * bytes.
+   */
   readonly reading: KeyedMutex
   readonly observe: NonNullable<EgressOptions['observe']>
 }
@@ -137,7 +143,7 @@ class BoundedAgent extends https.Agent {
   override keepSocketAlive(socket: Duplex): boolean {
     const idle = Object.values(this.freeSockets).reduce((sum, sockets) => sum + (sockets?.length ?? 0), 0)
     if (idle >= maxIdle) return false
-    // Declared without a result, but the documented result decides.
+    // Node's type declares no result, but the documented result decides.
     const keep: (kept: Duplex) => unknown = (kept) => super.keepSocketAlive(kept)
     return keep(socket) === true
   }
@@ -150,7 +156,7 @@ class BoundedAgent extends https.Agent {
     if (tunnel === undefined || opening === undefined) return super.createConnection(options, done)
     openTunnel({ tunnel, opening }, options as ConnectionOptions).then(
       (socket) => done?.(null, socket),
-      // Without a socket, as Node itself does it.
+      // Calls back without a socket, as Node itself does.
       (error: unknown) => done?.(error as Error, undefined as unknown as Duplex),
     )
     return undefined
@@ -159,7 +165,7 @@ class BoundedAgent extends https.Agent {
 
 interface Tunneled {
   readonly tunnel: Tunnel
-  /** Ends the attempt to open it. What was opened may serve other calls afterwards. */
+  /** Ends the attempt to open the tunnel. An opened connection may serve other calls afterwards. */
   readonly opening: AbortSignal
 }
 
@@ -179,7 +185,7 @@ async function openTunnel({ tunnel, opening }: Tunneled, options: ConnectionOpti
     const { servername, secureContext, ALPNProtocols, rejectUnauthorized } = options
     const tls = { servername, secureContext, ALPNProtocols, rejectUnauthorized }
     const secure = connectTls({ socket, ...definedOnly(tls) })
-    // Between two calls nobody else listens: without a listener an error would end the process.
+    // Between two calls there is no other listener, and an error without a listener would end the process.
     secure.on('error', () => undefined)
     return secure
   } finally {
@@ -187,7 +193,7 @@ async function openTunnel({ tunnel, opening }: Tunneled, options: ConnectionOpti
   }
 }
 
-/** A TCP connection to an address that was judged. */
+/** A TCP connection to an address that was checked. */
 function tcpTunnel(address: string, port: number): Tunnel {
   return {
     key: address,
@@ -220,7 +226,7 @@ async function secured(socket: TLSSocket, until: { opening: AbortSignal; life: A
   return socket
 }
 
-/** A call with the account of what its answer holds. */
+/** A call with the account of its response's bytes. */
 type ChargedCall = EgressCall & Pick<EnteredCall, 'hold'>
 
 class NodeEgress implements Egress {
@@ -278,7 +284,7 @@ class NodeEgress implements Egress {
     using life = childSignal(call.signal)
     const timer = setTimeout(() => life.abort(new EgressError('context deadline exceeded')), call.timeoutMs)
     try {
-      // With the path: several webhooks may share a server.
+      // The destination includes the path, because several webhooks may share a server.
       const destination = `${call.url.host}${call.url.pathname}`
       const caller = { cluster: call.cluster, destination, bytes: call.body?.length ?? 0 }
       using entered = await this.#dependencies.limits.enter(caller, life.signal)
@@ -320,7 +326,7 @@ class NodeEgress implements Egress {
         return await exchange(call, { ...tlsOf(call), agent: this.#agent, host: address, port }, signal)
       } catch (error) {
         failure = error
-        // Another address is tried only where this one was not reached at all.
+        // Another address is tried only if this one was not reached at all.
         if (!(error instanceof EgressError && error.message.startsWith('dial tcp '))) break
       }
     }
@@ -358,7 +364,7 @@ function tlsOf({ url, caBundle, insecure, client }: Pick<EgressCall, 'url' | 'ca
     servername: isIP(name) === 0 ? name : '',
     ALPNProtocols: ['http/1.1'],
     ...(insecure === true ? { rejectUnauthorized: false } : {}),
-    // By these the agent tells connections apart; the context has them already.
+    // The agent distinguishes connections by these options; the context contains them already.
     ...trust,
     secureContext: secureContextOf(trust),
   } as const
@@ -370,7 +376,10 @@ const secureContexts = new LRUCache<string, SecureContext>({
   sizeCalculation: (_context, key) => key.length,
 })
 
-/** Shared by connections: reading the authorities takes as long as the rest of opening one. */
+/**
+ * The TLS context for these options, shared by connections: reading the authorities takes as long as the rest of
+ * opening a connection.
+ */
 function secureContextOf(trust: SecureContextOptions): SecureContext {
   const key = JSON.stringify(trust)
   let context = secureContexts.get(key)
@@ -379,8 +388,8 @@ function secureContextOf(trust: SecureContextOptions): SecureContext {
 }
 
 /**
- * One request on one connection. A kept connection that turned out to be closed is replaced once: nothing was answered
- * on it.
+ * One request on one connection. A kept connection that turned out to be closed is replaced once: it brought no
+ * response.
  */
 async function exchange(
   call: ChargedCall,
@@ -392,7 +401,7 @@ async function exchange(
   const length = body === undefined ? {} : { 'content-length': String(body.length) }
   const all = { host: url.host, 'accept-encoding': 'identity', ...headers, ...length }
   const sent = https.request({ ...options, method, path: `${url.pathname}${url.search}`, headers: all })
-  // An error after this function has ended is nobody's: without a listener it would end the process.
+  // An error after this function has ended has no other listener, and would end the process.
   sent.on('error', () => undefined)
   const abort = (): void => void sent.destroy(signal.reason as Error)
   signal.addEventListener('abort', abort, { once: true })
@@ -426,7 +435,7 @@ function responseOf(sent: ClientRequest, body: Uint8Array | undefined): Promise<
     endAfterInterim(sent, () => new EgressError('net/http: too many 1xx informational responses'))
     sent.once('response', resolve)
     sent.on('error', reject)
-    // An answer that switches protocols would leave us with a connection that nobody ends.
+    // A response that switches protocols would leave an open connection without an owner.
     sent.once('upgrade', (_response, socket: Duplex) => {
       socket.destroy()
       reject(new EgressError('net/http: the server switched protocols'))

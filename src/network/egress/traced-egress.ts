@@ -1,5 +1,5 @@
-// Egress whose calls are spans of the current trace, and tell the callee so (`traceparent`), as kube-apiserver tells
-// webhooks.
+// Egress whose calls are spans of the current trace and send a `traceparent` header, as kube-apiserver's calls of
+// webhooks do.
 import { inSpan, traceparentOf, type Tracer } from '#telemetry/index.ts'
 import type { Egress } from './egress.ts'
 

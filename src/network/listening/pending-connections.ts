@@ -1,4 +1,4 @@
-// Bounds and deadlines of connections that have not yet asked for anything, so that nobody keeps others out by opening
+// Limits and deadlines of connections that have not sent a request yet, so that no client keeps others out by opening
 // many.
 import { isIPv6, type Socket } from 'node:net'
 import { LRUCache } from 'lru-cache'
@@ -8,17 +8,20 @@ export interface PendingBounds {
   readonly maxMs: number
   /** Pending connections of one network: above this, its oldest one is reset. */
   readonly maxPerNetwork: number
-  /** The same for all networks that are not trusted: above this, the network with the most loses its oldest one. */
+  /**
+   * Pending connections of all networks that are not trusted: above this, the oldest connection of the network with the
+   * most is reset.
+   */
   readonly max: number
-  /** The same for the trusted networks, which have a room of their own. Default: `max`. */
+  /** Pending connections of all trusted networks, which are counted separately. Default: `max`. */
   readonly maxTrusted?: number
 }
 
-/** Networks that are remembered as trusted. */
+/** Maximum number of networks that are remembered as trusted. */
 const maxTrustedNetworks = 1000
 const trustMs = 3_600_000
 
-/** The end of a connection that a TLS socket names too, which wraps the TCP socket. */
+/** The other end of a connection: the same for a TCP socket and for the TLS socket that wraps it. */
 export type PeerAddress = Pick<Socket, 'remoteAddress' | 'remotePort'>
 
 interface Pending {
@@ -29,7 +32,7 @@ interface Pending {
 
 export class PendingConnections implements Disposable {
   readonly #bounds: PendingBounds
-  /** By the address of the other end, in the order of arrival. */
+  /** Pending connections by the address and port of the other end, in the order of arrival. */
   readonly #all = new Map<string, Pending>()
   readonly #strangers: Room
   readonly #trusted: Room
@@ -49,7 +52,10 @@ export class PendingConnections implements Disposable {
     return this.#all.size
   }
 
-  /** Adds a new connection. The oldest ones give way to it: an honest client asks soon, and is gone from here. */
+  /**
+   * Adds a new connection. Above a limit, resets the oldest ones: an honest client sends its request soon and is then
+   * no longer pending.
+   */
   add(socket: Socket): void {
     const network = networkOf(socket.remoteAddress ?? '')
     const key = keyOf(socket)
@@ -70,7 +76,7 @@ export class PendingConnections implements Disposable {
     return this.#all.get(keyOf(peer))?.socket
   }
 
-  /** The connection has asked for something that everybody may have: it stays pending, as if it had been opened now. */
+  /** Call this when the connection has asked for something public: it stays pending, as if it had been opened now. */
   renew(peer: PeerAddress): void {
     if (this.#all.size === 0) return
     const key = keyOf(peer)
@@ -81,14 +87,14 @@ export class PendingConnections implements Disposable {
     this.#roomOf(pending.network).add(pending.network, key)
   }
 
-  /** The connection is not pending any more. */
+  /** Removes a connection that is no longer pending. */
   settle(peer: PeerAddress): void {
     if (this.#all.size > 0) this.#remove(keyOf(peer))
   }
 
   /**
-   * Gives connections of the network of this address a room of their own for an hour: one from there has proved who it
-   * is.
+   * Trusts the network of this address for an hour, because a client from there has proved its identity. Connections of
+   * trusted networks are counted separately.
    */
   trust(address: string): void {
     this.#trustedUntil.set(networkOf(address), performance.now() + trustMs)
@@ -119,7 +125,7 @@ export class PendingConnections implements Disposable {
   }
 
   #end(before: number): void {
-    // In the order of arrival: after the first that is young enough, all are.
+    // The order is that of arrival: all connections after the first young one are young, too.
     for (const [key, { since }] of this.#all) {
       if (since > before) return
       this.#reset(key)
@@ -139,7 +145,7 @@ class Room {
     this.#bounds = bounds
   }
 
-  /** The connection that must give way before the network gets another one; undefined: there is room. */
+  /** The connection that must give way before the network gets another one; undefined if there is room. */
   crowdedOut(network: string): string | undefined {
     const own = this.#byNetwork.get(network)
     if (own !== undefined && own.size >= this.#bounds.maxPerNetwork) return own.values().next().value
@@ -156,7 +162,7 @@ class Room {
     this.#size++
   }
 
-  /** Returns whether it was here. */
+  /** Returns whether the connection was here. */
   remove(network: string, key: string): boolean {
     const keys = this.#byNetwork.get(network)
     if (keys?.delete(key) !== true) return false

@@ -1,6 +1,6 @@
-// The contract between the API server and the controllers beside it: what objects exist in all logical clusters, and
-// which object owns which. The server answers from its memory (src/virtualapi/background/graph); controllers write
-// through the API only.
+// The contract between the API server and the controllers beside it: the objects of all logical clusters, and their
+// owners. The server reads them from its memory (src/virtualapi/background/graph); controllers write through the API
+// only.
 import type { GroupVersionResource, KubeObject, ObjectMeta, OwnerReference } from '#apimachinery/meta/index.ts'
 
 /** Names one object. `cluster` is the id of the logical cluster, not its name: a name can be used again. */
@@ -41,7 +41,7 @@ export interface SelectedObject {
   /** Differs for every change of the object. */
   readonly revision: number
   readonly labels: Readonly<Record<string, string>>
-  /** Size of its JSON. */
+  /** Size of the object's JSON, in bytes. */
   readonly bytes: number
   readonly object: () => KubeObject
 }
@@ -114,7 +114,7 @@ export interface ObjectChange {
   readonly isNew: boolean
   /** The object has a deletionTimestamp. */
   readonly deleting: boolean
-  /** Of the object; undefined where it has none or is unknown. */
+  /** Labels of the object; undefined if it has none or is unknown. */
   readonly labels: Readonly<Record<string, string>> | undefined
   /** Whether the JSON of the object contains this text. Cheaper than `object`. */
   readonly contains: (text: string) => boolean
@@ -138,9 +138,9 @@ export interface ObjectFeed {
    */
   followQuotas(listener: (namespace: { readonly cluster: string; readonly namespace: string }) => void): () => void
   /**
-   * Loads each logical cluster once in which work may be unfinished, so that listeners hear of it, and unloads it
-   * again. Clusters with namespaces or definitions that are being deleted come first. Slow on purpose: requests go
-   * first.
+   * Loads each logical cluster once in which work may be unfinished, so that listeners get its objects, and unloads it
+   * again. Clusters with namespaces or definitions that are being deleted come first. Deliberately slow: requests have
+   * priority.
    */
   loadUnfinished(signal: AbortSignal): Promise<void>
 }

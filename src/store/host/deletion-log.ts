@@ -1,6 +1,6 @@
 // A log of deleted objects: the host reports a deletion only in its watch, and only for little more than a minute. The
-// log keeps the newest deletions whole. Of older ones it keeps the revision of the last deletion of each resource in
-// each logical cluster.
+// log keeps the newest deletions with the objects. For older deletions it keeps only the revision of the last deletion
+// of each resource in each logical cluster.
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
@@ -12,9 +12,9 @@ export type Deletion = Extract<StoreEvent, { type: 'delete' }>
 
 /** The deletions up to a revision, for a later process. */
 export interface DeletionSummary {
-  /** Deletions up to here are included. */
+  /** The summary includes the deletions up to this revision. */
   readonly revision: number
-  /** Nothing is known about deletions up to here. */
+  /** Nothing is known about deletions up to this revision. */
   readonly floor: number
   /** Revision of the last deletion by `CLUSTER RESOURCE`. */
   readonly last: Readonly<Record<string, number>>
@@ -28,12 +28,12 @@ interface Scope {
 const maxDeletions = 50_000
 const maxBytes = 32 * 1024 * 1024
 /**
- * How many scopes (a resource in a logical cluster) have their last deletion kept; a summary of so many is about 120
- * KB.
+ * Number of scopes (a resource in a logical cluster) whose last deletion is kept. A summary of this many scopes is
+ * about 120 KB.
  */
 const maxLast = 2048
 
-/** Bounded: the oldest deletions are dropped first. */
+/** A bounded log of deletions: the oldest deletions are dropped first. */
 export class DeletionLog {
   #deletions: Deletion[] = []
   #bytes = 0
@@ -52,7 +52,7 @@ export class DeletionLog {
     this.#last.clear()
   }
 
-  /** Adds what is known about deletions before the log began at `startedAt`: a summary, and all deletions since it. */
+  /** Adds the deletions before the log began at `startedAt`: a summary, and all deletions since the summary. */
   extend(summary: DeletionSummary, since: readonly Deletion[], startedAt: Revision): void {
     // If the log has dropped deletions since it started, older ones would leave a gap.
     if (this.#floor !== startedAt || this.#lastFloor !== startedAt) return
@@ -127,7 +127,10 @@ function sizeOf({ previous }: Deletion): number {
 }
 
 interface DeletionWaiter {
-  /** The revision that the Record was deleted at: an earlier deletion under the same name is not the one waited for. */
+  /**
+   * Revision of the Record that the caller deletes. A deletion at or before this revision is the deletion of an earlier
+   * Record with the same name.
+   */
   readonly ifRevision: Revision
   readonly resolve: (revision: Revision) => void
 }
@@ -146,14 +149,14 @@ export class DeletionWaiters {
     return this.#byRecord.get(record)?.some((waiter) => waiter.resolve === resolve) ?? false
   }
 
-  /** Takes out the waiters that a deletion of this Record at this revision answers. */
+  /** Removes and returns the waiters that a deletion of this Record at this revision concerns. */
   take(record: string, revision: Revision): readonly DeletionWaiter[] {
     const taken = (this.#byRecord.get(record) ?? []).filter(({ ifRevision }) => ifRevision < revision)
     if (taken.length > 0) this.#keep(record, (waiter) => !taken.includes(waiter))
     return taken
   }
 
-  /** Names of the Records whose deletion somebody waits for. */
+  /** Names of the Records whose deletion a caller waits for. */
   records(): readonly string[] {
     return [...this.#byRecord.keys()]
   }
@@ -166,15 +169,18 @@ export class DeletionWaiters {
 }
 
 /**
- * The Record of the store's own from which a later process learns of deletions before it started, so that watches from
- * before a restart go on. The host still has the deletions between the last save and the start. The names of other
- * Records are hashes.
+ * Name of the Record that holds the summary of deletions for a later process, so that watches from before a restart can
+ * resume. The host itself still reports the deletions between the last save and the start. No object's Record has this
+ * name, because their names are hashes.
  */
 const savedName = 'deletions'
-/** The host sends a bookmark two seconds before it ends a watch. */
+/**
+ * Timeout of the watch that reads past deletions, in seconds. The host sends a bookmark two seconds before it ends a
+ * watch.
+ */
 const replaySeconds = 4
 
-/** Where it is: in one of the buckets. */
+/** Access to the Record of saved deletions. `namespace` is the bucket that holds it. */
 interface SavedDeletionsOptions {
   readonly client: KubeClient
   readonly namespace: string
@@ -196,7 +202,7 @@ export function readSavedDeletions({ data }: StorageRecord): DeletionSummary | u
   }
 }
 
-/** Replaces the saved summary. A late call saves an older one, which is true all the same. */
+/** Replaces the saved summary. A late call may save an older summary, which is still correct. */
 export async function saveDeletions(
   summary: DeletionSummary,
   { client, namespace }: SavedDeletionsOptions,

@@ -32,7 +32,7 @@ export interface HostStoreOptions {
   readonly client: KubeClient
   /** 32 bytes, kept by the installation. */
   readonly sealKey: Uint8Array
-  /** Former and coming keys: they open Records and seal none. */
+  /** Former and future keys. They open Records but never seal any. */
   readonly otherSealKeys?: readonly Uint8Array[]
   /** Resources whose payloads host users must not read. Default: only `secrets`. */
   readonly sealResource?: (resource: string) => boolean
@@ -41,17 +41,20 @@ export interface HostStoreOptions {
   /** The host's deadline for one write; keep it below the remaining lease of an owner. Default 10 s. */
   readonly writeTimeoutMs?: number
   /**
-   * For how long this process may write to a bucket, milliseconds; 0: not at all. A write that may take longer is given
-   * up by the host. Default: always.
+   * Milliseconds for which this process may still write to a bucket; 0 if it may not. The host aborts a write that
+   * takes longer. Default: no limit.
    */
   readonly mayWriteForMs?: (bucket: number) => number
   /** Resources whose renewals need not all be written to the host. Default: Leases and Events. */
   readonly mayLoseRenewals?: (resource: string) => boolean
   /** How long renewals of an object may be kept in memory alone. Default 30 s. */
   readonly keepRenewalsMs?: number
-  /** How much all logical clusters together may keep, in bytes, counting half a KiB per object. Default: no limit. */
+  /**
+   * Maximum size of all logical clusters together, in bytes. Each object counts half a KiB more than its value.
+   * Default: no limit.
+   */
   readonly maxBytes?: number
-  /** Called for broken watches and unreadable Records; the store goes on. */
+  /** Called when a watch breaks or a Record is unreadable; the store continues. */
   readonly onProblem?: (message: string, error: unknown) => void
   /**
    * Throws for a value that this program cannot have written: the Record was edited by hand and is skipped. Default:
@@ -66,37 +69,45 @@ export interface HostStoreOptions {
 
 /** Records deleted in one request when a logical cluster is deleted. */
 const deleteBatch = 200
-/** Timeout of such a request; the host deletes one Record after the other. */
+/** Timeout of a request that deletes Records: the host deletes them one after the other. */
 const deleteBatchTimeoutMs = 60_000
-/** A write that has less time left is not begun. */
+/** Minimum time for a write, in milliseconds: with less time left, a write is not begun. */
 const minWriteMs = 500
-/** A value of at most so many bytes stands for a deletion, which is never refused for want of room. */
+/** Maximum size of a tombstone, in bytes. A tombstone stands for a deletion, so it is not charged as a new object. */
 const noValueBytes = 4
-/** While Records change, deletions are saved so often: the host can tell those of the last 75 s itself. */
+/**
+ * Milliseconds between two saves of deletions while Records change. The host itself still reports the deletions of the
+ * last 75 s.
+ */
 const saveEveryMs = 30_000
 /**
- * How often that is tried before anything was saved: a process that ends before would leave the next one without
- * knowledge.
+ * Milliseconds between two attempts until the first save has succeeded. If a process ends before its first save, the
+ * next one may not know its deletions.
  */
 const firstSaveEveryMs = 1000
 const saveTimeoutMs = 5000
-/** How often renewals are looked for that nobody repeated. */
+/** Milliseconds between two searches for renewals that no client repeated. */
 const sweepMs = 5000
-/** Renewals that are written to the host at a time. */
+/** Number of renewals that are written to the host at the same time. */
 const savers = 16
-/** Events of both API groups. */
+/** The stored resource of Events, of both API groups. */
 const eventsResource = 'events'
-/** Clients report Events one after the other: each waits for its answer before the next. */
+/**
+ * Milliseconds that a repeated Event may wait for its revision. Clients wait for the response to each Event before they
+ * report the next.
+ */
 const eventGapMs = 50
 const leaseGapMs = 250
-/** How long a read is retried while the host answers 429. */
+/** Milliseconds for which a read is retried while the host responds with 429. */
 const busyMs = 10_000
 
 /** A Store that several processes share. */
 export interface SharedStore extends Store {
-  /** Writes what it keeps of these logical clusters in memory alone to the host, as long as the signal lets it. */
+  /**
+   * Writes the renewals of these logical clusters that are only in memory to the host. Stops when the signal aborts.
+   */
   saveRenewals(of: (cluster: ClusterId) => boolean, options: Waiting): Promise<void>
-  /** Forgets that: another process may have changed them. */
+  /** Forgets the renewals of these logical clusters: another process may have changed their objects. */
   forgetRenewals(of: (cluster: ClusterId) => boolean): void
 }
 
@@ -116,7 +127,7 @@ export async function openHostStore(options: HostStoreOptions & Waiting): Promis
   const codec = new RecordCodec({ namespacePrefix, sealResource, seal, requireValue })
   const log = new EventLog()
   const { writeTimeoutMs = 10_000, mayWriteForMs = () => Infinity } = options
-  /** How long a write to a namespace of ours may take. Throws where it may not begin. */
+  /** How long a write to this bucket's namespace may take, in milliseconds. Throws Unavailable if it may not begin. */
   const timeoutOf = (namespace: string, wantedMs = writeTimeoutMs): number => {
     const leftMs = mayWriteForMs(codec.numberOf(namespace))
     if (leftMs < minWriteMs)
@@ -176,7 +187,7 @@ interface Dependencies {
 }
 
 class HostStore implements SharedStore {
-  /** Before encoding. The size of the encoded Record decides; `create` and `update` check it. */
+  /** Size limit before encoding. `create` and `update` check the size of the encoded Record. */
   readonly maxValueBytes = 1_400_000
   readonly instanceId: string
   readonly #dependencies: Dependencies
@@ -260,7 +271,7 @@ class HostStore implements SharedStore {
 
   async #replace(key: ObjectKey, value: Uint8Array, { signal, ifRevision }: Updating): Promise<StoredObject> {
     const { codec, stream, budget } = this.#dependencies
-    // Not in the index yet: it was created a moment ago, and is still at the revision that the writer saw.
+    // An object that is not in the index was created a moment ago and is still at the revision that the writer saw.
     const known = stream.index.get(key.cluster, codec.nameOf(key))
     const createRevision = known?.createRevision ?? ifRevision
     const write = { do: 'update', record: codec.encode(key, value, { revision: ifRevision, createRevision }) } as const
@@ -286,7 +297,7 @@ class HostStore implements SharedStore {
     try {
       const write = { do: 'delete', namespace: codec.bucketOf(key.cluster), name, ifRevision } as const
       await this.#write(key.cluster, write, signal).catch(async (error: unknown) => {
-        // Another deletion came first. A caller that is told that the object is gone must not find it afterwards.
+        // Another deletion came first. A caller that gets KeyMissing must not find the object afterwards.
         const isShown = stream.index.get(key.cluster, name)?.revision === ifRevision
         if (isStoreError(error, 'KeyMissing') && isShown) {
           deletion.expect()
@@ -295,7 +306,7 @@ class HostStore implements SharedStore {
         throw error
       })
       deletion.expect()
-      // The host's response has no revision of the deletion; our own watch has.
+      // The host's response does not contain the revision of the deletion; our watch reports it.
       return await abortable(deletion.revision, AbortSignal.any([signal, life.signal]))
     } finally {
       deletion.leave()
@@ -310,7 +321,7 @@ class HostStore implements SharedStore {
     this.#dependencies.renewals.forget(of)
   }
 
-  /** A renewal that cannot be saved is repeated soon, or is lost as it may be. */
+  /** Writes these renewals to the host. Ignores errors: the client renews again soon, and a renewal may be lost. */
   async #save(unsaved: Generator<Kept>, signal: AbortSignal): Promise<void> {
     const save = async (): Promise<void> => {
       for (const { key, value, revision: ifRevision } of unsaved) {
@@ -356,17 +367,18 @@ class HostStore implements SharedStore {
     { cluster, resource }: { cluster?: ClusterId; resource: string },
     { signal, since }: Waiting & { since: Revision },
   ): Promise<readonly StoreEvent[]> {
-    // This would list all Records; a reader of all logical clusters lists what it needs itself.
+    // Without a cluster, this method would list all Records. Its callers then list the objects that they need.
     if (cluster === undefined) throw new StoreError('Compacted', `changes after revision ${since} are no longer known`)
     const scope = { cluster, resource }
     const { stream } = this.#dependencies
     await stream.remembered(signal)
     const list = await this.list(scope, { signal })
-    // The watch may lag a little behind the list; the reader's own watch will deliver what it has not seen yet.
+    // The watch may lag a little behind the list; the reader's own watch will deliver the missing events.
     const deletions = stream.deletions.after(scope, since)
     if (!deletions) throw new StoreError('Compacted', `changes after revision ${since} are no longer known`)
     const present = new Map(list.items.map((object) => [nameTextOf(object.key), object]))
-    // An object that is present and unchanged was never deleted: the list came before the deletion.
+    // If the list has the object unchanged, the list is older than the deletion: the reader's own watch reports the
+    // deletion.
     const gone = deletions.filter(({ key }) => (present.get(nameTextOf(key))?.revision ?? Infinity) > since)
     const put = list.items.filter(({ revision }) => revision > since)
     return lastStates([...gone, ...put.map((object) => ({ type: 'put', object }) as const)], since)
@@ -398,7 +410,7 @@ class HostStore implements SharedStore {
     this.#saving = setTimeout(() => void save(), ms).unref()
   }
 
-  /** One of the replicas saves: the one that may write to the first bucket. */
+  /** Saves the summary of deletions, if this replica may write to the first bucket. */
   async #saveDeletions(): Promise<void> {
     const { client, codec, stream, life, timeoutOf, onProblem } = this.#dependencies
     const namespace = codec.bucket(0)
@@ -433,7 +445,7 @@ class HostStore implements SharedStore {
   async #write(cluster: ClusterId, write: RecordWrite, signal: AbortSignal): Promise<Revision> {
     const { life, writer } = this.#dependencies
     if (life.signal.aborted) throw new StoreError('Closed', 'the store is closed')
-    // It waits for the host also when its caller has gone.
+    // The write continues when its caller has gone.
     return await abortable(
       this.#waiting.admit(cluster, () => writer.write(write)),
       signal,
@@ -455,7 +467,7 @@ function toStoreError(error: unknown): unknown {
   return new StoreError('Unavailable', message, { cause: error })
 }
 
-/** Records of this store that hold no object. */
+/** Whether this Record holds data of the store itself instead of an object. */
 function isOwn(record: StorageRecord): boolean {
   return isSavedDeletions(record) || isRevisionRecord(record)
 }

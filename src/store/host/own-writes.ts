@@ -2,7 +2,10 @@
 import type { StorageRecord } from '#crds/index.ts'
 import type { ObjectKey } from '#store/store.ts'
 
-/** Payloads that are kept while the host reports nothing; beyond, the oldest are decoded like those of others. */
+/**
+ * Maximum size of the kept payloads, in bytes. Above it the oldest are dropped, and their events are decoded like those
+ * of other processes.
+ */
 const maxBytes = 16 * 1024 * 1024
 
 interface OwnWrite {
@@ -15,7 +18,7 @@ export class OwnWrites {
   readonly #byRecord = new Map<string, OwnWrite>()
   #bytes = 0
 
-  /** Call it before the write is sent: its event may come before its answer. */
+  /** Adds a write. Call this before the write is sent: its event may arrive before its response. */
   add(record: StorageRecord, key: ObjectKey, value: Uint8Array): void {
     this.#drop(record.metadata.name)
     this.#byRecord.set(record.metadata.name, { record, key, value })
@@ -26,12 +29,12 @@ export class OwnWrites {
     }
   }
 
-  /** The write was refused. */
+  /** Removes a write that was refused. */
   forget(record: StorageRecord): void {
     if (this.#byRecord.get(record.metadata.name)?.record === record) this.#drop(record.metadata.name)
   }
 
-  /** The object in a Record that the host reports, if it is as this process wrote it last. */
+  /** Removes and returns the object in a reported Record; undefined if it differs from this process's last write. */
   take(reported: StorageRecord): Pick<OwnWrite, 'key' | 'value'> | undefined {
     const own = this.#byRecord.get(reported.metadata.name)
     if (own === undefined || !isSame(own.record, reported)) return undefined

@@ -6,7 +6,9 @@ import { recordClusterLabel, recordResourceLabel, type StorageRecord } from '#cr
 import type { Seal } from '#store/seal.ts'
 import { StoreError, type ObjectKey, type StoredObject } from '#store/store.ts'
 
-/** Set by the first update: the host reports when an object was created, but not at which revision. */
+/**
+ * Holds the create revision, from the first update on: the host does not report at which revision it created a Record.
+ */
 const createRevisionAnnotation = 'storage.kcp.dev/create-revision'
 
 /** etcd accepts requests of 1.5 MiB by default; the rest is for metadata and managed fields. */
@@ -22,7 +24,7 @@ const compressedPrefix = 'deflate:'
 /** The buckets of an installation are namespaces with this prefix. */
 export const defaultNamespacePrefix = 'kcp-records-'
 
-/** Whether host users who may read Records must not read this resource. */
+/** Whether host users with access to Records must not be able to read objects of this resource. */
 export function isSealedResource(resource: string): boolean {
   return resource === 'secrets'
 }
@@ -51,12 +53,12 @@ export class RecordCodec {
     return `${this.#options.namespacePrefix}${number.toString(16).padStart(2, '0')}`
   }
 
-  /** The number of a namespace of ours. */
+  /** The number of the bucket with this namespace name, 0 to 255. */
   numberOf(bucket: string): number {
     return Number.parseInt(bucket.slice(this.#options.namespacePrefix.length), 16)
   }
 
-  /** False for a Record in another namespace: somebody else put it there. */
+  /** Whether a namespace is a bucket. A Record in any other namespace is not ours. */
   isBucket(namespace: string): boolean {
     const { namespacePrefix } = this.#options
     return namespace.startsWith(namespacePrefix) && /^[0-9a-f]{2}$/.test(namespace.slice(namespacePrefix.length))
@@ -74,7 +76,7 @@ export class RecordCodec {
     return `${recordResourceLabel}=${hashOf(resource)}`
   }
 
-  /** The Record to send. Throws TooLarge. `existing` is the Record that an update replaces. */
+  /** The Record to send. Throws StoreError TooLarge. `existing` is the Record that an update replaces. */
   encode(
     key: ObjectKey,
     value: Uint8Array,
@@ -91,7 +93,7 @@ export class RecordCodec {
         ...(existing && {
           resourceVersion: String(existing.revision),
           annotations: { [createRevisionAnnotation]: String(existing.createRevision) },
-          // Drops the managed fields, which no one asks for, and with them half of what an update costs the host.
+          // Drops the managed fields, which nobody reads: they are half of the cost of an update in the host.
           managedFields: [{}],
         }),
       },
@@ -137,7 +139,7 @@ export class RecordCodec {
     return { key, ...this.revisionsOf(record), value }
   }
 
-  /** Of the object in a Record. */
+  /** The revisions of the object in a Record. */
   revisionsOf(record: StorageRecord): Pick<StoredObject, 'revision' | 'createRevision'> {
     const revision = Number(record.metadata.resourceVersion) as Revision
     return { revision, createRevision: createRevisionOf(record, revision) }
@@ -188,7 +190,7 @@ function hashOf(resource: string): string {
   return hash('sha256', resource).slice(0, 16)
 }
 
-/** 0 to 255, by a hash of the id. */
+/** The number of a logical cluster's bucket, 0 to 255: from a hash of its id. */
 export function bucketNumberOf(cluster: ClusterId): number {
   return Number.parseInt(hash('sha256', cluster).slice(0, 2), 16)
 }

@@ -1,5 +1,5 @@
-// Indexes the Records without their payloads: to find changes by comparing with a list of the host, and for the
-// metadata that an update needs.
+// An index of the Records without their payloads. It serves to find changes by comparison with a list of the host, and
+// holds the metadata that an update needs.
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import type { ObjectKey, StoreEvent } from '#store/store.ts'
 
@@ -7,7 +7,7 @@ export interface KnownRecord {
   readonly key: ObjectKey
   readonly revision: Revision
   readonly createRevision: Revision
-  /** Of the object; as the host keeps it, if it was not written since the start. */
+  /** Size of the object's value; of the Record's payload, if the object was not written since the start. */
   readonly bytes: number
 }
 
@@ -21,7 +21,7 @@ export class RecordIndex {
     return this.#size
   }
 
-  /** Their bytes. */
+  /** Bytes of these objects. */
   get bytes(): number {
     return this.#bytes
   }
@@ -30,7 +30,7 @@ export class RecordIndex {
     return this.#byCluster.get(cluster)?.get(recordName)
   }
 
-  /** Finds a Record in any logical cluster, for one that no longer names its own. Searches all of them. */
+  /** Finds a Record that no longer names its logical cluster. Searches all logical clusters. */
   find(recordName: string): KnownRecord | undefined {
     for (const records of this.#byCluster.values()) {
       const known = records.get(recordName)

@@ -36,7 +36,7 @@ export interface RecordStreamOptions {
   readonly log: EventLog
   /** Called once for each unreadable Record, which is then skipped. */
   readonly onProblem: (message: string, error: unknown) => void
-  /** The store's life. */
+  /** Aborts when the store is closed. */
   readonly signal: AbortSignal
   readonly renewals: Pick<Renewals, 'at' | 'changed' | 'interrupted'>
   /** How long the watch may stay silent after the host acknowledged a write of ours. Default 5 s. */
@@ -68,7 +68,7 @@ export class RecordStream {
   }
 
   async start(signal: AbortSignal): Promise<void> {
-    // Payloads are not looked at: they are most of what a start would read.
+    // The payloads are not decoded: they are most of the data.
     const texts = new Texts()
     for await (const { record, key } of this.#list(signal)) {
       const { resource, namespace } = key
@@ -86,7 +86,7 @@ export class RecordStream {
     this.#remembering = this.#remember(this.#revision as Revision)
   }
 
-  /** Resolves when all that can be known of deletions before the start is in `deletions`. */
+  /** Resolves when `deletions` has everything that can be known about deletions before the start. */
   remembered(signal: AbortSignal): Promise<void> {
     return abortable(this.#remembering, signal)
   }
@@ -111,7 +111,7 @@ export class RecordStream {
     }
   }
 
-  /** Ends only with the signal. */
+  /** Follows the host's watch until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     try {
       await this.#follow(signal)
@@ -145,8 +145,9 @@ export class RecordStream {
   }
 
   /**
-   * The host has acknowledged a write of ours, so the watch must report it soon. If it reports nothing at all, its
-   * connection is dead without a reset (a proxy, a firewall), and the watch reconnects.
+   * Call this when the host has acknowledged a write of this process: the watch must report the write soon. If the
+   * watch reports nothing at all, its connection is dead without a reset (a proxy, a firewall), and the watch
+   * reconnects. `wasTold` returns whether the write was reported.
    */
   expect(wasTold: () => boolean): void {
     if (this.#attempt === undefined || wasTold()) return
@@ -156,7 +157,7 @@ export class RecordStream {
     this.#silence ??= this.#armSilenceTimer(this.#maxSilenceMs)
   }
 
-  /** The limit doubles after each reconnect: a host may need long to begin a watch. */
+  /** The limit doubles after each reconnect: a host may take long to begin a watch. */
   #armSilenceTimer(ms: number): NodeJS.Timeout {
     return setTimeout(() => {
       this.#silence = undefined
@@ -212,7 +213,8 @@ export class RecordStream {
       this.#silence?.refresh()
       const revision = Number(object.metadata.resourceVersion) as Revision
       if (!(revision > 0)) throw internalError('the host told of a change without its revision')
-      // Bookmarks are a minute apart. What is saved a second after a start shows sooner that nothing else has changed.
+      // Bookmarks are a minute apart. The event of the saved deletions, a second after a start, shows earlier that
+      // nothing else has changed.
       if (type === 'BOOKMARK' || isSavedDeletions(object)) this.#options.log.progress(revision)
       else if (isRevisionRecord(object)) this.#tellRenewals(object.data, revision)
       else if (codec.isBucket(object.metadata.namespace)) this.#tell(object, this.#change(type, object, revision))
@@ -220,7 +222,10 @@ export class RecordStream {
     }
   }
 
-  /** Undefined if the Record is unreadable, which is reported: one damaged Record must not affect the others. */
+  /**
+   * The object in a Record; undefined if the Record is unreadable, which is reported: one damaged Record must not
+   * affect the others.
+   */
   decoded(record: StorageRecord): StoredObject | undefined {
     try {
       return this.#options.codec.decode(record)
@@ -242,7 +247,7 @@ export class RecordStream {
         this.index.get(key.cluster, record.metadata.name) ?? {}
       return { type: 'delete', key, revision, ...this.#last(record, { revision: last, createRevision }) }
     } catch {
-      // It was skipped when it was edited; its old state left the index then.
+      // The Record was skipped when it was edited by hand. The index may still have its last readable state.
       const known = this.index.find(record.metadata.name)
       return known && { type: 'delete', key: known.key, revision }
     }
@@ -254,7 +259,7 @@ export class RecordStream {
       const { codec } = this.#options
       if (!codec.isBucket(record.metadata.namespace)) return undefined
       const revision = Number(record.metadata.resourceVersion) as Revision
-      // The host does not tell when it was created; a reader that never saw it ignores its deletion.
+      // The create revision is unknown. A reader that never saw the object ignores its deletion.
       const before = { revision: 0 as Revision, createRevision: 0 as Revision }
       return { type: 'delete', key: codec.keyOf(record), revision, ...this.#last(record, before) }
     } catch {
@@ -269,7 +274,7 @@ export class RecordStream {
     try {
       return { previous: { ...this.#options.codec.decode(record), ...revisions } }
     } catch {
-      // It was skipped when it was written; its deletion can be reported all the same.
+      // The Record was skipped when it was written; its deletion is reported without the last state.
       return {}
     }
   }
@@ -298,7 +303,7 @@ export class RecordStream {
     return this.#savedAt > 0
   }
 
-  /** Deletions up to this revision are saved. */
+  /** Notes that the deletions up to this revision are saved. */
   saved(revision: number): void {
     this.#savedAt = revision
   }
@@ -315,7 +320,7 @@ export class RecordStream {
 
   #answerDeletions(record: string, revision: Revision): void {
     const waiters = this.#deletionWaiters.take(record, revision)
-    // After delivery of the event: the deleting caller is answered last.
+    // Resolves after the event was delivered: the caller of the deletion gets its response last.
     if (waiters.length > 0) this.#options.log.afterFlush(() => waiters.forEach(({ resolve }) => resolve(revision)))
   }
 
@@ -342,24 +347,25 @@ export class RecordStream {
     }
     const revision = this.#revision as Revision
     changes.sort((a, b) => revisionOf(a.change) - revisionOf(b.change))
-    // The revisions of these deletions are unknown; that of the list is an upper bound.
+    // The revisions of these deletions are unknown; the list's revision is an upper bound.
     for (const [record, { key }] of missing)
       changes.push({ record, change: { type: 'delete', key, revision, missed: true } })
     for (const { record, change } of changes) {
       this.#note(record, change)
     }
     log.progress(revision)
-    // Created and deleted while the watch was broken: no event tells of these.
+    // No event reports a Record that was both created and deleted while the watch was broken.
     for (const record of this.#deletionWaiters.records())
       if (this.index.find(record) === undefined) this.#answerDeletions(record, revision)
     this.#options.renewals.interrupted()
-    // No watch of their kinds may resume from before this list: several deletions share its revision.
+    // No watch of these resources may resume from before this list, because several deletions share its revision.
     if (missing.size > 0) this.deletions.shorten(revision)
     this.#wake()
   }
 
   /**
-   * Lists every Record of an object at one revision, which becomes `#revision`. The next page is on its way meanwhile.
+   * Lists every Record of an object at one revision, which becomes `#revision`. The next page is requested before the
+   * current one is read.
    */
   async *#list(signal: AbortSignal): AsyncGenerator<{ record: StorageRecord; key: ObjectKey }> {
     let next: Promise<KubeList<StorageRecord>> | undefined = this.#page(undefined, signal)
@@ -367,7 +373,7 @@ export class RecordStream {
       const list: KubeList<StorageRecord> = await next
       const token: string | undefined = list.metadata.continue
       next = token ? this.#page(token, signal) : undefined
-      // A reader that stops early does not wait for it.
+      // Prevents an unhandled rejection: a reader that stops early does not await the next page.
       next?.catch(() => undefined)
       for (const record of list.items) {
         if (isSavedDeletions(record)) this.#found = readSavedDeletions(record)
@@ -385,7 +391,7 @@ export class RecordStream {
     return this.#options.client.list<StorageRecord>(recordsGvr, { limit: pageSize, signal, ...page })
   }
 
-  /** Undefined if the Record is not of ours or not where its key belongs. */
+  /** The key of a Record's object; undefined if the Record is in a foreign namespace or not where its key belongs. */
   #keyOf(record: StorageRecord): ObjectKey | undefined {
     const { codec, onProblem } = this.#options
     if (!codec.isBucket(record.metadata.namespace)) return undefined
@@ -402,7 +408,7 @@ function revisionOf(change: Change): number {
   return change.type === 'put' ? change.object.revision : change.revision
 }
 
-/** Keeps one of several equal texts: each answer brings its own copies. */
+/** Makes equal texts share one string: each response contains its own copies. */
 class Texts {
   readonly #all = new Map<string, string>()
 

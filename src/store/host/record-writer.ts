@@ -1,4 +1,5 @@
-// Writes to the host. When the outcome of a write is unknown, it is looked up before the key is used again.
+// Writes to the host. If the outcome of a write is unknown, the writer reads the Record until it is known, before the
+// key is used again.
 import { type ClusterId, type KubeObject, resourcePath, type Revision } from '#apimachinery/meta/index.ts'
 import { isStatusError, type StatusError } from '#apimachinery/status/index.ts'
 import { childSignal, sleep } from '#async/index.ts'
@@ -6,12 +7,12 @@ import type { KubeClient } from '#client/index.ts'
 import { records as recordsGvr, type StorageRecord } from '#crds/index.ts'
 import { StoreError } from '#store/store.ts'
 
-/** Asks for metadata only: the host need not send back the payload. */
+/** Accept header that asks for metadata only, so that the host does not send the payload back. */
 const metadataOnly = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json'
 /** Time beyond the host's own deadline after which a write has certainly ended, clock skew and network included. */
 const settleMarginMs = 1000
 const lookAgainMs = 250
-/** A lookup that takes longer went over a dead connection, or to a dead server. */
+/** Timeout of a lookup. A longer lookup means a dead connection or a dead server. */
 const lookTimeoutMs = 45_000
 
 export type RecordWrite =
@@ -21,7 +22,7 @@ export type RecordWrite =
 
 interface RecordWriterOptions {
   readonly client: KubeClient
-  /** The store's life: a write continues when its caller has gone. */
+  /** Aborts when the store is closed. A write continues when its caller has gone. */
   readonly signal: AbortSignal
   /**
    * The host's own deadline for a write to this namespace that begins now, whole milliseconds. Throws if it may not
@@ -44,7 +45,7 @@ export class RecordWriter {
     this.#options = options
   }
 
-  /** Resolves when no write to this Record has an unknown outcome; without a name, no write to any Record. */
+  /** Resolves when no write to this Record has an unknown outcome; without a name, when this is true of all Records. */
   async settled(name?: string): Promise<void> {
     if (this.#unsettled.size === 0) return
     const pending: Promise<unknown>[] = []
@@ -108,10 +109,10 @@ export class RecordWriter {
   async #send(write: RecordWrite, place: Place): Promise<Revision> {
     const { client, timeoutOf } = this.#options
     const timeoutMs = timeoutOf(place.namespace)
-    // The host need not look for unknown fields, in a second pass over the payload.
+    // `fieldValidation=Ignore` saves the host a second pass over the payload to find unknown fields.
     const query = `timeout=${timeoutMs}ms&fieldManager=kcp&fieldValidation=Ignore`
     const path = resourcePath(recordsGvr, write.do === 'create' ? { namespace: place.namespace } : place)
-    // Later than the host's deadline, so that normally the host reports the timeout.
+    // This deadline is later than the host's, so that normally the host reports the timeout.
     using deadline = childSignal(this.#options.signal)
     const timer = setTimeout(() => deadline.abort(new Error('no answer in time')), timeoutMs + settleMarginMs)
     try {
@@ -147,7 +148,7 @@ export class RecordWriter {
       } catch (error) {
         if (error instanceof StoreError) throw error
         signal.throwIfAborted()
-        // Not reachable: the key stays blocked until the Record can be read.
+        // The host is not reachable: the key stays blocked until the Record can be read.
       }
       await sleep(lookAgainMs, signal)
     }
@@ -172,8 +173,8 @@ export class RecordWriter {
 }
 
 /**
- * The outcome as the Record shows it: the revision of the write, an error if it cannot happen any more, or undefined
- * while unknown.
+ * The outcome of a write as the Record shows it: its revision (0 for a deletion), `refused` if another write came
+ * first, `not done` if the host can no longer do it, else `unknown`.
  */
 function outcomeOf(
   write: RecordWrite,
@@ -186,8 +187,8 @@ function outcomeOf(
     return revisionOf(found) === write.ifRevision ? waiting : 'refused'
   }
   if (!found) return write.do === 'create' ? waiting : 'refused'
-  // Sealed payloads differ each time and plain ones contain uid and change, so equal data means that our write
-  // succeeded.
+  // A sealed payload differs each time, and a plain one contains the uid and the change: equal data means that our
+  // write succeeded.
   if (found.data === write.record.data) return revisionOf(found)
   if (write.do === 'create') return 'refused'
   return found.metadata.resourceVersion === write.record.metadata.resourceVersion ? waiting : 'refused'
@@ -213,14 +214,14 @@ function revisionOf(object: KubeObject): Revision {
   return Number(object.metadata.resourceVersion) as Revision
 }
 
-/** No response, or one that does not say whether etcd has the write. */
+/** Whether the outcome is unknown: there is no response, or it does not say whether etcd has the write. */
 function isUnknown(error: unknown): boolean {
   if (error instanceof StoreError) return false
   if (!isStatusError(error)) return true
   return error.code >= 500 && !isTooLarge(error) && !isFull(error)
 }
 
-// The API server passes these on as InternalError with etcd's message.
+// The API server reports these errors as InternalError with etcd's message.
 function isTooLarge(error: StatusError): boolean {
   return error.code === 413 || /request is too large|Request entity too large|larger than max/i.test(error.message)
 }
@@ -230,8 +231,8 @@ function isFull(error: StatusError): boolean {
 }
 
 /**
- * Retries after the time that the host's 429 answer names; such a request has had no effect. Rejects with that answer
- * if the time exceeds the rest of `withinMs`.
+ * Retries after the time that the host's 429 response names: a request with this response had no effect. Rejects with
+ * this response if the wait would exceed `withinMs`.
  */
 export async function retryAfter<T>(
   ask: () => Promise<T>,
@@ -250,19 +251,23 @@ export async function retryAfter<T>(
   }
 }
 
-/** The host is slow when a write has waited for so long. */
+/** The host counts as slow when a write has waited for this many milliseconds. */
 const slowMs = 1000
-/** Writes that may wait for a slow host: of one logical cluster, and of all. A quarter of what fairness lets in. */
+/**
+ * Maximum number of writes that wait for a slow host, of one logical cluster and of all: a quarter of the requests that
+ * fairness admits.
+ */
 const maxOfCluster = 50
 const maxOfAll = 500
 
 /**
- * Refuses writes while the host is slow and many wait for it: each takes a slot of its logical cluster's concurrent
- * requests, and reads, which need no host, would be refused with them.
+ * Refuses writes while the host is slow and many writes wait for it. Each waiting write takes one of its logical
+ * cluster's slots for concurrent requests: without a limit, reads would be refused too, although they do not need the
+ * host.
  */
 export class WaitingWrites {
   readonly #now: () => number
-  /** When each began, oldest first. */
+  /** Start times of the running writes, oldest first. */
   readonly #began = new Set<{ readonly at: number }>()
   readonly #byCluster = new Map<ClusterId, number>()
 

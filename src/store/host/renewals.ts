@@ -1,9 +1,11 @@
-// Renewals of Leases, and repeated Events, that the host does not have yet. Most writes of a logical cluster are such,
-// and they matter for seconds: so they are kept in memory, and one in half a minute is written to the host.
+// Renewals of Leases, and repeated Events, that the host does not have yet. Most writes of a logical cluster are
+// renewals, and each matters for seconds only. They are therefore kept in memory, and one in half a minute is written
+// to the host.
 //
-// Each needs a revision that is above all that were shown and never comes again, also after a crash. It is one that the
-// host gave to a write of ours which changes no object (revision-record.ts). One such write serves one renewal of each
-// logical cluster that waits. The renewals become events at the place of that write in the host's stream.
+// Each renewal needs a revision that is above all revisions shown before and is never used again, even after a crash.
+// The host gives this revision to a write of ours that changes no object (revision-record.ts). One such write serves
+// one waiting renewal of each logical cluster. The renewals become events at the place of that write in the host's
+// stream.
 import { randomUUID } from 'node:crypto'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { StoreError, type ObjectKey, type StoredObject, type StoreEvent } from '#store/store.ts'
@@ -19,33 +21,33 @@ export interface RenewalsOptions {
   /** Whether this process may change the logical cluster now. */
   readonly mayWrite: (cluster: ClusterId) => boolean
   /**
-   * How long the first of several renewals may wait for the write to the host that it causes, milliseconds. Default 30
-   * s.
+   * Milliseconds after the first kept renewal of an object from which on its next renewal is written to the host.
+   * Default 30 s.
    */
   readonly keepMs?: number
-  /** How many of one resource are kept for one logical cluster. Default 100. */
+  /** Maximum number of kept objects of one resource in one logical cluster. Default 100. */
   readonly maxPerCluster?: number
-  /** How long a renewal of this resource may wait for its revision, where no others wait, milliseconds. Default 250. */
+  /** Milliseconds that a renewal of this resource may wait for its revision if no others wait. Default 250. */
   readonly gapMsOf?: (resource: string) => number
 }
 
 export interface Renewal {
   readonly key: ObjectKey
-  /** Name of its Record. */
+  /** Name of the object's Record. */
   readonly record: string
   readonly value: Uint8Array
   readonly ifRevision: Revision
 }
 
-/** A state that is newer than the Record. */
+/** A state of an object that is newer than its Record. */
 export interface Kept {
   readonly key: ObjectKey
   readonly value: Uint8Array
-  /** As clients see it. */
+  /** Revision of the object as clients see it. */
   readonly revision: Revision
-  /** Of the Record, which has not changed since. */
+  /** Revision of the Record, which has not changed since. */
   readonly base: Revision
-  /** When the first renewal was kept that the host does not have, monotonic milliseconds. */
+  /** Time of the first renewal that the host does not have, in monotonic milliseconds. */
   readonly since: number
 }
 
@@ -61,16 +63,25 @@ interface Taking {
   readonly end: () => void
 }
 
-/** Kept of one resource, for one logical cluster and for all together; more are written to the host at once. */
+/**
+ * Maximum number of kept objects of one resource, in one logical cluster and in all. Further renewals are written to
+ * the host at once.
+ */
 const defaultPerCluster = 100
 const maxKept = 10_000
 const maxValueBytes = 4096
-/** Of one logical cluster, waiting for a revision; more are written to the host at once. */
+/**
+ * Maximum number of renewals of one logical cluster that wait for a revision. Further renewals are written to the host
+ * at once.
+ */
 const maxWaiting = 40
-/** Between two writes for revisions: the longest line of a logical cluster decides. */
+/**
+ * Milliseconds between two writes that take a revision: the gap of the resource divided by the length of the longest
+ * queue of a logical cluster, at least `minGapMs`.
+ */
 const defaultGapMs = 250
 const minGapMs = 25
-/** How long the stream may take to report a revision. */
+/** Milliseconds that the stream may take to report a revision. */
 const reportMs = 10_000
 const defaultKeepMs = 30_000
 
@@ -79,13 +90,13 @@ export class Renewals {
   readonly #keepMs: number
   readonly #kept = new Map<string, Kept>()
   readonly #keptIn = new Map<string, number>()
-  /** By resource: those of one never take the room of another. */
+  /** Number of kept objects by resource: no resource uses up the limit of another. */
   readonly #keptOf = new Map<string, number>()
   readonly #waiting = new Map<ClusterId, Waiting[]>()
   readonly #waitingRecords = new Map<string, Promise<unknown>>()
   /** Records with a write to the host under way. */
   readonly #writing = new Map<string, number>()
-  /** No other process writes the same texts. */
+  /** Distinguishes the texts of this process from those of other processes. */
   readonly #process = randomUUID()
   #texts = 0
   #taking: Taking | undefined
@@ -98,7 +109,7 @@ export class Renewals {
     this.#keepMs = options.keepMs ?? defaultKeepMs
   }
 
-  /** Objects that are newer here than in the host. */
+  /** Number of objects that are newer here than in the host. */
   get size(): number {
     return this.#kept.size
   }
@@ -114,7 +125,10 @@ export class Renewals {
     return (this.#keptOf.get(key.resource) ?? 0) < maxKept && (this.#keptIn.get(placeOf(key)) ?? 0) < maxPerCluster
   }
 
-  /** Call it if `takes`. Resolves once readers see it. Rejects Unavailable if no revision was found in time. */
+  /**
+   * Keeps a renewal for which `takes` returned true. Resolves once readers see the new state. Rejects Unavailable if no
+   * revision was taken in time, RevisionMismatch if the object changed meanwhile.
+   */
   async keep(renewal: Renewal): Promise<StoredObject> {
     const { promise, resolve, reject } = Promise.withResolvers<StoredObject>()
     const { cluster } = renewal.key
@@ -131,8 +145,8 @@ export class Renewals {
   }
 
   /**
-   * Runs a write to the host of an object that may be kept here. It is given the revision of the Record instead of the
-   * one that clients see. Throws RevisionMismatch.
+   * Runs a write to the host for an object that may have a kept renewal. `write` gets the revision of the Record
+   * instead of the revision that clients see. Rejects RevisionMismatch.
    */
   async around<T>(record: string, ifRevision: Revision, write: (ifRevision: Revision) => Promise<T>): Promise<T> {
     while (this.#waitingRecords.has(record)) await this.#waitingRecords.get(record)?.catch(() => undefined)
@@ -152,14 +166,17 @@ export class Renewals {
     await this.#taking?.over
   }
 
-  /** An object that was read from the host, as it is now. */
+  /** The newest state of an object that was read from the host: with its kept renewal, if there is one. */
   newest(record: string, object: StoredObject): StoredObject {
     const kept = this.#kept.get(record)
     if (kept?.base !== object.revision) return object
     return { ...object, value: kept.value, revision: kept.revision }
   }
 
-  /** The stream reports the revision of this text: the changes to tell at it, and what to do when they were told. */
+  /**
+   * Call this when the stream reports `text`. Returns the changes to report at this revision, and the callback to run
+   * after their delivery; undefined if no renewals wait for this text.
+   */
   at(text: string, revision: Revision): { readonly changes: readonly Put[]; readonly told: () => void } | undefined {
     const taking = this.#taking
     if (taking?.text !== text) return undefined
@@ -175,7 +192,7 @@ export class Renewals {
     return { changes, told: () => done.forEach((run) => run()) }
   }
 
-  /** The stream reports a change of the Record: what is kept of it is older. */
+  /** Call this when the stream reports a change of the Record: forgets its kept renewal, which is older. */
   changed(record: string): void {
     const kept = this.#kept.get(record)
     if (kept === undefined) return
@@ -184,19 +201,26 @@ export class Renewals {
     count(this.#keptOf, kept.key.resource, -1)
   }
 
-  /** The stream lost events: nobody will report the revision that was taken. */
+  /**
+   * Call this when the stream lost events: rejects the renewals of the revision that was taken but will not be
+   * reported.
+   */
   interrupted(): void {
     this.#fail(this.#taking, new StoreError('Unavailable', 'the stream of the host was interrupted'))
   }
 
-  /** Renewals that the host should have: all of these logical clusters, else those without another renewal for long. */
+  /**
+   * The renewals to write to the host: with `of`, all of these logical clusters; else those that were not repeated for
+   * long.
+   */
   *unsaved(of?: (cluster: ClusterId) => boolean): Generator<Kept> {
-    // A holder that still renews has its next renewal written: it would be told of a conflict if we were faster.
+    // The next renewal of a holder that still renews is written anyway. An earlier write here would cause a conflict
+    // for it.
     const late = performance.now() - 1.5 * this.#keepMs
     for (const kept of [...this.#kept.values()]) if (of?.(kept.key.cluster) ?? kept.since <= late) yield kept
   }
 
-  /** Forgets what is kept of these logical clusters: another process has changed them since. */
+  /** Forgets the kept renewals of these logical clusters: another process may have changed their objects since. */
   forget(of: (cluster: ClusterId) => boolean): void {
     for (const [record, { key }] of this.#kept) if (of(key.cluster)) this.changed(record)
   }
@@ -233,7 +257,10 @@ export class Renewals {
     return this.#options.gapMsOf?.(key.resource) ?? defaultGapMs
   }
 
-  /** The longest line of a logical cluster, and the shortest gap of those that wait. */
+  /**
+   * Plans the next write for a revision. `longest` is the length of the longest queue of a logical cluster, `gapMs` the
+   * shortest gap of the waiting renewals.
+   */
   #schedule(longest: number, gapMs: number): void {
     if (this.#taking !== undefined || this.#waiting.size === 0) return
     const dueAt = Math.max(performance.now(), this.#takenAt + Math.max(minGapMs, gapMs / longest))
@@ -243,7 +270,10 @@ export class Renewals {
     this.#timer = setTimeout(() => void this.#take(), Math.max(0, dueAt - performance.now()))
   }
 
-  /** One renewal of each logical cluster: two events of one logical cluster never have the same revision. */
+  /**
+   * Takes a revision for one renewal of each logical cluster: two events of one logical cluster never have the same
+   * revision.
+   */
   async #take(): Promise<void> {
     this.#dueAt = Infinity
     this.#takenAt = performance.now()
@@ -281,7 +311,7 @@ export class Renewals {
     }
   }
 
-  /** Its renewals will not happen, also if the revision is reported later. */
+  /** Rejects the renewals of `taking`. They do not happen even if the revision is reported later. */
   #fail(taking: Taking | undefined, error: StoreError): void {
     if (taking === undefined) return
     if (this.#taking === taking) this.#taking = undefined

@@ -1,4 +1,4 @@
-// Seals the Records anew that a former key has sealed, while the processes that serve them run.
+// Seals the Records of former keys with the current key, while the processes that serve them run.
 import { isStatusError } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { records as recordsGvr, type StorageRecord } from '#crds/index.ts'
@@ -9,18 +9,18 @@ interface ResealOptions {
   readonly client: KubeClient
   readonly sealKey: Uint8Array
   readonly otherSealKeys: readonly Uint8Array[]
-  /** Only counts them. */
+  /** Only counts the Records that another key has sealed. */
   readonly dryRun: boolean
   readonly signal: AbortSignal
 }
 
 const pageSize = 100
-/** A Record that changed since it was listed is looked at again. */
+/** Maximum number of passes: a Record that changed after it was listed is tried again in the next pass. */
 const maxPasses = 5
 
 /**
- * Resolves with the number of Records sealed anew (dryRun: found), and of those left because they change all the time
- * or cannot be opened. Their resourceVersions change, so watchers of Secrets see each of them once more.
+ * Resolves with the number of Records sealed anew (with `dryRun`, found) and the number of Records left, which change
+ * all the time or cannot be opened. Their resourceVersions change, so watchers of Secrets see each of them once more.
  */
 export async function resealRecords(options: ResealOptions): Promise<{ resealed: number; left: number }> {
   const { sealKey, otherSealKeys: otherKeys, dryRun } = options
@@ -45,7 +45,7 @@ async function* sealedWithOtherKeys(
   codec: RecordCodec,
   { client, signal }: ResealOptions,
 ): AsyncGenerator<StorageRecord> {
-  // The one resource that is sealed: see isSealedResource.
+  // Secrets are the only sealed resource: see isSealedResource.
   const labelSelector = codec.resourceSelector('secrets')
   let page: string | undefined
   do {
@@ -57,7 +57,7 @@ async function* sealedWithOtherKeys(
   } while (page !== undefined)
 }
 
-/** False if it has changed or cannot be opened. */
+/** Resolves with false if the Record has changed or cannot be opened. */
 async function resealOne(
   record: StorageRecord,
   codec: RecordCodec,

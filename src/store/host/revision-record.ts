@@ -1,11 +1,11 @@
-// A Record that is written only for the revision that the host gives to the write. One in each bucket that needed it,
-// so that the owner of the bucket alone writes it.
+// A Record that is written only for the revision that the host gives to the write. Each bucket that needs such a Record
+// has its own, which only the owner of the bucket writes.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { records as recordsGvr, type StorageRecord } from '#crds/index.ts'
 
-/** Unlike the name of any object's Record, which is a hash. */
+/** Name of this Record. No object's Record has this name, because their names are hashes. */
 const revisionRecordName = 'revisions'
 
 /** True for the Record of this file, which holds no object. */
@@ -13,7 +13,10 @@ export function isRevisionRecord({ metadata }: StorageRecord): boolean {
   return metadata.name === revisionRecordName
 }
 
-/** Takes the next revision of the host. The watch on Records tells it with the text, maybe before this resolves. */
+/**
+ * Takes the next revision of the host. The watch on Records reports this revision with the text, possibly before the
+ * promise resolves.
+ */
 export async function takeRevision(
   client: KubeClient,
   { namespace, text }: { readonly namespace: string; readonly text: string },

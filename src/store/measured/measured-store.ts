@@ -41,7 +41,7 @@ export function measuredStore(store: Store, { name, metrics }: MeasuredStoreOpti
 
 type Measure = ReturnType<typeof measureWith>
 
-/** The same, and a span of the request that waits for the operation. */
+/** Measures in the same way, and adds a span for the operation to the trace of the request that waits for it. */
 function traced(measure: Measure, store: string): Measure {
   const tracer = processTracer()
   if (tracer === undefined) return measure
@@ -49,7 +49,7 @@ function traced(measure: Measure, store: string): Measure {
     inSpan(tracer, `Store ${operation}`, () => measure(operation, options, run), { attributes: { store } })
 }
 
-/** Observes beside the operation: the caller does not wait for it. */
+/** Measures an operation without a delay for its caller. */
 function measureWith(seconds: Histogram, store: string) {
   return <T>(operation: Operation, { signal }: { signal: AbortSignal }, run: () => Promise<T>): Promise<T> => {
     const startedAt = performance.now()

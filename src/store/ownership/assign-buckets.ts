@@ -5,7 +5,8 @@ import { createHash } from 'node:crypto'
 /** Buckets of logical clusters; the host store keeps each in a namespace of its own. */
 export const bucketCount = 256
 /**
- * A replica gets at most this much more than an equal share: plain rendezvous hashing spreads 256 buckets too unevenly.
+ * Maximum share of a replica, as a multiple of an equal share: plain rendezvous hashing spreads 256 buckets too
+ * unevenly.
  */
 const slack = 1.05
 
@@ -38,14 +39,16 @@ function scoreOf(name: string, bucket: number): number {
 
 export type BucketSet = ReadonlySet<number>
 
-/** 64 digits. */
+/** The set as a bitmap of 64 hex digits, which begins with bucket 0. */
 export function bucketsToText(buckets: BucketSet): string {
   const bytes = Buffer.alloc(bucketCount / 8)
   for (const bucket of buckets) bytes[bucket >> 3] = (bytes[bucket >> 3] ?? 0) | (0x80 >> (bucket & 7))
   return bytes.toString('hex')
 }
 
-/** All buckets if the text is damaged: its readers must then assume that they are taken. */
+/**
+ * The set in such a bitmap; all buckets if the text is damaged, because readers must then assume that all are taken.
+ */
 export function bucketsFromText(text: string): BucketSet {
   const isWhole = new RegExp(`^[0-9a-f]{${bucketCount / 4}}$`).test(text)
   const bytes = isWhole ? Buffer.from(text, 'hex') : Buffer.alloc(bucketCount / 8, 0xff)

@@ -1,7 +1,8 @@
 // The buckets of logical clusters that this process owns among several. Each replica holds a Lease that names the
 // buckets it claims. A replica takes a bucket in this order: it writes the claim, then lists the Leases of all, and
-// holds the bucket only if no other claims it. It gives one up by ending its requests, then removing the claim. So two
-// never hold the same bucket, however late one hears of the other; docs/design/0012-ownership.md has the argument.
+// holds the bucket only if no other claims it. A replica gives up a bucket by ending its requests and then removing the
+// claim. Two replicas therefore never hold the same bucket, however late one sees the other's Lease;
+// docs/design/0012-ownership.md has the argument.
 import { systemClock, type Clock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import type { Logger } from '#telemetry/index.ts'
@@ -21,39 +22,45 @@ export interface BucketOwnershipOptions {
   readonly address: string
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Default 10 s. The others take over one margin later, and this process stops one margin before. */
+  /**
+   * Duration of the Lease. Default 10 s. Other replicas take over one margin after its end; this process stops one
+   * margin before its end.
+   */
   readonly leaseMs?: number
   /**
-   * The same for a replica that has been alone for a while: it answers on over a short outage of the host. Default 75
-   * s.
+   * Duration of the Lease of a replica that has been alone for a while, so that it continues to serve during a short
+   * outage of the host. Default 75 s.
    */
   readonly aloneLeaseMs?: number
-  /** How long no other replica may have had a Lease before. Default 60 s. */
+  /** A replica counts as alone after this time without a Lease of another replica. Default 60 s. */
   readonly aloneAfterMs?: number
-  /** Between two renewals. Default 2 s. */
+  /** Time between two renewals of the Lease. Default 2 s. */
   readonly renewMs?: number
-  /** For clocks that do not run equally fast. Default 1 s. */
+  /** Margin for clocks that run at different speeds. Default 1 s. */
   readonly marginMs?: number
-  /** How long requests may take to end before their bucket is given up. Default 3 s. */
+  /** How long requests may take to end before their bucket is given up. Default 6 s. */
   readonly drainMs?: number
   readonly clock?: Clock
 }
 
-/** Called while buckets change hands: must not throw, and must return at once where it says nothing else. */
+/** Called when buckets change owners. The callbacks must not throw; those without a promise must return at once. */
 export interface BucketListener {
-  /** Before the first request for them is let in. */
+  /** Called before the first request for these buckets is admitted. */
   readonly gained: (buckets: ReadonlySet<number>) => void
-  /** After the last request for them, while they are still held: the last chance to write. Must end with the signal. */
+  /**
+   * Called after the last request for these buckets, while they are still held: the last chance to write. Must end when
+   * the signal aborts.
+   */
   readonly leaving?: (buckets: ReadonlySet<number>, signal: AbortSignal) => Promise<void>
-  /** After the last request for them; or at once, if the Lease was lost. */
+  /** Called after the last request for these buckets, or at once if the Lease was lost. */
   readonly lost: (buckets: ReadonlySet<number>) => void
 }
 
-/** For what must be written before a bucket is given up, milliseconds: the Lease is not renewed meanwhile. */
+/** Time limit for the last writes before a bucket is given up, in milliseconds. The Lease is not renewed meanwhile. */
 const lastWritesMs = 1000
-/** Between two looks while another replica still claims what we wait for, milliseconds. */
+/** Milliseconds between two checks while another replica still claims a bucket that this one waits for. */
 const againMs = 250
-/** Between two attempts while the host does not answer, milliseconds. */
+/** Milliseconds between two attempts while the host does not respond. */
 const afterFailureMs = 1000
 
 export class BucketOwnership implements AsyncDisposable {
@@ -62,11 +69,11 @@ export class BucketOwnership implements AsyncDisposable {
   readonly #lease: OwnLease
   readonly #seen: SeenReplicas
   readonly #listeners = new Set<BucketListener>()
-  /** The claims in our Lease, as it is or will be with the next write. Never less than the held buckets. */
+  /** The claims in our Lease, as it was written or will be written next. They always include the held buckets. */
   #claims: ReadonlySet<number> = new Set()
   #isWritten = false
   #writtenAt = -Infinity
-  /** When there last was another Lease, monotonic milliseconds. */
+  /** When another replica last had a Lease, in monotonic milliseconds. */
   #sharedAt: number
   #leaving = false
   #failures = 0
@@ -109,17 +116,17 @@ export class BucketOwnership implements AsyncDisposable {
     this.#listeners.add(listener)
   }
 
-  /** Lets a request in; undefined if this process may not answer for the bucket now. */
+  /** Admits a request; undefined if this process may not serve the bucket now. */
   enter(bucket: number): Tenure | undefined {
     return this.#tenures.enter(bucket)
   }
 
-  /** Held, although the Lease may have ended: nobody has taken it over that this process knows of. */
+  /** Whether this process holds the bucket, as far as it knows: the Lease may have ended. */
   has(bucket: number): boolean {
     return this.#tenures.has(bucket)
   }
 
-  /** Whether the Lease lasts: if not, others may have taken over everything. */
+  /** Whether the Lease is valid. If it is not, other replicas may have taken over all buckets. */
   get isLive(): boolean {
     return this.#tenures.leftMs > 0
   }
@@ -128,35 +135,38 @@ export class BucketOwnership implements AsyncDisposable {
     return this.#tenures.isHeld(bucket)
   }
 
-  /** For how long this process may write to the bucket, milliseconds; 0: not at all. */
+  /** Milliseconds for which this process may still write to the bucket; 0 if it may not. */
   leftMs(bucket: number): number {
     return this.#tenures.has(bucket) ? this.#tenures.leftMs : 0
   }
 
-  /** The replica to ask about a bucket instead of this one; undefined while nobody else is known to own it. */
+  /** The replica that serves a bucket instead of this one; undefined while no other owner is known. */
   ownerOf(bucket: number): Replica | undefined {
     return this.#routes[bucket]
   }
 
-  /** Whether this replica still exists for all that is known here: it has a Lease that has not expired. */
+  /** Whether this replica has a Lease that, as far as this process knows, has not expired. */
   isThere(name: string): boolean {
     const replica = this.#seen.get(name)
     return replica !== undefined && !this.#isExpired(replica)
   }
 
-  /** Whether other replicas live. */
+  /** Whether there are other live replicas. */
   get isShared(): boolean {
     return this.#alive().length > 0
   }
 
-  /** Buckets that this process holds. */
+  /** Number of buckets that this process holds. */
   get size(): number {
     let size = 0
     for (let bucket = 0; bucket < bucketCount; bucket++) if (this.#tenures.isHeld(bucket)) size++
     return size
   }
 
-  /** Gives everything up for good, so that others take over at once. Requests may be passed on to them afterwards. */
+  /**
+   * Gives up all buckets for good, so that other replicas take over at once. Requests can be forwarded to them
+   * afterwards.
+   */
   async leave(): Promise<void> {
     this.#leaving = true
     this.#wake()
@@ -184,7 +194,7 @@ export class BucketOwnership implements AsyncDisposable {
     }
   }
 
-  /** One after the other: a round is never interrupted by another one. */
+  /** Adjusts the claims, renews the Lease and takes free buckets. Rounds run one after the other. */
   async #round(): Promise<void> {
     this.#kicked = false
     const { log, renewMs } = this.#options
@@ -197,13 +207,13 @@ export class BucketOwnership implements AsyncDisposable {
       await this.#takeClaimed(limit)
       this.#failures = 0
     } catch (error) {
-      // Once per outage: it is tried again every second.
+      // Logs once per outage: the round is repeated every second.
       if (this.#failures++ === 0) log.warn('the Leases of the replicas cannot be read or written', { error })
     }
     this.#updateRoutes()
   }
 
-  /** Gives up what others should have, and claims what we should have. */
+  /** Gives up the buckets that other replicas should own, and claims the buckets that this one should own. */
   async #adjustClaims(): Promise<void> {
     const { name } = this.#options
     const owners = assignBuckets([name, ...this.#alive().map((replica) => replica.name)])
@@ -229,7 +239,7 @@ export class BucketOwnership implements AsyncDisposable {
     const sentAt = clock.monotonic()
     const leaseMs = this.#nextLeaseMs(sentAt)
     const until = sentAt + leaseMs - marginMs
-    // If it is shorter than the last, it counts from now on, even if we never hear that it was written.
+    // A Lease that is shorter than the last one counts from now on, even if the response to its write is lost.
     this.#tenures.shorten(until)
     const replica = { name, address, process: processMark(), leaseMs, claims: this.#claims }
     const outcome = await this.#lease.write(replica, limit)
@@ -249,14 +259,14 @@ export class BucketOwnership implements AsyncDisposable {
     this.#tell('lost', held)
   }
 
-  /** Longer where nobody waits to take over: a replica alone. */
+  /** Duration of the next Lease: longer for a replica alone, because no other waits to take over. */
   #nextLeaseMs(now: number): number {
     const { leaseMs, aloneLeaseMs, aloneAfterMs } = this.#options
     if (this.#others().length > 0) this.#sharedAt = now
     return now - this.#sharedAt < aloneAfterMs ? leaseMs : aloneLeaseMs
   }
 
-  /** Holds what is claimed and what nobody else claims. The list comes after the write of our own claim. */
+  /** Holds the claimed buckets that no other replica claims. The list of Leases comes after the write of our claims. */
   async #takeClaimed(limit: AbortSignal): Promise<void> {
     const missing = [...this.#claims].filter((bucket) => !this.#tenures.has(bucket))
     if (!this.#isWritten || missing.length === 0) return
@@ -298,7 +308,10 @@ export class BucketOwnership implements AsyncDisposable {
     return this.#others().filter((replica) => !this.#isExpired(replica))
   }
 
-  /** By the duration that this version of its Lease says: it is deleted only if it has not changed since. */
+  /**
+   * Whether the Lease has expired, by the duration in this version of it. It is deleted only if it has not changed
+   * since.
+   */
   #isExpired({ changedAt, leaseMs }: SeenReplica): boolean {
     const { clock, marginMs } = this.#options
     return clock.monotonic() > changedAt + leaseMs + marginMs
@@ -314,7 +327,7 @@ export class BucketOwnership implements AsyncDisposable {
     this.#wake()
   }
 
-  /** Until something changed, the Lease must be renewed, or another one expires. */
+  /** Resolves when something changed, our Lease must be renewed, or another Lease expires. */
   async #untilDue(): Promise<void> {
     if (this.#kicked && this.#failures === 0) return
     const { clock, renewMs, marginMs } = this.#options

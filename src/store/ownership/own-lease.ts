@@ -22,7 +22,7 @@ export class OwnLease {
 
   /**
    * Writes our Lease. `raced`: it is ours but has changed; write again. `deposed`: another replica deleted it. Rejects
-   * where the outcome is unknown; the next write finds out.
+   * if the outcome is unknown; the next write finds out.
    */
   async write(replica: Replica, signal: AbortSignal): Promise<'written' | 'raced' | 'deposed'> {
     const { client, namespace, clock } = this.#options
@@ -35,17 +35,17 @@ export class OwnLease {
       return 'written'
     } catch (error) {
       const isRaced = ['Conflict', 'AlreadyExists', 'NotFound'].some((reason) => isStatusError(error, reason))
-      // NotFound of a create: the namespace is missing.
+      // A create that is refused with NotFound means that the namespace is missing.
       if (!isRaced || (existing === undefined && isStatusError(error, 'NotFound'))) throw error
     }
-    // An earlier write may have succeeded although its answer was lost.
+    // An earlier write may have succeeded although its response was lost.
     const current = await client.tryGet<ReplicaLease>(leases, { namespace, name: replica.name }, { signal })
     const isOurs = existing === undefined || current?.metadata.uid === existing.metadata.uid
     this.#lease = isOurs ? current : undefined
     return this.#lease === undefined ? 'deposed' : 'raced'
   }
 
-  /** Gives up the Lease: the others take its buckets at once. */
+  /** Deletes our Lease, so that the other replicas take its buckets at once. */
   async release(signal: AbortSignal): Promise<void> {
     const { client, namespace } = this.#options
     const { name = '', uid } = this.#lease?.metadata ?? {}
@@ -62,13 +62,13 @@ export class OwnLease {
       return true
     } catch (error) {
       if (isStatusError(error, 'NotFound')) return true
-      // It was renewed: that replica lives.
+      // The Lease was renewed: the replica is alive.
       if (isStatusError(error, 'Conflict')) return false
       throw error
     }
   }
 
-  /** The Leases of the others as the host has them at this moment. */
+  /** The Leases of the other replicas as the host has them now. */
   async others(name: string, signal: AbortSignal): Promise<readonly Replica[]> {
     const { client, namespace } = this.#options
     const list = await client.list<ReplicaLease>(leases, { namespace, labelSelector: replicaSelector, signal })

@@ -33,7 +33,10 @@ export function hasEnded(mark: string, own: string = processMark()): boolean {
   return tryRead(() => startOf(Number(pid))) !== start
 }
 
-/** When the process began, in clock ticks since boot: field 22 of its stat; empty for one that has ended. */
+/**
+ * When the process began, in clock ticks since boot: field 22 of its stat file. Empty for a zombie; throws if there is
+ * no such process.
+ */
 function startOf(pid: number): string {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   // The name, in parentheses, may contain spaces.

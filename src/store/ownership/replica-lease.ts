@@ -30,14 +30,15 @@ export interface Replica {
   readonly address: string
   /** Identifies the process on its machine; empty if unknown. */
   readonly process: string
-  /** For how long the others leave it alone if it does not change, milliseconds; Infinity if it does not say. */
+  /** Milliseconds after its last change at which the Lease expires; Infinity if it names no duration. */
   readonly leaseMs: number
-  /** The buckets that nobody else may answer for while this Lease exists. */
+  /** The buckets that no other replica may serve while this Lease exists. */
   readonly claims: BucketSet
 }
 
 /**
- * The Lease to write. `existing` is the one that it replaces. Times are for people: nobody compares them with a clock.
+ * The Lease to write. `existing` is the Lease that it replaces. The times in it are for people: no process compares
+ * them with a clock.
  */
 export function leaseOf(
   { name, address, process, leaseMs, claims }: Replica,
@@ -58,7 +59,7 @@ export function leaseOf(
       name,
       labels: { [labelName]: labelValue },
       annotations,
-      // Together they make an update of a Lease that was deleted, or made again, fail.
+      // With both, an update fails if the Lease was deleted or created again.
       ...(uid !== undefined && { uid }),
       ...(resourceVersion !== undefined && { resourceVersion }),
     },
@@ -90,8 +91,8 @@ export function replicaOf({
 }
 
 /**
- * By bucket, the other replica that claims it. Where two do, it moves from one to the other: then that which will not
- * have it in the end, because it is the one that answers for it now.
+ * For each bucket, the other replica that claims it. If two replicas claim a bucket, it moves from one to the other:
+ * the result is then the old owner, which serves the bucket until the move is complete.
  */
 export function routesOf<R extends Replica>(others: readonly R[], own: string): readonly (R | undefined)[] {
   const routes = new Array<R | undefined>(bucketCount)

@@ -9,7 +9,7 @@ import { replicaOf, replicaSelector, leases, type Replica, type ReplicaLease } f
 export interface SeenReplica extends Replica {
   readonly uid: string
   readonly resourceVersion: string
-  /** Monotonic milliseconds. */
+  /** When this process saw the Lease change last, in monotonic milliseconds. */
   readonly changedAt: number
 }
 
@@ -19,7 +19,7 @@ export interface SeenReplicasOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly signal: AbortSignal
-  /** A Lease came, went, or claims other buckets than before. */
+  /** Called when a Lease appears, disappears, or changes its claims or its address. */
   readonly onChange: () => void
 }
 
@@ -32,7 +32,7 @@ export class SeenReplicas implements AsyncDisposable {
       ...rest,
       gvr: leases,
       labelSelector: replicaSelector,
-      // A takeover must not wait for a client that backs off.
+      // The backoff is short because a takeover must not wait for the informer.
       backoff: { firstMs: 100, maxMs: 1000 },
     })
     this.#informer.onChange(({ before, after }) => {

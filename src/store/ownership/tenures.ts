@@ -1,23 +1,24 @@
-// The buckets that this process answers for, and the requests that it is answering for each.
+// The buckets that this process serves, and the running requests of each bucket.
 import type { Clock } from '#async/index.ts'
 import { bucketCount } from './assign-buckets.ts'
 
-/** A request's permission to answer for its bucket. */
+/** A request's permission to read and write its bucket. */
 export interface Tenure {
   /**
-   * Whether the bucket was held without a break since the request entered, and is held now. Ask before every answer.
+   * Whether the bucket was held without a break since the request entered, and is held now. Check this before every
+   * response.
    */
   isValid(): boolean
-  /** The request was answered. Once. */
+  /** Ends the tenure after the response. Call this once. */
   leave(): void
 }
 
-/** Everything here ends with the Lease, by this process's own monotonic clock. */
+/** The tenures of this process. All of them end with the Lease, by this process's own monotonic clock. */
 export class Tenures {
   readonly #clock: Clock
-  /** By bucket: which tenure it is, counted over all buckets; 0: not held. */
+  /** The number of each bucket's current tenure, counted over all buckets; 0 if the bucket is not held. */
   readonly #terms = new Float64Array(bucketCount)
-  /** By bucket: 1 if no request may enter any more. */
+  /** For each bucket, 1 if no more requests may enter. */
   readonly #closed = new Uint8Array(bucketCount)
   readonly #requests = new Uint32Array(bucketCount)
   #lastTerm = 0
@@ -33,12 +34,12 @@ export class Tenures {
     return Math.max(0, this.#validUntil - this.#clock.monotonic())
   }
 
-  /** The Lease lasts until this time of the monotonic clock. */
+  /** Sets the end of the Lease, a time of the monotonic clock. */
   extend(until: number): void {
     this.#validUntil = until
   }
 
-  /** The Lease may end at this time of the monotonic clock, if not before. */
+  /** Moves the end of the Lease to this time of the monotonic clock, unless it ends earlier. */
   shorten(until: number): void {
     this.#validUntil = Math.min(this.#validUntil, until)
   }
@@ -47,12 +48,12 @@ export class Tenures {
     return this.#terms[bucket] !== 0
   }
 
-  /** Held, and the Lease has not ended. */
+  /** Whether the bucket is held and the Lease has not ended. */
   isHeld(bucket: number): boolean {
     return this.has(bucket) && this.leftMs > 0
   }
 
-  /** Undefined if this process may not answer for the bucket now. */
+  /** Lets a request enter; undefined if this process may not serve the bucket now. */
   enter(bucket: number): Tenure | undefined {
     const term = this.#terms[bucket] ?? 0
     if (term === 0 || this.#closed[bucket] === 1 || this.leftMs === 0) return undefined
@@ -78,7 +79,7 @@ export class Tenures {
     for (const bucket of buckets) this.#terms[bucket] = 0
   }
 
-  /** Lets no more requests enter and waits for those inside, at most `ms` milliseconds. */
+  /** Lets no more requests enter and waits for the running ones, at most `ms` milliseconds. */
   async drain(buckets: readonly number[], ms: number): Promise<void> {
     for (const bucket of buckets) this.#closed[bucket] = 1
     const isEmpty = (): boolean => buckets.every((bucket) => this.#requests[bucket] === 0)

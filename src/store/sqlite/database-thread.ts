@@ -15,7 +15,7 @@ import {
 /** Calls per transaction; bounds how long the first of them waits for the last. */
 const maxBatchCalls = 1000
 const maxBatchBytes = 8 * 1024 * 1024
-/** How long a call that is deferrable waits for another to go with. */
+/** Milliseconds that a deferrable call waits for another call to share its batch. */
 const deferralMs = 5
 /** Calls that may wait; more are rejected instead of growing the queue. */
 const maxWaitingCalls = 100_000
@@ -24,7 +24,7 @@ const maxWaitingCalls = 100_000
 export interface PendingCall {
   readonly make: (value: Slice) => DatabaseCall
   readonly value?: Uint8Array
-  /** Goes with the next call, or alone after a few milliseconds. */
+  /** Whether the call may wait a few milliseconds for another call to share its batch. */
   readonly deferrable?: boolean
   /** Called in the order of the calls, before `afterBatch`. */
   readonly answered: (answer: DatabaseAnswer, values: Values) => void
@@ -33,7 +33,7 @@ export interface PendingCall {
 
 /** The callbacks of the store that owns the thread. */
 export interface DatabaseThreadEvents {
-  /** Runs once per batch, after every call of it was answered. */
+  /** Runs once per batch, after all its calls got their responses. */
   readonly afterBatch: () => void
   /** The thread died: nothing will be read or written any more. Runs once, after the lost calls were rejected. */
   readonly onLost: (error: StoreError) => void
@@ -51,7 +51,7 @@ export class DatabaseThread {
   #waiting: PendingCall[] = []
   #underWay: readonly PendingCall[] | undefined
   #flushPlanned = false
-  /** Runs while all that wait are deferrable. */
+  /** Runs while all waiting calls are deferrable. */
   #deferral: NodeJS.Timeout | undefined
   #failure: StoreError | undefined
   readonly #exited: Promise<void>
@@ -75,8 +75,8 @@ export class DatabaseThread {
   static async start(settings: WorkerSettings, events: DatabaseThreadEvents): Promise<DatabaseThread> {
     // The worker's file has the extension of this one: source in a checkout, compiled when built.
     const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
-    // Hides the notice that node:sqlite is experimental: users cannot act on it. Inherits no other flags: a thread
-    // refuses those of the whole process.
+    // Hides the notice that node:sqlite is experimental: users cannot act on it. Passes no other flags on: a thread
+    // refuses flags that concern the whole process.
     const execArgv = ['--disable-warning=ExperimentalWarning']
     const worker = new Worker(file, { workerData: settings, execArgv, name: 'store' })
     const first = await new Promise<FromWorker>((resolve, reject) => {
@@ -132,7 +132,7 @@ export class DatabaseThread {
       return
     }
     this.#flushPlanned = true
-    // In a microtask, so that other calls of the same tick share the transaction.
+    // Flushes in a microtask, so that other calls of the same tick share the transaction.
     queueMicrotask(() => {
       this.#flushPlanned = false
       this.#flush()

@@ -4,7 +4,7 @@ import { statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 
-/** With more than this free, in bytes, nothing is checked; larger than the log ever gets. */
+/** With more free space than this, in bytes, nothing is checked. It is larger than the log ever gets. */
 const plentyBytes = 64 * 1024 * 1024
 /** Bytes reserved when the database would grow, and when it has free pages of its own from deletions. */
 const keptBytes = 1024 * 1024
@@ -33,7 +33,7 @@ export class DiskRoom {
     try {
       this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     } catch {
-      // No space for that either: the data stays in the log, where it is safe.
+      // There is no space for the move either: the data stays in the log, where it is safe.
     }
   }
 

@@ -7,24 +7,24 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { Seal } from '#store/seal.ts'
 import { DatabaseRefused, readOrCreateSeal, readSeal, requireSealKey, sealAll } from './sealed-values.ts'
 
-/** Format of the tables below; kept as the file's user_version. In a sealed one, values of Secrets are sealed. */
+/** Formats of the tables below, kept as the file's user_version. A `sealed` database has sealed values of Secrets. */
 const formats = { plain: 1, sealed: 2 } as const
 const formatVersion = formats.sealed
 
-/** "kcp1" in the file's header: tells our databases from others. */
+/** "kcp1" in the file's header, which distinguishes our databases from others. */
 const applicationId = 0x6b637031
 const sqliteFull = 13
 
 export interface OpenDatabase {
   readonly database: DatabaseSync
   readonly instanceId: string
-  /** Of a sealed database. */
+  /** The seal of a sealed database; undefined for a plain one. */
   readonly seal: Seal | undefined
   close(): void
 }
 
-// With rowids: twice the creates per second and a third of the disk of a table clustered by key (values of 600-1,400
-// bytes do not fit into the key's tree), but loading a logical cluster from memory takes 1.4 times as long.
+// The tables have rowids: twice the creates per second and a third of the disk of a table clustered by key (values of
+// 600-1,400 bytes do not fit into the key's tree), but loading a logical cluster from memory takes 1.4 times as long.
 const schema = `
 CREATE TABLE objects (
   cluster TEXT NOT NULL,
@@ -61,14 +61,14 @@ CREATE TABLE meta (
 `
 
 interface DatabaseLimits {
-  /** 0: limited only by the disk. */
+  /** Size limit of the file in bytes; 0 if only the disk limits it. */
   readonly maxFileBytes: number
   /**
    * False if data existed before: an empty file then means that data was lost, and must not be replaced by a new
    * database.
    */
   readonly mayBeNew: boolean
-  /** Where the key is that Secrets are sealed with, made with the database; none are sealed where absent. */
+  /** File of the key that seals Secrets; created with the database. Absent: Secrets are not sealed. */
   readonly sealKeyFile?: string
 }
 
@@ -113,7 +113,7 @@ export function openDatabase(file: string, { maxFileBytes, mayBeNew, sealKeyFile
     if (seal !== undefined && version === formats.plain) removeTraces(database)
     const row = database.prepare('SELECT instance_id AS id FROM meta').get() as { id: string } | undefined
     if (row === undefined) throw new DatabaseRefused(`${file} is damaged: its own row is gone; restore the file`)
-    // Only for the error message of a second process; the lock is SQLite's.
+    // The pid file serves only the error message of a second process: SQLite holds the lock.
     const pidFile = `${file}.pid`
     writeFileSync(pidFile, `${process.pid}\n`)
     return {
@@ -136,7 +136,7 @@ interface Header {
   readonly applicationId: number
 }
 
-/** Undefined if the file is missing or empty. */
+/** The header of the database file; undefined if the file is missing or empty. */
 function readHeader(file: string): Header | undefined {
   const header = readStart(file, 100)
   if (header.length === 0) return undefined
@@ -187,7 +187,9 @@ function create(database: DatabaseSync): void {
   database.exec('COMMIT')
 }
 
-/** The seal of a database that has one; given a key, one that has none gets it, and what is in the clear is sealed. */
+/**
+ * The seal of a sealed database. A plain database becomes sealed if there is a key file; else the result is undefined.
+ */
 function openSeal(database: DatabaseSync, file: string, keyFile: string | undefined): Seal | undefined {
   if (pragma(database, 'user_version') === formats.sealed) {
     requireSealKey(keyFile, file)
@@ -207,12 +209,12 @@ function openSeal(database: DatabaseSync, file: string, keyFile: string | undefi
   return seal
 }
 
-/** Earlier states of Secrets are left in pages that nothing uses, and in the log. */
+/** Removes earlier states of Secrets, which remain in unused pages and in the log. */
 function removeTraces(database: DatabaseSync): void {
   try {
     database.exec('VACUUM')
   } catch (error) {
-    // Without room for a copy those pages are overwritten as they are used again.
+    // Without space for a copy of the file, the unused pages keep these states until they are used again.
     if (((error as { errcode?: number }).errcode ?? 0) !== sqliteFull) throw error
   }
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
@@ -254,7 +256,9 @@ export class OwnFiles {
     this.areThere()
   }
 
-  /** Two system calls per transaction, after its commit and before its answer. */
+  /**
+   * Whether the files still have their names: two system calls per transaction, between its commit and its response.
+   */
   areThere(): boolean {
     return this.#isSame(this.#file) && this.#isSame(`${this.#file}-wal`)
   }
@@ -268,7 +272,10 @@ export class OwnFiles {
   }
 }
 
-/** Undefined if no file has this name; `unknown` if access is denied, which says nothing about the file. */
+/**
+ * The inode of a file; undefined if no file has this name; `unknown` if access is denied, which says nothing about the
+ * file.
+ */
 function inodeOf(path: string): number | undefined | 'unknown' {
   try {
     return statSync(path, { throwIfNoEntry: false })?.ino
@@ -277,12 +284,15 @@ function inodeOf(path: string): number | undefined | 'unknown' {
   }
 }
 
-/** Pages of 4 KiB. A longer log is moved here; at four times this length SQLite moves it itself, before it answers. */
+/**
+ * Length of the log, in pages of 4 KiB, above which LogMover moves it. At four times this length SQLite itself moves
+ * the log, within a commit.
+ */
 const longLogPages = 4000
 
 /**
- * Moves the database's log into the database, after the transaction that made the log long was answered: the move takes
- * as long as several transactions, so no write may wait for it.
+ * Moves the database's log into the database, after the response to the transaction that made the log long: the move
+ * takes as long as several transactions, so no write may wait for it.
  */
 export class LogMover {
   readonly #lookAtLog: StatementSync

@@ -67,7 +67,7 @@ export type DatabaseAnswer =
   | { readonly is: 'revision'; readonly revision: number }
   | { readonly is: 'error'; readonly code: StoreErrorCode; readonly message: string }
 
-/** Main thread to worker. `null` asks it to close the database and end. */
+/** Main thread to worker. `null` asks the worker to close the database and end. */
 export type ToWorker = { readonly calls: readonly DatabaseCall[]; readonly values: Values } | null
 
 /**
@@ -88,9 +88,9 @@ export interface WorkerSettings {
   readonly sealKeyFile?: string
 }
 
-/** A buffer is not filled further than this, unless by one value. */
+/** Size limit of a buffer; only a single larger value exceeds it. */
 const maxBufferBytes = 1024 * 1024
-/** Above the size of every buffer. */
+/** Distance between the positions of two buffers; larger than any buffer. */
 const bufferSpan = 2 ** 32
 
 /** Copies values one after another into buffers that can be transferred. */
@@ -122,7 +122,7 @@ export class Packer {
   }
 }
 
-/** A view into the batch's buffers. */
+/** The value as a view into the batch's buffers. */
 export function valueAt(values: Values, { at, length }: Slice): Uint8Array {
   const buffer = values[Math.floor(at / bufferSpan)]
   if (buffer === undefined) throw new RangeError(`no value is at ${at}`)

@@ -8,7 +8,7 @@ import { StoreError, type ObjectKey } from '#store/store.ts'
 
 // JSON begins with `{` or is `null`.
 const prefix = Buffer.from('sealed:')
-/** Rows that are sealed at a time when an older database is opened. */
+/** Number of rows sealed at a time when an older database is opened. */
 const batchRows = 500
 
 /** Secrets: of tenants, and those of the installation, such as kubeconfigs of members. */
@@ -19,7 +19,10 @@ export function sealedValue(seal: Seal, key: ObjectKey, value: Uint8Array): Uint
   return key.resource === sealedResource ? Buffer.concat([prefix, Buffer.from(seal.close(key, value))]) : value
 }
 
-/** The written value. Throws StoreError Unavailable for a value that was not sealed with this key for this object. */
+/**
+ * The value as it was written. Throws StoreError Unavailable for a value that was not sealed with this key for this
+ * object.
+ */
 export function openedValue(seal: Seal, key: ObjectKey, stored: Uint8Array): Uint8Array {
   if (key.resource !== sealedResource) return stored
   const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength)
@@ -28,7 +31,7 @@ export function openedValue(seal: Seal, key: ObjectKey, stored: Uint8Array): Uin
   return seal.open(key, bytes.toString('latin1', prefix.length))
 }
 
-/** Seals what a database of an older format holds in the clear. To be run in a transaction. */
+/** Seals the Secrets that a database of an older format holds in the clear. Run this in a transaction. */
 export function sealAll(database: DatabaseSync, seal: Seal): void {
   for (const table of ['objects', 'deletions']) {
     const next = database.prepare(
@@ -71,11 +74,11 @@ export function readSeal(file: string): Seal {
     throw new DatabaseRefused(`cannot read the key in ${file}: ${(cause as Error).message}`, { cause })
   }
   if (key.length !== keyBytes) throw new DatabaseRefused(`${file} holds no key of ${keyBytes} bytes: restore it`)
-  // The file has room; the thread has less time.
+  // Does not compress: the thread's time is scarcer than the space in the file.
   return new Seal(key, { compress: false })
 }
 
-/** The same, with a new key where there is no file yet: it is on disk, mode 0600, when this returns. */
+/** Like readSeal, but creates a missing file with a new key; it is on disk with mode 0600 when the function returns. */
 export function readOrCreateSeal(file: string): Seal {
   if (!existsSync(file)) createKey(file)
   return readSeal(file)
@@ -98,5 +101,5 @@ function createKey(file: string): void {
   }
 }
 
-/** Why a database is not opened, in one line meant for the person who started the program. */
+/** The reason why a database is not opened: a one-line message for the person who started the program. */
 export class DatabaseRefused extends Error {}

@@ -36,9 +36,9 @@ export interface SqliteStoreOptions {
   /** False if data existed before: an empty or missing file is then refused instead of created. Default true. */
   readonly mayBeNew?: boolean
   /**
-   * The file of the key that Secrets are sealed with. If missing, it is created (mode 0600), unless the database
-   * is sealed already. Secrets
-   * that an older database holds in the clear are sealed when it is opened. Default: Secrets are kept in the clear.
+   * The file of the key that Secrets are sealed with. If missing, it is created (mode 0600), unless the database is
+   * sealed already. Opening an older database seals the Secrets that it holds in the clear. Default: Secrets are kept
+   * in the clear.
    */
   readonly sealKeyFile?: string
 }
@@ -67,7 +67,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     const events = new EventLog()
     const { sealKeyFile } = options
     const settings = { file, keptDeletions, maxFileBytes, mayBeNew, ...(sealKeyFile !== undefined && { sealKeyFile }) }
-    // Followers of the store must learn that no events will come: else reads from memory would go on with old objects.
+    // Watchers of the store must learn that no more events will come: otherwise reads from memory would return old
+    // objects.
     const onLost = (error: StoreError): void => events.fail(error)
     const thread = await DatabaseThread.start(settings, { afterBatch: () => events.flush(), onLost })
     events.start(thread.firstRevision as Revision)
@@ -262,8 +263,8 @@ class SqliteStore implements Store {
 
 function deleteEvent(deletion: PackedDeletion, values: Values): Extract<StoreEvent, { type: 'delete' }> {
   const object = unpack(deletion.previous, values)
-  // A copy: the log of events keeps it for long, and with it would keep all that was read in the batch, as a list of
-  // megabytes.
+  // Copies the value: the event log keeps it for long, and a view would keep the whole buffer of the batch, such as a
+  // list of megabytes.
   const previous = { ...object, value: object.value.slice() }
   return { type: 'delete', key: previous.key, revision: deletion.revision as Revision, previous }
 }

@@ -30,13 +30,13 @@ interface Counters {
 /** Deletions are trimmed in steps, so that not every deletion pays for it. */
 const trimStep = 1000
 /**
- * `changes` of one resource over all logical clusters returns at most so many; for more, the client's new list is
- * cheaper.
+ * Maximum number of objects that `changes` returns for one resource over all logical clusters. For more, a new list by
+ * the client is cheaper.
  */
 const maxChangesOfAll = 20_000
 const maxDeletionBytes = 64 * 1024 * 1024
 
-/** Reads and writes; `begin`, some `write`, then `commit` or `rollback`. */
+/** Reads and writes an open database. A transaction is `begin`, some `write`, then `commit` or `rollback`. */
 export class Tables {
   readonly #database: DatabaseSync
   readonly #keptDeletions: number
@@ -218,7 +218,7 @@ export class Tables {
   #list(scope: ListScope, limit: number | undefined, after: ObjectKey | undefined, packer: Packer): DatabaseAnswer {
     const wanted = limit === undefined ? Number.MAX_SAFE_INTEGER : limit + 1
     const objects: PackedObject[] = []
-    // Row by row: all rows beside their copies would take the memory twice.
+    // Packs row by row: all rows together with their copies would take twice the memory.
     const add = (rows: Iterable<Row>): void => {
       for (const row of rows) objects.push(this.#pack(row, packer))
     }
@@ -256,7 +256,7 @@ export class Tables {
     if (scope.containing !== undefined) {
       const value = this.#seal === undefined ? 'value' : openedSql
       terms.push(`(${scope.containing.map(() => `instr(${value}, ?) > 0`).join(' OR ') || 'FALSE'})`)
-      // As bytes: for a text, SQLite would first decode every value.
+      // Passes bytes: with a string, SQLite would first decode every value.
       for (const text of scope.containing) values.push(Buffer.from(text))
     }
     const where = terms.length > 0 ? `WHERE ${terms.join(' AND ')}` : ''

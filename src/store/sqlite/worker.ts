@@ -1,4 +1,4 @@
-// The thread that owns the database. It takes a batch of calls, does all writes in one transaction and answers after
+// The thread that owns the database. It takes a batch of calls, does all writes in one transaction and responds after
 // the commit, so that all callers share one flush to disk.
 import { parentPort, workerData } from 'node:worker_threads'
 import { DiskRoom } from './disk-room.ts'
@@ -36,7 +36,7 @@ function isDeletion(call: DatabaseCall): call is Extract<WriteCall, { do: 'delet
   return call.do === 'delete' || call.do === 'deleteSome'
 }
 
-/** Calls that arrived together, with their answers as far as they are known. */
+/** Calls that arrived together, with the responses that are known so far. */
 interface Batch {
   readonly calls: readonly DatabaseCall[]
   readonly values: Values
@@ -44,9 +44,7 @@ interface Batch {
   readonly answers: DatabaseAnswer[]
 }
 
-/**
- * Sets the answers of all writes. If the transaction fails, each gets the same error, because none of them happened.
- */
+/** Sets the responses of all writes. If the transaction fails, all writes get the same error, because none was done. */
 function doWrites({ tables, room }: Opened, batch: Batch): void {
   const { calls, values, answers } = batch
   if (!calls.some(isWrite)) return
@@ -102,7 +100,7 @@ interface Opened {
   readonly files: OwnFiles
 }
 
-/** False if the database's files are gone: nothing is answered, now or later. */
+/** Runs the calls and sends their responses. Returns false, without responses, if the database's files are gone. */
 function answer(opened: Opened, calls: readonly DatabaseCall[], values: Values): boolean {
   const { tables, files } = opened
   const packer = new Packer()
@@ -149,7 +147,7 @@ if (opened) {
       log.moveIfLong()
       return
     }
-    // Does not close the database: that could touch files that somebody else put in its place.
+    // Does not close the database: that could touch foreign files in its place.
     send({ type: 'lost', message: `"${settings.file}" ${filesMovedText}` })
     port.close()
   })

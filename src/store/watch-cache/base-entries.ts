@@ -56,7 +56,7 @@ export class BaseEntries {
   }
 }
 
-/** JSON that is never an object. */
+/** The stored value of a tombstone: JSON that is never an object. */
 export const tombstoneValue: Uint8Array = Buffer.from('null')
 
 export function isTombstone(value: Uint8Array): boolean {

@@ -1,12 +1,12 @@
-// Decides which logical clusters stay in memory. An evicted one is not torn down: a request that holds it keeps it up
-// to date until the request ends and the memory is collected; a use before that puts it back at once.
+// Decides which logical clusters stay in memory. An evicted cluster is not destroyed: it stays up to date while a
+// request holds it and until its memory is collected. A use before that puts it back at once.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { ClusterState } from './cluster-state.ts'
 
 /** Memory of a logical cluster and of an object besides the object's bytes (measured, Node 24). */
 const clusterOverhead = 1500
 const objectOverhead = 450
-/** Checks for idle clusters per idle time. */
+/** Number of checks for idle clusters within one idle time. */
 export const looksPerIdle = 4
 /** Over the limit, this fraction more than needed is evicted, so that not every load pays for an eviction. */
 const slack = 1 / 8
@@ -23,7 +23,7 @@ export interface ClusterCacheOptions {
 export class ClusterCache {
   readonly #options: ClusterCacheOptions
   readonly #loaded = new Map<ClusterId, ClusterState>()
-  /** Evicted clusters that somebody may still hold. */
+  /** Evicted clusters that a request may still hold. */
   readonly #leaving = new Map<ClusterId, WeakRef<ClusterState>>()
   readonly #timer: NodeJS.Timeout | undefined
   /** Counter of uses: the last used cluster has the highest number. */
@@ -62,14 +62,14 @@ export class ClusterCache {
     return this.#leaving.get(id)?.deref()
   }
 
-  /** The same, and marks it as the most recently used. */
+  /** The cluster as `peek` returns it, now marked as the most recently used. */
   use(id: ClusterId): ClusterState | undefined {
     const state = this.peek(id)
     if (state !== undefined) this.keep(state)
     return state
   }
 
-  /** Adds it, or puts it back, as the most recently used. */
+  /** Adds a cluster, or puts an evicted one back, as the most recently used. */
   keep(state: ClusterState): void {
     state.lastUse = ++this.#uses
     if (state.isCounted) return
@@ -86,14 +86,14 @@ export class ClusterCache {
     this.#bytes += bytes
   }
 
-  /** Removes every trace of it. */
+  /** Removes a cluster, evicted or not. */
   drop(id: ClusterId): void {
     const state = this.#loaded.get(id)
     if (state !== undefined) this.#forget(state)
     this.#leaving.delete(id)
   }
 
-  /** Evicts it unless it is watched. Returns whether it was evicted. */
+  /** Evicts a cluster unless it is watched. Returns whether it was evicted. */
   release(id: ClusterId): boolean {
     const state = this.#loaded.get(id)
     if (state === undefined || state.isWatched) return false
@@ -102,7 +102,9 @@ export class ClusterCache {
     return true
   }
 
-  /** Evicts the least recently used until the rest fits; never the last used one nor a watched one. */
+  /**
+   * Evicts the least recently used clusters until the rest fits, but never the most recently used one or a watched one.
+   */
   fit(): void {
     const { memoryBytes } = this.#options
     const taken = this.#taken()

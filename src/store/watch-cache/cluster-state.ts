@@ -44,7 +44,7 @@ export interface WatchCacheCore {
   reached(revision: Revision, options: Waiting): Promise<void>
   /** Every event of this resource after the revision, up to `applied`; undefined if some are no longer in memory. */
   recent(cluster: ClusterId, resource: string, after: Revision): readonly CacheEvent[] | undefined
-  /** The oldest revision that `recent` answers for. */
+  /** The oldest revision from which `recent` knows all events. */
   recentFrom(): Revision
   readonly watcherBytes: number
   watcherBegan(watcher: CacheWatcher): void
@@ -61,7 +61,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   readonly #core: WatchCacheCore
   readonly #tables = new Map<string, ResourceTable>()
   #dependents: Dependents | undefined
-  /** Revision of the list that filled it; older events are already included. */
+  /** Revision of the list that filled this state; older events are already included. */
   #loadedAt: Revision
   #ended = false
   #unloaded = false
@@ -69,9 +69,9 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   #size = 0
   #bytes = 0
   readonly #account: QuotaAccount
-  /** When it was last asked for; higher is later. Kept by the ClusterCache. */
+  /** Number of the last use; higher is later. Set by the ClusterCache. */
   lastUse = 0
-  /** Whether its objects count towards the memory limit; kept by the ClusterCache. */
+  /** Whether the objects count towards the memory limit; set by the ClusterCache. */
   isCounted = false
 
   constructor(cluster: ClusterId, core: WatchCacheCore, items: Iterable<StoredObject>, loadedAt: Revision) {
@@ -87,7 +87,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return this.#size
   }
 
-  /** Their bytes. */
+  /** Bytes of these objects. */
   get bytes(): number {
     return this.#bytes
   }
@@ -251,8 +251,8 @@ export class ClusterState implements ClusterObjects, WatcherHome {
       throw new StoreError('Compacted', `renewals after revision ${since} may be lost`)
     let table = this.#table(scope.resource)
     let replay: readonly CacheEvent[] = []
-    // Of what happened before the list that filled this state, the watch cache may know every step: it follows all
-    // logical clusters.
+    // The watch cache follows all logical clusters, so it may know every event from before the list that filled this
+    // state.
     if (since < table.window.floor && since < this.#loadedAt) await this.#core.reached(this.#loadedAt, options)
     const recent = since < table.window.floor ? this.#core.recent(this.cluster, scope.resource, since) : undefined
     if (recent !== undefined) {
@@ -260,7 +260,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
       table = this.#table(scope.resource)
       replay = recent
     } else if (since < table.window.floor) {
-      // Every step after this revision is in memory; of what happened before it the store knows the final states.
+      // Every event after this revision is in memory; for earlier changes the store knows the final states.
       const until = Math.min(table.window.floor, this.#core.recentFrom()) as Revision
       const changes = await this.#core.store.changes({ cluster: this.cluster, resource: scope.resource }, options)
       this.#check()
@@ -382,7 +382,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
 
   #entry(table: ResourceTable, { key, revision, createRevision, value }: StoredObject): StoredEntry {
     const { options } = this.#core
-    // One string shared by all keys of a table; each object brings its own copy.
+    // All keys of a table share one string of the resource; each stored object has its own copy.
     const own = { cluster: this.cluster, resource: table.resource, namespace: key.namespace, name: key.name }
     const bytes = options.stamp(value, revision)
     return new StoredEntry({ key: own, revision, createRevision, bytes, base: false }, options.readFacts)
@@ -453,7 +453,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return this.#entry(table ?? new ResourceTable(object.key.resource, object.revision), object)
   }
 
-  /** Rejects with the error of a deletion; if another one came first, when that is seen here. */
+  /** Rejects with the error of a failed deletion. If another deletion came first, waits until reads here see it. */
   async #goneBefore(error: unknown, options: Waiting): Promise<never> {
     if (isStoreError(error, 'KeyMissing')) await this.#core.reached(await this.#core.store.revision(options), options)
     throw error

@@ -40,12 +40,14 @@ type Change = Exclude<StoreEvent, { type: 'progress' }>
 /** Limits of all windows together; the oldest event of any logical cluster is dropped first. */
 const maxWindowEvents = 16_384
 const maxWindowBytes = 16 * 1024 * 1024
-/** Deleted logical clusters that are remembered: an id is never reused, and a request lasts at most a minute. */
+/**
+ * Number of deleted logical clusters that are remembered: an id is never reused, and a request lasts at most a minute.
+ */
 const maxEnded = 10_000
 
 interface Loading {
   readonly done: Promise<ClusterState>
-  /** Changes since the load began; those the list does not have are applied after it. */
+  /** Changes since the load began; the changes that the list does not include are applied after it. */
   readonly changes: Change[]
 }
 
@@ -235,7 +237,7 @@ class MemoryWatchCache implements WatchCache, WatchCacheCore {
 
   async watchAll(scope: WatchScope, { since, signal }: { since: Revision; signal: AbortSignal }): Promise<CacheWatch> {
     if (this.#failure) throw this.#failure
-    // Every step after this revision is in memory; of what happened before it the store knows the final states.
+    // Every event after this revision is in memory; for earlier changes the store knows the final states.
     const until = this.#window.floor
     const { resource } = scope
     const changes = since < this.#window.floor ? await this.store.changes({ resource }, { since, signal }) : undefined
@@ -348,7 +350,8 @@ class MemoryWatchCache implements WatchCache, WatchCacheCore {
     const key = change.type === 'put' ? change.object.key : change.key
     this.#loading.get(key.cluster)?.changes.push(change)
     const state = this.#cache.peek(key.cluster)
-    // A change that the load's list included is not new to that logical cluster, but it is to watchers of all of them.
+    // A change that the load's list included is not new to that logical cluster, but it is new to watchers of all
+    // logical clusters.
     const known = state === undefined || state.wasLoadedWith(change)
     const applied = known ? undefined : state.apply(change)
     const event = known ? this.#unloadedEvent(change) : applied?.event
@@ -386,7 +389,7 @@ class MemoryWatchCache implements WatchCache, WatchCacheCore {
     if (item.window?.first === item.event) item.window.dropFirst()
   }
 
-  /** The event of a change to a logical cluster that is not in memory, for watchers of all of them. */
+  /** The event of a change to a logical cluster that is not in memory, for watchers of all logical clusters. */
   #unloadedEvent(change: Change): CacheEvent | undefined {
     if (change.type === 'delete' || isTombstone(change.object.value)) {
       const key = change.type === 'put' ? change.object.key : change.key
@@ -428,7 +431,7 @@ class MemoryWatchCache implements WatchCache, WatchCacheCore {
     }
   }
 
-  /** In an array that only the caller has, so that it can forget them one by one. */
+  /** The objects of a logical cluster, in an array that only the caller has: `emptied` clears its slots. */
   async #itemsOf(id: ClusterId): Promise<{ items: StoredObject[]; revision: Revision }> {
     const { items, revision } = await this.store.list({ cluster: id }, { signal: this.#life.signal })
     return { items: [...items], revision }
@@ -445,7 +448,7 @@ class MemoryWatchCache implements WatchCache, WatchCacheCore {
     return mergeByKey(stored, under)
   }
 
-  /** Returns the entry in memory if it is the same object. */
+  /** The entry of an object: the one in memory if it has the same revision, else a new one. */
   #entry(object: StoredObject): Entry {
     const { key, revision, createRevision, value } = object
     const known = this.loaded(key.cluster)?.get(key.resource, key.namespace, key.name)
@@ -460,8 +463,8 @@ function hasEnded(id: ClusterId): StoreError {
 }
 
 /**
- * The items one by one, each forgotten before the next: many are packed as they are loaded, and both forms take the
- * memory twice.
+ * Yields the items and clears each slot first: most objects are packed when they are loaded, and both forms together
+ * would take twice the memory.
  */
 function* emptied(items: (StoredObject | undefined)[]): Generator<StoredObject> {
   for (const [i, item] of items.entries()) {

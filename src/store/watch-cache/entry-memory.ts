@@ -1,35 +1,35 @@
-// Objects that nobody reads are kept packed, the others whole: unpacking costs a list more than all else it does per
-// object.
+// The form of objects in memory: packed if nobody reads them, else whole, because unpacking an object costs a list more
+// than all its other work for the object.
 import { PendingEntries, type PackableEntry } from './pending-entries.ts'
 
-/** How bytes of objects become smaller, and the same as before again. */
+/** A lossless compression of the bytes of objects. */
 export interface Packing {
-  /** May return the same bytes: then they stay as they are. */
+  /** Returns a shorter form, or the same bytes, which then stay whole. */
   pack(bytes: Uint8Array): Uint8Array
-  /** `size`: of the result. */
+  /** Restores the bytes. `size` is their length. */
   unpack(bytes: Uint8Array, size: number): Uint8Array
 }
 
 interface EntryMemoryOptions extends Packing {
-  /** Bytes of all entries together that are whole but could be packed. Default 32 MiB. */
+  /** Maximum size of all entries together that are whole but could be packed, in bytes. Default 32 MiB. */
   readonly maxWholeBytes?: number
   /** An entry stays whole for this long after it was written or read. Default 4 s. */
   readonly idleMs?: number
 }
 
-/** Ticks of the clock by which reads are dated, in an idle time. */
+/** Number of clock ticks in one idle time; the times of reads are counted in ticks. */
 const idleTicks = 8
-/** Entries packed in one pass, some 0.5 ms, and the time between two passes. */
+/** Number of entries packed in one pass, which takes some 0.5 ms, and the milliseconds between two passes. */
 const [packedPerPass, passMs] = [200, 20]
 
-/** Entries that are whole: bounded, so that a tenant with many reads cannot hold more than `maxWholeBytes`. */
+/** The whole entries. Their size is bounded, so that a tenant with many reads cannot hold more than `maxWholeBytes`. */
 export class EntryMemory implements Disposable {
   readonly #options: EntryMemoryOptions
   readonly #maxWholeBytes: number
   readonly #idleMs: number
   readonly #pending = new PendingEntries()
   #timer: NodeJS.Timeout | undefined
-  /** Ticks until now; behind while every entry is packed. */
+  /** The current tick; it is not updated while every entry is packed. */
   tick = 0
 
   constructor({ maxWholeBytes = 32 * 1024 * 1024, idleMs = 4000, ...options }: EntryMemoryOptions) {
@@ -39,13 +39,13 @@ export class EntryMemory implements Disposable {
     this.#advance()
   }
 
-  /** Adds an entry that is whole. Packs it at once if too many are. */
+  /** Adds a whole entry. Packs it at once if the whole entries have reached their limit. */
   add(entry: PackableEntry): void {
     if (this.admit(entry)) entry.readAt = this.tick
     else entry.pack()
   }
 
-  /** Whether this entry may become whole; then it is packed again when nobody reads it any more. */
+  /** Whether this entry may become whole. If so, it is packed again when nobody reads it any more. */
   admit(entry: PackableEntry): boolean {
     if (this.#pending.bytes + entry.size > this.#maxWholeBytes) return false
     this.#pending.push(entry, this.tick)
@@ -61,7 +61,9 @@ export class EntryMemory implements Disposable {
     return this.#options.unpack(bytes, size)
   }
 
-  /** Whether a packed entry that is read now, and was at `readAt`, is read often enough to become whole. */
+  /**
+   * Whether a packed entry is read often enough to become whole: it is read now, and was last read at tick `readAt`.
+   */
   isReadAgain(readAt: number): boolean {
     this.#advance()
     return this.tick - readAt <= idleTicks

@@ -1,4 +1,4 @@
-// The entries that are whole, in the order in which they are looked at again.
+// The whole entries, in the order in which they are checked again.
 
 /** An entry that can be packed. */
 export interface PackableEntry {
@@ -22,7 +22,7 @@ export class PendingEntries {
     return this.#bytes
   }
 
-  /** The tick since which the first of the queue was not looked at; undefined if the queue is empty. */
+  /** The tick at which the first entry of the queue was last checked; undefined if the queue is empty. */
   get oldest(): number | undefined {
     return this.#queue[this.#head]?.since
   }
@@ -32,7 +32,7 @@ export class PendingEntries {
     this.#bytes += entry.size
   }
 
-  /** Packs entries that were not read after `idleSince`; looks at most at `limit` of them. */
+  /** Packs entries that were not read after `idleSince`; checks at most `limit` entries. */
   packIdle(idleSince: number, limit: number): void {
     for (let i = 0; i < limit; i++) {
       const next = this.#queue[this.#head]

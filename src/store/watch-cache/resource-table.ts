@@ -15,7 +15,7 @@ export class ResourceTable {
   readonly resource: string
   readonly window: EventWindow<CacheEvent>
   #watchers: Set<CacheWatcher> | undefined
-  /** By namespace, then name. An array finds by halving, lists by slicing, and costs 8 bytes per object. */
+  /** Sorted by namespace, then name. An array allows binary search and slices, and costs 8 bytes per object. */
   #entries: StoredEntry[] = []
   #tombstones: Map<string, Tombstone> | undefined
 
@@ -50,7 +50,7 @@ export class ResourceTable {
     this.#watchers.add(watcher)
   }
 
-  /** Returns whether it was here. */
+  /** Returns whether the watcher was registered here. */
   removeWatcher(watcher: CacheWatcher): boolean {
     const was = this.#watchers?.delete(watcher) ?? false
     if (this.#watchers?.size === 0) this.#watchers = undefined
@@ -117,7 +117,7 @@ export class ResourceTable {
     this.#tombstones.set(`${namespace}/${name}`, { revision })
   }
 
-  /** Returns whether there was one. */
+  /** Returns whether there was a tombstone. */
   removeTombstone(namespace: string, name: string): boolean {
     return this.#tombstones?.delete(`${namespace}/${name}`) ?? false
   }

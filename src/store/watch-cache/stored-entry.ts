@@ -14,7 +14,7 @@ export class StoredEntry implements Entry, PackableEntry {
   readonly base: boolean
   /** The tick of EntryMemory when it was last read or written. */
   readAt = 0
-  /** Shorter than `size` while they are packed. */
+  /** The bytes, shorter than `size` while they are packed. */
   #bytes: Uint8Array
   #facts: EntryFacts | ((bytes: Uint8Array) => EntryFacts)
   #memory: EntryMemory | undefined
@@ -46,7 +46,7 @@ export class StoredEntry implements Entry, PackableEntry {
     return this.#facts
   }
 
-  /** From now on it is packed while nobody reads it. */
+  /** From now on, packs the entry while nobody reads it. */
   packIn(memory: EntryMemory): void {
     this.#memory = memory
     memory.add(this)
@@ -56,7 +56,7 @@ export class StoredEntry implements Entry, PackableEntry {
     if (this.#memory !== undefined) this.#bytes = this.#memory.pack(this.#bytes)
   }
 
-  /** It was replaced by another or deleted: it is not worth packing. */
+  /** Call this when the entry was replaced or deleted: it is then not worth packing. */
   leave(): void {
     if (this.#bytes.length === this.size) this.#memory = undefined
   }

@@ -12,9 +12,9 @@ export interface Entry {
   readonly createRevision: Revision
   /** The object's JSON with its resourceVersion inside, ready for the wire. */
   readonly bytes: Uint8Array
-  /** How many bytes these are, without unpacking them. */
+  /** Length of `bytes`, known without unpacking them. */
   readonly size: number
-  /** Begins as the bytes do, up to metadata at least, without unpacking them. */
+  /** Bytes that begin like `bytes`, at least up to metadata, available without unpacking. */
   readonly beginning: Uint8Array
   /** Fields that selectors and garbage collection read: parsed from the bytes on first use, then kept. */
   readonly facts: EntryFacts
@@ -51,7 +51,7 @@ export type CacheEvent =
  * update writes an override, a delete a tombstone; both are ordinary writes with new revisions.
  */
 export interface BaseLayer {
-  /** The object's JSON without resourceVersion (see HubOptions.stamp), or undefined. */
+  /** The object's JSON without resourceVersion (see WatchCacheOptions.stamp), or undefined. */
   get(key: ObjectKey): Uint8Array | undefined
   /** Keys of one resource in one logical cluster, in key order; namespace absent = all. */
   keys(cluster: ClusterId, resource: string, namespace?: string): readonly ObjectKey[]
@@ -66,7 +66,7 @@ export interface WatchCacheOptions {
    */
   readonly stamp: (value: Uint8Array, revision: Revision) => Uint8Array
   readonly readFacts: (bytes: Uint8Array) => EntryFacts
-  /** How objects that nobody reads take less memory. Default: they stay as they are. */
+  /** The compression of objects that nobody reads. Default: none. */
   readonly packing?: Packing
   readonly baseLayer?: BaseLayer
   /** Revision that objects of the base layer show. Default 1. */
@@ -114,7 +114,7 @@ export interface CacheWatch extends Disposable {
   /** Sets the reader, which is called at once if something is waiting. One reader per watch. */
   read(reader: WatchReader): void
   /**
-   * Takes the events since the last call, at most so many bytes (default 256 KiB) or one event; empty if there are
+   * Takes the events since the last call, at most `maxBytes` bytes (default 256 KiB) or one event; empty if there are
    * none, undefined after the end. Throws StoreError Compacted if the reader fell behind, Unavailable if the watch
    * cache failed.
    */
@@ -134,7 +134,7 @@ export interface ClusterObjects {
   /** Newest revision applied here: the resourceVersion of a list. */
   revision(): Revision
   get(resource: string, namespace: string, name: string): Entry | undefined
-  /** In key order. */
+  /** The objects of the scope, in key order. */
   list(scope: WatchScope): readonly Entry[]
   /**
    * The list as it was at `at`, which must not be in the future; undefined when that is older than the window (410).
@@ -163,8 +163,8 @@ export interface ClusterObjects {
   /** Objects of the base layer that were deleted here and not created again. */
   hidden(resource: string): readonly Pick<ObjectKey, 'namespace' | 'name'>[]
   /**
-   * The base layer, if the objects of this resource are exactly those that it has: data derived from them, except from
-   * their uids and times, is the same in all such logical clusters.
+   * The base layer, if the objects of this resource are exactly those of the base layer: data derived from them, except
+   * from their uids and times, is the same in all such logical clusters.
    */
   unwritten(resource: string): BaseLayer | undefined
   /** Resources with at least one object. */
@@ -198,20 +198,20 @@ export interface ClusterLoad {
 /** All logical clusters of this process. */
 export interface WatchCache extends AsyncDisposable {
   /**
-   * Loads it if needed; concurrent callers share one load. The returned objects stay up to date for as long as the
-   * caller holds them, even if the watch cache evicts the cluster meanwhile.
+   * Loads the logical cluster if needed; concurrent callers share one load. The returned objects stay up to date for as
+   * long as the caller holds them, even if the watch cache evicts the cluster meanwhile.
    */
   cluster(id: ClusterId, options: Waiting): Promise<ClusterObjects>
-  /** The same, but undefined if it is not in memory. */
+  /** The logical cluster if it is in memory, else undefined. Loads nothing. */
   loaded(id: ClusterId): ClusterObjects | undefined
   /**
-   * Evicts it, as if it were idle: its memory is freed once nobody holds it. Does nothing while it is watched. Returns
-   * whether it was evicted.
+   * Evicts the logical cluster, as if it were idle: its memory is freed once no caller holds it. Does nothing while it
+   * is watched. Returns whether it was evicted.
    */
   release(id: ClusterId): boolean
-  /** Drops it from memory and ends its watches without an error. The next use loads it again. */
+  /** Drops the logical cluster from memory and ends its watches without an error. The next use loads it again. */
   unload(id: ClusterId): void
-  /** Whether deleteCluster was called for it here. */
+  /** Whether deleteCluster was called for the logical cluster in this process. */
   hasEnded(id: ClusterId): boolean
   /**
    * Ends its watches, refuses every later use with Closed, deletes all its objects from the store and forgets it. May
@@ -227,8 +227,8 @@ export interface WatchCache extends AsyncDisposable {
     options: Waiting,
   ): Promise<{ entries: readonly Entry[]; revision: Revision }>
   /**
-   * Lists the written objects of one resource over all logical clusters: without the base layer, and without visiting
-   * each cluster.
+   * Lists the written objects of one resource over all logical clusters: without the base layer, and without a loop
+   * over all clusters.
    */
   listStored(scope: WatchScope, options: Waiting): Promise<{ entries: readonly Entry[]; revision: Revision }>
   /** Watches one resource over all logical clusters without loading them; opens and ends like a watch of one. */

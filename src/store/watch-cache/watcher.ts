@@ -1,5 +1,5 @@
-// One watch: its scope, and the bounded buffer between the watch cache and the reader. There are thousands, so an idle
-// one is this object alone: no closure, no promise, no list.
+// One watch: its scope, and the bounded buffer between the watch cache and the reader. There are thousands of watches,
+// so an idle watch is this object alone: no closure, no promise, no list.
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { StoreError } from '#store/store.ts'
 import type { CacheEvent, CacheWatch, WatchReader, WatchScope } from './watch-cache.ts'
@@ -18,7 +18,9 @@ export interface WatcherHome {
   watcherEnded(watcher: CacheWatcher): void
 }
 
-/** Told of events with `offer`, which never waits; `flush` after those of one step lets its reader know. */
+/**
+ * A watch that gets events by `offer`, which never waits. `flush` after the events of one batch notifies the reader.
+ */
 export class CacheWatcher implements CacheWatch {
   readonly scope: WatchScope
   readonly #since: Revision
