@@ -35,7 +35,7 @@ export async function listObjects(call: EndpointCall<EndpointDependencies>): Pro
   const { definition, representation, query, target } = call
   const { entries, metadata } = await readPage(call, listOptionsOf(query, 'list'))
   if (entries.length === 0 && representation.as === 'Table' && definition.info.group === 'kcp.dev')
-    call.exchange.warnings.push(...[firstSteps.get(definition.info.resource) ?? []].flat())
+    hintAtFirstStep(call)
   const view = viewOf(definition, representation, {
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,
@@ -46,6 +46,11 @@ export async function listObjects(call: EndpointCall<EndpointDependencies>): Pro
   const response = listResponse(view, entries, metadata)
   // An object that a webhook has converted is in memory for this response alone.
   return isConverted(definition) && response.kind === 'chunks' ? { ...response, held: response.about } : response
+}
+
+function hintAtFirstStep({ definition, exchange }: EndpointCall<EndpointDependencies>): void {
+  const hint = firstSteps.get(definition.info.resource)
+  if (hint !== undefined) exchange.warnings.push(hint)
 }
 
 /**

@@ -31,24 +31,24 @@ function joined(path: string, step: Step): string {
 /** Collects errors. The methods that are named after an error add that error. */
 export class Report {
   readonly causes: StatusCause[] = []
-  private readonly root: string
-  private readonly steps: Step[] = []
+  readonly #root: string
+  readonly #steps: Step[] = []
   /** The number of items of the innermost list, and the keys that each rule has met in this list. */
-  private listLength = 0
-  private met: Map<object, Set<unknown>> | undefined
+  #listLength = 0
+  #met: Map<object, Set<unknown>> | undefined
 
   constructor(root = '') {
-    this.root = root
+    this.#root = root
   }
 
   /** The path of a place as text. */
   path(at: Step = ''): string {
     const parts: Step[] = []
-    for (let step of [...this.steps, at]) {
+    for (let step of [...this.#steps, at]) {
       for (; typeof step === 'string' && step.startsWith('..'); step = step.slice(3)) parts.pop()
       if (step !== '') parts.push(step)
     }
-    return parts.reduce<string>(joined, this.root)
+    return parts.reduce<string>(joined, this.#root)
   }
 
   /** Applies a rule to a value at the same place. */
@@ -62,9 +62,9 @@ export class Report {
   at<T>(step: Step, rule: Rule<T>, value: T): void
   at<T, C>(step: Step, rule: Rule<T, C>, value: T, context: C): void
   at<T, C>(step: Step, rule: Rule<T, C | undefined>, value: T, context?: C): void {
-    this.steps.push(step)
+    this.#steps.push(step)
     rule(value, this, context)
-    this.steps.pop()
+    this.#steps.pop()
   }
 
   /** Applies a rule to each item of a list. */
@@ -72,9 +72,9 @@ export class Report {
   each<T, C>(list: readonly T[] | null | undefined, rule: Rule<T, C>, context: C): void
   each<T, C>(list: readonly T[] | null | undefined, rule: Rule<T, C | undefined>, context?: C): void {
     if (!list?.length) return
-    const { listLength, met, steps } = this
-    this.listLength = list.length
-    this.met = undefined
+    const [listLength, met, steps] = [this.#listLength, this.#met, this.#steps]
+    this.#listLength = list.length
+    this.#met = undefined
     const depth = steps.length
     let index = 0
     for (const item of list) {
@@ -82,16 +82,16 @@ export class Report {
       rule(item, this, context)
     }
     steps.length = depth
-    this.listLength = listLength
-    this.met = met
+    this.#listLength = listLength
+    this.#met = met
   }
 
   /** True if `by` was called with the same key before, for another item of the innermost list. */
   isRepeated(by: object, key: unknown): boolean {
-    if (this.listLength === 1) return false
-    this.met ??= new Map()
-    let keys = this.met.get(by)
-    if (keys === undefined) this.met.set(by, (keys = new Set()))
+    if (this.#listLength === 1) return false
+    this.#met ??= new Map()
+    let keys = this.#met.get(by)
+    if (keys === undefined) this.#met.set(by, (keys = new Set()))
     if (keys.has(key)) return true
     keys.add(key)
     return false

@@ -35,7 +35,9 @@ export const limitRanger: AdmissionPlugin = {
     // Validation, which runs later, refuses a pod without containers.
     const { containers } = spec ?? {}
     if (spec === undefined || !Array.isArray(containers)) return
-    chargeAdded(request, addedBy(limits) * (containers.length + (spec.initContainers?.length ?? 0)), allOf(request))
+    chargeAdded(request, addedBy(limits) * (containers.length + (spec.initContainers?.length ?? 0)), () =>
+      allOf(request),
+    )
     for (const { items } of limits) fillIn({ ...spec, containers }, object, items)
   },
   validate(request, object, old) {
@@ -76,7 +78,7 @@ function limitsOf(request: AdmissionRequest): Limits[] {
   const { context, namespace } = request
   const entries = context.objects.list({ resource: 'limitranges', namespace })
   if (entries.length === 0) return []
-  return decodeConfiguration(request, entries, allOf(request)).map(({ metadata, ...rest }) => {
+  return decodeConfiguration(request, entries, () => allOf(request)).map(({ metadata, ...rest }) => {
     const { limits } = (rest['spec'] ?? {}) as { limits?: LimitRangeItem[] | null }
     return { name: metadata.name ?? '', items: limits ?? [] }
   })

@@ -57,7 +57,7 @@ function classOf({ runtimeClassName }: Spec, request: AdmissionRequest): (KubeOb
   if (!runtimeClassName) return undefined
   const entry = request.context.objects.get('runtimeclasses.node.k8s.io', '', runtimeClassName)
   if (entry === undefined) throw refused(request, `pod rejected: RuntimeClass "${runtimeClassName}" not found`)
-  return decodeConfiguration(request, [entry], `RuntimeClass ${JSON.stringify(runtimeClassName)}`)[0]
+  return decodeConfiguration(request, [entry], () => `RuntimeClass ${JSON.stringify(runtimeClassName)}`)[0]
 }
 
 function setOverhead(spec: Spec, found: RuntimeClass | undefined, request: AdmissionRequest): void {

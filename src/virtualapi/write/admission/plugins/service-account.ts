@@ -77,7 +77,7 @@ function isMirror({ metadata }: KubeObject): boolean {
 function accountOf(request: AdmissionRequest, name: string): Account | undefined {
   const entry = request.context.objects.get('serviceaccounts', request.namespace, name)
   if (entry === undefined) return undefined
-  return decodeConfiguration(request, [entry], `ServiceAccount ${JSON.stringify(name)}`)[0]
+  return decodeConfiguration(request, [entry], () => `ServiceAccount ${JSON.stringify(name)}`)[0]
 }
 
 async function whenThere(request: AdmissionRequest, name: string): Promise<Account> {
@@ -105,7 +105,7 @@ function complete(spec: Spec, account: Account, request: AdmissionRequest): void
   if (spec.automountServiceAccountToken ?? account.automountServiceAccountToken ?? true) mountToken(spec)
   const pullSecrets = account.imagePullSecrets ?? []
   if ((spec.imagePullSecrets?.length ?? 0) > 0 || pullSecrets.length === 0) return
-  chargeAdded(request, 2 * pullSecrets.length, `ServiceAccount ${JSON.stringify(account.metadata.name)}`)
+  chargeAdded(request, 2 * pullSecrets.length, () => `ServiceAccount ${JSON.stringify(account.metadata.name)}`)
   spec.imagePullSecrets = pullSecrets.map(({ name = '' }) => ({ name }))
 }
 
