@@ -1,6 +1,8 @@
 // The commands and their flags. The module of a command is loaded when the command runs.
 import { Argument, Command, Option } from 'commander'
 import { serviceNetworks } from '#crds/index.ts'
+import type { Shell } from './commands/completion.ts'
+import type { OutputFormat } from './commands/list.ts'
 import type { SealKeyStep } from './commands/seal-key.ts'
 import { registrations } from './roles/registration.ts'
 import {
@@ -78,13 +80,13 @@ function createCommand(): Command {
     .action(loadedLate(() => import('./commands/create.ts')))
 }
 
+const outputFormats = ['table', 'wide', 'name', 'json', 'yaml'] satisfies OutputFormat[]
+
 /** `kcp list`: the logical clusters of an installation. */
 function listCommand(): Command {
   return withInstallation(new Command('list'))
     .description('list the logical clusters')
-    .addOption(
-      new Option('-o, --output <format>', 'how').choices(['table', 'wide', 'name', 'json', 'yaml']).default('table'),
-    )
+    .addOption(new Option('-o, --output <format>', 'how').choices(outputFormats).default('table'))
     .action(loadedLate(() => import('./commands/list.ts')))
 }
 
@@ -323,7 +325,7 @@ function diagnoseCommand(): Command {
 function completionCommand(): Command {
   return new Command('completion')
     .description('print the script with which bash, zsh or fish completes commands: source <(kcp completion bash)')
-    .addArgument(new Argument('<shell>', 'the shell').choices(['bash', 'zsh', 'fish']))
+    .addArgument(new Argument('<shell>', 'the shell').choices(['bash', 'zsh', 'fish'] satisfies Shell[]))
     .action(loadedLate(() => import('./commands/completion.ts')))
 }
 

@@ -2,7 +2,8 @@
 // `kcp __complete WORDS...`, whose output has the form that programs made with cobra print, so that kubectl can
 // complete `kubectl kcp` with it, too.
 import type { Command, Option } from 'commander'
-import { ExitError } from '#cli/process/exit-error.ts'
+
+export type Shell = 'bash' | 'zsh' | 'fish'
 
 /** A word that may come next, with its description. */
 export interface Candidate {
@@ -18,7 +19,6 @@ export interface Completion {
 
 /** Directives of cobra: files are offered, or nothing besides the candidates. */
 const directives = { files: 0, noFiles: 4 }
-const shells = ['bash', 'zsh', 'fish'] as const
 
 /** The words that may follow `words`, of which the last is being typed and may be empty. */
 export function completionsOf(program: Command, words: readonly string[]): Completion {
@@ -72,14 +72,11 @@ export function printCompletions(program: Command, words: readonly string[]): vo
 }
 
 /** Runs `kcp completion`. */
-export async function run(shell: string): Promise<void> {
-  if (!isShell(shell)) throw new ExitError(`"${shell}" is not a shell that is completed: ${shells.join(', ')}`)
+export async function run(shell: Shell): Promise<void> {
   process.stdout.write(scripts[shell])
 }
 
-const isShell = (text: string): text is (typeof shells)[number] => (shells as readonly string[]).includes(text)
-
-const scripts: Readonly<Record<(typeof shells)[number], string>> = {
+const scripts: Readonly<Record<Shell, string>> = {
   bash: `# For bash:   source <(kcp completion bash)
 _kcp() {
     local out

@@ -1,5 +1,5 @@
 // `kcp create NAME`: creates a LogicalCluster and waits until it is Ready.
-import { setTimeout as delay } from 'node:timers/promises'
+import { sleep } from '#async/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { logicalClusters, type LogicalCluster, type Subject } from '#crds/index.ts'
@@ -72,6 +72,6 @@ async function untilReady(
       console.error(`waiting for LogicalCluster "${name}" for ${ageText(waited)}: ${why}`)
       toldAt = Date.now()
     }
-    await delay(lookMs, undefined, { signal })
+    await sleep(lookMs, signal)
   }
 }

@@ -1,6 +1,5 @@
 // Credentials of an admin inside one logical cluster, for the commands that hand them out or use them.
 import { clusterIdOf, tryClusterName, type ClusterName } from '#apimachinery/meta/index.ts'
-import { isStatusError } from '#apimachinery/status/index.ts'
 import { kubeconfigText } from '#client/index.ts'
 import { logicalClusters, type LogicalCluster } from '#crds/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
@@ -13,23 +12,29 @@ export function nameOfLogicalCluster(text: string): ClusterName {
   return name
 }
 
+/** The LogicalCluster. Rejects with ExitError if there is none of this name. */
+export async function logicalClusterOf(
+  { clusters }: Pick<Installation, 'clusters'>,
+  name: string,
+  signal: AbortSignal,
+): Promise<LogicalCluster> {
+  const found = await clusters.tryGet<LogicalCluster>(logicalClusters, { name }, { signal })
+  if (found === undefined) throw new ExitError(`there is no LogicalCluster "${name}"; kubectl get lc lists them`)
+  return found
+}
+
 /**
- * <<<<<<< HEAD A kubeconfig with admin rights inside the logical cluster and none outside. Rejects with ExitError if
- * there is none. ======= A kubeconfig with admin rights inside the logical cluster and none outside. Rejects with
- * ExitError if there is no such logical cluster. >>>>>>> 9b0c10f2 (comments: plain sentences in store, client,
- * reconcile, controllers, gateway, network, cli, apimachinery)
+ * A kubeconfig with admin rights inside the logical cluster and none outside. Rejects with ExitError if there is no
+ * such logical cluster.
  */
 export async function issueKubeconfig(
-  { clusters, directUrl, pki }: Installation,
+  installation: Installation,
   name: ClusterName,
   days: number,
   signal: AbortSignal,
 ): Promise<string> {
-  const object = await clusters.get<LogicalCluster>(logicalClusters, { name }, { signal }).catch((error: unknown) => {
-    if (isStatusError(error, 'NotFound'))
-      throw new ExitError(`there is no LogicalCluster "${name}"; kubectl get lc lists them`)
-    throw error
-  })
+  const { directUrl, pki } = installation
+  const object = await logicalClusterOf(installation, name, signal)
   const { certificate, key } = await pki.issueClientCertificate({
     commonName: 'admin',
     organizations: ['system:masters'],

@@ -1,11 +1,12 @@
 // `kcp placement explain KIND/NAME`: why a workload runs where it does, filter by filter and score by score.
-import { logicalClusters, workloadKinds, type WorkloadKind } from '#crds/index.ts'
+import { workloadKinds, type WorkloadKind } from '#crds/index.ts'
 import { explainWorkload, type WorkloadExplanation } from '#operator/index.ts'
 import { createLogger } from '#telemetry/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
+import { logicalClusterOf } from './credentials.ts'
 import type { InstallationFlags } from './flags.ts'
-import { type Installation, openInstallation, openPlacement } from './installation.ts'
+import { openInstallation, openPlacement } from './installation.ts'
 
 interface Flags extends InstallationFlags {
   readonly cluster: string
@@ -24,7 +25,7 @@ export async function run(text: string, { cluster, namespace, ...flags }: Flags)
   await using installation = await openInstallation(flags, signal)
   await using placement = await openPlacement(installation, { log: createLogger({ level: 'warn' }), signal })
   const found = explainWorkload(placement.inputs, { kind, cluster, namespace, name })
-  if (found === undefined) await requireCluster(installation, cluster, signal)
+  if (found === undefined) await logicalClusterOf(installation, cluster, signal)
   if (found === undefined)
     throw new ExitError(`there is no ${kind.kind} "${namespace}/${name}" in logical cluster "${cluster}"`)
   console.log(explanationText(found))
@@ -51,11 +52,6 @@ const shortNames: Readonly<Record<WorkloadKind['gvr']['resource'], string | unde
   cronjobs: 'cj',
   pods: 'po',
   jobs: undefined,
-}
-
-async function requireCluster({ clusters }: Installation, name: string, signal: AbortSignal): Promise<void> {
-  if ((await clusters.tryGet(logicalClusters, { name }, { signal })) === undefined)
-    throw new ExitError(`there is no LogicalCluster "${name}"; kubectl get lc lists them`)
 }
 
 function explanationText({
