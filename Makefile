@@ -25,7 +25,7 @@ run: build ## start kcp on its embedded store and print the next commands
 	@bin/kcp start --root-dir "$${KCP_ROOT:-.run/kcp}" --port "$${KCP_PORT:-6443}"
 
 .PHONY: test
-test: build ## everything: verify, unit, conformance, integration, moves, harness, parity, clients, faults, end-to-end; the last line counts
+test: build ## everything: verify, unit, conformance, integration, syncer, moves, harness, parity, clients, faults, end-to-end; the last line counts
 	@$(WITH_NODE) node scripts/test.ts all
 
 .PHONY: test-long
@@ -42,7 +42,7 @@ test-conformance: build ## one suite per contract, on every implementation
 
 .PHONY: test-integration
 test-integration: build ## our program against real kubectl and a real kube-apiserver
-	@$(WITH_NODE) node scripts/test.ts integration
+	@$(WITH_NODE) node scripts/test.ts integration syncer moves
 
 .PHONY: test-parity
 test-parity: build ## the same requests to a logical cluster and to a real kube-apiserver; the answers must be equal

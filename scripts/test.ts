@@ -1,9 +1,9 @@
 // Runs the suites and counts.   node scripts/test.ts
-// all|long|verify|unit|conformance|integration|harness|parity|clients|faults|e2e ... `long` is what `make test-long`
-// runs: every suite with more rounds and seeds, parity through a host, and test/long besides. Without names of suites,
-// three lanes of them run side by side, then those that measure the machine. What the second and the third print
-// appears when a suite of theirs has ended. The last line is `N passed, N failed, N skipped`. With CI=true a skipped
-// test is a failure: CI has what every test needs.
+// all|long|verify|unit|conformance|integration|syncer|moves|harness|parity|clients|faults|e2e ... `long` is what
+// `make test-long` runs: every suite with more rounds and seeds, parity through a host, and test/long besides. Without
+// names of suites, three suites at a time run side by side, then those that measure the machine. What the second and the
+// third lane print appears when a suite of theirs has ended. The last line is `N passed, N failed, N skipped`. With
+// CI=true a skipped test is a failure: CI has what every test needs.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -41,7 +41,8 @@ interface Counts {
   ofFile?: Readonly<Record<string, { readonly passed: number; readonly failed: number; readonly skipped: number }>>
 }
 
-/** Integration tests that have a suite of their own, so that the lanes below take about as long. */
+/** Integration tests that have suites of their own, so that the lanes below take about as long. */
+const syncer = ['test/integration/syncer/**/*.test.ts']
 const lateMoves = [
   'test/integration/syncer/move-kills.test.ts',
   'test/integration/syncer/gateway.test.ts',
@@ -58,10 +59,11 @@ const suites: readonly Suite[] = [
   {
     name: 'integration',
     files: ['test/integration/**/*.test.ts'],
-    without: lateMoves,
+    without: [...syncer, ...lateMoves],
     timeoutMs: 180_000,
     repeats: true,
   },
+  { name: 'syncer', files: syncer, without: lateMoves, timeoutMs: 180_000, repeats: true },
   { name: 'moves', files: lateMoves, timeoutMs: 180_000, repeats: true },
   {
     name: 'harness',
@@ -92,12 +94,20 @@ const longSuites: readonly Suite[] = [
 ]
 const longNames = longSuites.map(({ name }) => name)
 const names = ['verify', ...suites.map(({ name }) => name)]
-/** Suites that run side by side, each lane in its order; they take about as long, and most of that they wait. */
-const lanes = [
-  ['integration'],
-  ['e2e', 'harness'],
-  ['verify', 'unit', 'clients', 'parity', 'conformance', 'moves'],
-] as const
+/** Suites that run side by side: each lane takes the next one of the list. The longest come first. */
+const sideBySide = [
+  'e2e',
+  'integration',
+  'syncer',
+  'parity',
+  'clients',
+  'verify',
+  'moves',
+  'unit',
+  'harness',
+  'conformance',
+]
+const lanes = 3
 /** More files than these have a common cause that another try does not mend. */
 const maxRepeatedFiles = 3
 /** Where output goes: through at once, or kept until the suite has ended. */
@@ -227,15 +237,15 @@ async function prepared(): Promise<void> {
   failures.push('preparations')
 }
 
-const inLanes: readonly string[] = lanes.flat()
 if (named.length === 0 && !isLong) {
   await prepared()
-  await Promise.all(
-    lanes.map(async (lane, number) => {
-      for (const name of lane) await runAndCount(name, number === 0 ? 'inherit' : 'kept')
-    }),
-  )
-  for (const name of wanted) if (!inLanes.includes(name)) await runAndCount(name, 'inherit')
+  const next = sideBySide.values()
+  // The lanes share one iterator.
+  const runLane = async (_: unknown, number: number): Promise<void> => {
+    for (const name of next) await runAndCount(name, number === 0 ? 'inherit' : 'kept')
+  }
+  await Promise.all(Array.from({ length: lanes }, runLane))
+  for (const name of wanted) if (!sideBySide.includes(name)) await runAndCount(name, 'inherit')
 } else {
   let isPrepared = false
   for (const name of wanted) {

@@ -1,7 +1,7 @@
 // Failures that must lose nothing: our process killed at the worst moments of a move, a member that is away, deletions
 // meanwhile.
 import { expect } from 'chai'
-import { isLongRun, kubectl, needsNodes, waitFor, type Cluster, type CommandResult } from '#test/support/index.ts'
+import { itInLongRun, kubectl, needsNodes, waitFor, type Cluster, type CommandResult } from '#test/support/index.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab, type Lab } from './lab.ts'
 import { startLoad } from './load.ts'
@@ -134,13 +134,11 @@ describe('kcp under failures', function () {
     expect(await inventory()).to.deep.equal(before)
   }
 
-  it('a process killed with -9 before the new copy serves, and again while the old one drains, loses no object and no request', () =>
-    killAt(['Syncing', 'Draining']))
-
-  // Two minutes: six moves.
-  if (isLongRun)
-    it('a process killed with -9 in every state of a move loses no object and no request', () =>
-      killAt(['Assumed', 'Applied', 'Available', 'Serving', 'Draining', 'Terminating'])).timeout(600_000)
+  // Two and a half minutes: eight moves. test/integration/syncer/move-kills.test.ts kills single processes.
+  itInLongRun('a process killed with -9 in every state of a move loses no object and no request', function () {
+    this.timeout(900_000)
+    return killAt(['Syncing', 'Assumed', 'Applied', 'Available', 'Serving', 'Draining', 'Terminating', 'Draining'])
+  })
 
   it('a move reversed before it is finished leaves the application where it serves', async () => {
     for (const member of ['west', 'east', 'west', 'east'])
@@ -177,37 +175,41 @@ describe('kcp under failures', function () {
     expect(await inventory()).to.deep.equal(before)
   })
 
-  it('an application in a member that is away moves on request, and the member is cleaned up when it is back', async function () {
-    this.timeout(400_000)
-    const id = await idOf(installation, 'acme')
-    await api(clusters.east).kill()
-    await waitFor(async () => (await reachable('east')) === 'False', { what: 'it to be told', deadlineMs: 60_000 })
-    await asAlice(['annotate', 'deployment/web', '-n', 'shop', 'kcp.dev/clusters=west', '--overwrite'])
-    await waitFor(async () => (await placed())['west'] === 'Serving', {
-      what: 'it to serve in west',
-      deadlineMs: 60_000,
-    })
-    await kubectl(installation.admin, [
-      'delete',
-      'memberclusters.kcp.dev/east',
-      'logicalclusters.kcp.dev/acme',
-      '--wait=false',
-    ])
-    const left = await waitFor(
-      async () => /.*held by.*/.exec((await kubectl(installation.admin, ['get', 'lc/acme', '-o', 'yaml'])).stdout)?.[0],
-      { what: 'what is left to be told', deadlineMs: 20_000 },
-    )
-    expect(left).to.contain('syncer.kcp.dev/east')
-    await api(clusters.east).start()
-    for (const name of ['logicalclusters.kcp.dev/acme', 'memberclusters.kcp.dev/east'])
-      await waitFor(
-        async () => {
-          const { stdout } = await kubectl(installation.admin, ['get', name, '--ignore-not-found', '-o', 'yaml'])
-          if (stdout !== '') throw new Error(stdout)
-          return true
-        },
-        { what: `${name} to be gone`, deadlineMs: 180_000, intervalMs: 500 },
+  itInLongRun(
+    'an application in a member that is away moves on request, and the member is cleaned up when it is back',
+    async function () {
+      this.timeout(400_000)
+      const id = await idOf(installation, 'acme')
+      await api(clusters.east).kill()
+      await waitFor(async () => (await reachable('east')) === 'False', { what: 'it to be told', deadlineMs: 60_000 })
+      await asAlice(['annotate', 'deployment/web', '-n', 'shop', 'kcp.dev/clusters=west', '--overwrite'])
+      await waitFor(async () => (await placed())['west'] === 'Serving', {
+        what: 'it to serve in west',
+        deadlineMs: 60_000,
+      })
+      await kubectl(installation.admin, [
+        'delete',
+        'memberclusters.kcp.dev/east',
+        'logicalclusters.kcp.dev/acme',
+        '--wait=false',
+      ])
+      const left = await waitFor(
+        async () =>
+          /.*held by.*/.exec((await kubectl(installation.admin, ['get', 'lc/acme', '-o', 'yaml'])).stdout)?.[0],
+        { what: 'what is left to be told', deadlineMs: 20_000 },
       )
-    for (const member of [clusters.east, clusters.west]) await untilClean(member, [id])
-  })
+      expect(left).to.contain('syncer.kcp.dev/east')
+      await api(clusters.east).start()
+      for (const name of ['logicalclusters.kcp.dev/acme', 'memberclusters.kcp.dev/east'])
+        await waitFor(
+          async () => {
+            const { stdout } = await kubectl(installation.admin, ['get', name, '--ignore-not-found', '-o', 'yaml'])
+            if (stdout !== '') throw new Error(stdout)
+            return true
+          },
+          { what: `${name} to be gone`, deadlineMs: 180_000, intervalMs: 500 },
+        )
+      for (const member of [clusters.east, clusters.west]) await untilClean(member, [id])
+    },
+  )
 })

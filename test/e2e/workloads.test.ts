@@ -1,7 +1,7 @@
 // Every kind of workload with stock kubectl on two real members with pods: it runs, its status and what the member
 // makes of it are told, it moves or ends where it began, and nothing is left behind.
 import { expect } from 'chai'
-import { kubectl, needsNodes, waitFor, type Cluster, type CommandResult } from '#test/support/index.ts'
+import { itInLongRun, kubectl, needsNodes, waitFor, type Cluster, type CommandResult } from '#test/support/index.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab, type Lab } from './lab.ts'
 import {
@@ -143,7 +143,8 @@ describe('workloads of every kind in members', function () {
       await untilClean(clusters.east, [id])
     })
 
-    it('moves ordinal by ordinal: each ends once, and never runs twice', async () => {
+    // test/integration/syncer/move.test.ts moves one with fewer checks.
+    itInLongRun('moves ordinal by ordinal: each ends once, and never runs twice', async () => {
       // What another try has left, in either member.
       await as(space, ['delete', 'statefulset', 'db', '--ignore-not-found', '--timeout=60s'])
       await untilClean(clusters.west, [id])
@@ -272,7 +273,8 @@ describe('workloads of every kind in members', function () {
       expect(await below(clusters.west, space, 'pods')).to.have.length(0)
     })
 
-    it('a CronJob makes Jobs that its tenant sees, and moves on when they have ended', async () => {
+    // Up to a minute until the first Job. application.test.ts runs a CronJob, too.
+    itInLongRun('a CronJob makes Jobs that its tenant sees, and moves on when they have ended', async () => {
       await apply(space, runPeriodically())
       const job = await until(
         'the first Job',

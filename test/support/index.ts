@@ -5,7 +5,7 @@ export { CertificateAuthority, type CertificateRequest, type KeyPair } from './c
 export { cacheDir, repositoryRoot } from './cache-dir.ts'
 export { runCommand, type CommandOptions, type CommandResult } from './command.ts'
 export { freePort } from './free-port.ts'
-export { isLongRun, rounds } from './long-run.ts'
+export { isLongRun, itInLongRun, rounds } from './long-run.ts'
 export { writeImageArchive, type ImageSpec } from './image-archive.ts'
 export { hostService, type HostServiceSpec } from './host-service.ts'
 export { kcpProgram, runKcp, startKcp, type KcpOptions } from './kcp.ts'

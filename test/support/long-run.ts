@@ -7,3 +7,8 @@ export const isLongRun = process.env['KCP_TEST_LONG'] === '1'
 export function rounds({ short, long }: { short: number; long: number }): number {
   return isLongRun ? long : short
 }
+
+/** A test of `make test-long` alone: too slow for `make test`, which has a shorter test of the same behaviour. */
+export function itInLongRun(title: string, test: Mocha.AsyncFunc): void {
+  if (isLongRun) it(title, test)
+}

@@ -6,7 +6,7 @@ import { isLongRun, waitFor } from '#test/support/index.ts'
 import { BuiltGraph, randomGraph } from './owner-graphs.ts'
 
 const firstSeed = Number(process.env['KCP_SEED'] ?? 1)
-const graphs = isLongRun ? 40 : 6
+const graphs = isLongRun ? 40 : 3
 const size = 30
 const deletions = isLongRun ? 8 : 4
 const atOnce = 6
