@@ -11,6 +11,8 @@ export const rules: ImportRules = {
     network: ['async', 'telemetry'],
     crds: ['apimachinery'],
     placement: ['apimachinery', 'crds'],
+    // Runs in browsers, too: types only, see src/explain/explain.test.ts.
+    explain: ['apimachinery', 'crds', 'placement'],
     client: leaves,
     'client/member': ['apimachinery', 'crds'],
     reconcile: [...leaves, 'client'],
@@ -28,6 +30,7 @@ export const rules: ImportRules = {
       'client',
       'controllers',
       'crds',
+      'explain',
       'gateway',
       'network',
       'operator',

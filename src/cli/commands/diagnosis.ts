@@ -1,5 +1,5 @@
 // The faults of an installation with their remedies, from what was observed of the installation. Pure.
-import { ageText } from './age-text.ts'
+import { ageText, remedyOf } from '#explain/index.ts'
 import type { Condition, KubeList, KubeObject } from '#apimachinery/meta/index.ts'
 import { bucketCount, replicaOf, type ReplicaLease } from '#store/ownership/index.ts'
 
@@ -149,7 +149,7 @@ export function objectFinding(
   )
   return wrong(
     `${what}: ${[...new Set(texts)].join('; ')}`,
-    bad.map(({ reason }) => todoOf(reason)).find(Boolean) ?? operator,
+    bad.map(({ reason }) => remedyOf(reason)).find(Boolean) ?? operator,
   )
 }
 
@@ -177,28 +177,6 @@ export function findingsText(findings: readonly Finding[]): string {
 
 /** Conditions that are True while something is wrong. */
 const problemConditions = ['DeletionsSuspended', 'SyncFailing'] as const
-
-const todos: Readonly<Record<string, string>> = {
-  NotServed: 'check that kcp apiserver runs and that the operator can reach it',
-  NameNotAllowed: 'create it under another name',
-  Unreachable: 'check that the API server of the member runs and that kcp operator can reach it',
-  Lost: 'check that the API server of the member runs and that kcp operator can reach it; if the member is off: kcp fence',
-  CredentialsInvalid: "renew the credentials: run 'kcp member join' again",
-  Refused: "renew the credentials: run 'kcp member join' again",
-  ConnectionUnusable: "replace the kubeconfig of the member: run 'kcp member join' again",
-  NotAccepted: 'remove one of the two MemberClusters',
-  NamespaceMissing: 'create the namespace, or remove the entry from spec.kubeconfigs',
-  SecretNotOurs: 'delete that Secret, or choose another name in spec.kubeconfigs',
-  Forbidden: 'bind ClusterRole kcp-kubeconfig-secrets to the operator, see docs/reference/kubeconfigs.md',
-  TooManyAtOnce: 'see docs/placement.md, "Workloads that vanish"',
-  ObjectsFail:
-    'see the Events of that object: mend what the member refuses (webhooks, quotas, policies), or the object itself',
-  ServiceAccountMissing: 'create the ServiceAccount in the logical cluster',
-}
-
-function todoOf(reason: string): string | undefined {
-  return todos[reason]
-}
 
 function conditionOf({ status }: Watched | ApiService, type: string): Condition | undefined {
   return status?.conditions?.find((condition) => condition.type === type)

@@ -2,7 +2,7 @@
 import { stringify } from 'yaml'
 import { logicalClusters, type LogicalCluster } from '#crds/index.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
-import { ageText } from './age-text.ts'
+import { ageText } from '#explain/index.ts'
 import type { InstallationFlags } from './flags.ts'
 import { openInstallation } from './installation.ts'
 
