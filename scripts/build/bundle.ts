@@ -15,6 +15,7 @@ const output = join(root, 'dist/src')
  */
 const entries = [
   'cli/main.ts',
+  'cli/test-programs/main.ts',
   'store/sqlite/worker.ts',
   'virtualapi/server/offload/worker.ts',
   'libraries/cel/index.ts',

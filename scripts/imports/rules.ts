@@ -67,6 +67,6 @@ export const rules: ImportRules = {
     syncer: ['join transform', 'context', 'gateway member-dns rules', 'up', 'report', 'down', 'exports triggers', '.'],
     placement: ['move reported-status rules', 'choose', 'rebalance', '.'],
     operator: ['framework', 'autoscaling logical-cluster member-cluster placement projections', '.'],
-    cli: ['process', 'roles', 'commands', '.'],
+    cli: ['process', 'roles', 'test-programs', 'commands', '.'],
   },
 }

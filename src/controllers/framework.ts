@@ -15,6 +15,8 @@ export type SignClientRequest = (request: {
 
 /** The dependencies of all controllers, from the process that starts them. */
 export interface ControllersOptions {
+  /** `apiserver`: only those that run inside kube-apiserver. Default: also those of kube-controller-manager. */
+  readonly scope?: 'apiserver'
   /** The API of one logical cluster, by name. */
   readonly cluster: (name: string) => KubeClient
   /** The content of `kube-root-ca.crt` in every namespace. PEM. */

@@ -34,25 +34,17 @@ export async function startControllers(options: ControllersOptions): Promise<Asy
     return name === undefined ? undefined : cluster(name)
   }
   const context: ControllerContext = { ...options, clientOf, log, signal }
-  const running = [
-    startNamespaceDeletion(context),
-    startNamespaceDefaults(context),
-    startQuotaStatus(context),
-    startRoleAggregation(context),
-    startCrdDeletion(context),
-    startCrdRegistration(context),
-    startVolumeProtection(context),
-    startJobExpiry(context),
-    startGarbageCollection(context),
-    startTokenSecrets(context),
-    startCertificateSigning(context),
-    startFlowDefaults(context),
-    startFlowSchemaStatus(context),
-    startPolicyTypes(context),
-    startBuiltInRegistration(context),
+  const starts = [
+    ...(options.scope === 'apiserver' ? [] : ofControllerManager),
+    ...ofApiServer,
     // Last: the controllers above must already listen.
-    loadUnfinished(context),
-  ].map((controller) => controller.catch((error: unknown) => log.error('a controller failed and has ended', { error })))
+    loadUnfinished,
+  ]
+  const running = starts
+    .map((start) => start(context))
+    .map((controller) =>
+      controller.catch((error: unknown) => log.error('a controller failed and has ended', { error })),
+    )
   return {
     [Symbol.asyncDispose]: async () => {
       life.abort(new DOMException('the controllers were stopped', 'AbortError'))
@@ -61,6 +53,29 @@ export async function startControllers(options: ControllersOptions): Promise<Asy
     },
   }
 }
+
+/** The controllers of kube-controller-manager. */
+const ofControllerManager = [
+  startNamespaceDeletion,
+  startNamespaceDefaults,
+  startQuotaStatus,
+  startRoleAggregation,
+  startVolumeProtection,
+  startJobExpiry,
+  startGarbageCollection,
+  startTokenSecrets,
+  startCertificateSigning,
+  startPolicyTypes,
+]
+
+/** The controllers that run inside kube-apiserver. */
+const ofApiServer = [
+  startCrdDeletion,
+  startCrdRegistration,
+  startFlowDefaults,
+  startFlowSchemaStatus,
+  startBuiltInRegistration,
+]
 
 /** Resumes what an earlier process left unfinished, also in logical clusters that receive no requests. */
 async function loadUnfinished({ graph, signal }: ControllerContext): Promise<void> {

@@ -18,6 +18,7 @@ import { createAuthorizer } from './auth/authz/index.ts'
 import { createBaseLayer, type ApiAddress } from './catalog/bootstrap/index.ts'
 import type { ClusterDirectory, LogicalCluster } from './request/logical-cluster.ts'
 import { createDirectory, type InformedDirectory } from './background/directory/informed-directory.ts'
+import type { PlainCluster } from './request/plain-cluster.ts'
 import type { ClusterFilter, ClusterOwnership } from './request/ownership.ts'
 import { defaultEventTtlMs, expireEvents } from './background/expiry/index.ts'
 import { ObjectGraph } from './background/graph/index.ts'
@@ -58,6 +59,11 @@ export interface VirtualApiOptions {
   readonly address?: ApiAddress
   /** The logical cluster `root`, which holds the LogicalClusters where there is no host. */
   readonly root?: LogicalCluster
+  /**
+   * Serves only the logical cluster `root`, at paths without a prefix, as a kube-apiserver does. Certificates of
+   * `clientCa` (PEM) are valid there.
+   */
+  readonly plain?: { readonly clientCa: string; readonly withoutPlugins: readonly string[] }
   /** The front proxy whose identity headers are trusted; none without a host. */
   readonly frontProxy?: () => FrontProxyConfig | undefined
   /** Called with the loopback, because members may be registered in one of our own logical clusters. */
@@ -141,6 +147,8 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     life.abort(new DOMException('the server is shutting down', 'AbortError'))
     life[Symbol.dispose]()
   })
+  // Its only cluster is known already.
+  if (settings.plain !== undefined) readiness.synced()
   const owned = stack.move()
   return {
     broken: readiness.broken,
@@ -162,9 +170,15 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
 
 type Settings = VirtualApiOptions & { readonly clock: Clock }
 
-function createServerBaseLayer({ pki, address }: Settings, directory: ClusterDirectory): BaseLayer {
+function createServerBaseLayer({ pki, address, plain }: Settings, directory: ClusterDirectory): BaseLayer {
   const frontProxyCa = (id: ClusterId): string => pki.frontProxy(id).ca
-  return createBaseLayer({ directory, rootCa: pki.servingCa, frontProxyCa, ...(address && { address }) })
+  return createBaseLayer({
+    directory,
+    rootCa: pki.servingCa,
+    frontProxyCa,
+    isPlain: plain !== undefined,
+    ...(address && { address }),
+  })
 }
 
 function openWatchCache(
@@ -180,6 +194,13 @@ function openWatchCache(
     onBroken: (error) => readiness.break(error),
     signal,
   })
+}
+
+/** The only cluster of the server, if it is to have one. Throws if there is no root. */
+function plainOf({ plain, root }: Settings): PlainCluster | undefined {
+  if (plain === undefined) return undefined
+  if (root === undefined) throw new Error('a plain server needs its cluster as root')
+  return { cluster: root, withoutPlugins: plain.withoutPlugins }
 }
 
 /** The foundations of the server's parts. */
@@ -198,6 +219,7 @@ interface Foundations {
 function createParts(settings: Settings, foundations: Foundations): ServerDependencies {
   const { root, log, metrics, clock, limits, storageBytes = Infinity, requestTimeoutMs = 60_000 } = settings
   const { watchCache, directory, members, readiness, stack } = foundations
+  const plain = plainOf(settings)
   const unfinishedLists = stack.use(new UnfinishedLists())
   const watchClock = stack.use(new WatchClock())
   const egress = stack.use(openEgress(settings))
@@ -215,7 +237,8 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   const catalog = new ClusterCatalog({ hasMembers: () => !members.isEmpty })
   const conversions = new Conversions({ outbound, turnOf })
   const admitted = {
-    hasRoot: root !== undefined,
+    hasRoot: root !== undefined && plain === undefined,
+    plain,
     outbound,
     mayRunPods: (cluster: LogicalCluster) => members.mayRunPods(cluster),
     fleet: () => members.fleet,
@@ -259,6 +282,7 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
     auditSink: settings.audit,
     requestTimeoutMs,
     notReady: () => readiness.why,
+    ...(plain && { plain }),
     ...settings.sharing,
   }
 }
@@ -275,7 +299,10 @@ function openEgress({ metrics, egress }: Settings): Egress {
   return tracer === undefined ? plain : tracedEgress(plain, tracer)
 }
 
-function createAuthentication({ pki, clock, frontProxy }: Settings, { watchCache, directory, members }: Foundations) {
+function createAuthentication(
+  { pki, clock, frontProxy, plain, root }: Settings,
+  { watchCache, directory, members }: Foundations,
+) {
   const find = findBoundObject(watchCache)
   const accountTokens = createServiceAccountTokens({ privateKey: pki.serviceAccountKey, directory, find, clock })
   const memberTokens = members.tokens(findPlacedAccount(watchCache), clock)
@@ -286,6 +313,7 @@ function createAuthentication({ pki, clock, frontProxy }: Settings, { watchCache
     accountTokens,
     clock,
     ...(frontProxy && { frontProxy }),
+    ...(plain && root && { plain: { clientCa: plain.clientCa, cluster: root.id } }),
   })
   return { authenticator, accountTokens }
 }

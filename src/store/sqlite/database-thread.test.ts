@@ -15,7 +15,13 @@ describe('the thread of the database', function () {
   beforeEach(async () => {
     directory = mkdtempSync(join(tmpdir(), 'kcp-thread-'))
     lost = []
-    const settings = { file: join(directory, 'kcp.db'), keptDeletions: 10, maxFileBytes: 0, mayBeNew: true }
+    const settings = {
+      file: join(directory, 'kcp.db'),
+      keptDeletions: 10,
+      maxFileBytes: 0,
+      mayBeNew: true,
+      isDurable: true,
+    }
     thread = await DatabaseThread.start(settings, {
       afterBatch: () => undefined,
       onLost: (error) => lost.push(error),

@@ -70,10 +70,13 @@ interface DatabaseLimits {
   readonly mayBeNew: boolean
   /** File of the key that seals Secrets; created with the database. Absent: Secrets are not sealed. */
   readonly sealKeyFile?: string
+  /** False: a commit does not wait for the disk. */
+  readonly isDurable: boolean
 }
 
 /** Opens or makes the database. Throws DatabaseRefused with one line for people. */
-export function openDatabase(file: string, { maxFileBytes, mayBeNew, sealKeyFile }: DatabaseLimits): OpenDatabase {
+export function openDatabase(file: string, limits: DatabaseLimits): OpenDatabase {
+  const { maxFileBytes, mayBeNew, sealKeyFile, isDurable } = limits
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   // Reads the header before SQLite sees the file: opening a database may write beside it, and for an empty file it
   // removes the log, which may hold all the data.
@@ -100,7 +103,7 @@ export function openDatabase(file: string, { maxFileBytes, mayBeNew, sealKeyFile
       throw new DatabaseRefused(`${file} is not a database of kcp`)
     if (version === 0 && !mayBeNew) throw lost(file)
     database.exec('PRAGMA journal_mode = WAL')
-    database.exec('PRAGMA synchronous = FULL')
+    database.exec(`PRAGMA synchronous = ${isDurable ? 'FULL' : 'OFF'}`)
     database.exec('PRAGMA temp_store = MEMORY')
     database.exec('PRAGMA cache_size = -16384')
     database.exec(`PRAGMA wal_autocheckpoint = ${4 * longLogPages}`)

@@ -86,6 +86,7 @@ export interface WorkerSettings {
   readonly maxFileBytes: number
   readonly mayBeNew: boolean
   readonly sealKeyFile?: string
+  readonly isDurable: boolean
 }
 
 /** Size limit of a buffer; only a single larger value exceeds it. */

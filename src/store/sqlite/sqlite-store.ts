@@ -41,6 +41,8 @@ export interface SqliteStoreOptions {
    * in the clear.
    */
   readonly sealKeyFile?: string
+  /** False: writes are acknowledged before they are on the disk, and a crash of the machine may lose them. Default true. */
+  readonly isDurable?: boolean
 }
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
@@ -65,8 +67,15 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   openFiles.add(file)
   try {
     const events = new EventLog()
-    const { sealKeyFile } = options
-    const settings = { file, keptDeletions, maxFileBytes, mayBeNew, ...(sealKeyFile !== undefined && { sealKeyFile }) }
+    const { sealKeyFile, isDurable = true } = options
+    const settings = {
+      file,
+      keptDeletions,
+      maxFileBytes,
+      mayBeNew,
+      isDurable,
+      ...(sealKeyFile !== undefined && { sealKeyFile }),
+    }
     // Watchers of the store must learn that no more events will come: otherwise reads from memory would return old
     // objects.
     const onLost = (error: StoreError): void => events.fail(error)

@@ -2,7 +2,7 @@
 // whether a thing exists. The raw path is split by hand: a URL parser would resolve the dots in
 // `/logicalclusters/alice/proxy/../../bob`.
 import { badRequest, pageNotFound, pathNotFound } from '#apimachinery/status/index.ts'
-import { tryClusterName } from '#apimachinery/meta/index.ts'
+import { tryClusterName, type ClusterName } from '#apimachinery/meta/index.ts'
 import type { ClusterScope, RequestInfo, ResourceTarget, EntryPoint } from './request-info.ts'
 
 /** Group of the APIService through which the host's aggregator reaches us. */
@@ -22,6 +22,8 @@ export interface ParseOptions {
   readonly hasOwnToken?: () => boolean
   /** True if the request comes from within the process. */
   readonly loopback?: boolean
+  /** The cluster of paths without a prefix, where this server has a single cluster. */
+  readonly plainCluster?: ClusterName | undefined
 }
 
 /**
@@ -31,7 +33,7 @@ export interface ParseOptions {
 export function parseRequest(
   method: string,
   rawUrl: string,
-  { hasBearerToken, hasOwnToken = () => false, loopback = false }: ParseOptions,
+  { hasBearerToken, hasOwnToken = () => false, loopback = false, plainCluster }: ParseOptions,
 ): RequestInfo {
   if (rawUrl.length > maxUrlLength) throw badRequest(`the request line is longer than ${maxUrlLength} bytes`)
   // Clients of proxies send absolute URLs, which every server must accept (RFC 9112, section 3.2.2).
@@ -40,7 +42,7 @@ export function parseRequest(
   const rawPath = queryStart < 0 ? url : url.slice(0, queryStart)
   // The query keeps its `?`, because URLSearchParams drops the first one: in `??a=b` the second belongs to the name.
   const query = new URLSearchParams(queryStart < 0 ? '' : url.slice(queryStart))
-  const { entryPoint, cluster, rest, basePath } = splitPrefix(rawPath, { hasBearerToken, hasOwnToken })
+  const { entryPoint, cluster, rest, basePath } = splitPrefix(rawPath, { hasBearerToken, hasOwnToken, plainCluster })
   const segments = splitSegments(rest)
   const withoutWatch = withoutWatchPrefix(segments)
   const target = resourceTarget(withoutWatch ?? segments) ?? { kind: 'path', path: `/${segments.join('/')}` }
@@ -67,7 +69,11 @@ const aggregatedPrefix = `/apis/${virtualGroup}/${virtualVersion}/logicalcluster
 
 function splitPrefix(
   path: string,
-  { hasBearerToken, hasOwnToken }: Pick<Required<ParseOptions>, 'hasBearerToken' | 'hasOwnToken'>,
+  {
+    hasBearerToken,
+    hasOwnToken,
+    plainCluster,
+  }: Pick<Required<ParseOptions>, 'hasBearerToken' | 'hasOwnToken' | 'plainCluster'>,
 ): PrefixSplit {
   if (path.startsWith('/clusters/')) {
     const { name, rest } = takeName(path, '/clusters/'.length)
@@ -85,6 +91,8 @@ function splitPrefix(
       basePath: `${aggregatedPrefix}${name}/proxy`,
     }
   }
+  if (plainCluster !== undefined)
+    return { entryPoint: 'direct', cluster: { kind: 'one', name: plainCluster }, rest: path, basePath: '' }
   const ours = path === `/apis/${virtualGroup}` || path.startsWith(`/apis/${virtualGroup}/`)
   const forPods =
     hasBearerToken &&

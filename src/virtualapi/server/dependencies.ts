@@ -4,6 +4,7 @@ import type { AuditSink } from '#virtualapi/request/request-audit.ts'
 import type { Authenticator } from '#virtualapi/auth/authn/authenticator.ts'
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import type { Fairness } from '#virtualapi/flowcontrol/fairness.ts'
+import type { PlainCluster } from '#virtualapi/request/plain-cluster.ts'
 import type { ClusterOwnership } from '#virtualapi/request/ownership.ts'
 import type { EventLoopShare } from '#virtualapi/flowcontrol/event-loop-share.ts'
 import type { MemoryGuard } from './limits/memory-guard.ts'
@@ -25,6 +26,8 @@ export interface ServerDependencies extends EndpointDependencies {
   readonly ownership?: ClusterOwnership
   /** Connections to the processes that own the other logical clusters. */
   readonly peers?: PeerConnections
+  /** The only cluster of this server; absent: it serves logical clusters. */
+  readonly plain?: PlainCluster
   /** Timeout of requests other than watches, log and exec, milliseconds. */
   readonly requestTimeoutMs: number
 }

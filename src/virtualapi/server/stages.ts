@@ -70,7 +70,12 @@ function parse(exchange: Exchange, dependencies: ServerDependencies): void {
   const authorization = exchange.header('authorization')
   const hasBearerToken = /^bearer /i.test(authorization ?? '')
   const hasOwnToken = (): boolean => clusterOfToken(authorization) !== undefined
-  exchange.info = parseRequest(method, url, { hasBearerToken, hasOwnToken, loopback: loopbackUser !== undefined })
+  exchange.info = parseRequest(method, url, {
+    hasBearerToken,
+    hasOwnToken,
+    loopback: loopbackUser !== undefined,
+    plainCluster: dependencies.plain?.cluster.name,
+  })
   const { cluster } = exchange.info
   exchange.audit?.understood(exchange.info, { longRunning: isLongRunning(exchange.info) })
   if (cluster.kind === 'one')

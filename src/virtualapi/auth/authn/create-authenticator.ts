@@ -23,6 +23,8 @@ export interface AuthenticatorOptions {
   readonly memberTokens?: MemberTokens
   /** ServiceAccount tokens that we issue; absent: none are accepted. */
   readonly accountTokens?: ServiceAccountTokens
+  /** The only cluster of the server, and the authority of its client certificates, PEM. */
+  readonly plain?: { readonly cluster: ClusterId; readonly clientCa: string }
   readonly clock?: Clock
 }
 
@@ -31,8 +33,9 @@ export interface AuthenticatorOptions {
  * Throws 401 for invalid credentials unless others are valid; a client without credentials is anonymous (undefined).
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator & TokenReviewer {
-  const { pki, directory, frontProxy, memberTokens, accountTokens, clock = systemClock } = options
+  const { pki, directory, frontProxy, memberTokens, accountTokens, plain, clock = systemClock } = options
   const certificates = createCertificateVerifier(pki.clientCa, { clock })
+  const plainCertificates = plain && createCertificateVerifier(plain.clientCa, { clock })
   const proxies = createFrontProxyAuthenticator({ clock })
   const tokens = createBearerTokens({ memberTokens, directory, clock })
 
@@ -69,6 +72,11 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       if (peer !== undefined && proxyConfig !== undefined) {
         const response = proxies.authenticate(peer, rawHeaders, proxyConfig)
         if (response !== undefined) return response.user === undefined ? undefined : { user: response.user }
+      }
+      if (peer !== undefined && plain !== undefined) {
+        const verdict = plainCertificates?.verify(peer)
+        const user = verdict?.ok === true ? plainUser(verdict.identity, plain.cluster) : undefined
+        if (user !== undefined) return { user }
       }
       if (peer !== undefined) {
         const verdict = certificates.verify(peer)
@@ -130,16 +138,32 @@ function certificateUser(identity: CertificateIdentity): UserInfo | undefined {
   return known.user
 }
 
-function userOf({ commonName, organizations, uris, credentialId }: CertificateIdentity): UserInfo | undefined {
-  const realms = uris.map(tryRealm).filter((realm) => realm !== undefined)
+/** The user of a certificate in a server of one cluster, where certificates name no realm. */
+function plainUser(identity: CertificateIdentity, id: ClusterId): UserInfo | undefined {
+  let known = users.get(identity)
+  if (known === undefined) users.set(identity, (known = { user: userIn({ kind: 'cluster', id }, identity) }))
+  return known.user
+}
+
+function userOf(identity: CertificateIdentity): UserInfo | undefined {
+  const realms = identity.uris.map(tryRealm).filter((realm) => realm !== undefined)
   const [realm] = realms
-  // A certificate with two realms or without a common name is invalid.
-  if (realm === undefined || realms.length !== 1 || commonName === '') return undefined
+  // A certificate with two realms is invalid.
+  if (realm === undefined || realms.length !== 1) return undefined
+  return userIn(realm === 'installation' ? { kind: 'installation' } : { kind: 'cluster', id: realm }, identity)
+}
+
+/** The user of the certificate; undefined if the certificate has no common name. */
+function userIn(
+  realm: UserInfo['realm'],
+  { commonName, organizations, credentialId }: CertificateIdentity,
+): UserInfo | undefined {
+  if (commonName === '') return undefined
   return {
     name: commonName,
     groups: [...new Set([...organizations, 'system:authenticated'])],
     extra: { 'authentication.kubernetes.io/credential-id': [credentialId] },
-    realm: realm === 'installation' ? { kind: 'installation' } : { kind: 'cluster', id: realm },
+    realm,
   }
 }
 

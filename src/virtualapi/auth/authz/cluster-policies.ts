@@ -118,7 +118,7 @@ function updateOne(policy: LayeredPolicy, place: RbacPlace, entry: Entry | undef
 function baseLayer(): RbacIndex {
   const index = new RbacIndex()
   const rbac = new Set<string>(resources)
-  for (const { resource, object } of bootstrapObjects('')) {
+  for (const { resource, object } of bootstrapObjects({ rootCa: '' })) {
     const { name = '', namespace = '' } = object.metadata
     if (rbac.has(resource)) index.set({ resource, namespace, name }, 0, { bytes: 0, read: () => ({ ...object }) })
   }

@@ -36,10 +36,18 @@ export function createBaseLayer(deps: {
   readonly rootCa: string
   /** The address behind the Service `kubernetes`. */
   readonly address?: ApiAddress
+  /** True: only the objects that kube-apiserver itself creates. Default: also those of a cluster's controllers. */
+  readonly isPlain?: boolean
   /** The authority of front proxies of a logical cluster, PEM. */
   readonly frontProxyCa: (cluster: ClusterId) => string
 }): BaseLayer {
-  const templates = templatesOf(bootstrapObjects(deps.rootCa, deps.address))
+  const templates = templatesOf(
+    bootstrapObjects({
+      rootCa: deps.rootCa,
+      ...(deps.address && { address: deps.address }),
+      isPlain: deps.isPlain ?? false,
+    }),
+  )
   return {
     resources: [...templates.keys()].sort(),
     get: ({ cluster, resource, namespace, name }) => {

@@ -55,18 +55,30 @@ export interface ApiAddress {
 /**
  * All bootstrap objects, unordered. `rootCa`: the PEM with which pods verify our serving certificate. `address`: the
  * endpoint of the Service `kubernetes`. The Service has no endpoint if this is not an IP address that Endpoints may
- * contain.
+ * contain. `isPlain`: only what kube-apiserver itself creates.
  */
-export function bootstrapObjects(rootCa: string, address?: ApiAddress): BootstrapObject[] {
+export function bootstrapObjects({
+  rootCa,
+  address,
+  isPlain = false,
+}: {
+  readonly rootCa: string
+  readonly address?: ApiAddress
+  readonly isPlain?: boolean
+}): BootstrapObject[] {
+  const roles = policy as unknown as KubeObject[]
   const objects: KubeObject[] = [
-    ...withMetricsReader(policy as unknown as KubeObject[]).map(withFlowStatus),
-    ...defaultNamespaces.flatMap((name) => [namespace(name), serviceAccount(name), rootCaConfigMap(name, rootCa)]),
+    ...(isPlain ? roles : withMetricsReader(roles)).map(withFlowStatus),
+    ...defaultNamespaces.flatMap((name) => [
+      namespace(name),
+      ...(isPlain ? [] : [serviceAccount(name), rootCaConfigMap(name, rootCa)]),
+    ]),
     kubernetesService(address?.port),
     ...(address === undefined ? [] : kubernetesEndpoints(address)),
     defaultServiceRange(),
     ...localApiServices(),
     extensionAuthentication(),
-    ...placementDefinition(),
+    ...(isPlain ? [] : placementDefinition()),
   ]
   return objects.map((object) => {
     const resource = resourceOf[object.kind]

@@ -7,6 +7,7 @@ import type { ReadableForm } from '#virtualapi/codec/responses.ts'
 import type { Offload, OffloadableCall } from '#virtualapi/endpoints/call/dependencies.ts'
 import type { BytesResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { Outbound } from '#virtualapi/outbound/calls/outbound.ts'
+import type { PlainCluster } from '#virtualapi/request/plain-cluster.ts'
 import { findThread } from './find-thread.ts'
 import type { Job } from './job.ts'
 import { JobQueue } from './job-queue.ts'
@@ -33,6 +34,8 @@ const heapShare = 1 / 4
 export interface OffloadThreadOptions {
   /** True if LogicalCluster objects are stored in our own logical cluster `root`. */
   readonly hasRoot: boolean
+  /** The only cluster of the server; absent: it serves logical clusters. */
+  readonly plain?: PlainCluster | undefined
   /** Makes the calls to webhooks. */
   readonly outbound: Outbound
   /** Whether a member may run pods of a logical cluster. */
@@ -56,8 +59,8 @@ type JobRequest = Pick<Job, 'flow' | 'bytes' | 'objects'> & { readonly exchange:
  * one.
  */
 export class OffloadThread implements Offload, AsyncDisposable {
-  readonly #options: Required<Omit<OffloadThreadOptions, 'memoryBytes' | 'fleet'>> &
-    Pick<WorkerThreadOptions, 'fleet'> & { readonly maxHeapMb: number }
+  readonly #options: Required<Omit<OffloadThreadOptions, 'memoryBytes' | 'fleet' | 'plain'>> &
+    Pick<WorkerThreadOptions, 'fleet' | 'plain'> & { readonly maxHeapMb: number }
   readonly #queue = new JobQueue()
   readonly #threads = new Set<WorkerThread>()
   #lastJob = 0
@@ -66,6 +69,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
 
   constructor({
     hasRoot,
+    plain,
     outbound,
     mayRunPods,
     fleet,
@@ -75,7 +79,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
   }: OffloadThreadOptions) {
     const maxHeapMb = Math.min(defaultMaxHeapMb, Math.floor((memoryBytes * heapShare) / (1024 * 1024)))
     const told = fleet && tellFleet(fleet)
-    this.#options = { hasRoot, outbound, mayRunPods, fleet: told, idleMs, maxComputeMs, maxHeapMb }
+    this.#options = { hasRoot, plain, outbound, mayRunPods, fleet: told, idleMs, maxComputeMs, maxHeapMb }
   }
 
   /**

@@ -13,6 +13,7 @@ import type { Allocation, AllocationRequest } from '#virtualapi/kinds/resources/
 import type { Decision, QuotaCharge } from '#virtualapi/write/quota/index.ts'
 import type { BytesResponse } from '#virtualapi/request/exchange.ts'
 import type { OutboundResponse, OutboundRequest } from '#virtualapi/outbound/calls/outbound.ts'
+import type { PlainCluster } from '#virtualapi/request/plain-cluster.ts'
 import type { ToldFleet } from './told-fleet.ts'
 
 /** A request that was authenticated and authorized on the main thread. */
@@ -169,6 +170,8 @@ export type FromWorker =
 export interface WorkerSettings {
   /** True if LogicalCluster objects are stored in our own logical cluster `root`. */
   readonly hasRoot: boolean
+  /** The only cluster of the server; absent: it serves logical clusters. */
+  readonly plain: PlainCluster | undefined
   /** True if there may be members. */
   readonly hasFleet: boolean
   /** Counts answers to reads; the worker waits on it with Atomics.wait. */

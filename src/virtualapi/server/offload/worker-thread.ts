@@ -4,6 +4,7 @@ import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { EgressError } from '#network/egress/index.ts'
 import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import type { Outbound, OutboundRequest } from '#virtualapi/outbound/calls/outbound.ts'
+import type { PlainCluster } from '#virtualapi/request/plain-cluster.ts'
 import type { Job } from './job.ts'
 import { readFor, writeFor } from './main-side.ts'
 import {
@@ -34,6 +35,7 @@ export interface Loss {
 
 export interface WorkerThreadOptions {
   readonly hasRoot: boolean
+  readonly plain?: PlainCluster | undefined
   readonly outbound: Outbound
   /** The function that tellFleet makes; absent where there are no members. */
   readonly fleet?: ((known: number) => ToldFleet | undefined) | undefined
@@ -69,6 +71,7 @@ export class WorkerThread {
     const { port1, port2 } = new MessageChannel()
     const settings: WorkerSettings = {
       hasRoot: options.hasRoot,
+      plain: options.plain,
       hasFleet: options.fleet !== undefined,
       answered: this.#answered,
       answers: port2,

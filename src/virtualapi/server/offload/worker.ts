@@ -53,7 +53,7 @@ const port = parentPort
 if (!port) throw new Error('this file runs as a worker thread')
 // Maps in the objects of tenants may have any key, `__proto__` too.
 makeProtoAPlainKey()
-const { hasRoot, hasFleet, answered, answers, progress } = workerData as WorkerSettings
+const { hasRoot, plain, hasFleet, answered, answers, progress } = workerData as WorkerSettings
 try {
   // On Linux, pid 0 means the calling thread only.
   if (process.platform === 'linux') setPriority(0, Math.min(maxNiceness, getPriority(0) + niceness))
@@ -162,6 +162,7 @@ const fleet = hearFleet((version) => read('' as ClusterId, { do: 'fleet', known:
 const registry = createRegistry({
   authorizer,
   hasRoot,
+  plain,
   catalog,
   outbound,
   conversions,
@@ -193,7 +194,11 @@ async function answer(job: number, request: OffloadedRequest, signal: AbortSigna
   try {
     const { method, url, isLoopback } = request
     const hasBearerToken = /^bearer /i.test(exchange.header('authorization') ?? '')
-    exchange.info = parseRequest(method, url, { hasBearerToken, loopback: isLoopback })
+    exchange.info = parseRequest(method, url, {
+      hasBearerToken,
+      loopback: isLoopback,
+      plainCluster: plain?.cluster.name,
+    })
     const result = await dispatchOffloaded(exchange, partsOf(job, request.now))
     if (result.kind !== 'bytes') throw new Error(`an offloaded request was answered in ${result.kind}`)
     return { is: 'answer', answer: result, ...told() }

@@ -9,6 +9,7 @@ import { separationWarnings } from '#virtualapi/write/admission/separation-warni
 import { placementTargets } from '#virtualapi/write/admission/placement-targets.ts'
 import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
 import { rbacWrites } from '#virtualapi/write/admission/rbac-writes.ts'
+import { isWithoutPlugin, type PlainCluster } from '#virtualapi/request/plain-cluster.ts'
 import { createRbacWriteCheck, forbiddenError, type RbacAuthorizer } from '#virtualapi/auth/authz/index.ts'
 import { mutatingPolicies } from '#virtualapi/write/policies/mutating-policies.ts'
 import { readParamsCheck } from '#virtualapi/write/policies/read-params-check.ts'
@@ -22,6 +23,8 @@ export interface RegistryDependencies extends WebhookDependencies {
   readonly authorizer: RbacAuthorizer
   /** This server keeps its LogicalClusters in a logical cluster of its own. */
   readonly hasRoot: boolean
+  /** The only cluster of this server; absent: it serves logical clusters. */
+  readonly plain?: PlainCluster | undefined
   /**
    * The members. If this is absent or returns undefined, admission does not check targets; the operator then reports a
    * workload with a forbidden target as Held.
@@ -36,6 +39,7 @@ export interface RegistryDependencies extends WebhookDependencies {
 export function createRegistry({
   authorizer,
   hasRoot,
+  plain,
   catalog,
   conversions,
   outbound,
@@ -61,7 +65,7 @@ export function createRegistry({
       if (!allowed) throw forbiddenError(user, attributes, reason)
     },
     admission: createAdmission({
-      plugins,
+      plugins: plain === undefined ? plugins : plugins.filter(({ name }) => !isWithoutPlugin(plain, name)),
       policies: mutatingPolicies(policyParts),
       webhooks: createWebhooks({ ...policyParts, outbound }),
     }),
