@@ -78,6 +78,14 @@ const publishAddress: PolicyRule = {
   verbs: ['create', 'patch', ...read],
 }
 
+/** Used sign-in links and ended sessions of the console. */
+const consoleRecord: PolicyRule = {
+  apiGroups: [''],
+  resources: ['configmaps'],
+  resourceNames: ['kcp-console'],
+  verbs: ['create', 'patch', 'update', ...read],
+}
+
 const apiserver: PolicyRule[] = [
   { apiGroups: ['kcp.dev'], resources: ['logicalclusters', 'memberclusters', 'placements'], verbs: read },
   {
@@ -171,6 +179,7 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
       { apiGroups: [''], resources: ['secrets'], verbs: ['get'] },
       { apiGroups: [''], resources: ['secrets'], resourceNames: ownSecrets, verbs: ['update'] },
       publishAddress,
+      consoleRecord,
     ]),
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',

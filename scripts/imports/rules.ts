@@ -60,6 +60,7 @@ export const rules: ImportRules = {
       'write',
       'background endpoints',
       'server',
+      'console',
       '.',
     ],
     'virtualapi/write': ['conversion quota', 'admission', 'policies', 'webhooks', 'registry'],

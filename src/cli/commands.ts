@@ -12,6 +12,7 @@ import {
   parseHost,
   parsePort,
   withAuditFlags,
+  withConsoleFlags,
   withEgressFlags,
   withInstallation,
   withRequired,
@@ -26,6 +27,7 @@ export function commands(): readonly Command[] {
     createCommand(),
     listCommand(),
     connectCommand(),
+    consoleCommand(),
     kubeconfigCommand(),
     memberCommand(),
     drainCommand(),
@@ -64,7 +66,7 @@ function startCommand(): Command {
     )
     .option('--gateway-image <image>', 'the image of kcp for gateways in members (default: that of this version)')
     .addOption(logLevelOption('warn'))
-  return withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command)))).action(
+  return withConsoleFlags(withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command))))).action(
     loadedLate(() => import('./commands/start.ts')),
   )
 }
@@ -99,6 +101,24 @@ function connectCommand(): Command {
     .argument('<name>', 'name of the LogicalCluster')
     .argument('[command...]', 'the command with its arguments, after -- (default: $SHELL)')
     .action(loadedLate(() => import('./commands/connect.ts')))
+}
+
+/** `kcp console [NAME]`: a link that signs a browser in. */
+function consoleCommand(): Command {
+  return withInstallation(new Command('console'))
+    .description('print a link that opens the console in a browser; it works once, within five minutes')
+    .argument('[name]', 'a LogicalCluster: the session is that of its admin (default: the admin of the installation)')
+    .option('--open', 'open the link in the browser of this machine')
+    .option('--url <url>', 'the address at which the browser reaches the console (default: that of the server itself)')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  kcp console --root-dir DIR                    sign in as the admin of the installation
+  kcp console acme --root-dir DIR --open        sign in as the admin of acme, and of nothing else
+  kcp console --host-kubeconfig FILE --url https://console.example.com`,
+    )
+    .action(loadedLate(() => import('./commands/console.ts')))
 }
 
 /** `kcp kubeconfig NAME`: prints a kubeconfig for one logical cluster, with admin rights inside it and none outside. */
@@ -264,7 +284,7 @@ function apiserverCommand(): Command {
       1536,
     )
     .addOption(logLevelOption('info'))
-  return withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command)))).action(
+  return withConsoleFlags(withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command))))).action(
     loadedLate(() => import('./commands/apiserver.ts')),
   )
 }

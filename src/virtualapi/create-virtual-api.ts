@@ -43,6 +43,7 @@ import { createRegistry } from './write/registry/create-registry.ts'
 import { Fairness, type FairnessLimits } from './flowcontrol/fairness.ts'
 import { Deliveries } from './flowcontrol/deliveries.ts'
 import { EventLoopShare } from './flowcontrol/event-loop-share.ts'
+import { Console, type ConsoleOptions } from './console/index.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
 import type { ServerDependencies } from './server/dependencies.ts'
@@ -103,7 +104,12 @@ export interface VirtualApi extends AsyncDisposable {
    * kcp.
    */
   client(cluster: ClusterName | '*', options?: { readonly userAgent?: string }): KubeClient
-  listen(options: Omit<ListenOptions, 'signal'>): Promise<Listener>
+  /**
+   * Serves the console on all listeners that are opened afterwards. Call it at most once. The caller disposes of the
+   * result.
+   */
+  openConsole(options: Omit<ConsoleOptions, 'key' | 'signal'>): AsyncDisposable
+  listen(options: Omit<ListenOptions, 'signal' | 'console'>): Promise<Listener>
   /** Makes the server not ready, so that no new clients are sent to it. It goes on to serve. */
   retire(): void
 }
@@ -150,6 +156,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   // Its only cluster is known already.
   if (settings.plain !== undefined) readiness.synced()
   const owned = stack.move()
+  let opened: Console | undefined
   return {
     broken: readiness.broken,
     loopback,
@@ -163,7 +170,9 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     },
     client,
     retire: () => readiness.retire(),
-    listen: (listenOptions) => listen(dependencies, { ...listenOptions, signal }),
+    openConsole: (consoleOptions) =>
+      (opened = new Console(dependencies, { ...consoleOptions, key: settings.pki.consoleKey(), signal })),
+    listen: (listenOptions) => listen(dependencies, { ...listenOptions, ...(opened && { console: opened }), signal }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }

@@ -33,6 +33,7 @@ const apiserver = [
     (name) => `update /secrets ${name} ${here}`,
   ),
   ...on(['create', 'patch', ...read], `/configmaps kcp-apiserver ${here}`),
+  ...on(['create', 'patch', 'update', ...read], `/configmaps kcp-console ${here}`),
   'use role of the host/extension-apiserver-authentication-reader in kube-system',
 ]
 const operator = [

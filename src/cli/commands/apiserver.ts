@@ -10,6 +10,8 @@ import { createLogger, createMetrics, type LogLevel } from '#telemetry/index.ts'
 import {
   type AuditFlags,
   auditOf,
+  type ConsoleFlags,
+  consoleOf,
   type EgressFlags,
   egressOf,
   openTracing,
@@ -18,7 +20,7 @@ import {
   type TracingFlags,
 } from './flags.ts'
 
-interface Flags extends AuditFlags, EgressFlags, StorageFlags, TracingFlags {
+interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, StorageFlags, TracingFlags {
   readonly kubeconfig?: string
   readonly port: number
   readonly bindAddress: string
@@ -58,6 +60,7 @@ async function serve(flags: Flags, signal: AbortSignal): Promise<void> {
     register,
     ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
     ...auditOf(flags),
+    ...consoleOf(flags),
     ...storageOf(flags),
     ...(flags.storageTotal > 0 && { totalStorageBytes: flags.storageTotal * 1024 * 1024 }),
     ...egressOf(flags),

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import type { AuditLogOptions } from '#cli/roles/audit-log.ts'
+import type { ConsoleSettings } from '#cli/roles/console.ts'
 import { isCidr, type AddressPolicyOptions } from '#network/egress/index.ts'
 import { containerMemory, type Logger, type LogLevel, type Metrics, openTracer } from '#telemetry/index.ts'
 
@@ -128,6 +129,37 @@ export function egressOf({ egressAllow, egressDeny }: EgressFlags): { egress: Ad
 function addCidr(text: string, before: readonly string[]): string[] {
   if (!isCidr(text)) throw new InvalidArgumentError('it must be a CIDR such as 10.0.0.0/8, or an address')
   return [...before, text]
+}
+
+/** The flag values as commander passes them. */
+export interface ConsoleFlags {
+  readonly console: boolean
+  readonly consoleOrigin: readonly string[]
+}
+
+/** Adds `--no-console` and `--console-origin`. */
+export function withConsoleFlags(command: Command): Command {
+  return command
+    .option('--no-console', 'do not serve the console at /console/')
+    .option(
+      '--console-origin <url>',
+      'an address at which browsers reach the console through something else, such as an Ingress: https://console.example.com; ' +
+        'may be repeated',
+      addOrigin,
+      [],
+    )
+}
+
+/** Converts the flag values to options of the roles. */
+export function consoleOf({ console, consoleOrigin }: ConsoleFlags): { console?: ConsoleSettings } {
+  return console ? { console: { origins: consoleOrigin } } : {}
+}
+
+function addOrigin(text: string, before: readonly string[]): string[] {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.protocol !== 'https:' || url.origin !== text.replace(/\/$/, ''))
+    throw new InvalidArgumentError('it must be https://HOST or https://HOST:PORT, without a path')
+  return [...before, url.origin]
 }
 
 /** The flag values as commander passes them. */

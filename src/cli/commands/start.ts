@@ -3,6 +3,8 @@ import { createLogger, createMetrics, type LogLevel } from '#telemetry/index.ts'
 import {
   type AuditFlags,
   auditOf,
+  type ConsoleFlags,
+  consoleOf,
   type EgressFlags,
   egressOf,
   openTracing,
@@ -14,7 +16,7 @@ import { aborted, processSignal } from '#cli/process/process-signal.ts'
 import { settleMemory } from '#cli/process/settle-memory.ts'
 import { startEmbedded } from '#cli/roles/embedded.ts'
 
-interface Flags extends AuditFlags, EgressFlags, StorageFlags, TracingFlags {
+interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, StorageFlags, TracingFlags {
   readonly rootDir: string
   readonly port: number
   readonly bindAddress: string
@@ -40,6 +42,7 @@ export async function run(flags: Flags): Promise<void> {
     bindAddress,
     advertiseAddress,
     ...auditOf(flags),
+    ...consoleOf(flags),
     ...storageOf(flags),
     ...egressOf(flags),
     ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),

@@ -11,6 +11,7 @@ import { createMetrics, type Logger, type Metrics } from '#telemetry/index.ts'
 import { createMembers, createVirtualApi, frontProxyFromHost, requireObjectBytes } from '#virtualapi/index.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { register, serviceHosts } from './api-service.ts'
+import { openConsole, type ConsoleSettings } from './console.ts'
 import { certificateExpiry, keepRenewed } from './keep-renewed.ts'
 import type { Registration } from './registration.ts'
 import { installationKeys, publishAddress, type Host } from './host-installation.ts'
@@ -44,6 +45,8 @@ export interface ApiserverOptions {
   readonly egress?: AddressPolicyOptions
   /** Name of the Secret in the installation's namespace for Prometheus' client certificate; absent: no such Secret. */
   readonly metricsClientSecret?: string
+  /** Absent: no console is served. */
+  readonly console?: ConsoleSettings
   /** Default: metrics of its own. */
   readonly metrics?: Metrics
   readonly log: Logger
@@ -112,10 +115,11 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
     }),
   )
   await api.follow(client)
-  const peers = { bindAddress, port: options.peerPort ?? 0, address: options.peerAddress }
-  const membership = stack.use(await replica.join(api, peers))
   const hosts = [...new Set([advertiseAddress, bindAddress])].filter((name) => name !== '0.0.0.0' && name !== '::')
   const servingHosts = [...hosts, ...serviceHosts]
+  if (options.console !== undefined) stack.use(openConsole(api, options.console, { client, hosts: servingHosts }))
+  const peers = { bindAddress, port: options.peerPort ?? 0, address: options.peerAddress }
+  const membership = stack.use(await replica.join(api, peers))
   const current = await pki.servingCertificate(servingHosts)
   const listener = stack.use(await api.listen({ host: bindAddress, port: options.port, ...current }))
   const tellExpiry = certificateExpiry(metrics)

@@ -30,6 +30,7 @@ import { ExitError, messageOf } from '#cli/process/exit-error.ts'
 import { adminKubeconfigRenewal } from './admin-kubeconfig.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { certificateExpiry, keepRenewed, type Renewal } from './keep-renewed.ts'
+import { openConsole, type ConsoleSettings } from './console.ts'
 import { openHost } from './host-installation.ts'
 import { memberControllers } from './member-controllers.ts'
 import { metricsClientRenewal } from './metrics-client.ts'
@@ -55,6 +56,8 @@ export interface EmbeddedOptions {
    * absent: no such Secret.
    */
   readonly metricsClientSecret?: string
+  /** Absent: no console is served. */
+  readonly console?: ConsoleSettings
   /** Image of kcp for gateways in members. Default: the image of this version. */
   readonly gatewayImage?: string
   /** Default: metrics of its own. */
@@ -91,6 +94,7 @@ export async function startEmbedded(given: EmbeddedOptions): Promise<Embedded> {
   await api.follow(rootClient)
   const hosts = [options.advertiseAddress, bindAddress].filter((host) => host !== '0.0.0.0' && host !== '::')
   const current = await pki.servingCertificate(hosts)
+  if (options.console !== undefined) stack.use(openConsole(api, options.console, { client: rootClient, hosts }))
   const listener = stack.use(await api.listen({ host: bindAddress, port: options.port, ...current }))
   const { port } = listener
   stack.use(await startClusterControllers(options, { api, pki }))

@@ -35,6 +35,16 @@ export interface IncomingRequest {
   readonly loopbackUser?: UserInfo
   /** True if another process of ours passed the request on: it is answered here or refused. */
   readonly isForwarded?: boolean
+  /** The session of a browser. Its user counts, and no credentials of the request do. */
+  readonly session?: RequestSession
+  /** The request as the client sent it, if `url` and `rawHeaders` were rewritten: other processes get this one. */
+  readonly received?: { readonly url: string; readonly rawHeaders: readonly string[] }
+}
+
+/** The identity behind a request of a browser. */
+export interface RequestSession {
+  /** Returns the user. Rejects with 401 if the credentials that began the session are not valid any more. */
+  user(signal: AbortSignal): UserInfo | Promise<UserInfo>
 }
 
 export interface BytesResponse {

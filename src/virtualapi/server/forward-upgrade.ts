@@ -27,7 +27,8 @@ export async function forwardUpgrade(
   { incoming, socket, head, to, signal, traceparent }: ForwardedUpgrade,
   { peers }: Pick<ServerDependencies, 'peers'>,
 ): Promise<void> {
-  const { method, url, rawHeaders, peerCertificate: certificate, peerAddress } = incoming
+  const { method, peerCertificate: certificate, peerAddress } = incoming
+  const { url, rawHeaders } = incoming.received ?? incoming
   const remote = await peers?.socket(to, signal).catch((cause: unknown) => {
     throw moving(cause)
   })

@@ -179,9 +179,7 @@ function reformatted(
   const query = exchange.isUnderstood ? exchange.info.query.get('pretty') : null
   if (exchange.isUnderstood && !isObjectOrList(exchange.info.target)) return undefined
   const pretty =
-    query === null || query === ''
-      ? humanClients.test(exchange.header('user-agent') ?? '') && sizeOf(answer) <= maxUnaskedIndentBytes
-      : isTrue(query)
+    query === null || query === '' ? isReadByPeople(exchange) && sizeOf(answer) <= maxUnaskedIndentBytes : isTrue(query)
   const isError = answer.status >= 400
   const accept = exchange.header('accept')
   const isJson = accept === undefined || accept === 'application/json'
@@ -258,6 +256,11 @@ export function maxSendMs(bytes: number): number {
 }
 
 const humanClients = /^(curl|Wget|Mozilla\/5\.0)/
+
+/** True for curl, Wget and browsers; false for the page of the console, which parses what it gets. */
+function isReadByPeople(exchange: Exchange): boolean {
+  return exchange.request.session === undefined && humanClients.test(exchange.header('user-agent') ?? '')
+}
 
 const sizeOf = (answer: BytesResponse | ChunkedResponse): number =>
   answer.kind === 'chunks' ? answer.about : answer.body.length

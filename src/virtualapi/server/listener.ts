@@ -10,10 +10,11 @@ import { PendingConnections } from '#network/listening/index.ts'
 import { statusResponse } from '#virtualapi/codec/responses.ts'
 import type { Push } from '#virtualapi/request/exchange.ts'
 import { ConnectionTurns, maxStreams } from './limits/connection-turns.ts'
+import { consolePath, type ConsoleDoor } from './console-door.ts'
 import type { ServerDependencies } from './dependencies.ts'
 import { withProtocolToken } from './wire/protocol-token.ts'
 import { incomingOf, rawRequest, rawStream, serve, type Serving } from './serve.ts'
-import { upgrade } from './upgrade.ts'
+import { upgrade, upgradeThroughConsole } from './upgrade.ts'
 
 export interface ListenOptions {
   readonly host: string
@@ -27,6 +28,8 @@ export interface ListenOptions {
    * it serves all clients.
    */
   readonly peerCa?: string
+  /** Answers requests below /console. Absent: no console is served. */
+  readonly console?: ConsoleDoor
   /**
    * How long a connection whose client is not known yet may stay open after its last request, milliseconds. Default
    * 60,000.
@@ -69,7 +72,7 @@ export async function listen(dependencies: ServerDependencies, options: ListenOp
   const { host, port, certificate, key, signal, peerCa, firstRequestMs = 60_000 } = options
   const pending = new PendingConnections({ ...pendingBounds, maxMs: firstRequestMs })
   const pushes = new Set<Push>()
-  const shared = { dependencies, signal, pending, pushes, turns: new ConnectionTurns() }
+  const shared = { dependencies, signal, pending, pushes, turns: new ConnectionTurns(), console: options.console }
   const serving: Serving = { ...shared, requests: { inFlight: 0 }, isForPeers: peerCa !== undefined }
   const app = fastify({
     logger: false,
@@ -120,7 +123,10 @@ export async function listen(dependencies: ServerDependencies, options: ListenOp
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     const { rawHeaders, ...raw } = rawRequest(request)
     const incoming = incomingOf({ ...raw, rawHeaders: withProtocolToken(rawHeaders) }, signal, serving)
-    void upgrade({ incoming, request, socket, head }, dependencies)
+    const { console: door } = serving
+    const upgrading = { incoming, request, socket, head }
+    if (door === undefined || !raw.url.startsWith(consolePath)) void upgrade(upgrading, dependencies)
+    else void upgradeThroughConsole(upgrading, door, dependencies)
   })
   // Use raw HTTP/2 streams: Node's compatibility layer takes more memory per watch than all of our own objects.
   app.server.removeAllListeners('stream')

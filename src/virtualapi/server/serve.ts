@@ -5,6 +5,7 @@ import type { DetailedPeerCertificate } from 'node:tls'
 import type { PendingConnections } from '#network/listening/index.ts'
 import { headerOf, type IncomingRequest, type Push, type PushResponse } from '#virtualapi/request/exchange.ts'
 import type { ConnectionTurns } from './limits/connection-turns.ts'
+import { consolePath, type ConsoleDoor } from './console-door.ts'
 import { handle, type Handled } from './handle.ts'
 import { forward } from './forward.ts'
 import { hopClient } from './wire/hop-headers.ts'
@@ -29,6 +30,8 @@ export interface Serving {
   readonly turns: ConnectionTurns
   /** True if the clients are our other processes, whose certificates the listener has verified. */
   readonly isForPeers: boolean
+  /** Answers requests below /console; undefined: no console is served. */
+  readonly console: ConsoleDoor | undefined
   /** Requests that are being answered, watches not counted; the listener waits for them when the server stops. */
   readonly requests: { inFlight: number }
   /** Open pushes; the listener ends them when the server stops. */
@@ -75,7 +78,10 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
       if (life.signal.aborted) return
     }
     const incoming = incomingOf(request, life.signal, serving)
-    const { answer, finish } = await handle({ ...incoming, stopping: signal }, dependencies)
+    const arrived = { ...incoming, stopping: signal }
+    const { answer, finish } = await (serving.console !== undefined && request.url.startsWith(consolePath)
+      ? serving.console.handle(arrived)
+      : handle(arrived, dependencies))
     if (answer.kind === 'forward') {
       response.off('error', failed)
       response.off('close', closed)

@@ -12,7 +12,7 @@ import { dispatch } from '#virtualapi/endpoints/dispatch.ts'
 import { isPurge } from '#virtualapi/endpoints/documents/purge.ts'
 import { parseRequest } from '#virtualapi/request/parse-request.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
-import type { Exchange } from '#virtualapi/request/exchange.ts'
+import type { Exchange, RequestSession } from '#virtualapi/request/exchange.ts'
 import { longSelector, unitsOfSelector } from '#virtualapi/flowcontrol/selector-units.ts'
 import { RequestAudit } from '#virtualapi/request/request-audit.ts'
 import { flowHeaders } from './flow-headers.ts'
@@ -155,12 +155,13 @@ export function isLongRunning({ verb, target }: RequestInfo): boolean {
 
 /** Finds the user of the request. Exported for RequestTrace, whose span begins when the client is known. */
 export function authenticate(exchange: Exchange, dependencies: ServerDependencies): Promise<void> | undefined {
-  const { rawHeaders, peerCertificate, loopbackUser } = exchange.request
+  const { rawHeaders, peerCertificate, loopbackUser, session } = exchange.request
   if (loopbackUser !== undefined) {
     exchange.user = loopbackUser
     exchange.audit?.authenticated(loopbackUser)
     return undefined
   }
+  if (session !== undefined) return authenticateSession(exchange, session, dependencies)
   const { info, cluster } = exchange
   const peerAddress = exchange.request.peerAddress?.()
   const asked = { info, rawHeaders, peerCertificate, peerAddress, cluster }
@@ -169,6 +170,20 @@ export function authenticate(exchange: Exchange, dependencies: ServerDependencie
   if (result instanceof Promise) return result.then((found) => takeIdentityOf(found, exchange, dependencies))
   takeIdentityOf(result, exchange, dependencies)
   return undefined
+}
+
+/** Takes the user of a browser's session. Throws 403 if it belongs to another logical cluster than the request. */
+async function authenticateSession(
+  exchange: Exchange,
+  session: RequestSession,
+  dependencies: ServerDependencies,
+): Promise<void> {
+  const { info, cluster } = exchange
+  const user = await session.user(exchange.signal)
+  takeIdentityOf({ user }, exchange, dependencies)
+  // Before the limits: a session must not spend the budget of another logical cluster.
+  const isForeign = user.realm.kind === 'cluster' && user.realm.id !== cluster?.id
+  if (isForeign || info.cluster.kind === 'none') throw forbiddenError(user, attributesOf(info))
 }
 
 function takeIdentityOf(

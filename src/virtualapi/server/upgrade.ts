@@ -14,6 +14,7 @@ import { prepareCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { dispatch } from '#virtualapi/endpoints/dispatch.ts'
 import { processTracer } from '#telemetry/index.ts'
 import { Exchange, type BytesResponse, type IncomingRequest } from '#virtualapi/request/exchange.ts'
+import type { ConsoleDoor } from './console-door.ts'
 import { toStatusError } from './handle.ts'
 import { forwardUpgrade } from './forward-upgrade.ts'
 import { endTenure } from './own.ts'
@@ -77,6 +78,23 @@ export async function upgrade(
     exchange.unlink()
     for (const cleanup of exchange.cleanups.splice(0).reverse()) cleanup()
   }
+}
+
+/** Answers an upgrade below /console on its socket. Never rejects. */
+export async function upgradeThroughConsole(
+  upgrading: UpgradeRequest,
+  door: ConsoleDoor,
+  dependencies: ServerDependencies,
+): Promise<void> {
+  const { incoming, socket } = upgrading
+  socket.on('error', () => undefined)
+  const verdict = await door.upgrade(incoming)
+  if ('refused' in verdict) {
+    writeResponse(socket, verdict.refused)
+    return
+  }
+  if (!socket.destroyed) await upgrade({ ...upgrading, incoming: verdict.admitted }, dependencies)
+  verdict.finish()
 }
 
 async function answer(

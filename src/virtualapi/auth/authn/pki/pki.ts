@@ -1,7 +1,7 @@
 // An installation's keys: the authority of client certificates, the authority of our serving certificate, and the
 // signing key of ServiceAccount tokens. Neither authority is ever the host's requestheader authority.
 import { LRUCache } from 'lru-cache'
-import { X509Certificate } from 'node:crypto'
+import { createPrivateKey, hkdfSync, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { systemClock, type Clock } from '#async/index.ts'
@@ -57,6 +57,8 @@ export interface Pki {
    * requests.
    */
   frontProxy(cluster: ClusterId): FrontProxyPair
+  /** The key of 32 bytes that seals sessions and sign-in links of the console. All processes derive the same one. */
+  consoleKey(): Uint8Array
   issueClientCertificate(request: ClientCertificateRequest): Promise<KeyPair>
   /** Signs the key and subject of a PKCS #10 request for one realm; nothing else of the request counts. Returns PEM. */
   signClientRequest(request: ClientSigningRequest): Promise<string>
@@ -125,6 +127,7 @@ export function createPki(
       if (pair === undefined) frontProxies.set(cluster, (pair = frontProxyPair(material.clientCa.key, cluster)))
       return pair
     },
+    consoleKey: () => derivedSecret(material.clientCa.key, 'kcp.dev/console'),
     issueClientCertificate: ({ commonName, organizations, realm, days }) =>
       signCertificate(material.clientCa, {
         subject: { commonName, organizations },
@@ -161,6 +164,12 @@ export function createPki(
       return serving
     },
   }
+}
+
+/** 32 bytes that only holders of the private key (PEM) can derive. */
+function derivedSecret(privateKey: string, purpose: string): Uint8Array {
+  const material = createPrivateKey(privateKey).export({ type: 'pkcs8', format: 'der' })
+  return new Uint8Array(hkdfSync('sha256', material, '', purpose, 32))
 }
 
 function isUsable(pair: KeyPair, authority: KeyPair, names: readonly string[], clock: Clock): boolean {

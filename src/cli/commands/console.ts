@@ -1,0 +1,82 @@
+// `kcp console [NAME]`: prints a link that signs a browser in to the console, once, as an admin.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { clusterIdOf } from '#apimachinery/meta/index.ts'
+import { systemClock } from '#async/index.ts'
+import { ExitError } from '#cli/process/exit-error.ts'
+import { processSignal } from '#cli/process/process-signal.ts'
+import { Sessions, ticketMs, type SessionIdentity } from '#virtualapi/index.ts'
+import { logicalClusterOf, nameOfLogicalCluster } from './credentials.ts'
+import type { InstallationFlags } from './flags.ts'
+import { openInstallation, type Installation } from './installation.ts'
+
+interface Flags extends InstallationFlags {
+  readonly open?: boolean
+  readonly url?: string
+}
+
+/** Runs the command. */
+export async function run(name: string | undefined, flags: Flags): Promise<void> {
+  const signal = processSignal()
+  const url = flags.url === undefined ? undefined : originOf(flags.url)
+  await using installation = await openInstallation(flags, signal)
+  const identity = await identityOf(name, installation, signal)
+  const sessions = new Sessions({ key: installation.pki.consoleKey(), clock: systemClock })
+  const ticket = await sessions.issueTicket(identity)
+  // In the fragment, which browsers send to no server.
+  const link = `${url ?? installation.directUrl}/console/#ticket=${ticket}`
+  process.stdout.write(`${link}\n`)
+  const who = name === undefined ? 'the admin of the installation' : `the admin of logical cluster "${name}"`
+  process.stderr.write(`\nThis link signs in ${who}. It works once, within ${ticketMs / 60_000} minutes.\n`)
+  if (url === undefined) process.stderr.write(trustHint(flags))
+  if (flags.open === true) await open(link)
+}
+
+function originOf(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.protocol !== 'https:') throw new ExitError(`--url must be https://HOST, not "${text}"`)
+  return url.origin
+}
+
+async function identityOf(
+  text: string | undefined,
+  installation: Installation,
+  signal: AbortSignal,
+): Promise<SessionIdentity> {
+  if (text === undefined) return { as: 'installation' }
+  const { metadata } = await logicalClusterOf(installation, nameOfLogicalCluster(text), signal)
+  return { as: 'clusterAdmin', cluster: clusterIdOf(metadata.uid ?? '') }
+}
+
+function trustHint({ rootDir }: InstallationFlags): string {
+  const file = rootDir === undefined ? '' : `: ${rootDir}/pki/serving-ca.crt`
+  return `The certificate is of kcp's own authority, which browsers do not know; import it, or accept it once${file}\n`
+}
+
+/** How long the file with the link stays, for a browser that starts slowly. */
+const fileMs = 5000
+
+/**
+ * Opens the link in the browser of this machine, by a file that leads to it: other users can read the arguments of
+ * programs. Rejects with ExitError if there is no program that opens files.
+ */
+async function open(link: string): Promise<void> {
+  const program = process.platform === 'darwin' ? 'open' : 'xdg-open'
+  const folder = await mkdtemp(join(tmpdir(), 'kcp-console-'))
+  try {
+    const file = join(folder, 'console.html')
+    await writeFile(file, `<!doctype html><meta http-equiv="refresh" content="0;url=${link}">\n`, { mode: 0o600 })
+    const child = spawn(program, [file], { stdio: 'ignore', detached: true })
+    await once(child, 'spawn').catch(() => {
+      throw new ExitError(`there is no program "${program}" here: open the link yourself`)
+    })
+    child.unref()
+    await sleep(fileMs)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,114 @@
+// The logical clusters that a session may see, with their state and load.
+import type { ClusterId } from '#apimachinery/meta/index.ts'
+import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import { logicalClusters, type LogicalCluster as LogicalClusterObject } from '#crds/index.ts'
+import type { ClusterLoad } from '#store/watch-cache/index.ts'
+import type { UserInfo } from '#virtualapi/auth/authn/index.ts'
+import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import type { ServerDependencies } from '#virtualapi/server/dependencies.ts'
+
+/** A logical cluster as GET /console/api/clusters shows it. */
+export interface ShownCluster {
+  readonly name: string
+  readonly id: string
+  readonly phase: 'Ready' | 'NotReady' | 'Pending' | 'Deleting'
+  readonly ready: boolean
+  readonly reason: string
+  readonly message: string
+  readonly createdAt: string
+  /** Whether its objects are in the memory of the process that answers. */
+  readonly loaded: boolean
+  /** Its load in that process; absent if it is not in memory. */
+  readonly usage?: { readonly objects: number; readonly bytes: number; readonly watches: number }
+}
+
+type Objects = ReadonlyMap<string, DeepReadonly<LogicalClusterObject>>
+
+/** A list of the LogicalClusters serves all sessions for two seconds, or for ten times as long as it took. */
+const [minFreshMs, freshFactor] = [2000, 10]
+
+export class ClusterList {
+  readonly #dependencies: Pick<ServerDependencies, 'directory' | 'watchCache' | 'clock' | 'authorizer'>
+  readonly #client: KubeClient
+  #last: { readonly objects: Promise<Objects>; until: number } | undefined
+
+  constructor(
+    dependencies: Pick<ServerDependencies, 'directory' | 'watchCache' | 'clock' | 'authorizer'>,
+    client: KubeClient,
+  ) {
+    this.#dependencies = dependencies
+    this.#client = client
+  }
+
+  /** The logical clusters that the user may see, by name. */
+  async seenBy(user: UserInfo, signal: AbortSignal): Promise<{ readonly items: readonly ShownCluster[] }> {
+    const seen = [...this.#seen(user)]
+    const [first, ...others] = seen
+    if (first === undefined) return { items: [] }
+    const objects = others.length === 0 ? await this.#one(first, signal) : await this.#all()
+    const loads = new Map<ClusterId, ClusterLoad>()
+    for (const load of this.#dependencies.watchCache.loads()) loads.set(load.cluster, load)
+    const items = seen.map((cluster) => shownCluster(cluster, objects.get(cluster.name), loads.get(cluster.id)))
+    return { items: items.sort((a, b) => (a.name < b.name ? -1 : 1)) }
+  }
+
+  *#seen(user: UserInfo): Iterable<LogicalCluster> {
+    const { directory, authorizer } = this.#dependencies
+    const { realm } = user
+    if (realm.kind === 'cluster') {
+      const own = directory.byId(realm.id)
+      if (own !== undefined) yield own
+    } else for (const cluster of directory.all()) if (authorizer.isSuperuser(user, cluster)) yield cluster
+  }
+
+  async #one({ name }: LogicalCluster, signal: AbortSignal): Promise<Objects> {
+    const object = await this.#client.tryGet<LogicalClusterObject>(logicalClusters, { name }, { signal })
+    return new Map(object === undefined ? [] : [[name, object]])
+  }
+
+  async #all(): Promise<Objects> {
+    const { clock } = this.#dependencies
+    if (this.#last !== undefined && clock.monotonic() < this.#last.until) return await this.#last.objects
+    const began = clock.monotonic()
+    // Several sessions share the list, so it does not end with one of them.
+    const last = { objects: this.#list(), until: Infinity }
+    this.#last = last
+    try {
+      const objects = await last.objects
+      const tookMs = clock.monotonic() - began
+      last.until = clock.monotonic() + Math.max(minFreshMs, freshFactor * tookMs)
+      return objects
+    } catch (error) {
+      this.#last = undefined
+      throw error
+    }
+  }
+
+  async #list(): Promise<Objects> {
+    const signal = AbortSignal.timeout(60_000)
+    const { items } = await this.#client.list<LogicalClusterObject>(logicalClusters, { signal })
+    return new Map(items.map((object) => [object.metadata.name, object]))
+  }
+}
+
+function shownCluster(
+  { name, id, creationTimestamp, deleting }: LogicalCluster,
+  object: DeepReadonly<LogicalClusterObject> | undefined,
+  load: ClusterLoad | undefined,
+): ShownCluster {
+  const condition = object?.status?.conditions?.find(({ type }) => type === 'Ready')
+  // The logical cluster `root` has no object, and is there as long as the server is.
+  const ready = object === undefined ? !deleting : condition?.status === 'True'
+  const phase = deleting ? 'Deleting' : ready ? 'Ready' : condition === undefined ? 'Pending' : 'NotReady'
+  return {
+    name,
+    id,
+    phase,
+    ready,
+    reason: condition?.reason ?? '',
+    message: condition?.message ?? '',
+    createdAt: creationTimestamp,
+    loaded: load !== undefined,
+    ...(load && { usage: { objects: load.objects, bytes: load.bytes, watches: load.watches } }),
+  }
+}

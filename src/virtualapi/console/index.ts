@@ -1,0 +1,3 @@
+export { Console, type ConsoleOptions } from './console.ts'
+export { Sessions, ticketMs, type SessionIdentity } from './session.ts'
+export type { HostUsers } from './session-users.ts'
