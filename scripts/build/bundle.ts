@@ -18,6 +18,7 @@ const entries = [
   'cli/test-programs/main.ts',
   'store/sqlite/worker.ts',
   'virtualapi/server/offload/worker.ts',
+  'testing/index.ts',
   'libraries/cel/index.ts',
   'libraries/managed-fields/index.ts',
   'libraries/watch-across/index.ts',

@@ -39,6 +39,7 @@ export const rules: ImportRules = {
       'syncer',
       'virtualapi',
     ],
+    testing: [...leaves, 'cli', 'client', 'crds', 'virtualapi'],
   },
   floors: {
     apimachinery: [

@@ -1,7 +1,8 @@
 // The examples of the libraries, run as their readers would run them: against the built package, by its name.
 import { expect } from 'chai'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { startTestInstallation } from '#testing/index.ts'
 import { repositoryRoot, runCommand } from '#test/support/index.ts'
 
 const run = async (example: string): Promise<string[]> => {
@@ -28,9 +29,28 @@ describe('the libraries', function () {
     ])
   })
 
+  it('start a server inside the process of a test', async () => {
+    const [ready, works] = await run('test-a-controller.ts')
+    expect(ready).to.match(/^the server is ready after \d+ ms$/)
+    expect(works).to.equal('the controller works')
+  })
+
+  it('start an installation whose logical clusters know nothing of each other', async () => {
+    await using kcp = await startTestInstallation()
+    const [acme, bob] = [await kcp.logicalCluster('acme'), await kcp.logicalCluster('bob')]
+    const configMaps = { group: '', version: 'v1', resource: 'configmaps' }
+    const { signal } = new AbortController()
+    const metadata = { name: 'a', namespace: 'default' }
+    await acme.client.create(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata }, { signal })
+    expect(await bob.client.tryGet(configMaps, metadata, { signal })).to.equal(undefined)
+    expect(acme.kubeconfig).to.contain('/clusters/acme')
+  })
+
   it('have a page with an example each', () => {
     const { exports } = JSON.parse(readFileSync(join(repositoryRoot, 'package.json'), 'utf8')) as { exports: object }
-    for (const door of Object.keys(exports))
-      expect(readFileSync(join(repositoryRoot, 'src/libraries', door, 'README.md'), 'utf8')).to.match(/`examples\//)
+    for (const door of Object.values(exports) as { types: string }[]) {
+      const folder = dirname(door.types.replace('./dist/', ''))
+      expect(readFileSync(join(repositoryRoot, folder, 'README.md'), 'utf8')).to.match(/`examples\//)
+    }
   })
 })

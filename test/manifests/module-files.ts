@@ -3,13 +3,12 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { repositoryRoot, runCommand } from '#test/support/index.ts'
 
-const moduleDir = join(repositoryRoot, 'test', 'programs', 'manifests')
-
 /**
- * The folders of all pinned modules, by module path; downloads those that are not in Go's module cache. `go mod
+ * The folders of all modules that a folder of test/programs pins, by module path; downloads those that are not in Go's module cache. `go mod
  * download` verifies downloads against go.sum.
  */
-export async function moduleFolders(): Promise<ReadonlyMap<string, string>> {
+export async function moduleFolders(programs = 'manifests'): Promise<ReadonlyMap<string, string>> {
+  const moduleDir = join(repositoryRoot, 'test', 'programs', programs)
   const pinned = [...readFileSync(join(moduleDir, 'go.mod'), 'utf8').matchAll(/^\t(\S+) (v\S+)$/gm)]
   const { stdout } = await runCommand(
     'go',

@@ -31,6 +31,7 @@ interface Source {
     | 'gatekeeper'
     | 'gateway-api'
     | 'sample-apiserver'
+    | 'envtest'
     | 'skipper'
     | 'metrics-server'
     | 'stand-in'
@@ -87,6 +88,22 @@ const sources = {
   'sample-apiserver': { module: 'sample-apiserver', package: 'k8s.io/sample-apiserver' },
   skipper: { module: 'skipper', package: 'github.com/zalando/skipper/cmd/skipper' },
   'metrics-server': { module: 'metrics-server', package: 'sigs.k8s.io/metrics-server/cmd/metrics-server' },
+  'controller-runtime-client': {
+    module: 'envtest',
+    package: 'sigs.k8s.io/controller-runtime/pkg/client',
+    build: 'test',
+  },
+  'controller-runtime-envtest': {
+    module: 'envtest',
+    package: 'sigs.k8s.io/controller-runtime/pkg/envtest',
+    build: 'test',
+  },
+  'flux-ssa': { module: 'envtest', package: 'github.com/fluxcd/pkg/ssa', build: 'test' },
+  'cert-controller': {
+    module: 'envtest',
+    package: 'github.com/open-policy-agent/cert-controller/pkg/rotator',
+    build: 'test',
+  },
   'stand-in': { module: 'stand-in', package: '.' },
   'web-load': { module: 'web-load', package: '.' },
 } as const satisfies Record<string, Source>

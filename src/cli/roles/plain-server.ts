@@ -26,6 +26,9 @@ export interface PlainServerOptions {
 }
 
 export interface PlainServer extends AsyncDisposable {
+  readonly port: number
+  /** The authority of the server's certificate if `serving` was not given, PEM. */
+  readonly servingCa: string
   /** Rejects when the server failed for good. */
   readonly failed: Promise<never>
 }
@@ -65,7 +68,12 @@ export async function startPlainServer(options: PlainServerOptions): Promise<Pla
     }),
   )
   const serving = options.serving ?? (await pki.servingCertificate([host]))
-  stack.use(await api.listen({ host, port, ...serving }).catch(asExit))
+  const listener = stack.use(await api.listen({ host, port, ...serving }).catch(asExit))
   const owned = stack.move()
-  return { failed: api.broken, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return {
+    port: listener.port,
+    servingCa: pki.servingCa,
+    failed: api.broken,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
 }
