@@ -146,6 +146,26 @@ describe('the console', function () {
     })
   })
 
+  it('goes on after a restart: sessions that were not ended, and the memory of used links', async () => {
+    const ticket = await newTicket(kcp)
+    await using browser = openBrowser(kcp.port)
+    await browser.signIn({ ticket })
+    const ended = await signedIn(kcp)
+    await ended.fetch('DELETE', '/console/api/session')
+    await kcp.process.kill()
+    await kcp.process.start()
+    const signedOut = openBrowser(kcp.port)
+    signedOut.cookie = ended.cookie
+    for (const [who, status] of [
+      [browser, 200],
+      [signedOut, 401],
+    ] as const)
+      expect((await who.fetch('GET', '/console/api/session')).status).to.equal(status)
+    expect((await signedOut.signIn({ ticket })).status).to.equal(401)
+    await ended[Symbol.asyncDispose]()
+    await signedOut[Symbol.asyncDispose]()
+  })
+
   describe('kcp console', () => {
     it('prints a link, and says what it is good for', async () => {
       const { stdout, stderr } = await runKcp(['console', 'acme', '--root-dir', kcp.rootDir])

@@ -14,6 +14,7 @@ import { register, serviceHosts } from './api-service.ts'
 import { openConsole, type ConsoleSettings } from './console.ts'
 import { certificateExpiry, keepRenewed } from './keep-renewed.ts'
 import type { Registration } from './registration.ts'
+import { createHostUsers } from './host-users.ts'
 import { installationKeys, publishAddress, type Host } from './host-installation.ts'
 import { metricsClientRenewal } from './metrics-client.ts'
 import { createReplica } from './replica.ts'
@@ -117,7 +118,10 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   await api.follow(client)
   const hosts = [...new Set([advertiseAddress, bindAddress])].filter((name) => name !== '0.0.0.0' && name !== '::')
   const servingHosts = [...hosts, ...serviceHosts]
-  if (options.console !== undefined) stack.use(openConsole(api, options.console, { client, hosts: servingHosts }))
+  if (options.console !== undefined) {
+    const hostUsers = createHostUsers(client)
+    stack.use(openConsole(api, options.console, { client, hosts: servingHosts, hostUsers }))
+  }
   const peers = { bindAddress, port: options.peerPort ?? 0, address: options.peerAddress }
   const membership = stack.use(await replica.join(api, peers))
   const current = await pki.servingCertificate(servingHosts)

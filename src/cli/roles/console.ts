@@ -1,6 +1,6 @@
 // The console of a server: where its record of ended sessions is, and at which addresses it is served.
 import type { KubeClient } from '#client/index.ts'
-import { ownServingNames, type VirtualApi } from '#virtualapi/index.ts'
+import { ownServingNames, type HostUsers, type VirtualApi } from '#virtualapi/index.ts'
 import { installationNamespace } from './host-installation.ts'
 
 export interface ConsoleSettings {
@@ -8,12 +8,22 @@ export interface ConsoleSettings {
   readonly origins: readonly string[]
 }
 
+interface ConsolePlace {
+  /** The API with the LogicalClusters. */
+  readonly client: KubeClient
+  /** Host names of the listener. */
+  readonly hosts: readonly string[]
+  /** Absent without a host. */
+  readonly hostUsers?: HostUsers
+}
+
 /** Serves the console on all listeners that are opened afterwards. */
 export function openConsole(
   api: VirtualApi,
   { origins }: ConsoleSettings,
-  { client, hosts }: { readonly client: KubeClient; readonly hosts: readonly string[] },
+  { client, hosts, hostUsers }: ConsolePlace,
 ): AsyncDisposable {
   const names = [...hosts, ...ownServingNames]
-  return api.openConsole({ origins, hosts: names, client, namespace: installationNamespace })
+  const namespace = installationNamespace
+  return api.openConsole({ origins, hosts: names, client, namespace, ...(hostUsers && { hostUsers }) })
 }

@@ -6,6 +6,8 @@ import type { ClusterLoad } from '#store/watch-cache/index.ts'
 import type { UserInfo } from '#virtualapi/auth/authn/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { ServerDependencies } from '#virtualapi/server/dependencies.ts'
+import type { Session } from './session.ts'
+import type { SessionUsers } from './session-users.ts'
 
 /** A logical cluster as GET /console/api/clusters shows it. */
 export interface ShownCluster {
@@ -15,7 +17,8 @@ export interface ShownCluster {
   readonly ready: boolean
   readonly reason: string
   readonly message: string
-  readonly createdAt: string
+  readonly created: string
+  readonly labels?: Readonly<Record<string, string>>
   /** Whether its objects are in the memory of the process that answers. */
   readonly loaded: boolean
   /** Its load in that process; absent if it is not in memory. */
@@ -28,21 +31,27 @@ type Objects = ReadonlyMap<string, DeepReadonly<LogicalClusterObject>>
 const [minFreshMs, freshFactor] = [2000, 10]
 
 export class ClusterList {
-  readonly #dependencies: Pick<ServerDependencies, 'directory' | 'watchCache' | 'clock' | 'authorizer'>
+  readonly #dependencies: Pick<ServerDependencies, 'directory' | 'watchCache' | 'clock'>
   readonly #client: KubeClient
+  readonly #users: SessionUsers
   #last: { readonly objects: Promise<Objects>; until: number } | undefined
 
   constructor(
-    dependencies: Pick<ServerDependencies, 'directory' | 'watchCache' | 'clock' | 'authorizer'>,
+    dependencies: Pick<ServerDependencies, 'directory' | 'watchCache' | 'clock'>,
     client: KubeClient,
+    users: SessionUsers,
   ) {
     this.#dependencies = dependencies
     this.#client = client
+    this.#users = users
   }
 
   /** The logical clusters that the user may see, by name. */
-  async seenBy(user: UserInfo, signal: AbortSignal): Promise<{ readonly items: readonly ShownCluster[] }> {
-    const seen = [...this.#seen(user)]
+  async seenBy(
+    { session, user }: { readonly session: Session; readonly user: UserInfo },
+    signal: AbortSignal,
+  ): Promise<{ readonly items: readonly ShownCluster[] }> {
+    const seen = await this.#seen(session, user, signal)
     const [first, ...others] = seen
     if (first === undefined) return { items: [] }
     const objects = others.length === 0 ? await this.#one(first, signal) : await this.#all()
@@ -52,13 +61,12 @@ export class ClusterList {
     return { items: items.sort((a, b) => (a.name < b.name ? -1 : 1)) }
   }
 
-  *#seen(user: UserInfo): Iterable<LogicalCluster> {
-    const { directory, authorizer } = this.#dependencies
-    const { realm } = user
-    if (realm.kind === 'cluster') {
-      const own = directory.byId(realm.id)
-      if (own !== undefined) yield own
-    } else for (const cluster of directory.all()) if (authorizer.isSuperuser(user, cluster)) yield cluster
+  async #seen({ identity }: Session, user: UserInfo, signal: AbortSignal): Promise<readonly LogicalCluster[]> {
+    const { directory } = this.#dependencies
+    if (identity.as === 'hostToken') return await this.#users.reachable(identity.token, user, signal)
+    if (user.realm.kind !== 'cluster') return [...directory.all()]
+    const own = directory.byId(user.realm.id)
+    return own === undefined ? [] : [own]
   }
 
   async #one({ name }: LogicalCluster, signal: AbortSignal): Promise<Objects> {
@@ -92,7 +100,7 @@ export class ClusterList {
 }
 
 function shownCluster(
-  { name, id, creationTimestamp, deleting }: LogicalCluster,
+  { name, id, creationTimestamp, deleting, labels }: LogicalCluster,
   object: DeepReadonly<LogicalClusterObject> | undefined,
   load: ClusterLoad | undefined,
 ): ShownCluster {
@@ -107,7 +115,8 @@ function shownCluster(
     ready,
     reason: condition?.reason ?? '',
     message: condition?.message ?? '',
-    createdAt: creationTimestamp,
+    created: creationTimestamp,
+    ...(labels && { labels }),
     loaded: load !== undefined,
     ...(load && { usage: { objects: load.objects, bytes: load.bytes, watches: load.watches } }),
   }

@@ -1,6 +1,7 @@
 // The console: the page, its sessions, and the Kubernetes API for the page below /console/k8s. A request of a session
 // runs through the same stages as any other; only the authentication is that of the session.
 import { methodNotServed, pageNotFound, serviceUnavailable, unauthorized } from '#apimachinery/status/index.ts'
+import { rootClusterName } from '#apimachinery/meta/index.ts'
 import { childSignal } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { errorResponse } from '#virtualapi/codec/responses.ts'
@@ -80,7 +81,7 @@ export class Console implements ConsoleDoor, AsyncDisposable {
     this.#ended = new EndedRecord({ client, namespace, clock, log, signal, onEnded })
     const { directory } = dependencies
     this.#signIn = new SignIn({ directory, sessions: this.#sessions, users: this.#users, ended: this.#ended })
-    this.#clusters = new ClusterList(dependencies, client)
+    this.#clusters = new ClusterList(dependencies, client, this.#users)
   }
 
   async handle(request: IncomingRequest): Promise<Handled> {
@@ -144,8 +145,8 @@ export class Console implements ConsoleDoor, AsyncDisposable {
       case 'DELETE /console/api/session':
         return await this.#endSession(request)
       case 'GET /console/api/clusters': {
-        const { user, setCookie } = await this.#admit(request)
-        return json(200, await this.#clusters.seenBy(user, request.signal), setCookie)
+        const admission = await this.#admit(request)
+        return json(200, await this.#clusters.seenBy(admission, request.signal), admission.setCookie)
       }
       default:
         throw pageNotFound()
@@ -209,7 +210,7 @@ export class Console implements ConsoleDoor, AsyncDisposable {
     return { answer: shown.kind === 'push' ? endedWith(shown, ends) : shown, finish: finishBoth }
   }
 
-  #apiRequest(request: IncomingRequest, { user }: Admission, signal: AbortSignal): IncomingRequest {
+  #apiRequest(request: IncomingRequest, { session, user }: Admission, signal: AbortSignal): IncomingRequest {
     const { url, rawHeaders, isForwarded = false } = request
     const only = user.realm.kind === 'cluster' ? this.#dependencies.directory.byId(user.realm.id)?.name : undefined
     return {
@@ -218,8 +219,7 @@ export class Console implements ConsoleDoor, AsyncDisposable {
       rawHeaders: apiHeaders(rawHeaders, { isForwarded }),
       peerCertificate: undefined,
       received: { url, rawHeaders },
-      // Found above, a moment ago.
-      session: { user: () => user },
+      session: this.#users.requestSession(session, user),
       signal,
     }
   }
@@ -252,7 +252,14 @@ export class Console implements ConsoleDoor, AsyncDisposable {
   #shown(session: Session, { name, groups, realm }: UserInfo): object {
     const cluster = realm.kind === 'cluster' ? this.#dependencies.directory.byId(realm.id)?.name : undefined
     const shownRealm = realm.kind === 'cluster' ? { cluster } : realm.kind
-    return { user: name, groups, realm: shownRealm, expires: new Date(session.endsMs).toISOString() }
+    const expires = new Date(session.endsMs).toISOString()
+    return { user: name, groups, realm: shownRealm, expires, ...this.#homeOf(realm) }
+  }
+
+  /** Where the page finds LogicalClusters and MemberClusters; nothing if the session may not see them. */
+  #homeOf({ kind }: UserInfo['realm']): { home?: string } {
+    const hasRoot = this.#dependencies.directory.byName(rootClusterName) !== undefined
+    return kind === 'installation' && hasRoot ? { home: `k8s/clusters/${rootClusterName}` } : {}
   }
 
   #refusal(request: IncomingRequest, error: unknown): BytesResponse {

@@ -1,8 +1,7 @@
-// The cookie of a session. The prefix `__Host-` makes browsers take it from this host alone, over TLS, for all paths;
-// it counts below /console only, and is passed on to nobody.
+// The cookie of a session.
+import { consoleCookie as cookieName } from '#virtualapi/request/console-cookie.ts'
 import { valuesOf } from './same-origin.ts'
 
-export const cookieName = '__Host-kcp-console'
 const attributes = 'Path=/; Secure; HttpOnly; SameSite=Strict'
 
 /** The value of Set-Cookie that begins or renews a session, which ends with the browser at the latest. */

@@ -43,8 +43,17 @@ export interface IncomingRequest {
 
 /** The identity behind a request of a browser. */
 export interface RequestSession {
-  /** Returns the user. Rejects with 401 if the credentials that began the session are not valid any more. */
-  user(signal: AbortSignal): UserInfo | Promise<UserInfo>
+  readonly user: UserInfo
+  /**
+   * Rejects with 403 what the session may not do whatever the logical cluster allows, because another authority has to
+   * allow it first. Absent: nothing.
+   */
+  readonly requireAdmitted?: (info: RequestInfo, signal: AbortSignal) => Promise<void>
+  /**
+   * The logical clusters that the session may read at once by `/clusters/*`. Rejects with 403 if there are too many.
+   * Absent: this is decided as for every other user.
+   */
+  readonly scope?: (signal: AbortSignal) => Promise<ReadonlySet<ClusterId>>
 }
 
 export interface BytesResponse {
@@ -208,6 +217,8 @@ export class Exchange {
    * The logical cluster of the request, if it exists. Only after authorization may the client learn that it does not.
    */
   cluster: LogicalCluster | undefined
+  /** The logical clusters to which a read over all of them is limited; undefined: none. */
+  scope: ReadonlySet<ClusterId> | undefined
   /** The permission to answer for a logical cluster; undefined where no other process shares the logical clusters. */
   tenure: { readonly cluster: ClusterId; readonly of: Tenure } | undefined
   /** The process that answers instead of this one. */

@@ -172,18 +172,23 @@ export function authenticate(exchange: Exchange, dependencies: ServerDependencie
   return undefined
 }
 
-/** Takes the user of a browser's session. Throws 403 if it belongs to another logical cluster than the request. */
+/** Takes the user of a browser's session. Throws 403 for requests that no session may make. */
 async function authenticateSession(
   exchange: Exchange,
   session: RequestSession,
   dependencies: ServerDependencies,
 ): Promise<void> {
   const { info, cluster } = exchange
-  const user = await session.user(exchange.signal)
+  const { user } = session
   takeIdentityOf({ user }, exchange, dependencies)
   // Before the limits: a session must not spend the budget of another logical cluster.
   const isForeign = user.realm.kind === 'cluster' && user.realm.id !== cluster?.id
   if (isForeign || info.cluster.kind === 'none') throw forbiddenError(user, attributesOf(info))
+  const { target } = info
+  // What a pod or a Service of a tenant answers would have the origin of the console.
+  if (target.kind === 'resource' && target.subresource === 'proxy')
+    throw forbiddenError(user, attributesOf(info), 'a browser reaches no proxy of a pod, Service or node this way')
+  await session.requireAdmitted?.(info, exchange.signal)
 }
 
 function takeIdentityOf(
@@ -247,8 +252,10 @@ function takesMemory({ info, contentLength }: Exchange): boolean {
  * The fairness key: the id of the logical cluster, or a separate key for all anonymous requests, which must not spend a
  * tenant's budget.
  */
-function flowOf({ user, cluster }: Exchange): string {
-  return user === anonymous ? 'anonymous' : (cluster?.id ?? '-')
+function flowOf({ user, cluster, request }: Exchange): string {
+  if (user === anonymous) return 'anonymous'
+  // Sessions of the host's users that read several logical clusters at once.
+  return cluster?.id ?? (request.session === undefined ? '-' : `*${user.name}`)
 }
 
 /** Waits for a turn of the event loop. A request with a body waits later, after its body was read. */
@@ -304,6 +311,12 @@ export function authorize(exchange: Exchange, dependencies: ServerDependencies):
     if (cluster !== undefined && isOf(user, cluster)) nameFlow(exchange, attributes, dependencies)
     return undefined
   }
+  const scope = info.cluster.kind === 'all' ? exchange.request.session?.scope : undefined
+  if (scope !== undefined && isListOrWatch(info))
+    return scope(exchange.signal).then((found) => {
+      exchange.scope = found
+      exchange.audit?.decided({ allowed: true, reason: 'owner of the logical clusters' })
+    })
   const decision =
     cluster === undefined
       ? authorizer.authorizeAll(user, info)
@@ -311,6 +324,10 @@ export function authorize(exchange: Exchange, dependencies: ServerDependencies):
   if (decision instanceof Promise) return decision.then((made) => obey(made, attributes, exchange, dependencies))
   obey(decision, attributes, exchange, dependencies)
   return undefined
+}
+
+function isListOrWatch({ verb, target }: RequestInfo): boolean {
+  return target.kind === 'resource' && (verb === 'list' || verb === 'watch')
 }
 
 function obey(decision: Decision, attributes: Attributes, exchange: Exchange, dependencies: ServerDependencies): void {

@@ -1,6 +1,7 @@
 export * from './authenticator.ts'
 export { createCertificateVerifier } from './client-certificates.ts'
 export * from './create-authenticator.ts'
+export { FailureBudget } from './failure-budget.ts'
 export type { FrontProxyConfig } from './front-proxy.ts'
 export * from './front-proxy-from-host.ts'
 export * from './host-names.ts'

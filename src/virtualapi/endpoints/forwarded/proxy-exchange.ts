@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { endAfterInterim, endWhenGivenUp } from '#async/index.ts'
 import type { TransportResponse } from '#client/index.ts'
+import { withoutConsoleCookie } from '#virtualapi/request/console-cookie.ts'
 
 export interface ProxiedRequest {
   readonly method: string
@@ -110,13 +111,19 @@ export function proxiedHeaders(
     const name = given === ':authority' ? 'host' : given
     if (upgrade && name === 'upgrade') headers[name] = value
     if (dropped.has(name) || droppedPrefixes.some((prefix) => name.startsWith(prefix))) continue
-    const kept = name === 'sec-websocket-protocol' ? withoutTokens(value) : value
+    const kept = withoutSecrets(name, value)
     if (kept === '') continue
     const before = headers[name]
     headers[name] = before === undefined ? kept : [before, kept].flat()
   }
   if (upgrade) headers['connection'] = 'Upgrade'
   return headers
+}
+
+/** The value without what authenticates the client at this server. */
+function withoutSecrets(name: string, value: string): string {
+  if (name === 'cookie') return withoutConsoleCookie(value)
+  return name === 'sec-websocket-protocol' ? withoutTokens(value) : value
 }
 
 function withoutTokens(value: string): string {

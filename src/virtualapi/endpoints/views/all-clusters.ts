@@ -94,7 +94,7 @@ async function listAll(
   const { directory, clock, unfinishedLists } = dependencies
   const { query } = exchange.info
   const options = listOptionsOf(query, 'list')
-  const selection = selectionOf(query, definition)
+  const selection = scopedSelection(selectionOf(query, definition), exchange)
   const position = listPosition(options, { nowMs: clock.now() })
   if (position.notOlderThan !== undefined) await waitForRevision(dependencies, position.notOlderThan, exchange.signal)
   const nameOf = (token: string): string =>
@@ -104,6 +104,8 @@ async function listAll(
       query.get('labelSelector'),
       query.get('fieldSelector'),
       query.get(storedOnly),
+      // Two users see different logical clusters in the same list.
+      exchange.scope === undefined ? null : exchange.user.name,
       token,
     ])
   const kept = position.at === undefined ? undefined : unfinishedLists.take(nameOf(options.token))
@@ -153,7 +155,7 @@ async function readRest(
   }
   const { entries, revision } = isTrue(exchange.info.query.get(storedOnly))
     ? await watchCache.listStored(scope, { signal })
-    : await watchCache.listAll(scope, idsOf(directory), { signal })
+    : await watchCache.listAll(scope, idsOf(directory, exchange), { signal })
   // An older state can be answered only if nothing of this resource has changed since: no history is kept over all
   // logical clusters.
   if (position.at !== undefined && position.at < revision) {
@@ -172,8 +174,16 @@ async function readRest(
   return { entries: found, revision: position.at ?? revision }
 }
 
-function idsOf(directory: ClusterDirectory): ClusterId[] {
-  return Array.from(directory.all(), ({ id }) => id).sort()
+/** The logical clusters of the request. */
+function idsOf(directory: ClusterDirectory, { scope }: Exchange): ClusterId[] {
+  return Array.from(scope ?? Array.from(directory.all(), ({ id }) => id)).sort()
+}
+
+/** The selection, without objects of logical clusters that the request may not see. */
+function scopedSelection(selection: Selection, { scope }: Exchange): Selection {
+  if (scope === undefined) return selection
+  const matches = (entry: Entry): boolean => scope.has(entry.key.cluster) && selection.matches(entry)
+  return { ...selection, everything: false, matches }
 }
 
 function clusterKeyText({ key }: Entry): string {
@@ -189,7 +199,7 @@ async function watchAll(
   const { watchCache, directory, clock } = dependencies
   const { query } = exchange.info
   const options = watchOptions(listOptionsOf(query, 'watch'))
-  const selection = selectionOf(query, definition)
+  const selection = scopedSelection(selectionOf(query, definition), exchange)
   const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
   const timeoutResponse = options.sendInitialEvents
     ? await waitForWatchRevision(dependencies, options.since, view, exchange.signal)
@@ -200,7 +210,7 @@ async function watchAll(
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
   const state = options.sendInitialEvents
-    ? await watchCache.listAll(scope, idsOf(directory), { signal: exchange.signal })
+    ? await watchCache.listAll(scope, idsOf(directory, exchange), { signal: exchange.signal })
     : undefined
   const since = state?.revision ?? (options.since === 0 ? watchCache.revision() : options.since)
   const watch = await openWatch(() => watchCache.watchAll(scope, { since, signal: exchange.signal }))
