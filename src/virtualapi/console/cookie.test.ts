@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { proxiedHeaders } from '#virtualapi/endpoints/forwarded/proxy-exchange.ts'
-import { consoleCookie, withoutConsoleCookie } from './console-cookie.ts'
+import { consoleCookie, withoutConsoleCookie } from '#virtualapi/request/console-cookie.ts'
 
 describe('the cookie of the console', () => {
   for (const [given, kept] of [
