@@ -84,6 +84,10 @@ generate: install ## regenerate the tables of built-in kinds from the pinned Kub
 image: build ## build the container image without a container engine: dist/image/kcp.tar, an OCI archive
 	@$(WITH_NODE) node scripts/image.ts
 
+.PHONY: packages
+packages: build ## build the npm package, the single file, the container image, the list of components: dist/packages
+	@$(WITH_NODE) node scripts/packages.ts
+
 .PHONY: clusters-up
 clusters-up: install ## boot a real host and two real members to try out (members of kind where a container engine answers)
 	@$(WITH_NODE) node scripts/clusters.ts up

@@ -48,7 +48,9 @@ export async function startOurServer({
     const { kubeconfig } = await instance.tenant('parity', { podSecurity })
     return owning(stack, kubeconfig)
   }
-  const installation = stack.use(await startReplicas(1, { name: `${name}host`, apiserverArgs: flags }))
+  // The host reaches its API server at the address that startReplicas gives.
+  const apiserverArgs = flags.filter((flag) => !flag.startsWith('--advertise-address'))
+  const installation = stack.use(await startReplicas(1, { name: `${name}host`, apiserverArgs }))
   const owner = 'parity-owner'
   await installation.create('parity', { owner, podSecurity })
   const [replica] = installation.replicas
