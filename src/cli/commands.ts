@@ -2,9 +2,26 @@
 import { Argument, Command, Option } from 'commander'
 import { serviceNetworks } from '#crds/index.ts'
 import type { Shell } from './commands/completion.ts'
-import type { OutputFormat } from './commands/list.ts'
 import type { SealKeyStep } from './commands/seal-key.ts'
+import type { OutputFormat } from './commands/output.ts'
+import { naming } from './commands/values.ts'
 import { registrations } from './roles/registration.ts'
+import {
+  clusterArgument,
+  clusterOption,
+  cordonCommand,
+  credentialCommand,
+  explainCommand,
+  getCommand,
+  memberArgument,
+  moveCommand,
+  namespaceOption,
+  outputOption,
+  textOutputOption,
+  topCommand,
+  useCommand,
+  versionCommand,
+} from './verbs.ts'
 import {
   loadedLate,
   logLevelOption,
@@ -24,23 +41,40 @@ import {
 export function commands(): readonly Command[] {
   return [
     startCommand(),
-    createCommand(),
-    listCommand(),
-    connectCommand(),
-    consoleCommand(),
-    kubeconfigCommand(),
-    memberCommand(),
-    drainCommand(),
-    fenceCommand(),
-    sealKeyCommand(),
-    placementCommand(),
-    operatorCommand(),
-    apiserverCommand(),
-    gatewayCommand(),
-    unregisterCommand(),
-    diagnoseCommand(),
-    completionCommand(),
+    ...grouped('Logical clusters:', [
+      createCommand(),
+      listCommand(),
+      useCommand(),
+      getCommand(),
+      connectCommand(),
+      consoleCommand(),
+      kubeconfigCommand(),
+      credentialCommand(),
+    ]),
+    ...grouped('Members:', [
+      joinCommand(),
+      memberCommand(),
+      cordonCommand('cordon'),
+      cordonCommand('uncordon'),
+      drainCommand(),
+      fenceCommand(),
+    ]),
+    ...grouped('Workloads:', [moveCommand(), explainCommand(), placementCommand(), topCommand()]),
+    ...grouped('The installation:', [
+      diagnoseCommand(),
+      versionCommand(),
+      sealKeyCommand(),
+      unregisterCommand(),
+      operatorCommand(),
+      apiserverCommand(),
+      gatewayCommand(),
+      completionCommand(),
+    ]),
   ]
+}
+
+function grouped(heading: string, members: readonly Command[]): Command[] {
+  return members.map((command) => command.helpGroup(heading))
 }
 
 /** `kcp start`: everything in one process on an embedded store. */
@@ -48,7 +82,7 @@ function startCommand(): Command {
   const start = new Command('start').description(
     'run everything in one process on an embedded store; no Kubernetes needed',
   )
-  const command = withRequired(start, '--root-dir <dir>', 'directory of all data; created if missing')
+  const command = withRequired(start, new Option('--root-dir <dir>', 'directory of all data; created if missing'))
     .option('--port <port>', 'port to listen on', parsePort, 6443)
     .option(
       '--bind-address <address>',
@@ -79,16 +113,17 @@ function createCommand(): Command {
     .option('--owner <kind:name...>', 'a user or group of the host with all rights inside: User:alice, Group:team', [])
     .option('--no-wait', 'do not wait')
     .option('--timeout <seconds>', 'how long to wait', parseCount, 60)
+    .addOption(new Option('-o, --output <format>', 'form of the output').choices(createdFormats).default('text'))
     .action(loadedLate(() => import('./commands/create.ts')))
 }
 
-const outputFormats = ['table', 'wide', 'name', 'json', 'yaml'] satisfies OutputFormat[]
+const createdFormats = ['text', 'table', 'wide', 'name', 'json', 'yaml'] satisfies (OutputFormat | 'text')[]
 
 /** `kcp list`: the logical clusters of an installation. */
 function listCommand(): Command {
   return withInstallation(new Command('list'))
     .description('list the logical clusters')
-    .addOption(new Option('-o, --output <format>', 'how').choices(outputFormats).default('table'))
+    .addOption(outputOption())
     .action(loadedLate(() => import('./commands/list.ts')))
 }
 
@@ -98,7 +133,7 @@ function connectCommand(): Command {
     .description(
       'run a command, or a shell, whose KUBECONFIG leads into a logical cluster: kcp connect acme -- kubectl get pods',
     )
-    .argument('<name>', 'name of the LogicalCluster')
+    .addArgument(clusterArgument())
     .argument('[command...]', 'the command with its arguments, after -- (default: $SHELL)')
     .action(loadedLate(() => import('./commands/connect.ts')))
 }
@@ -107,17 +142,17 @@ function connectCommand(): Command {
 function consoleCommand(): Command {
   return withInstallation(new Command('console'))
     .description('print a link that opens the console in a browser; it works once, within five minutes')
-    .argument('[name]', 'a LogicalCluster: the session is that of its admin (default: the admin of the installation)')
+    .addArgument(
+      naming(
+        'logicalCluster',
+        new Argument(
+          '[name]',
+          'a LogicalCluster: the session is that of its admin (default: the admin of the installation)',
+        ),
+      ),
+    )
     .option('--open', 'open the link in the browser of this machine')
     .option('--url <url>', 'the address at which the browser reaches the console (default: that of the server itself)')
-    .addHelpText(
-      'after',
-      `
-Examples:
-  kcp console --root-dir DIR                    sign in as the admin of the installation
-  kcp console acme --root-dir DIR --open        sign in as the admin of acme, and of nothing else
-  kcp console --host-kubeconfig FILE --url https://console.example.com`,
-    )
     .action(loadedLate(() => import('./commands/console.ts')))
 }
 
@@ -125,7 +160,7 @@ Examples:
 function kubeconfigCommand(): Command {
   return withInstallation(new Command('kubeconfig'))
     .description('print a kubeconfig for a logical cluster, with admin rights inside it and none outside')
-    .argument('<name>', 'name of the LogicalCluster')
+    .addArgument(clusterArgument())
     .option('--days <days>', 'validity of the client certificate', '365')
     .action(loadedLate(() => import('./commands/kubeconfig.ts')))
 }
@@ -135,6 +170,11 @@ function memberCommand(): Command {
   return new Command('member')
     .description('register clusters that run the workloads of tenants')
     .addCommand(memberJoinCommand())
+}
+
+/** `kcp join NAME`: the short form of `kcp member join NAME`. */
+function joinCommand(): Command {
+  return memberJoinCommand()
 }
 
 /** `kcp member join NAME`: registers a physical cluster that we can reach. */
@@ -148,7 +188,10 @@ function memberJoinCommand(): Command {
       "register a cluster: create kcp's identity in it, with the permissions that syncing needs, and a MemberCluster",
     )
     .argument('<name>', 'name of the MemberCluster')
-  return withRequired(join, '--kubeconfig <file>', 'kubeconfig of an admin of that cluster; used once, not stored')
+  return withRequired(
+    join,
+    new Option('--kubeconfig <file>', 'kubeconfig of an admin of that cluster; used once, not stored'),
+  )
     .option('--context <name>', 'context in that file (default: its current one)')
     .addOption(network.choices(serviceNetworks).default('None'))
     .option(
@@ -163,12 +206,15 @@ function memberJoinCommand(): Command {
 function drainCommand(): Command {
   return withInstallation(new Command('drain'))
     .description('move everything that runs in a member cluster to others (spec.state: Draining)')
-    .argument('<member>', 'name of the MemberCluster')
+    .addArgument(memberArgument())
     .option('--dry-run', 'only show which workload would go where, and which have nowhere to go')
     .option(
       '--undo',
       'let the member take workloads again (spec.state: Active); workloads that have moved stay where they are',
     )
+    .option('--wait', 'wait until nothing is left there')
+    .option('--timeout <seconds>', 'how long to wait', parseCount, 1800)
+    .addOption(outputOption())
     .action(loadedLate(() => import('./commands/drain.ts')))
 }
 
@@ -178,7 +224,7 @@ function fenceCommand(): Command {
     .description(
       'declare that a member cluster that does not answer is switched off, so that all its workloads start elsewhere',
     )
-    .argument('<member>', 'name of the MemberCluster')
+    .addArgument(memberArgument())
     .option('--undo', 'let the member take workloads again as soon as it answers')
     .action(loadedLate(() => import('./commands/fence.ts')))
 }
@@ -209,9 +255,10 @@ function sealKeyCommand(): Command {
 function placementCommand(): Command {
   const explain = withInstallation(new Command('explain'))
     .description('show why a workload runs where it does: what each filter and score says about each member cluster')
-    .argument('<workload>', 'KIND/NAME, such as deployment/web')
-  withRequired(explain, '--cluster <name>', 'the LogicalCluster that it is in')
-    .option('-n, --namespace <name>', 'its namespace', 'default')
+    .addArgument(naming('workload', new Argument('<workload>', 'KIND/NAME, such as deployment/web')))
+    .addOption(clusterOption())
+    .addOption(namespaceOption())
+    .addOption(textOutputOption())
     .action(loadedLate(() => import('./commands/placement-explain.ts')))
   return new Command('placement').description('where workloads run').addCommand(explain)
 }
@@ -334,10 +381,12 @@ function unregisterCommand(): Command {
 
 /** `kcp diagnose`: names the faults of an installation and their remedies. */
 function diagnoseCommand(): Command {
-  return new Command('diagnose')
+  return withInstallation(new Command('diagnose'))
     .description('say what is wrong with an installation and what to do; exit code 1 if anything is')
-    .addOption(new Option('--root-dir <dir>', 'directory of a running `kcp start`').conflicts('kubeconfig'))
-    .addOption(new Option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)'))
+    .addOption(
+      new Option('--kubeconfig <file>', 'the same as --host-kubeconfig').conflicts(['rootDir', 'hostKubeconfig']),
+    )
+    .addOption(textOutputOption())
     .action(loadedLate(() => import('./commands/diagnose.ts')))
 }
 
@@ -357,6 +406,6 @@ export function completeCommand(program: Command): Command {
     .helpOption(false)
     .action(async (_words: unknown, _options: unknown, { args }: Command) => {
       const { printCompletions } = await import('./commands/completion.ts')
-      printCompletions(program, args)
+      await printCompletions(program, args)
     })
 }

@@ -1,4 +1,5 @@
 // Rules of single kinds: what keeps an object of this kind from its purpose although no condition says so.
+import { copiesOf } from './copies.ts'
 import { countOf, listOf, recordOf, textOf, type Finding, type SeenObject, type Subject } from './finding.ts'
 import type { Surroundings } from './surroundings.ts'
 
@@ -26,6 +27,8 @@ function replicas(object: SeenObject, subject: Subject): Finding[] {
   const { replicas: wanted = 1 } = recordOf(object['spec'])
   const { readyReplicas, observedGeneration } = recordOf(object['status'])
   const [want, ready] = [countOf(wanted), countOf(readyReplicas)]
+  // Without a copy, the placement says why nothing runs.
+  if (want > 0 && copiesOf(object).length === 0) return []
   if (want === 0)
     return [{ subject, state: 'note', what: 'spec.replicas is 0: no pod should run', todo: scaleTodo(object) }]
   if (ready >= want) return [{ subject, state: 'well', what: `${ready} of ${want} replicas are ready` }]

@@ -1,7 +1,8 @@
 // `kcp completion SHELL`: the script with which a shell completes commands, flags and their values. The script asks
 // `kcp __complete WORDS...`, whose output has the form that programs made with cobra print, so that kubectl can
 // complete `kubectl kcp` with it, too.
-import type { Command, Option } from 'commander'
+import type { Argument, Command, Option } from 'commander'
+import { valueOf, type Value } from './values.ts'
 
 export type Shell = 'bash' | 'zsh' | 'fish'
 
@@ -15,6 +16,8 @@ export interface Completion {
   readonly candidates: readonly Candidate[]
   /** Whether the shell may offer files: true for the value of a flag without fixed values. */
   readonly takesFiles: boolean
+  /** What the word names in the installation, which may know more candidates. */
+  readonly value?: Value
 }
 
 /** Directives of cobra: files are offered, or nothing besides the candidates. */
@@ -26,8 +29,27 @@ export function completionsOf(program: Command, words: readonly string[]): Compl
   const command = commandAt(program, words.slice(0, -1))
   const flag = optionOf(command, words.at(-2) ?? '')
   if (flag !== undefined && (flag.required || flag.optional)) return valuesOf(flag, typed)
-  const all = typed.startsWith('-') ? flagsOf(command) : [...subcommandsOf(command), ...choicesOfArgument(command)]
-  return { candidates: all.filter(({ word }) => word.startsWith(typed)), takesFiles: false }
+  if (typed.startsWith('-')) return { candidates: startingWith(typed, flagsOf(command)), takesFiles: false }
+  const argument = argumentAt(command, words.slice(0, -1))
+  const value = argument === undefined ? undefined : valueOf(argument)
+  const all = [...subcommandsOf(command), ...choicesOf(argument)]
+  return { candidates: startingWith(typed, all), takesFiles: false, ...(value !== undefined && { value }) }
+}
+
+function startingWith(typed: string, all: readonly Candidate[]): Candidate[] {
+  return all.filter(({ word }) => word.startsWith(typed))
+}
+
+/** The argument that is being typed; undefined behind the last one. */
+function argumentAt(command: Command, words: readonly string[]): Argument | undefined {
+  const own = words.slice(words.lastIndexOf(command.name()) + 1)
+  const given = own.filter((word, index) => {
+    const before = optionOf(command, own[index - 1] ?? '')
+    return !word.startsWith('-') && !(before?.required === true || before?.optional === true)
+  })
+  const { registeredArguments: known } = command
+  const last = known.at(-1)
+  return known[given.length] ?? (last?.variadic === true ? last : undefined)
 }
 
 function commandAt(program: Command, words: readonly string[]): Command {
@@ -40,10 +62,13 @@ function optionOf(command: Command, word: string): Option | undefined {
   return command.options.find(({ long, short }) => word !== '' && (word === long || word === short))
 }
 
-function valuesOf({ argChoices, description }: Option, typed: string): Completion {
+function valuesOf(option: Option, typed: string): Completion {
+  const { argChoices, description } = option
+  const value = valueOf(option)
+  if (value !== undefined) return { candidates: [], takesFiles: false, value }
   if (argChoices === undefined) return { candidates: [], takesFiles: true }
-  const candidates = argChoices.filter((word) => word.startsWith(typed)).map((word) => ({ word, description }))
-  return { candidates, takesFiles: false }
+  const candidates = argChoices.map((word) => ({ word, description }))
+  return { candidates: startingWith(typed, candidates), takesFiles: false }
 }
 
 function flagsOf(command: Command): Candidate[] {
@@ -59,16 +84,22 @@ function subcommandsOf(command: Command): Candidate[] {
   return shown.map((each) => ({ word: each.name(), description: each.summary() || each.description() }))
 }
 
-function choicesOfArgument(command: Command): Candidate[] {
-  const [first] = command.registeredArguments
-  return (first?.argChoices ?? []).map((word) => ({ word, description: first?.description ?? '' }))
+function choicesOf(argument: Argument | undefined): Candidate[] {
+  return (argument?.argChoices ?? []).map((word) => ({ word, description: argument?.description ?? '' }))
 }
 
 /** Runs `kcp __complete`: a line for each candidate, and the directive. */
-export function printCompletions(program: Command, words: readonly string[]): void {
-  const { candidates, takesFiles } = completionsOf(program, words)
-  const lines = candidates.map(({ word, description }) => `${word}\t${description.split('\n')[0] ?? ''}`)
+export async function printCompletions(program: Command, words: readonly string[]): Promise<void> {
+  const { candidates, takesFiles, value } = completionsOf(program, words)
+  const named = value === undefined ? [] : await namedValues(value, words)
+  const lines = [...candidates, ...named].map(({ word, description }) => `${word}\t${description.split('\n')[0] ?? ''}`)
   console.log([...lines, `:${takesFiles ? directives.files : directives.noFiles}`].join('\n'))
+}
+
+/** The candidates that the installation knows; none if none is found, or if it does not answer in time. */
+async function namedValues(value: Value, words: readonly string[]): Promise<readonly Candidate[]> {
+  const { completedValues } = await import('./completed-values.ts')
+  return completedValues(value, words).catch(() => [])
 }
 
 /** Runs `kcp completion`. */

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { clusterIdOf } from '#apimachinery/meta/index.ts'
 import { systemClock } from '#async/index.ts'
-import { ExitError } from '#cli/process/exit-error.ts'
+import { ExitError, UsageError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { Sessions, ticketMs, type SessionIdentity } from '#virtualapi/index.ts'
 import { logicalClusterOf, nameOfLogicalCluster } from './credentials.ts'
@@ -38,7 +38,7 @@ export async function run(name: string | undefined, flags: Flags): Promise<void>
 
 function originOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url?.protocol !== 'https:') throw new ExitError(`--url must be https://HOST, not "${text}"`)
+  if (url?.protocol !== 'https:') throw new UsageError(`--url must be https://HOST, not "${text}"`)
   return url.origin
 }
 

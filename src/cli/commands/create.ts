@@ -3,12 +3,14 @@ import { sleep } from '#async/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { logicalClusters, type LogicalCluster, type Subject } from '#crds/index.ts'
-import { ExitError } from '#cli/process/exit-error.ts'
+import { ExitError, UsageError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { ageText } from '#explain/index.ts'
-import { nameOfLogicalCluster } from './credentials.ts'
+import { logicalClusterOf, nameOfLogicalCluster } from './credentials.ts'
 import type { InstallationFlags } from './flags.ts'
 import { openInstallation } from './installation.ts'
+import { listText } from './list.ts'
+import { documentText, type OutputFormat } from './output.ts'
 
 interface Flags extends InstallationFlags {
   /** `User:NAME` or `Group:NAME`. */
@@ -16,6 +18,7 @@ interface Flags extends InstallationFlags {
   readonly wait: boolean
   /** Seconds. */
   readonly timeout: number
+  readonly output: OutputFormat | 'text'
 }
 
 const apiGroup = 'rbac.authorization.k8s.io'
@@ -23,7 +26,7 @@ const apiGroup = 'rbac.authorization.k8s.io'
 const [lookMs, tellMs] = [100, 2000]
 
 /** Runs the command. */
-export async function run(text: string, { owner, wait, timeout, ...flags }: Flags): Promise<void> {
+export async function run(text: string, { owner, wait, timeout, output, ...flags }: Flags): Promise<void> {
   const name = nameOfLogicalCluster(text)
   const owners = owner.map(subjectOf)
   const signal = processSignal()
@@ -39,9 +42,18 @@ export async function run(text: string, { owner, wait, timeout, ...flags }: Flag
     if (isStatusError(error, 'AlreadyExists')) throw new ExitError(`LogicalCluster "${name}" exists already`)
     throw error
   })
-  console.log(`logicalcluster.kcp.dev/${name} created`)
+  if (output === 'text') console.log(`logicalcluster.kcp.dev/${name} created`)
+  const created = wait
+    ? await untilReady(clusters, name, { signal, timeoutMs: timeout * 1000 })
+    : await logicalClusterOf(installation, name, signal)
+  if (output !== 'text') {
+    process.stdout.write(
+      output === 'json' || output === 'yaml' ? documentText(created, output) : listText([created], output, Date.now()),
+    )
+    return
+  }
   if (!wait) return
-  const url = await untilReady(clusters, name, { signal, timeoutMs: timeout * 1000 })
+  const url = created.status?.directURL ?? created.status?.url ?? ''
   const installationFlag = flags.rootDir === undefined ? '' : ` --root-dir ${flags.rootDir}`
   console.log(`it is ready at ${url}; try:  kcp connect ${name}${installationFlag} -- kubectl get namespaces`)
 }
@@ -49,7 +61,7 @@ export async function run(text: string, { owner, wait, timeout, ...flags }: Flag
 function subjectOf(text: string): Subject {
   const [, kind, name] = /^(User|Group):(.+)$/.exec(text) ?? []
   if (kind === undefined || name === undefined)
-    throw new ExitError(`--owner must be User:NAME or Group:NAME, not "${text}"`)
+    throw new UsageError(`--owner must be User:NAME or Group:NAME, not "${text}"`)
   return { kind: kind as 'User' | 'Group', name, apiGroup }
 }
 
@@ -57,13 +69,13 @@ async function untilReady(
   clusters: KubeClient,
   name: string,
   { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
-): Promise<string> {
+): Promise<LogicalCluster> {
   const began = Date.now()
   let toldAt = began
   for (;;) {
-    const { status } = await clusters.get<LogicalCluster>(logicalClusters, { name }, { signal })
-    const ready = status?.conditions?.find(({ type }) => type === 'Ready')
-    if (ready?.status === 'True') return status?.directURL ?? status?.url ?? ''
+    const found = await clusters.get<LogicalCluster>(logicalClusters, { name }, { signal })
+    const ready = found.status?.conditions?.find(({ type }) => type === 'Ready')
+    if (ready?.status === 'True') return found
     const why = ready === undefined ? 'no operator has looked at it yet' : `${ready.reason}: ${ready.message}`
     const waited = Date.now() - began
     if (waited > timeoutMs)

@@ -6,7 +6,11 @@ import { logicalClusters, memberClusters, placements } from '#crds/index.ts'
 import { leases, replicaSelector, type ReplicaLease } from '#store/ownership/index.ts'
 import { ExitError, messageOf } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
-import { installationNamespace, openHost, tryPublishedAddress } from '#cli/roles/host-installation.ts'
+import { startProgress } from '#cli/process/progress.ts'
+import { installationNamespace, openHost, tryPublishedAddress, type Host } from '#cli/roles/host-installation.ts'
+import type { InstallationFlags } from './flags.ts'
+import { installationOf } from './installation.ts'
+import { documentText, printable } from './output.ts'
 import {
   addressFinding,
   type ApiResponse,
@@ -25,9 +29,10 @@ import {
   type Watched,
 } from './diagnosis.ts'
 
-interface Flags {
-  readonly rootDir?: string
+interface Flags extends InstallationFlags {
+  /** The former name of --host-kubeconfig. */
   readonly kubeconfig?: string
+  readonly output: 'text' | 'json' | 'yaml'
 }
 
 const apiServices = { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' } as const
@@ -37,23 +42,56 @@ const timeouts = { connectTimeoutMs: 5000, responseTimeoutMs: 10_000 }
 const pageSize = 500
 
 /** Runs the command. */
-export async function run({ rootDir, kubeconfig }: Flags): Promise<void> {
+export async function run({ kubeconfig, output, ...flags }: Flags): Promise<void> {
   const signal = processSignal()
-  const hasHost = kubeconfig ?? process.env['KUBECONFIG'] ?? process.env['KUBERNETES_SERVICE_HOST']
-  if (rootDir === undefined && hasHost === undefined)
-    throw new ExitError('which installation? give --root-dir DIR (of kcp start) or --kubeconfig FILE (of the host)')
-  const findings = rootDir === undefined ? await diagnoseHost(kubeconfig, signal) : await diagnoseRoot(rootDir, signal)
-  console.log(findingsText(findings))
+  const { rootDir, hostKubeconfig, hostContext } = await chosenInstallation(
+    kubeconfig === undefined ? flags : { ...flags, hostKubeconfig: kubeconfig },
+  )
+  using progress = startProgress()
+  progress.tell('checking the installation')
+  const findings =
+    rootDir === undefined
+      ? await diagnoseHost(hostKubeconfig, { context: hostContext, signal })
+      : await diagnoseRoot(rootDir, signal)
+  progress[Symbol.dispose]()
+  process.stdout.write(
+    output === 'text' ? `${printable(findingsText(findings))}\n` : documentText({ findings }, output),
+  )
   const wrong = findings.filter(({ ok }) => !ok).length
   if (wrong > 0) throw new ExitError(`${wrong} of ${findings.length} checks found something wrong`)
 }
 
-async function diagnoseHost(file: string | undefined, signal: AbortSignal): Promise<Finding[]> {
-  await using host = await openHost(file)
-  const { client } = host
+/** In a pod of the host, no flag is needed. */
+async function chosenInstallation(flags: InstallationFlags): Promise<InstallationFlags> {
+  if (process.env['KUBECONFIG'] === undefined && process.env['KUBERNETES_SERVICE_HOST'] !== undefined) return flags
+  return installationOf(flags)
+}
+
+/** The checks of the processes of an installation, without those of LogicalClusters and MemberClusters. */
+export async function diagnoseProcesses(
+  { rootDir, hostKubeconfig, hostContext }: InstallationFlags,
+  signal: AbortSignal,
+): Promise<Finding[]> {
+  // The process of `kcp start` has just answered.
+  if (rootDir !== undefined) return []
+  await using host = await openHost(hostKubeconfig, hostContext)
+  return await hostFindings(host, signal)
+}
+
+async function diagnoseHost(
+  file: string | undefined,
+  { context, signal }: { readonly context: string | undefined; readonly signal: AbortSignal },
+): Promise<Finding[]> {
+  await using host = await openHost(file, context)
+  const findings = await hostFindings(host, signal)
+  // Nothing else can be checked without the host.
+  if (findings.length === 1) return findings
+  return [...findings, ...(await diagnoseKinds(host.client, { starts: 'kcp operator' }, signal))]
+}
+
+async function hostFindings({ client }: Pick<Host, 'client'>, signal: AbortSignal): Promise<Finding[]> {
   const version = await ask(signal, async (limit) => (await client.raw('/version', { signal: limit })) as object)
   const reached = hostFinding(version)
-  // Nothing else can be checked without the host.
   if ('error' in version) return [reached]
   const apiService = await ask(signal, (limit) =>
     client.tryGet<ApiService>(apiServices, { name: 'v1alpha1.virtual.kcp.dev' }, { signal: limit }),
@@ -72,14 +110,13 @@ async function diagnoseHost(file: string | undefined, signal: AbortSignal): Prom
       signal: limit,
     }),
   )
-  const before = [
+  return [
     reached,
     apiServiceFinding(apiService),
     addressFinding(url, ready),
     leaderFinding(lease, Date.now()),
     ...replicasFindings(replicas, Date.now()),
   ]
-  return [...before, ...(await diagnoseKinds(client, { starts: 'kcp operator' }, signal))]
 }
 
 async function diagnoseRoot(rootDir: string, signal: AbortSignal): Promise<Finding[]> {

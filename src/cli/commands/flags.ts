@@ -166,13 +166,21 @@ function addOrigin(text: string, before: readonly string[]): string[] {
 export interface InstallationFlags {
   readonly rootDir?: string
   readonly hostKubeconfig?: string
+  /** The context in that file; absent: its current one. */
+  readonly hostContext?: string
 }
 
-/** Adds `--root-dir` and `--host-kubeconfig`. */
+/** Adds `--root-dir`, `--host-kubeconfig` and `--host-context`. */
 export function withInstallation(command: Command): Command {
   return command
     .addOption(new Option('--root-dir <dir>', 'directory of `kcp start`').conflicts('hostKubeconfig'))
-    .addOption(new Option('--host-kubeconfig <file>', 'kubeconfig of the host cluster'))
+    .addOption(
+      new Option(
+        '--host-kubeconfig <file>',
+        'kubeconfig of the host cluster (default: the installation of `kcp use`, else KUBECONFIG)',
+      ),
+    )
+    .addOption(new Option('--host-context <name>', 'context in that file (default: its current one)'))
 }
 
 /** The flag values as commander passes them. */
@@ -254,14 +262,20 @@ export function logLevelOption(usual: LogLevel): Option {
  * Adds a flag such as `--root-dir <dir>`, without which the command is refused. Commander's own check comes before the
  * check of unknown flags, so a misspelt flag would be called missing.
  */
-export function withRequired(command: Command, flags: string, description: string): Command {
-  const option = command.createOption(flags, description)
+export function withRequired(command: Command, option: Option): Command {
   return command.addOption(option).hook('preAction', () => {
     if (command.getOptionValue(option.attributeName()) === undefined)
-      command.error(`error: required option '${flags}' not specified`, {
+      command.error(`error: required option '${option.flags}' not specified`, {
         code: 'commander.missingMandatoryOptionValue',
       })
   })
+}
+
+/** Names with commas between. Throws InvalidArgumentError for an empty name. */
+export function parseNames(text: string): string[] {
+  const names = text.split(',')
+  if (names.includes('')) throw new InvalidArgumentError('it must be names with commas, such as acme,beta')
+  return names
 }
 
 /** A whole number, 0 or more. Throws InvalidArgumentError, which commander prints with the flag's name. */

@@ -1,14 +1,23 @@
 // Finds an installation for the commands that act on one, by the directory of `kcp start` or by its host.
+import { existsSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { childSignal } from '#async/index.ts'
-import { ExitError } from '#cli/process/exit-error.ts'
+import { ExitError, UsageError } from '#cli/process/exit-error.ts'
 import { installationKeys, openHost, tryPublishedAddress } from '#cli/roles/host-installation.ts'
-import { createClient, httpTransport, type KubeClient, loadKubeconfig, sharedInformers } from '#client/index.ts'
+import {
+  createClient,
+  httpTransport,
+  type KubeClient,
+  loadKubeconfig,
+  sharedInformers,
+  type Transport,
+} from '#client/index.ts'
 import { PlacementInputs } from '#operator/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import { openPki, type Pki } from '#virtualapi/index.ts'
 import type { InstallationFlags } from './flags.ts'
+import { currentKcpContext } from './kubeconfig-file.ts'
 
 export interface Installation extends AsyncDisposable {
   /** The API with the LogicalClusters and MemberClusters. */
@@ -16,14 +25,30 @@ export interface Installation extends AsyncDisposable {
   /** `https://host:port` of the direct listener. */
   readonly directUrl: string
   readonly pki: Pki
+  /** The flags that find this installation from anywhere. */
+  readonly found: InstallationFlags
 }
 
-/** Opens the installation that the flags name. Rejects with ExitError saying which flag is missing or what to start. */
+/**
+ * Opens the installation that the flags name, or that `kcp use` has noted in the current context, or that KUBECONFIG
+ * leads to. Rejects with ExitError saying which flag is missing or what to start.
+ */
 export async function openInstallation(flags: InstallationFlags, signal: AbortSignal): Promise<Installation> {
-  if (flags.rootDir !== undefined) return openEmbedded(flags.rootDir)
-  if (flags.hostKubeconfig === undefined && process.env['KUBECONFIG'] === undefined)
-    throw new ExitError('which installation? give --root-dir DIR (of kcp start) or --host-kubeconfig FILE')
-  return openHosted(flags.hostKubeconfig, signal)
+  const { rootDir, ...host } = await installationOf(flags)
+  return rootDir === undefined ? openHosted(host, signal) : openEmbedded(rootDir)
+}
+
+/** The flags, completed by the current context and KUBECONFIG. */
+export async function installationOf(flags: InstallationFlags): Promise<InstallationFlags> {
+  if (flags.rootDir !== undefined || flags.hostKubeconfig !== undefined) return flags
+  const current = await currentKcpContext()
+  if (current !== undefined) return current.installation
+  const file = process.env['KUBECONFIG']
+  if (file === undefined)
+    throw new UsageError('which installation? give --root-dir DIR (of kcp start) or --host-kubeconfig FILE')
+  // The admin's file of `kcp start` lies beside its keys.
+  const isOfStart = basename(file) === 'admin.kubeconfig' && existsSync(join(dirname(file), 'pki'))
+  return isOfStart ? { rootDir: dirname(file) } : { ...flags, hostKubeconfig: file }
 }
 
 async function openEmbedded(rootDir: string): Promise<Installation> {
@@ -40,44 +65,58 @@ async function openEmbedded(rootDir: string): Promise<Installation> {
     clusters: createClient(transport),
     directUrl: new URL(kubeconfig.server).origin,
     pki: await openPki(rootDir),
+    found: { rootDir: resolve(rootDir) },
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   }
 }
 
-async function openHosted(file: string | undefined, signal: AbortSignal): Promise<Installation> {
-  const host = await openHost(file)
+async function openHosted(
+  { hostKubeconfig: file = '', hostContext }: InstallationFlags,
+  signal: AbortSignal,
+): Promise<Installation> {
+  const host = await openHost(file, hostContext)
   const directUrl = await tryPublishedAddress(host.client, signal)
   if (directUrl === undefined) {
     await host[Symbol.asyncDispose]()
     throw new ExitError('kcp apiserver has not published its address in this host yet: start it first')
   }
   const { pki } = await installationKeys(host.client, signal)
-  return { clusters: host.client, directUrl, pki, [Symbol.asyncDispose]: () => host[Symbol.asyncDispose]() }
+  const found = { hostKubeconfig: resolve(file), hostContext: host.kubeconfig.context }
+  return { clusters: host.client, directUrl, pki, found, [Symbol.asyncDispose]: () => host[Symbol.asyncDispose]() }
 }
 
 interface OpenPlacement extends AsyncDisposable {
   readonly inputs: PlacementInputs
 }
 
+const identities = {
+  admin: { commonName: 'kcp-admin', organizations: ['system:masters'] },
+  operator: { commonName: 'kcp:operator', organizations: ['kcp:system'] },
+} as const
+
+/** A connection to the direct listener as an identity of the installation, which reads all logical clusters. */
+export async function openDirect(
+  { directUrl, pki }: Pick<Installation, 'directUrl' | 'pki'>,
+  identity: keyof typeof identities = 'admin',
+): Promise<Transport> {
+  const request = { ...identities[identity], realm: 'installation', days: 1 } as const
+  const { certificate: cert, key } = await pki.issueClientCertificate(request)
+  const endpoint = { server: directUrl, ca: pki.servingCa, cert, key }
+  return httpTransport({ endpoint: () => Promise.resolve(endpoint) })
+}
+
 /**
  * Reads the inputs of placement over all logical clusters. Rejects with StatusError if the API server does not respond.
  */
 export async function openPlacement(
-  { clusters, directUrl, pki }: Installation,
+  installation: Installation,
   { log, signal }: { readonly log: Logger; readonly signal: AbortSignal },
 ): Promise<OpenPlacement> {
   await using stack = new AsyncDisposableStack()
-  const { certificate: cert, key } = await pki.issueClientCertificate({
-    commonName: 'kcp:operator',
-    organizations: ['kcp:system'],
-    realm: 'installation',
-    days: 1,
-  })
-  const endpoint = { server: directUrl, ca: pki.servingCa, cert, key }
-  const transport = stack.use(httpTransport({ endpoint: () => Promise.resolve(endpoint) }))
+  const transport = stack.use(await openDirect(installation, 'operator'))
   const life = stack.use(childSignal(signal))
   stack.defer(() => life.abort(new DOMException('the command has ended', 'AbortError')))
-  const informers = sharedInformers(clusters, { log, signal: life.signal })
+  const informers = sharedInformers(installation.clusters, { log, signal: life.signal })
   const virtual = createClient(transport, { basePath: '/clusters/*' })
   const tenantInformers = sharedInformers(virtual, { allClusters: true, log, signal: life.signal })
   const inputs = stack.use(new PlacementInputs({ informers, tenantInformers }))

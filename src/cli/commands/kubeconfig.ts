@@ -1,5 +1,5 @@
 // `kcp kubeconfig NAME`: prints a kubeconfig for one logical cluster, with admin rights inside it and none outside.
-import { ExitError } from '#cli/process/exit-error.ts'
+import { UsageError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { issueKubeconfig, nameOfLogicalCluster } from './credentials.ts'
 import type { InstallationFlags } from './flags.ts'
@@ -15,7 +15,7 @@ export async function run(text: string, flags: Flags): Promise<void> {
   const name = nameOfLogicalCluster(text)
   const days = Number(flags.days)
   if (!Number.isInteger(days) || days < 1)
-    throw new ExitError(`--days must be a whole number of days, not "${flags.days}"`)
+    throw new UsageError(`--days must be a whole number of days, not "${flags.days}"`)
   await using installation = await openInstallation(flags, signal)
   process.stdout.write(await issueKubeconfig(installation, name, days, signal))
 }

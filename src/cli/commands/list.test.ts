@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { LogicalCluster } from '#crds/index.ts'
-import { listText, type OutputFormat } from './list.ts'
+import { listText } from './list.ts'
+import type { OutputFormat } from './output.ts'
 
 const at = (seconds: number): string => new Date(seconds * 1000).toISOString()
 const cluster = (name: string, status?: LogicalCluster['status']): LogicalCluster => ({

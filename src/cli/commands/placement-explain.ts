@@ -1,26 +1,26 @@
 // `kcp placement explain KIND/NAME`: why a workload runs where it does, filter by filter and score by score.
-import { workloadKinds, type WorkloadKind } from '#crds/index.ts'
 import { explainWorkload, type WorkloadExplanation } from '#operator/index.ts'
 import { createLogger } from '#telemetry/index.ts'
+import { parseWorkload } from '#cli/across/workloads.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
-import { logicalClusterOf } from './credentials.ts'
+import { clusterOf, logicalClusterOf } from './credentials.ts'
 import type { InstallationFlags } from './flags.ts'
 import { openInstallation, openPlacement } from './installation.ts'
+import { currentKcpContext } from './kubeconfig-file.ts'
+import { documentText } from './output.ts'
 
 interface Flags extends InstallationFlags {
-  readonly cluster: string
-  readonly namespace: string
+  readonly cluster?: string
+  readonly namespace?: string
+  readonly output: 'text' | 'json' | 'yaml'
 }
 
 /** Runs the command. */
-export async function run(text: string, { cluster, namespace, ...flags }: Flags): Promise<void> {
-  const [kindText = '', name = ''] = text.split('/')
-  const kind = tryKind(kindText)
-  if (kind === undefined || name === '') {
-    const kinds = workloadKinds.map((row) => row.kind.toLowerCase()).join(', ')
-    throw new ExitError(`"${text}" is not KIND/NAME of a workload; kinds: ${kinds}`)
-  }
+export async function run(text: string, flags: Flags): Promise<void> {
+  const { kind, name } = parseWorkload(text)
+  const cluster = await clusterOf(flags)
+  const namespace = flags.namespace ?? (await currentKcpContext())?.namespace ?? 'default'
   const signal = processSignal()
   await using installation = await openInstallation(flags, signal)
   await using placement = await openPlacement(installation, { log: createLogger({ level: 'warn' }), signal })
@@ -28,33 +28,11 @@ export async function run(text: string, { cluster, namespace, ...flags }: Flags)
   if (found === undefined) await logicalClusterOf(installation, cluster, signal)
   if (found === undefined)
     throw new ExitError(`there is no ${kind.kind} "${namespace}/${name}" in logical cluster "${cluster}"`)
-  console.log(explanationText(found))
+  process.stdout.write(flags.output === 'text' ? `${explanationText(found)}\n` : documentText(found, flags.output))
 }
 
-/**
- * Finds a kind of workload by its kind, its resource or kubectl's short name, in any case, with or without the group.
- */
-function tryKind(text: string): WorkloadKind | undefined {
-  const [wanted = '', ...group] = text.toLowerCase().split('.')
-  return workloadKinds.find(
-    ({ kind, gvr }) =>
-      [kind.toLowerCase(), gvr.resource, shortNames[gvr.resource]].includes(wanted) &&
-      (group.length === 0 || group.join('.') === gvr.group),
-  )
-}
-
-const shortNames: Readonly<Record<WorkloadKind['gvr']['resource'], string | undefined>> = {
-  deployments: 'deploy',
-  statefulsets: 'sts',
-  daemonsets: 'ds',
-  replicasets: 'rs',
-  replicationcontrollers: 'rc',
-  cronjobs: 'cj',
-  pods: 'po',
-  jobs: undefined,
-}
-
-function explanationText({
+/** The explanation as lines for a terminal. */
+export function explanationText({
   target,
   source,
   placedOn,

@@ -35,12 +35,14 @@ export interface Host extends AsyncDisposable {
 }
 
 /** Opens the host given by a file, by KUBECONFIG, or by the pod we run in. */
-export async function openHost(file: string | undefined): Promise<Host> {
+export async function openHost(file: string | undefined, context?: string): Promise<Host> {
   const path = file ?? process.env['KUBECONFIG']
   if (path === undefined && process.env['KUBERNETES_SERVICE_HOST'] === undefined)
     throw new ExitError('no host cluster: set KUBECONFIG, give --kubeconfig, or run in a pod of the host')
   const kubeconfig =
-    path === undefined ? await inClusterConfig() : await loadKubeconfig({ file: path }, { trusted: true })
+    path === undefined
+      ? await inClusterConfig()
+      : await loadKubeconfig({ file: path }, { trusted: true, ...(context !== undefined && { context }) })
   const transport = httpTransport(kubeconfig)
   return {
     kubeconfig,

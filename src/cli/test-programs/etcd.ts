@@ -17,8 +17,14 @@ const usage = usageOf('etcd', 'Stands in for etcd beside the kube-apiserver in t
 /** Runs the program until it is stopped. Rejects with ExitError if it cannot listen. */
 export async function run(words: readonly string[]): Promise<void> {
   const flags = parseFlags(words)
-  if (flags.has('help')) { console.log(usage); return; }
-  if (flags.has('version')) { console.log('etcd Version: 3.6.0 (kcp)'); return; }
+  if (flags.has('help')) {
+    console.log(usage)
+    return
+  }
+  if (flags.has('version')) {
+    console.log('etcd Version: 3.6.0 (kcp)')
+    return
+  }
   const signal = processSignal()
   const dir = resolve(valueOf(flags, 'data-dir') ?? 'default.etcd')
   await mkdir(dir, { recursive: true, mode: 0o700 })

@@ -24,8 +24,14 @@ const usage = usageOf('kube-apiserver', 'Serves the API of one cluster on an emb
 /** Runs the program until it is stopped. Rejects with ExitError if it cannot start. */
 export async function run(words: readonly string[]): Promise<void> {
   const flags = parseFlags(words)
-  if (flags.has('help')) { console.log(usage); return; }
-  if (flags.has('version')) { console.log(`Kubernetes ${kubernetesVersion}`); return; }
+  if (flags.has('help')) {
+    console.log(usage)
+    return
+  }
+  if (flags.has('version')) {
+    console.log(`Kubernetes ${kubernetesVersion}`)
+    return
+  }
   const signal = processSignal()
   const [etcd] = listOf(flags, 'etcd-servers')
   if (etcd === undefined) throw new ExitError('--etcd-servers is missing: the address of the etcd in this folder')

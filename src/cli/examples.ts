@@ -1,0 +1,83 @@
+// The examples with which the help of each command begins: what a person types first.
+import type { Command } from 'commander'
+
+/** The examples of each command, by its path below `kcp`. A test checks that no command is without. */
+const examples: Readonly<Record<string, readonly string[]>> = {
+  start: [
+    'kcp start --root-dir .run/kcp',
+    'kcp start --root-dir /var/lib/kcp --bind-address 0.0.0.0 --advertise-address kcp.example.com',
+  ],
+  create: ['kcp create acme', 'kcp create acme --owner User:alice Group:acme-admins'],
+  list: ['kcp list', 'kcp list -o wide', 'kcp list -o name'],
+  use: [
+    'kcp use acme        # kubectl works in acme from now on',
+    'kcp use             # list such contexts',
+    'kcp use -           # the context before',
+  ],
+  get: [
+    'kcp get deployments -A',
+    'kcp get pods -A --clusters acme,beta -l app=web',
+    'kcp get pods -A --field-selector status.phase=Pending -w',
+    'kcp get members -o wide',
+  ],
+  connect: ['kcp connect acme                            # a shell', 'kcp connect acme -- kubectl get namespaces'],
+  console: [
+    'kcp console                 # sign in as the admin of the installation',
+    'kcp console acme --open     # as the admin of acme, and of nothing else',
+    'kcp console --url https://console.example.com',
+  ],
+  kubeconfig: ['kcp kubeconfig acme > acme.kubeconfig', 'kcp kubeconfig acme --days 7 > acme.kubeconfig'],
+  credential: ['kcp credential acme --root-dir .run/kcp'],
+  join: [
+    'kcp join east --kubeconfig east.kubeconfig',
+    'kcp join east --kubeconfig east.kubeconfig --service-network Flat',
+  ],
+  'member join': ['kcp member join east --kubeconfig east.kubeconfig'],
+  cordon: ['kcp cordon east'],
+  uncordon: ['kcp uncordon east'],
+  drain: ['kcp drain east --dry-run    # what would go where', 'kcp drain east --wait', 'kcp drain east --undo'],
+  fence: ['kcp fence east              # it is switched off', 'kcp fence east --undo'],
+  move: [
+    'kcp move deployment/web -n shop --to west --dry-run',
+    'kcp move namespace/shop -c acme --to west --wait',
+    'kcp move deployment/web -n shop --to any    # kcp chooses',
+  ],
+  explain: ['kcp explain acme', 'kcp explain deployment/web -n shop -c acme', 'kcp explain member/east'],
+  'placement explain': ['kcp placement explain deployment/web -n shop -c acme'],
+  top: ['kcp top', 'kcp top members', 'kcp top pods --clusters acme --sort-by memory -w'],
+  diagnose: ['kcp diagnose --root-dir .run/kcp', 'kcp diagnose --host-kubeconfig host.kubeconfig'],
+  completion: ['source <(kcp completion bash)', 'kcp completion fish | source'],
+  version: ['kcp version', 'kcp version -o json'],
+  operator: ['kcp operator --kubeconfig host.kubeconfig'],
+  apiserver: ['kcp apiserver --kubeconfig host.kubeconfig'],
+  gateway: ['kcp gateway --namespace kcp-system'],
+  unregister: ['kcp unregister --kubeconfig host.kubeconfig'],
+  'seal-key add': ['kcp seal-key add --host-kubeconfig host.kubeconfig'],
+  'seal-key use': ['kcp seal-key use --host-kubeconfig host.kubeconfig'],
+  'seal-key reseal': ['kcp seal-key reseal --host-kubeconfig host.kubeconfig'],
+  'seal-key drop': ['kcp seal-key drop --host-kubeconfig host.kubeconfig'],
+}
+
+/** The commands below this one that do something themselves, with their paths such as `member join`. */
+export function leavesOf(
+  parent: Command,
+  path: readonly string[] = [],
+): { readonly path: string; readonly command: Command }[] {
+  return parent.commands.flatMap((command) => {
+    const own = [...path, command.name()]
+    return command.commands.length > 0 ? leavesOf(command, own) : [{ path: own.join(' '), command }]
+  })
+}
+
+/** The examples of a command. */
+export function examplesOf(path: string): readonly string[] {
+  return examples[path] ?? []
+}
+
+/** Puts the examples before the help of every command. */
+export function addExamples(program: Command): void {
+  for (const { path, command } of leavesOf(program)) {
+    const lines = examplesOf(path)
+    if (lines.length > 0) command.addHelpText('before', `Examples:\n${lines.map((line) => `  ${line}`).join('\n')}\n`)
+  }
+}
