@@ -3,6 +3,16 @@ import type { Command } from 'commander'
 
 /** The examples of each command, by its path below `kcp`. A test checks that no command is without. */
 const examples: Readonly<Record<string, readonly string[]>> = {
+  '': [
+    'kcp start --root-dir .run/kcp                        # everything in one process',
+    'kcp create acme                                      # a logical cluster',
+    'kcp use acme                                         # kubectl works in it',
+    'kcp join east --kubeconfig east.kubeconfig           # a cluster that runs pods',
+    'kcp explain acme                                     # why is nothing happening?',
+  ],
+  member: ['kcp member join east --kubeconfig east.kubeconfig'],
+  placement: ['kcp placement explain deployment/web -n shop -c acme'],
+  'seal-key': ['kcp seal-key add', 'kcp seal-key use', 'kcp seal-key reseal', 'kcp seal-key drop'],
   start: [
     'kcp start --root-dir .run/kcp',
     'kcp start --root-dir /var/lib/kcp --bind-address 0.0.0.0 --advertise-address kcp.example.com',
@@ -58,15 +68,19 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   'seal-key drop': ['kcp seal-key drop --host-kubeconfig host.kubeconfig'],
 }
 
-/** The commands below this one that do something themselves, with their paths such as `member join`. */
-export function leavesOf(
-  parent: Command,
-  path: readonly string[] = [],
-): { readonly path: string; readonly command: Command }[] {
-  return parent.commands.flatMap((command) => {
-    const own = [...path, command.name()]
-    return command.commands.length > 0 ? leavesOf(command, own) : [{ path: own.join(' '), command }]
-  })
+/** A command with its path below `kcp`, such as `member join`. */
+export interface CommandAt {
+  readonly path: string
+  readonly command: Command
+}
+
+/** The program, and all commands that the help shows, with those that only have others below them. */
+export function commandsWithPaths(command: Command, path: readonly string[] = []): CommandAt[] {
+  const below = command
+    .createHelp()
+    .visibleCommands(command)
+    .filter((one) => one.name() !== 'help')
+  return [{ path: path.join(' '), command }, ...below.flatMap((one) => commandsWithPaths(one, [...path, one.name()]))]
 }
 
 /** The examples of a command. */
@@ -76,7 +90,7 @@ export function examplesOf(path: string): readonly string[] {
 
 /** Puts the examples before the help of every command. */
 export function addExamples(program: Command): void {
-  for (const { path, command } of leavesOf(program)) {
+  for (const { path, command } of commandsWithPaths(program)) {
     const lines = examplesOf(path)
     if (lines.length > 0) command.addHelpText('before', `Examples:\n${lines.map((line) => `  ${line}`).join('\n')}\n`)
   }

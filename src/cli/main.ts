@@ -1,27 +1,14 @@
 // The program: flags in, exit codes out. Everything else is wired by a role.
-import { Command, CommanderError } from 'commander'
+import { CommanderError } from 'commander'
 import { makeProtoAPlainKey } from '#apimachinery/meta/index.ts'
-import { programVersion } from '#telemetry/index.ts'
-import { commands, completeCommand } from './commands.ts'
-import { addExamples } from './examples.ts'
 import { codeOf, exitCodeOf, messageOf, usageCode } from './process/exit-error.ts'
+import { createProgram } from './program.ts'
 
 // Tenants' objects have maps with any keys.
 makeProtoAPlainKey()
 
-const program = new Command('kcp')
-  .description('logical clusters for many tenants, whose workloads run transparently on many member clusters')
-  .version(programVersion)
-  .addHelpText('after', '\nExit codes: 0 success, 1 failed, 2 wrong usage.')
-
-for (const command of commands()) program.addCommand(command)
-program.addCommand(completeCommand(program), { hidden: true })
-addExamples(program)
-// Separately created commands inherit no settings from the program.
-for (const command of [program, ...commandsOf(program)]) command.showHelpAfterError('(try --help)').exitOverride()
-
 try {
-  await program.parseAsync()
+  await createProgram().parseAsync()
   process.exitCode = 0
 } catch (error) {
   process.exitCode = error instanceof CommanderError ? codeOfCommander(error) : codeOf(error)
@@ -35,8 +22,4 @@ process.exit()
 /** Commander has printed the help, the version or the mistake. */
 function codeOfCommander({ exitCode }: CommanderError): number {
   return exitCode === 0 ? 0 : usageCode
-}
-
-function commandsOf(parent: Command): Command[] {
-  return parent.commands.flatMap((command) => [command, ...commandsOf(command)])
 }

@@ -82,8 +82,8 @@ describe('a mistake in a command', function () {
 
   it('is told with the flags that there are, where none is given', async () => {
     const { code, stderr } = await runKcp(['diagnose'], { expectCode: 'any' })
-    expect(code).to.equal(1)
-    expect(stderr).to.match(/which installation\? give --root-dir DIR .* or --kubeconfig FILE/)
+    expect(code).to.equal(2)
+    expect(stderr).to.match(/which installation\? give --root-dir DIR .* or --host-kubeconfig FILE/)
   })
 
   it('is told which address cannot be used', async () => {

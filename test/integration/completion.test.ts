@@ -31,7 +31,7 @@ describe('completion', function () {
   it('refuses a shell that it does not know', async () => {
     const { code, stderr } = await runCommand(kcpProgram, ['completion', 'tcsh'], { expectCode: 'any' })
     expect([code, stderr.split('\n')[0]]).to.deep.equal([
-      1,
+      2,
       "error: command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish.",
     ])
   })

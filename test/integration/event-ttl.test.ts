@@ -31,7 +31,7 @@ describe('the lifetime of Events', function () {
     it(`rejects the value ${wrong} with one clear line, and starts nothing`, async () => {
       const args = ['start', '--root-dir', '/nowhere/at/all', '--event-ttl', wrong]
       const { code, stderr } = await runKcp(args, { expectCode: 'any' })
-      expect(code).to.equal(1)
+      expect(code).to.equal(2)
       expect(stderr).to.contain("option '--event-ttl <duration>' argument").and.contain('at most 720h')
     })
   }

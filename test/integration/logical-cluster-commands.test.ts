@@ -37,7 +37,7 @@ describe('the commands about logical clusters', function () {
     const again = await run('create', 'acme', '--root-dir', kcp.rootDir)
     expect([again.code, again.stderr]).to.deep.equal([1, 'kcp: LogicalCluster "acme" exists already\n'])
     const wrong = await run('create', 'other', '--owner', 'alice', '--root-dir', kcp.rootDir)
-    expect([wrong.code, wrong.stderr]).to.deep.equal([1, 'kcp: --owner must be User:NAME or Group:NAME, not "alice"\n'])
+    expect([wrong.code, wrong.stderr]).to.deep.equal([2, 'kcp: --owner must be User:NAME or Group:NAME, not "alice"\n'])
   })
 
   it('list it in each format', async () => {

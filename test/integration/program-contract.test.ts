@@ -303,17 +303,17 @@ describe('kcp --help', () => {
   for (const command of [[], ['start'], ['kubeconfig'], ['member'], ['member', 'join'], ['operator'], ['apiserver']])
     it(`kcp ${command.join(' ')} --help exits 0 and prints the usage`, async () => {
       const { stdout } = await runKcp([...command, '--help'])
-      expect(stdout).to.match(new RegExp(`^Usage: kcp ${command.join(' ')}`))
+      expect(stdout).to.match(new RegExp(`^Examples:\n[^]*\nUsage: kcp ${command.join(' ')}`))
     })
 
-  it('exits 1 with a hint for an unknown command or flag', async () => {
+  it('exits 2 with a hint for an unknown command or flag', async () => {
     const refusals = [
       { args: ['strat'], says: "unknown command 'strat'" },
       { args: ['start', '--rootdir', 'x'], says: "unknown option '--rootdir'" },
       { args: ['start'], says: "required option '--root-dir <dir>' not specified" },
     ]
     for (const { args, says } of refusals) {
-      const { stderr } = await runKcp(args, { expectCode: 1 })
+      const { stderr } = await runKcp(args, { expectCode: 2 })
       expect(stderr).to.contain(says).and.contain('--help')
     }
   })
@@ -374,7 +374,7 @@ describe('kcp --help', () => {
 
   it('refuses an unknown log level and lists the known ones', async () => {
     const result = await runKcp(['operator', '--log-level', 'loud'], { expectCode: 'any' })
-    expect(result.code).to.equal(1)
+    expect(result.code).to.equal(2)
     expect(result.stderr).to.match(/--log-level.*debug, info, warn, error/)
     expect(result.stderr).to.match(/try --help/)
   })

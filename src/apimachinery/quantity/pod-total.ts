@@ -1,5 +1,6 @@
 // The total requests of a pod to its node, from the pod's spec (k8s.io/component-helpers/resource).
-import { isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
+// Not the index, which needs Node: browsers use this file, too.
+import { isJsonObject, type JsonObject } from '#apimachinery/meta/json.ts'
 import { addAmounts, amountsOf, type Amounts } from './amounts.ts'
 import type { Quantity } from './quantity.ts'
 

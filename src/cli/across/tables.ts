@@ -89,7 +89,7 @@ export async function tablesOf(
 
 function explained(error: unknown, cluster: string): never {
   if (cluster !== allClusters && isStatusError(error, 'NotFound'))
-    throw new ExitError(`logical cluster "${cluster}" does not exist, or does not serve this kind; kcp list lists them`)
+    throw new ExitError(`logical cluster "${cluster}" does not serve this kind`)
   throw error
 }
 

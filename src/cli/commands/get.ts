@@ -16,6 +16,7 @@ import {
 import { UsageError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { startProgress } from '#cli/process/progress.ts'
+import { logicalClusterOf } from './credentials.ts'
 import type { InstallationFlags } from './flags.ts'
 import { openDirect, openInstallation, type Installation } from './installation.ts'
 import { currentKcpContext } from './kubeconfig-file.ts'
@@ -45,6 +46,7 @@ export async function run(text: string, names: readonly string[], flags: Flags):
     await getOwn(own, names, { installation, flags, signal })
     return
   }
+  for (const name of clusters) if (name !== 'root') await logicalClusterOf(installation, name, signal)
   const resource = await findResource(direct, text, clusters[0] ?? (await anyCluster(installation, signal)))
   const chosen = allNamespaces ? undefined : (namespace ?? (await currentKcpContext())?.namespace ?? 'default')
   const query: Query = {

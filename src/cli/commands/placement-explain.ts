@@ -23,9 +23,10 @@ export async function run(text: string, flags: Flags): Promise<void> {
   const namespace = flags.namespace ?? (await currentKcpContext())?.namespace ?? 'default'
   const signal = processSignal()
   await using installation = await openInstallation(flags, signal)
+  // First, because informers would wait for a server that does not answer.
+  await logicalClusterOf(installation, cluster, signal)
   await using placement = await openPlacement(installation, { log: createLogger({ level: 'warn' }), signal })
   const found = explainWorkload(placement.inputs, { kind, cluster, namespace, name })
-  if (found === undefined) await logicalClusterOf(installation, cluster, signal)
   if (found === undefined)
     throw new ExitError(`there is no ${kind.kind} "${namespace}/${name}" in logical cluster "${cluster}"`)
   process.stdout.write(flags.output === 'text' ? `${explanationText(found)}\n` : documentText(found, flags.output))

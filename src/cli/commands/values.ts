@@ -3,15 +3,20 @@ import type { Argument, Option } from 'commander'
 
 export type Value = 'logicalCluster' | 'logicalClusters' | 'member' | 'kind' | 'workload' | 'explained' | 'used'
 
-const values = new WeakMap<Argument | Option, Value>()
+/** The key of the mark. Each bundle has its own copy of this module, so the marks cannot be in a variable of it. */
+const mark = Symbol.for('kcp.dev/value')
+
+interface Marked {
+  [mark]?: Value
+}
 
 /** Marks an argument or a flag, and returns it. */
 export function naming<T extends Argument | Option>(value: Value, target: T): T {
-  values.set(target, value)
+  ;(target as Marked)[mark] = value
   return target
 }
 
 /** What the value names; undefined if shells cannot complete it. */
 export function valueOf(target: Argument | Option): Value | undefined {
-  return values.get(target)
+  return (target as Marked)[mark]
 }

@@ -1,0 +1,270 @@
+// Every command of the program, by one table: its help, completion, forms of output, and exit codes.
+import { expect } from 'chai'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import { completionsOf } from '#cli/commands/completion.ts'
+import { commandsWithPaths, examplesOf } from '#cli/examples.ts'
+import { createProgram } from '#cli/program.ts'
+import { runKcp, type CommandResult } from '#test/support/index.ts'
+import { startInstance, type KcpInstance } from './kcp-instance.ts'
+
+interface Row {
+  /** Arguments that are right, and find an installation that runs; absent: it would run for long, or change the host. */
+  readonly works?: readonly string[]
+  /** Arguments with a name that does not exist, and the message. */
+  readonly unknown?: readonly [args: readonly string[], says: RegExp]
+  /** Arguments that are wrong, and the message. */
+  readonly misused: readonly [args: readonly string[], says: RegExp]
+  /** Needs no installation, or has another flag for it. */
+  readonly isLocal?: true
+  /** What shells offer for the first argument, among others. */
+  readonly completes?: readonly string[]
+}
+
+const missing = /missing required argument/
+const noFlag = /unknown option '--nonsense'/
+const noCluster = /there is no LogicalCluster "nobody"; kcp list lists them/
+const noMember = /there is no MemberCluster "mars"; kcp get members lists them/
+const clusters = ['acme', 'beta']
+
+const table: Readonly<Record<string, Row>> = {
+  start: { isLocal: true, misused: [['--port', '99999'], /a port is a number from 0 to 65535/] },
+  create: {
+    works: ['gamma'],
+    unknown: [['acme'], /LogicalCluster "acme" exists already/],
+    misused: [['Not_A_Name'], /not a valid name/],
+  },
+  list: { works: [], misused: [['-o', 'xml'], /Allowed choices are table, wide, name, json, yaml/] },
+  use: {
+    works: ['acme'],
+    unknown: [['nobody'], noCluster],
+    misused: [['--nonsense'], noFlag],
+    completes: [...clusters, '-'],
+  },
+  get: {
+    works: ['configmaps', '-A'],
+    unknown: [['configmaps', '--clusters', 'nobody'], noCluster],
+    misused: [['pods', '-A', '-n', 'x'], /-A and -n exclude each other/],
+    completes: ['deployments', 'members'],
+  },
+  connect: {
+    works: ['acme', '--', 'true'],
+    unknown: [['nobody', '--', 'true'], noCluster],
+    misused: [[], missing],
+    completes: clusters,
+  },
+  console: {
+    works: [],
+    unknown: [['nobody'], noCluster],
+    misused: [['--url', 'x'], /--url must be https/],
+    completes: clusters,
+  },
+  kubeconfig: {
+    works: ['acme'],
+    unknown: [['nobody'], noCluster],
+    misused: [['acme', '--days', 'x'], /--days must be/],
+    completes: clusters,
+  },
+  credential: { works: ['acme'], unknown: [['nobody'], noCluster], misused: [[], missing], completes: clusters },
+  join: { misused: [['east'], /required option '--kubeconfig <file>' not specified/] },
+  'member join': { misused: [['east'], /required option '--kubeconfig <file>' not specified/] },
+  cordon: { works: ['east'], unknown: [['mars'], noMember], misused: [[], missing], completes: ['east'] },
+  uncordon: { works: ['east'], unknown: [['mars'], noMember], misused: [[], missing], completes: ['east'] },
+  drain: {
+    works: ['east', '--dry-run'],
+    unknown: [['mars'], noMember],
+    misused: [['east', '--dry-run', '--undo'], /--dry-run and --undo exclude each other/],
+    completes: ['east'],
+  },
+  fence: { unknown: [['mars'], noMember], misused: [[], missing], completes: ['east'] },
+  move: {
+    works: ['deployment/web', '-c', 'acme', '--to', 'east', '--dry-run'],
+    unknown: [
+      ['deployment/no', '-c', 'acme', '--to', 'east'],
+      /there is no Deployment "default\/no" in logical cluster "acme"/,
+    ],
+    misused: [['web', '-c', 'acme', '--to', 'east'], /is not KIND\/NAME of a workload; kinds: deployment/],
+    completes: ['deployment/', 'namespace/'],
+  },
+  explain: {
+    works: ['acme'],
+    unknown: [['deployment/no', '-c', 'acme'], /there is no Deployment "default\/no" in logical cluster "acme"/],
+    misused: [['nokind/web', '-c', 'acme'], /no logical cluster serves a kind "nokind"/],
+    completes: ['acme', 'member/', 'deployment/'],
+  },
+  'placement explain': {
+    works: ['deployment/web', '-c', 'acme'],
+    unknown: [['deployment/no', '-c', 'acme'], /there is no Deployment "default\/no"/],
+    misused: [['deployment/web'], /which logical cluster\? give --cluster NAME/],
+    completes: ['deployment/'],
+  },
+  top: {
+    works: ['members'],
+    misused: [['planets'], /Allowed choices are clusters, members, pods/],
+    completes: ['clusters', 'pods'],
+  },
+  diagnose: { misused: [['--nonsense'], noFlag] },
+  version: { works: [], isLocal: true, misused: [['--nonsense'], noFlag] },
+  completion: {
+    works: ['bash'],
+    isLocal: true,
+    misused: [['tcsh'], /Allowed choices are bash, zsh, fish/],
+    completes: ['zsh'],
+  },
+  operator: { isLocal: true, misused: [['--log-level', 'loud'], /Allowed choices are debug/] },
+  apiserver: { isLocal: true, misused: [['--register', 'some'], /Allowed choices are all/] },
+  gateway: { isLocal: true, misused: [['--max-connections', '-1'], /whole number/] },
+  unregister: { isLocal: true, misused: [['--nonsense'], noFlag] },
+  'seal-key add': { isLocal: true, misused: [['--nonsense'], noFlag] },
+  'seal-key use': { isLocal: true, misused: [['--nonsense'], noFlag] },
+  'seal-key reseal': { isLocal: true, misused: [['--nonsense'], noFlag] },
+  'seal-key drop': { isLocal: true, misused: [['--nonsense'], noFlag] },
+}
+
+const program = createProgram()
+const all = commandsWithPaths(program)
+const leaves = all.filter(({ command }) => command.commands.length === 0)
+/** Of the kinds of the table, those that are tested elsewhere: they do not end, or belong to test programs. */
+const rows = leaves.flatMap(({ path, command }) =>
+  table[path] === undefined ? [] : [{ path, command, row: table[path] }],
+)
+
+describe('every command', function () {
+  this.timeout(180_000)
+  let kcp: KcpInstance
+  let dir: string
+  let env: Record<string, string | undefined>
+
+  before(async () => {
+    kcp = await startInstance()
+    dir = await mkdtemp(join(tmpdir(), 'kcp-table-'))
+    env = { KUBECONFIG: join(dir, 'kubeconfig'), XDG_CACHE_HOME: dir, HOME: dir }
+    const acme = await kcp.tenant('acme')
+    await kcp.tenant('beta')
+    await kcp.admin.kubectl(['create', '-f', '-'], {
+      input: { apiVersion: 'kcp.dev/v1alpha1', kind: 'MemberCluster', metadata: { name: 'east' } },
+    })
+    await acme.kubectl(['create', 'deployment', 'web', '--image', 'web:1'])
+  })
+  after(async () => {
+    await kcp[Symbol.asyncDispose]()
+    await rm(dir, { recursive: true })
+  })
+
+  const run = (path: string, args: readonly string[], more: Record<string, string> = {}): Promise<CommandResult> =>
+    runKcp([...path.split(' '), ...args], { expectCode: 'any', env: { ...env, ...more } })
+  const here = ({ isLocal }: Row): string[] => (isLocal === true ? [] : ['--root-dir', kcp.rootDir])
+  /** The flags of the installation go before the words of `kcp connect`. */
+  const withHere = (args: readonly string[], row: Row): string[] => [...here(row), ...args]
+
+  it('has a row in the table', () => {
+    expect(
+      leaves.map(({ path }) => path).filter((path) => table[path] === undefined && !path.startsWith('member simulate')),
+    ).to.deep.equal([])
+  })
+
+  it('begins its help with examples that name it', () => {
+    for (const { path, command } of all) {
+      let text = ''
+      command.configureOutput({ writeOut: (part) => (text += part) }).outputHelp()
+      expect(text, path).to.match(/^Examples:\n {2}\S/)
+      for (const line of examplesOf(path)) expect(path === '' || line.includes(`kcp ${path}`), line).to.equal(true)
+    }
+  })
+
+  it('completes its flags, and the values of each flag that has fixed ones', () => {
+    for (const { path, command } of rows) {
+      const words = path.split(' ')
+      const flags = completionsOf(program, [...words, '--']).candidates.map(({ word }) => word)
+      expect(flags, path)
+        .to.include('--help')
+        .and.to.include.members(command.options.flatMap(({ long }) => long ?? []))
+      for (const { long, argChoices } of command.options) {
+        if (argChoices === undefined || long === undefined) continue
+        expect(completionsOf(program, [...words, long, '']).candidates.map(({ word }) => word)).to.deep.equal(
+          argChoices,
+        )
+      }
+    }
+  })
+
+  it('completes names of the running installation', async () => {
+    for (const { path, row } of rows.filter(({ row: { completes } }) => completes !== undefined)) {
+      const { stdout } = await runKcp(['__complete', ...path.split(' '), ...here(row), ''], { env })
+      expect(
+        stdout.split('\n').map((line) => line.split('\t')[0]),
+        path,
+      ).to.include.members([...(row.completes ?? [])])
+    }
+    const listed = await runKcp(['__complete', 'get', 'pods', '--root-dir', kcp.rootDir, '--clusters', 'acme,b'], {
+      env,
+    })
+    expect(listed.stdout).to.match(/^acme,beta\t\n:4\n$/)
+    const away = await runKcp(['__complete', 'drain', '--root-dir', '/nowhere', ''], { env })
+    expect([away.code, away.stdout, away.stderr]).to.deep.equal([0, ':4\n', ''])
+  })
+
+  for (const { path, row } of rows) {
+    it(`${path} exits 2 where it is misused, and says how`, async () => {
+      const [args, says] = row.misused
+      const words = row.isLocal === true ? args : withHere(args, row)
+      const { code, stdout, stderr } = await run(path, words, { KUBECONFIG: join(dir, 'none') })
+      expect([code, stdout], stderr).to.deep.equal([2, ''])
+      expect(stderr).to.match(says)
+    })
+
+    const { unknown, works } = row
+    if (unknown !== undefined)
+      it(`${path} exits 1 for a name that does not exist, and says what lists the names`, async () => {
+        const { code, stdout, stderr } = await run(path, withHere(unknown[0], row))
+        expect([code, stdout, stderr.trim().split('\n').length], stderr).to.deep.equal([1, '', 1])
+        expect(stderr).to.match(unknown[1])
+      })
+
+    if (works === undefined) continue
+    it(`${path} works, in each form of output`, async () => {
+      const option = leaves.find((one) => one.path === path)?.command.options.find(({ long }) => long === '--output')
+      for (const format of option?.argChoices ?? [undefined]) {
+        const args = path === 'create' ? [`gamma-${format ?? ''}`] : works
+        const { code, stdout, stderr } = await run(
+          path,
+          withHere([...(format === undefined ? [] : ['-o', format]), ...args], row),
+        )
+        expect(code, `${path} ${format ?? ''}: ${stderr}`).to.equal(0)
+        if (format === 'json') expect(typeof JSON.parse(stdout), path).to.equal('object')
+        if (format === 'yaml') expect(typeof parse(stdout), path).to.equal('object')
+      }
+    })
+  }
+
+  it('exits 1 where no server answers, in one line that says what to check', async () => {
+    const stopped = join(dir, 'stopped')
+    const start = await startInstance()
+    const { cp } = await import('node:fs/promises')
+    await cp(start.rootDir, stopped, { recursive: true })
+    await start[Symbol.asyncDispose]()
+    for (const { path, row } of rows.filter(({ row: { works, isLocal } }) => works !== undefined && isLocal !== true)) {
+      if (path === 'credential' || path === 'console') continue
+      const { code, stdout, stderr } = await run(path, ['--root-dir', stopped, ...(row.works ?? [])])
+      expect([code, stdout, stderr.trim().split('\n').length], `${path}: ${stderr}`).to.deep.equal([1, '', 1])
+      expect(stderr, path).to.match(/does that server run|there is no|not served/)
+    }
+    const host = join(dir, 'host.kubeconfig')
+    const cluster = {
+      clusters: [{ name: 'x', cluster: { server: 'https://127.0.0.1:1' } }],
+      users: [{ name: 'x', user: {} }],
+    }
+    await writeFile(
+      host,
+      JSON.stringify({
+        ...cluster,
+        contexts: [{ name: 'x', context: { cluster: 'x', user: 'x' } }],
+        'current-context': 'x',
+      }),
+    )
+    const { code, stderr } = await run('list', ['--host-kubeconfig', host])
+    expect([code, stderr.includes('does that server run')], stderr).to.deep.equal([1, true])
+  })
+})
