@@ -4,10 +4,9 @@ import { logicalClusters, memberClusters } from '#crds/index.ts'
 import { workloadKindNames } from '#cli/across/workloads.ts'
 import { directOf } from '#cli/across/direct.ts'
 import { resourcesIn } from '#cli/across/find-resource.ts'
-import type { Candidate } from './completion.ts'
 import type { InstallationFlags } from './flags.ts'
 import { openDirect, openInstallation, type Installation } from './installation.ts'
-import type { Value } from './values.ts'
+import type { Candidate, Value } from './values.ts'
 
 /** A person waits for it. */
 const timeoutMs = 2000

@@ -2,15 +2,9 @@
 // `kcp __complete WORDS...`, whose output has the form that programs made with cobra print, so that kubectl can
 // complete `kubectl kcp` with it, too.
 import type { Argument, Command, Option } from 'commander'
-import { valueOf, type Value } from './values.ts'
+import { valueOf, type Candidate, type Value } from './values.ts'
 
 export type Shell = 'bash' | 'zsh' | 'fish'
-
-/** A word that may come next, with its description. */
-export interface Candidate {
-  readonly word: string
-  readonly description: string
-}
 
 export interface Completion {
   readonly candidates: readonly Candidate[]

@@ -3,6 +3,12 @@ import type { Argument, Option } from 'commander'
 
 export type Value = 'logicalCluster' | 'logicalClusters' | 'member' | 'kind' | 'workload' | 'explained' | 'used'
 
+/** A word that may come next, with its description. */
+export interface Candidate {
+  readonly word: string
+  readonly description: string
+}
+
 /** The key of the mark. Each bundle has its own copy of this module, so the marks cannot be in a variable of it. */
 const mark = Symbol.for('kcp.dev/value')
 
