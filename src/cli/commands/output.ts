@@ -4,8 +4,6 @@ import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
 
 export type OutputFormat = 'table' | 'wide' | 'name' | 'json' | 'yaml'
 
-export const outputFormats = ['table', 'wide', 'name', 'json', 'yaml'] satisfies OutputFormat[]
-
 /** Columns for people; those after `narrow` are printed with `-o wide` only. */
 export interface Columns<T> {
   readonly headings: readonly string[]
