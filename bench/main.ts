@@ -9,6 +9,7 @@ import { apply } from './apply.ts'
 import { builds } from './builds.ts'
 import { crd } from './crd.ts'
 import { create, tenThousand, thousand } from './logical-clusters.ts'
+import { envtest } from './envtest.ts'
 import { fleet } from './fleet.ts'
 import { hop } from './hop.ts'
 import { hostApi } from './host-api.ts'
@@ -52,6 +53,7 @@ const measurements: readonly Measurement[] = [
   fleet,
   syncerMembers,
   builds,
+  envtest,
 ]
 /** Limit of each measurement, seconds: those of a fleet with 50 members take the longest. */
 const maxSeconds = 1500

@@ -71,6 +71,12 @@ const lines: readonly Line[] = [
     met: (numbers) => of(numbers, 'start seconds') <= 1 && of(numbers, 'idle MiB') <= 120,
   },
   {
+    row: 'envtest',
+    what: 'kube-apiserver and etcd for suites of controllers: start, memory; upstream',
+    show: (numbers) =>
+      `${of(numbers, 'start s, ours')} s, ${of(numbers, 'idle MiB, ours')} MiB; ${of(numbers, 'start s, upstream')} s, ${of(numbers, 'idle MiB, upstream')} MiB`,
+  },
+  {
     row: 'create',
     what: 'a LogicalCluster created to its first answer, p50 / p99',
     show: (numbers) => `${of(numbers, 'p50 ms')} / ${of(numbers, 'p99 ms')} ms`,
