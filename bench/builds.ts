@@ -1,5 +1,6 @@
-// Compares this build with that of another checkout, by turns on one machine, whose speed changes by half within
-// minutes: a difference of a few percent shows only so.   KCP_BENCH_OTHER=DIR node bench/main.ts --only builds
+// Compares this build with that of another checkout. The speed of a shared machine changes by half within minutes, so
+// both are measured in short turns: only then is a difference of a few percent visible.   KCP_BENCH_OTHER=DIR node
+// bench/main.ts --only builds
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { kcpProgram } from '#test/support/index.ts'

@@ -23,7 +23,7 @@ import { countEvents, WorkloadWatch } from './workload-watch.ts'
 
 const deployments = { group: 'apps', version: 'v1', resource: 'deployments' } as const
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
-/** Where a member's decisions and reports could be written upstream. */
+/** The upstream resources in which the bench counts writes of decisions and reports. */
 const writtenResources: readonly GroupVersionResource[] = [
   deployments,
   { group: 'apps', version: 'v1', resource: 'replicasets' },

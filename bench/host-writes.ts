@@ -1,6 +1,6 @@
 // Writes of a tenant of `kcp apiserver`, which become Records of the host, beside writes of raw custom resources and of
-// ConfigMaps in the same host. CPU time is that of etcd, kube-apiserver and kcp together in each of them: the host also
-// works for our watch.
+// ConfigMaps in the same host. Each CPU time is that of etcd, kube-apiserver and kcp together, because the
+// host also works for our watch.
 import { kubectl } from '#test/support/index.ts'
 import { programs, startHostedTenant, type HostedTenant, type Program } from './hosted-tenant.ts'
 import { load, openEndpoint, type Endpoint } from './load.ts'

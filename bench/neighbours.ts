@@ -13,7 +13,8 @@ const quietTenants = 3
 const requestsPerSecond = 40
 const secondsEach = 5
 /**
- * Requests that are not answered so long after the last was sent count with the time that they have waited, seconds.
+ * Seconds to wait for responses after the last request was sent. A request without a response by then counts with the
+ * time that it has waited.
  */
 const maxTailSeconds = 10
 const listed = 10_000
@@ -91,8 +92,8 @@ async function withNoise(
 }
 
 /**
- * Latencies of all requests in milliseconds. Requests are sent on schedule, whether or not earlier ones were answered,
- * so that it ends in time however slow the answers are.
+ * Latencies of all requests in milliseconds. The requests are sent on schedule, whether or not earlier ones were
+ * answered, so slow responses do not make the measurement longer.
  */
 async function steady(others: readonly Endpoint[], seconds: number, signal: AbortSignal): Promise<readonly number[]> {
   const elapsed: number[] = []

@@ -1,7 +1,7 @@
 // Memory and processor time of processes, sampled each second.
 import { cpuSeconds, residentMiB } from './process-usage.ts'
 
-/** A part of the measurement, from when it was made. */
+/** A part of the measurement. It begins when the object is created. */
 export interface Phase {
   seconds(): number
   /** Processor time of the processes, in seconds. */

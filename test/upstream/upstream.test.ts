@@ -63,7 +63,7 @@ describe('result of a test in several logical clusters', () => {
 })
 
 describe('tests of a round', () => {
-  it('are divided among processes, but for those that may not run beside others', () => {
+  it('are divided among processes, except for tests that must run alone', () => {
     expect(partsOf(['a', 'b [Serial]', 'c', 'd', 'e [Disruptive]'], 2)).to.deep.equal({
       parts: [['a', 'd'], ['c']],
       serial: ['b [Serial]', 'e [Disruptive]'],

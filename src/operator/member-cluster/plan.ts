@@ -39,7 +39,7 @@ export interface Observed {
   readonly gateway?: GatewayReport
   /** Whether the member has gone back to an earlier revision: then it was restored from a backup. */
   readonly isRestored: boolean
-  /** How far the drain has come; only while it drains. */
+  /** The progress of the drain; absent unless the member drains. */
   readonly drain?: DrainProgress
   /** The logical clusters whose deletions its syncer suspends, because too many workloads are not known upstream. */
   readonly suspended?: readonly SuspendedDeletions[]

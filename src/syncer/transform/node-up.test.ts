@@ -6,7 +6,7 @@ import { nodeUp } from './node-up.ts'
 const secret = 'of-another-tenant'
 const text = fc.constant(secret)
 const anything = fc.dictionary(fc.constantFrom('a', 'team/tenant', secret), text)
-/** A node with a secret in all that may tell of others. */
+/** A node with a secret in each field that may reveal other tenants. */
 const nodes = fc.record({
   apiVersion: fc.constant('v1'),
   kind: fc.constant('Node'),
