@@ -14,6 +14,7 @@ COPY --from=build /app/package.json /app/LICENSE /app/
 COPY --from=build /app/node_modules /app/node_modules
 COPY --from=build /app/packages /app/packages
 COPY --from=build /app/dist/src /app/dist/src
+COPY --from=build /app/dist/console /app/dist/console
 COPY --from=build /app/dist/openapi /app/dist/openapi
 USER 65532:65532
 ENTRYPOINT ["node", "--max-http-header-size=262144", "--disable-warning=ExperimentalWarning", "/app/dist/src/cli/main.js"]

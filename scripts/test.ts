@@ -54,7 +54,7 @@ const lateMoves = [
 // because what the first try left may be in the way. The end of the output names them, because each is a defect to mend
 // all the same.
 const suites: readonly Suite[] = [
-  { name: 'unit', files: ['src/**/*.test.ts', 'scripts/**/*.test.ts'], timeoutMs: 20_000 },
+  { name: 'unit', files: ['src/**/*.test.ts', 'scripts/**/*.test.ts', 'console/**/*.test.ts'], timeoutMs: 20_000 },
   { name: 'conformance', files: ['test/conformance/**/*.test.ts'], timeoutMs: 120_000, repeats: true },
   {
     name: 'integration',
@@ -78,6 +78,7 @@ const suites: readonly Suite[] = [
     timeoutMs: 180_000,
     repeats: true,
   },
+  { name: 'console', files: ['test/console/**/*.test.ts'], timeoutMs: 120_000, repeats: true },
   { name: 'faults', files: ['test/faults/**/*.test.ts'], timeoutMs: 300_000, repeats: true },
   { name: 'e2e', files: ['test/e2e/**/*.test.ts'], timeoutMs: 300_000, repeats: true },
 ]

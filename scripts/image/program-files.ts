@@ -24,7 +24,9 @@ export function programFiles(repository: string): TarEntry[][] {
     { path: 'etc/nsswitch.conf', content: 'hosts: files dns\n' },
   ]
   const packages = productionPackages(repository).flatMap((path) => filesBelow(repository, path))
-  const build = ['dist/src', 'dist/openapi', 'package.json', 'LICENSE'].flatMap((path) => filesBelow(repository, path))
+  const build = ['dist/src', 'dist/console', 'dist/openapi', 'package.json', 'LICENSE'].flatMap((path) =>
+    filesBelow(repository, path),
+  )
   return [system, packages, build]
 }
 
