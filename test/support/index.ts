@@ -1,5 +1,6 @@
 // The test harness: boots real clusters, real programs and our own processes, and leaves nothing behind.
 
+export { ensureBrowser } from './browser.ts'
 export { type Cluster, type ClusterOptions, startCluster } from './cluster.ts'
 export { CertificateAuthority, type CertificateRequest, type KeyPair } from './certificates.ts'
 export { cacheDir, repositoryRoot } from './cache-dir.ts'
