@@ -152,7 +152,11 @@ function consoleCommand(): Command {
       ),
     )
     .option('--open', 'open the link in the browser of this machine')
-    .option('--url <url>', 'the address at which the browser reaches the console (default: that of the server itself)')
+    .option('--end-all', 'print no link: end all sessions of the console, of everybody')
+    .option(
+      '--url <url>',
+      'the address at which the browser reaches the console (default: --console-origin of the server, or the server itself)',
+    )
     .action(loadedLate(() => import('./commands/console.ts')))
 }
 

@@ -152,8 +152,8 @@ describe('the console, attacked', function () {
   })
 
   /** The status of a request of exactly these bytes. */
-  const rawStatus = async (head: string): Promise<number> => {
-    const socket = connectTls({ port: kcp.port, host: '127.0.0.1', rejectUnauthorized: false })
+  const rawStatus = async (head: string, port = kcp.port): Promise<number> => {
+    const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false })
     socket.write(`${head}Connection: close\r\n\r\n`)
     let text = ''
     for await (const chunk of socket.setEncoding('utf8') as AsyncIterable<string>) text += chunk
@@ -410,6 +410,19 @@ describe('the console, attacked', function () {
       expect((await browser.fetch('GET', '/console/api/session')).status).to.equal(401)
       await browser[Symbol.asyncDispose]()
     })
+  })
+
+  it('is served under the name of an Ingress with --console-origin, and takes its origin', async () => {
+    await using behind = await startInstance(['--console-origin', 'https://console.example.com'])
+    const status = (origin: string): Promise<number> => {
+      const head = ['POST /console/api/session HTTP/1.1', 'Host: console.example.com', `Origin: ${origin}`]
+      const body = ['X-Kcp-Console: 1', 'Content-Type: application/json', 'Content-Length: 0']
+      return rawStatus(`${[...head, ...body].join('\r\n')}\r\n`, behind.port)
+    }
+    // The body is no sign-in, which is found out after the origin was accepted.
+    expect(await status('https://console.example.com')).to.equal(400)
+    expect(await status('https://console.example.com:8443')).to.equal(403)
+    expect(await status('http://console.example.com')).to.equal(403)
   })
 
   it('is not there with --no-console', async () => {

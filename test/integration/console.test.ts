@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { runKcp } from '#test/support/index.ts'
+import { runKcp, waitFor } from '#test/support/index.ts'
 import { newTicket, openBrowser, signedIn, type Browser } from './console-browser.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
@@ -178,6 +178,16 @@ describe('the console', function () {
     it('refuses a logical cluster that does not exist', async () => {
       const { code, stderr } = await runKcp(['console', 'nobody', '--root-dir', kcp.rootDir], { expectCode: 'any' })
       expect([code, stderr]).to.deep.equal([1, 'kcp: there is no LogicalCluster "nobody"; kubectl get lc lists them\n'])
+    })
+
+    it('ends all sessions', async () => {
+      const browser = await signedIn(kcp, 'acme')
+      const { stdout } = await runKcp(['console', '--end-all', '--root-dir', kcp.rootDir])
+      expect(stdout).to.equal('all sessions of the console have ended\n')
+      const status = async (): Promise<number> => (await browser.fetch('GET', '/console/api/session')).status
+      await waitFor(async () => (await status()) === 401, { what: 'the end of the session', deadlineMs: 5000 })
+      await browser[Symbol.asyncDispose]()
+      await (await signedIn(kcp, 'acme'))[Symbol.asyncDispose]()
     })
 
     it('makes links that work once', async () => {

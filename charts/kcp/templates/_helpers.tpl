@@ -81,6 +81,15 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
+{{/* Empty with the defaults. */}}
+{{- define "kcp.consoleArgs" -}}
+{{- if not .Values.console.enabled -}}
+- --no-console
+{{- else if .Values.console.host -}}
+- --console-origin=https://{{ .Values.console.host }}
+{{- end }}
+{{- end }}
+
 {{/* Call with the port's name. */}}
 {{- define "kcp.probes" -}}
 startupProbe:

@@ -9,13 +9,16 @@ import { clusterIdOf } from '#apimachinery/meta/index.ts'
 import { systemClock } from '#async/index.ts'
 import { ExitError, UsageError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
-import { Sessions, ticketMs, type SessionIdentity } from '#virtualapi/index.ts'
+import { EndedRecord, Sessions, ticketMs, type SessionIdentity } from '#virtualapi/index.ts'
+import { installationNamespace } from '#cli/roles/host-installation.ts'
+import { createLogger } from '#telemetry/index.ts'
 import { logicalClusterOf, nameOfLogicalCluster } from './credentials.ts'
 import type { InstallationFlags } from './flags.ts'
 import { openInstallation, type Installation } from './installation.ts'
 
 interface Flags extends InstallationFlags {
   readonly open?: boolean
+  readonly endAll?: boolean
   readonly url?: string
 }
 
@@ -24,16 +27,29 @@ export async function run(name: string | undefined, flags: Flags): Promise<void>
   const signal = processSignal()
   const url = flags.url === undefined ? undefined : originOf(flags.url)
   await using installation = await openInstallation(flags, signal)
+  if (flags.endAll === true) {
+    await endAll(installation, signal)
+    console.log('all sessions of the console have ended')
+    return
+  }
   const identity = await identityOf(name, installation, signal)
   const sessions = new Sessions({ key: installation.pki.consoleKey(), clock: systemClock })
   const ticket = await sessions.issueTicket(identity)
   // In the fragment, which browsers send to no server.
-  const link = `${url ?? installation.directUrl}/console/#ticket=${ticket}`
+  const origin = url ?? installation.consoleUrl
+  const link = `${origin ?? installation.directUrl}/console/#ticket=${ticket}`
   process.stdout.write(`${link}\n`)
   const who = name === undefined ? 'the admin of the installation' : `the admin of logical cluster "${name}"`
   process.stderr.write(`\nThis link signs in ${who}. It works once, within ${ticketMs / 60_000} minutes.\n`)
-  if (url === undefined) process.stderr.write(trustHint(flags))
+  if (origin === undefined) process.stderr.write(trustHint(flags))
   if (flags.open === true) await open(link)
+}
+
+async function endAll({ clusters: client }: Installation, signal: AbortSignal): Promise<void> {
+  const log = createLogger({ level: 'error' })
+  const options = { client, namespace: installationNamespace, clock: systemClock, log, signal }
+  await using record = new EndedRecord({ ...options, onEnded: () => undefined })
+  await record.endAll(signal)
 }
 
 function originOf(text: string): string {

@@ -97,7 +97,7 @@ async function hostFindings({ client }: Pick<Host, 'client'>, signal: AbortSigna
     client.tryGet<ApiService>(apiServices, { name: 'v1alpha1.virtual.kcp.dev' }, { signal: limit }),
   )
   const ca = 'value' in apiService ? apiService.value?.spec?.caBundle : undefined
-  const url = await ask(signal, (limit) => tryPublishedAddress(client, limit))
+  const url = await ask(signal, async (limit) => (await tryPublishedAddress(client, limit))?.url)
   const direct = 'value' in url ? url.value : undefined
   const ready =
     ca === undefined || direct === undefined ? undefined : await askReady(direct, Buffer.from(ca, 'base64'), signal)

@@ -24,6 +24,8 @@ export interface Installation extends AsyncDisposable {
   readonly clusters: KubeClient
   /** `https://host:port` of the direct listener. */
   readonly directUrl: string
+  /** The origin of the console, if it is known to be another one. */
+  readonly consoleUrl?: string
   readonly pki: Pki
   /** The flags that find this installation from anywhere. */
   readonly found: InstallationFlags
@@ -75,14 +77,22 @@ async function openHosted(
   signal: AbortSignal,
 ): Promise<Installation> {
   const host = await openHost(file, hostContext)
-  const directUrl = await tryPublishedAddress(host.client, signal)
-  if (directUrl === undefined) {
+  const addresses = await tryPublishedAddress(host.client, signal)
+  if (addresses === undefined) {
     await host[Symbol.asyncDispose]()
     throw new ExitError('kcp apiserver has not published its address in this host yet: start it first')
   }
   const { pki } = await installationKeys(host.client, signal)
+  const { url: directUrl, consoleUrl } = addresses
   const found = { hostKubeconfig: resolve(file), hostContext: host.kubeconfig.context }
-  return { clusters: host.client, directUrl, pki, found, [Symbol.asyncDispose]: () => host[Symbol.asyncDispose]() }
+  return {
+    clusters: host.client,
+    directUrl,
+    ...(consoleUrl !== undefined && { consoleUrl }),
+    pki,
+    found,
+    [Symbol.asyncDispose]: () => host[Symbol.asyncDispose](),
+  }
 }
 
 interface OpenPlacement extends AsyncDisposable {

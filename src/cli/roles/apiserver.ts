@@ -149,7 +149,9 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       signal,
     }),
   )
-  await publishAddress(client, `https://${advertiseAddress}:${options.advertisePort ?? listener.port}`, signal)
+  const [consoleUrl] = options.console?.origins ?? []
+  const url = `https://${advertiseAddress}:${options.advertisePort ?? listener.port}`
+  await publishAddress(client, { url, ...(consoleUrl !== undefined && { consoleUrl }) }, signal)
   await register(
     client,
     options.register,

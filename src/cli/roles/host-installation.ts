@@ -125,10 +125,23 @@ async function ensureNamespace(client: KubeClient, signal: AbortSignal): Promise
   await client.create(namespaces, namespace, { signal }).catch(tolerate('AlreadyExists'))
 }
 
-/** Publishes the URL of the server's direct listener for the other processes and for `kcp kubeconfig`. */
-export async function publishAddress(client: KubeClient, url: string, signal: AbortSignal): Promise<void> {
+/** Where the server is reached. */
+export interface Addresses {
+  /** The URL of its direct listener. */
+  readonly url: string
+  /** The origin of the console, if it is another one. */
+  readonly consoleUrl?: string
+}
+
+/** Publishes the addresses for the other processes, `kcp kubeconfig` and `kcp console`. */
+export async function publishAddress(
+  client: KubeClient,
+  { url, consoleUrl }: Addresses,
+  signal: AbortSignal,
+): Promise<void> {
+  const data = { url, ...(consoleUrl !== undefined && { consoleUrl }) }
   const metadata = { name: addressName, namespace: installationNamespace }
-  const object: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { url } }
+  const object: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data }
   await client.patch(configMaps, metadata, 'apply', object, { fieldManager: 'kcp-apiserver', force: true, signal })
 }
 
@@ -159,8 +172,9 @@ export async function publishedAddress(
   }
 }
 
-/** The published URL, or undefined if there is none yet. */
-export async function tryPublishedAddress(client: KubeClient, signal: AbortSignal): Promise<string | undefined> {
+/** The published addresses, or undefined if there are none yet. */
+export async function tryPublishedAddress(client: KubeClient, signal: AbortSignal): Promise<Addresses | undefined> {
   const ref = { namespace: installationNamespace, name: addressName }
-  return (await client.tryGet<ConfigMap>(configMaps, ref, { signal }))?.data?.['url']
+  const { url, consoleUrl } = (await client.tryGet<ConfigMap>(configMaps, ref, { signal }))?.data ?? {}
+  return url === undefined ? undefined : { url, ...(consoleUrl !== undefined && { consoleUrl }) }
 }

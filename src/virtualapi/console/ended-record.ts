@@ -6,7 +6,7 @@ import { isStatusError, serviceUnavailable, tolerate } from '#apimachinery/statu
 import { abortable, KeyedMutex, type Clock } from '#async/index.ts'
 import { createInformer, type Informer, type KubeClient } from '#client/index.ts'
 import type { Logger } from '#telemetry/index.ts'
-import { endedOf, isEnded, nothingEnded, withSession, withTicket, type Ended } from './ended.ts'
+import { endedOf, isEnded, nothingEnded, withEverybody, withSession, withTicket, type Ended } from './ended.ts'
 import type { Session, Ticket } from './session.ts'
 
 interface ConfigMap extends KubeObject {
@@ -56,6 +56,11 @@ export class EndedRecord implements AsyncDisposable {
   /** Ends the session in this process at once, in others when they have read the record. */
   async end(session: Session, signal: AbortSignal): Promise<void> {
     await this.#change((state, nowMs) => withSession(state, session, nowMs), signal)
+  }
+
+  /** Ends all sessions that began until now. */
+  async endAll(signal: AbortSignal): Promise<void> {
+    await this.#change(withEverybody, signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

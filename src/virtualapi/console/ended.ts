@@ -58,12 +58,15 @@ export function withSession(state: Ended, { id, identity, endsMs }: Session, now
   return all > maxSessions ? withScope({ ...current, sessions }, largestOf(sessions), nowMs) : { ...current, sessions }
 }
 
+/** The state after all sessions were ended. */
+export function withEverybody({ used }: Ended, nowMs: number): Ended {
+  return { used, sessions: {}, before: { [everybody]: nowMs } }
+}
+
 function withScope(state: Ended, scope: string, nowMs: number): Ended {
   const { [scope]: _, ...sessions } = state.sessions
   const before = { ...state.before, [scope]: nowMs }
-  return countOf(before) > maxScopes
-    ? { ...state, sessions: {}, before: { [everybody]: nowMs } }
-    : { ...state, sessions, before }
+  return countOf(before) > maxScopes ? withEverybody(state, nowMs) : { ...state, sessions, before }
 }
 
 function largestOf(sessions: Ended['sessions']): string {
