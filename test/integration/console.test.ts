@@ -177,7 +177,7 @@ describe('the console', function () {
 
     it('refuses a logical cluster that does not exist', async () => {
       const { code, stderr } = await runKcp(['console', 'nobody', '--root-dir', kcp.rootDir], { expectCode: 'any' })
-      expect([code, stderr]).to.deep.equal([1, 'kcp: there is no LogicalCluster "nobody"; kubectl get lc lists them\n'])
+      expect([code, stderr]).to.deep.equal([1, 'kcp: there is no LogicalCluster "nobody"; kcp list lists them\n'])
     })
 
     it('ends all sessions', async () => {
