@@ -5,7 +5,7 @@ COPY package.json package-lock.json .npmrc ./
 COPY packages packages
 RUN npm ci --no-audit --no-fund
 COPY . .
-RUN npm run build && mkdir -p dist/console && npm prune --omit=dev
+RUN npm run build && npm prune --omit=dev
 
 FROM node:24-bookworm-slim
 ENV NODE_ENV=production HOME=/tmp
@@ -16,6 +16,5 @@ COPY --from=build /app/packages /app/packages
 COPY --from=build /app/dist/src /app/dist/src
 COPY --from=build /app/dist/console /app/dist/console
 COPY --from=build /app/dist/openapi /app/dist/openapi
-COPY --from=build /app/dist/console /app/dist/console
 USER 65532:65532
 ENTRYPOINT ["node", "--max-http-header-size=262144", "--disable-warning=ExperimentalWarning", "/app/dist/src/cli/main.js"]
