@@ -69,7 +69,7 @@ const regularExpressions: Story = {
 
 const nestedLists = (depth: number): Schema =>
   depth === 0 ? { type: 'integer' } : { type: 'array', items: nestedLists(depth - 1) }
-/** A rule that compares all pairs of items, in lists within lists. */
+/** A rule that visits every combination of `depth` items of the list. */
 const pairs = (list: string, depth: number): string =>
   depth === 0 ? 'true' : `${list}.all(x${depth}, ${pairs(list, depth - 1)})`
 const doubled = (count: number) => [
