@@ -26,6 +26,7 @@ import {
   loadedLate,
   logLevelOption,
   parseCount,
+  parseNames,
   parseHost,
   parsePort,
   withAuditFlags,
@@ -60,6 +61,7 @@ export function commands(): readonly Command[] {
       fenceCommand(),
     ]),
     ...grouped('Workloads:', [moveCommand(), explainCommand(), placementCommand(), topCommand()]),
+    ...grouped('APIs:', [crdCommand()]),
     ...grouped('The installation:', [
       diagnoseCommand(),
       versionCommand(),
@@ -373,6 +375,21 @@ function gatewayCommand(): Command {
     )
     .addOption(logLevelOption('info'))
     .action(loadedLate(() => import('./commands/gateway.ts')))
+}
+
+/** `kcp crd`: definitions of custom resources. */
+function crdCommand(): Command {
+  const check = withInstallation(new Command('check'))
+    .description(
+      'name each difference between two states of a CustomResourceDefinition that breaks clients or stored objects; exit code 1 if there is any',
+    )
+    .argument('<old>', 'a file, or with --clusters the name of the CustomResourceDefinition')
+    .argument('<new>', 'a file')
+    .option('--clusters <names>', 'try the stored objects of these logical clusters, with commas', parseNames)
+    .option('--all-clusters', 'try the stored objects of all logical clusters')
+    .addOption(textOutputOption())
+    .action(loadedLate(() => import('./commands/crd-check.ts')))
+  return new Command('crd').description('check CustomResourceDefinitions').addCommand(check)
 }
 
 /** `kcp unregister`: deletes our APIService in a host, before the server behind it is removed. */

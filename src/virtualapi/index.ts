@@ -29,6 +29,11 @@ export { rootCluster } from './background/directory/informed-directory.ts'
 export { EndedRecord, Sessions, ticketMs, type HostUsers, type SessionIdentity } from './console/index.ts'
 export type { ClusterOwnership } from './request/ownership.ts'
 export { PeerConnections, peerServerName, type PeerCredentials } from './server/peer-connections.ts'
+export {
+  compareDefinitions,
+  type CustomResourceDefinition as ComparedDefinition,
+  type DefinitionDifference,
+} from './catalog/apiextensions/index.ts'
 export { kubernetesVersion } from './discovery/version-info.ts'
 export { createVirtualApi, type VirtualApi, type VirtualApiOptions } from './create-virtual-api.ts'
 export { requireObjectBytes } from './kinds/resources/object-bytes.ts'

@@ -1,4 +1,5 @@
 export * from './apply-defaults.ts'
+export * from './compare-schemas.ts'
 export * from './correlate.ts'
 export * from './formats.ts'
 export * from './object-meta-schema.ts'

@@ -1,7 +1,8 @@
 // One cluster on an embedded store, with the API and the controllers of a kube-apiserver alone.
 import { join } from 'node:path'
-import type { ClusterName } from '#apimachinery/meta/index.ts'
+import { rootClusterName, type ClusterName } from '#apimachinery/meta/index.ts'
 import { timestamp } from '#async/index.ts'
+import type { KubeClient } from '#client/index.ts'
 import { startControllers } from '#controllers/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { createMetrics, type Logger } from '#telemetry/index.ts'
@@ -26,6 +27,8 @@ export interface PlainServerOptions {
 }
 
 export interface PlainServer extends AsyncDisposable {
+  /** A client with all rights, from within the process. */
+  readonly client: KubeClient
   readonly port: number
   /** The authority of the server's certificate if `serving` was not given, PEM. */
   readonly servingCa: string
@@ -72,6 +75,7 @@ export async function startPlainServer(options: PlainServerOptions): Promise<Pla
   const owned = stack.move()
   return {
     port: listener.port,
+    client: api.client(rootClusterName),
     servingCa: pki.servingCa,
     failed: api.broken,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

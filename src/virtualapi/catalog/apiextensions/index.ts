@@ -1,3 +1,4 @@
+export * from './compare-definitions.ts'
 export * from './compile-crd.ts'
 export * from './crd-conditions.ts'
 export * from './crd-types.ts'
