@@ -47,6 +47,7 @@ import { Console, type ConsoleOptions } from './console/index.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
 import type { ServerDependencies } from './server/dependencies.ts'
+import type { UserInfo } from './request/user-info.ts'
 import type { PeerConnections } from './server/peer-connections.ts'
 import { Readiness } from './server/readiness.ts'
 import { MemoryGuard } from './server/limits/memory-guard.ts'
@@ -93,6 +94,11 @@ export interface VirtualApi extends AsyncDisposable {
   readonly broken: Promise<never>
   /** Sends requests from within the process, as the installation itself. */
   readonly loopback: Transport
+  /**
+   * Sends requests from within the process as an administrator of the logical cluster, to whose requests its quotas,
+   * policies and webhooks apply.
+   */
+  loopbackOf(cluster: ClusterId, user: string): Transport
   readonly directory: InformedDirectory
   readonly watchCache: WatchCache
   /** Changes and owner references of all objects, for controllers. */
@@ -121,6 +127,8 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   // Disposed of in reverse order: each part ends before the parts that it uses.
   await using stack = new AsyncDisposableStack()
   const readiness = new Readiness(log)
+  // A plain cluster has no LogicalClusters to follow.
+  if (root?.isPlain === true) readiness.synced()
   const directory = createDirectory(root === undefined ? {} : { root })
   const baseLayer = createServerBaseLayer(settings, directory)
   const watchCache = stack.use(await openWatchCache(settings, { baseLayer, readiness }))
@@ -160,6 +168,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   return {
     broken: readiness.broken,
     loopback,
+    loopbackOf: (id, name) => loopbackTransport(dependencies, administrator(id, name)),
     directory,
     watchCache,
     graph,
@@ -349,6 +358,10 @@ function createAggregation(
     }),
   )
   return { servers, availability, documents: new RemoteDocuments({ servers, turnOf, signal: life }) }
+}
+
+function administrator(id: ClusterId, name: string): UserInfo {
+  return { name, groups: ['system:masters', 'system:authenticated'], extra: {}, realm: { kind: 'cluster', id } }
 }
 
 /** The loopback; requests of our own controllers are steps of their reconciles in a trace. */

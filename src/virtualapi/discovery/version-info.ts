@@ -9,11 +9,14 @@ export const kubernetesVersion = 'v1.34.3'
  */
 export function versionInfo({
   programVersion,
+  server = 'kcp',
   gitCommit = '',
   buildDate = '1970-01-01T00:00:00Z',
   platform = `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
 }: {
   programVersion: string
+  /** A plain cluster is no logical cluster, which clients see by this word. */
+  server?: 'kcp' | 'simulated'
   gitCommit?: string
   buildDate?: string
   platform?: string
@@ -25,7 +28,7 @@ export function versionInfo({
     emulationMinor: '34',
     minCompatibilityMajor: '1',
     minCompatibilityMinor: '33',
-    gitVersion: `${kubernetesVersion}+kcp-${programVersion}`,
+    gitVersion: `${kubernetesVersion}+${server}-${programVersion}`,
     gitCommit,
     gitTreeState: '',
     buildDate,

@@ -24,6 +24,11 @@ export interface LogicalCluster {
   readonly deleting: boolean
   /** The level of the Pod Security Standards that pods must keep. Default baseline. */
   readonly podSecurity?: PodSecurityLevel
+  /**
+   * True for a plain cluster, whose pods run in itself, such as a simulated member: kcp's annotations and finalizers are
+   * ordinary fields there.
+   */
+  readonly isPlain?: true
 }
 
 export interface ClusterDirectory {

@@ -18,10 +18,11 @@ export const loopbackUser: UserInfo = {
   realm: { kind: 'installation' },
 }
 
-export function loopbackTransport(dependencies: ServerDependencies): Transport {
+/** Sends requests as `user`. Default: the installation itself. */
+export function loopbackTransport(dependencies: ServerDependencies, user = loopbackUser): Transport {
   return {
     async request(request) {
-      return toResponse(await handle(incoming(request), dependencies), request.signal)
+      return toResponse(await handle({ ...incoming(request), loopbackUser: user }, dependencies), request.signal)
     },
     async upgrade({ signal }) {
       const answer = statusResponse(pathNotFound().status)
@@ -33,7 +34,13 @@ export function loopbackTransport(dependencies: ServerDependencies): Transport {
   }
 }
 
-function incoming({ method, path, headers = {}, body, signal }: TransportRequest): Parameters<typeof handle>[0] {
+function incoming({
+  method,
+  path,
+  headers = {},
+  body,
+  signal,
+}: TransportRequest): Omit<Parameters<typeof handle>[0], 'loopbackUser'> {
   const bytes = body === undefined ? new Uint8Array() : typeof body === 'string' ? Buffer.from(body) : body
   return {
     method,
@@ -42,7 +49,6 @@ function incoming({ method, path, headers = {}, body, signal }: TransportRequest
     peerCertificate: undefined,
     body: () => Promise.resolve(bytes),
     signal,
-    loopbackUser,
   }
 }
 

@@ -79,7 +79,8 @@ export async function discovery(
 
 async function documentOf(exchange: Exchange, dependencies: EndpointDependencies, path: string): Promise<ApiResponse> {
   const { info, cluster, signal } = exchange
-  if (path === '/version') return jsonDocument(versionInfo({ programVersion }))
+  if (path === '/version')
+    return jsonDocument(versionInfo({ programVersion, server: cluster?.isPlain === true ? 'simulated' : 'kcp' }))
   if (path === '/metrics' && info.cluster.kind === 'none' && cluster === undefined) {
     const { body } = await dependencies.metrics.scrape()
     return textResponse(body)

@@ -29,7 +29,7 @@ export async function connectPod(call: EndpointCall<EndpointDependencies>): Prom
     const pod = decodeObject(dependencies.registry.get(target, request.name).bytes)
     requireLogOptions(call.query, request.name)
     // A pod that is not placed yet has empty logs. This is no error: `kubectl logs -f` asks again.
-    if (memberOf(pod) === undefined) {
+    if (!isPlaced(pod, call)) {
       requireContainer(pod, call)
       return { kind: 'bytes', status: 204, headers: {}, body: new Uint8Array() }
     }
@@ -49,7 +49,7 @@ export async function podConnection(call: EndpointCall): Promise<PodConnection> 
   requireSubresource(call)
   const query = await admittedQuery(call)
   const pod = decodeObject(dependencies.registry.get(target, request.name).bytes)
-  if (memberOf(pod) === undefined) {
+  if (!isPlaced(pod, call)) {
     if (request.subresource !== 'portforward') requireContainer(pod, call)
     throw badRequest(`pod ${request.name} does not have a host assigned`)
   }
@@ -139,6 +139,8 @@ function requireContainer(pod: KubeObject, { request, query }: EndpointCall): vo
     throw badRequest(`container ${wanted} is not valid for pod ${request.name}`)
 }
 
-function memberOf({ metadata }: KubeObject): string | undefined {
-  return metadata.annotations?.[memberAnnotation]
+/** True if the pod is in a member; in a plain cluster, which runs its pods itself, if it has a node. */
+function isPlaced({ metadata, spec }: KubeObject, { cluster }: Pick<EndpointCall, 'cluster'>): boolean {
+  if (cluster.isPlain !== true) return metadata.annotations?.[memberAnnotation] !== undefined
+  return ((spec ?? {}) as { nodeName?: string }).nodeName !== undefined
 }

@@ -41,11 +41,16 @@ function parseName(text: string): ProxiedName | undefined {
   return { scheme: scheme === 'https' ? 'https' : 'http', name, port }
 }
 
-function podTarget({ objects, request, definition }: EndpointCall, { scheme, name, port }: ProxiedName): ProxyTarget {
+function podTarget(
+  { cluster, objects, request, definition }: EndpointCall,
+  { scheme, name, port }: ProxiedName,
+): ProxyTarget {
   const entry = objects.get('pods', request.namespace, name)
   if (entry === undefined) throw notFound(definition.info, name)
   const pod = decodeObject(entry.bytes)
-  if (pod.metadata.annotations?.[memberAnnotation] === undefined) throw badRequest('address not allowed')
+  // A plain cluster runs its pods itself.
+  const isRun = cluster.isPlain === true || pod.metadata.annotations?.[memberAnnotation] !== undefined
+  if (!isRun) throw badRequest('address not allowed')
   const number = port === '' ? (firstPort(pod) ?? (scheme === 'https' ? 443 : 80)) : Number(port)
   if (!Number.isInteger(number) || number < 1 || number > 65535)
     throw badRequest(`invalid pod request ${goQuote(request.name)}`)

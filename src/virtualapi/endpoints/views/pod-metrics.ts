@@ -184,7 +184,7 @@ async function placesOf(exchange: Exchange, entries: readonly Entry[]): Promise<
   const places = new Map<string, Place>()
   for (const [i, entry] of entries.entries()) {
     if (i % podsPerTurn === podsPerTurn - 1) await exchange.turn()
-    const member = decodeMetadata(entry.bytes).annotations?.[memberAnnotation]
+    const member = exchange.cluster?.isPlain === true ? '' : decodeMetadata(entry.bytes).annotations?.[memberAnnotation]
     if (member === undefined) continue
     const { namespace } = entry.key
     const key = `${member}/${namespace}`

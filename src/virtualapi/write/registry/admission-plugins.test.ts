@@ -51,7 +51,8 @@ describe('plugins about one kind', () => {
 
 describe('fields of the installation', () => {
   it('leave no empty labels, annotations and finalizers for webhooks to see, as kube-apiserver does', () => {
-    const request = { context: { user: tenant, warnings: [] }, operation: 'CREATE' } as unknown as AdmissionRequest
+    const context = { user: tenant, cluster: {}, warnings: [] }
+    const request = { context, operation: 'CREATE' } as unknown as AdmissionRequest
     const metadata = { name: 'a', labels: {}, annotations: {}, finalizers: [] }
     void installationFields.mutate?.(request, { kind: 'ConfigMap', apiVersion: 'v1', metadata }, undefined)
     expect(metadata).to.deep.equal({ name: 'a' })

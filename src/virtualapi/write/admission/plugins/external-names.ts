@@ -4,13 +4,14 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
 import { isInTenantZone, tenantZone } from '#crds/index.ts'
 import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
+import { mayWriteOwnFields } from './own-fields.ts'
 
 /** Refuses such a name with 403 when it is written. A stored name stays, but resolves to nothing in members. */
 export const externalNames: AdmissionPlugin = {
   name: 'ExternalNames',
   validate({ definition, context, name }, object, old) {
     if (definition.storageKey !== 'services' || object === undefined) return
-    if (context.user.realm.kind === 'installation') return
+    if (mayWriteOwnFields(context)) return
     const target = externalNameOf(object)
     if (target === undefined || !isInTenantZone(target) || target === (old && externalNameOf(old))) return
     const why = `spec.externalName "${target}" is not allowed: names that end with "${tenantZone}" are for the nameservers of member clusters; name a Service of this logical cluster as SERVICE.NAMESPACE.svc.cluster.local`

@@ -3,12 +3,13 @@
 import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { heldAnnotation, isOwnAnnotation, isOwnFinalizer, isOwnLabel } from '#crds/index.ts'
 import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
+import { mayWriteOwnFields } from './own-fields.ts'
 
 /** Reverts a tenant's changes of these fields with a warning. An update that leaves the fields out keeps them. */
 export const installationFields: AdmissionPlugin = {
   name: 'InstallationFields',
   mutate({ context, operation }, object, old) {
-    if (context.user.realm.kind === 'installation') return
+    if (mayWriteOwnFields(context)) return
     const ignored = operation === 'CREATE' ? 'was ignored' : 'was left unchanged'
     const refuse = (field: string, name: string): void => {
       context.warnings.push(`metadata.${field}: "${name}" is set by kcp and ${ignored}`)

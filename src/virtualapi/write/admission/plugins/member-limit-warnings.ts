@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { memberLimits, workloadKinds } from '#crds/index.ts'
 import { storageKeyOf } from '#virtualapi/kinds/resources/resource-definition.ts'
 import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
+import { mayWriteOwnFields } from './own-fields.ts'
 
 const storageKeys: ReadonlySet<string> = new Set(['services', ...workloadKinds.map(({ gvr }) => storageKeyOf(gvr))])
 
@@ -11,7 +12,7 @@ export const memberLimitWarnings: AdmissionPlugin = {
   name: 'MemberLimitWarnings',
   validate({ definition, subresource, context }, object, old) {
     if (!storageKeys.has(definition.storageKey) || subresource !== '' || object === undefined) return
-    if (context.user.realm.kind === 'installation') return
+    if (mayWriteOwnFields(context)) return
     const limits = memberLimits(object)
     if (limits.length === 0 || (old !== undefined && isDeepStrictEqual(limits, memberLimits(old)))) return
     context.warnings.push(...limits)

@@ -5,6 +5,7 @@ import { forbidden } from '#apimachinery/status/index.ts'
 import { memberAnnotation } from '#crds/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
+import { mayWriteOwnFields } from './own-fields.ts'
 
 /** Refuses with 403 every change of a member's node that the installation does not make. */
 export const nodesOfMembers: AdmissionPlugin = {
@@ -12,8 +13,7 @@ export const nodesOfMembers: AdmissionPlugin = {
   validatesParts: true,
   validate(request, _object, old) {
     const { definition, operation, context, name } = request
-    if (definition.storageKey !== 'nodes' || operation === 'CREATE' || context.user.realm.kind === 'installation')
-      return
+    if (definition.storageKey !== 'nodes' || operation === 'CREATE' || mayWriteOwnFields(context)) return
     const member = (old ?? stored(request))?.metadata.annotations?.[memberAnnotation]
     if (member === undefined) return
     const reason = `it is a node of member cluster "${member}" and is shown while pods of this logical cluster run there: it cannot be changed here`

@@ -6,6 +6,7 @@ import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/me
 import { forbidden } from '#apimachinery/status/index.ts'
 import { isPlaceable, memberAnnotation, memberStatusAnnotationPrefix } from '#crds/index.ts'
 import type { AdmissionPlugin } from '#virtualapi/write/admission/admission.ts'
+import { mayWriteOwnFields } from './own-fields.ts'
 
 /** By store key: the fields that the syncer writes. */
 const writtenFields: Readonly<Record<string, readonly string[]>> = {
@@ -47,7 +48,7 @@ export const objectsOfMembers: AdmissionPlugin = {
   validate({ context, definition, name }, object, old) {
     const fields = writtenFields[definition.storageKey]
     if (fields === undefined || object === undefined || old === undefined || !isFromMember(old)) return
-    if (context.user.realm.kind === 'installation') return
+    if (mayWriteOwnFields(context)) return
     const forwarded = forwardedStatus[definition.storageKey] ?? []
     const kept = (one: KubeObject, field: string): unknown =>
       field === 'status' && isJsonObject(one[field]) ? without(one[field], forwarded) : one[field]
