@@ -25,6 +25,8 @@ export const rules: ImportRules = {
     gateway: [...leaves, 'client', 'crds', 'network'],
     syncer: [...leaves, 'client', 'crds', 'placement', 'reconcile'],
     operator: [...leaves, 'client', 'crds', 'placement', 'reconcile'],
+    // Loaded only by the commands that simulate members.
+    simulation: [...leaves, 'client', 'controllers', 'crds', 'reconcile', 'store', 'virtualapi'],
     cli: [
       ...leaves,
       'client',
@@ -35,6 +37,7 @@ export const rules: ImportRules = {
       'network',
       'operator',
       'reconcile',
+      'simulation',
       'store',
       'syncer',
       'virtualapi',
@@ -69,6 +72,7 @@ export const rules: ImportRules = {
     syncer: ['join transform', 'context', 'gateway member-dns rules', 'up', 'report', 'down', 'exports triggers', '.'],
     placement: ['move reported-status rules', 'choose', 'rebalance', '.'],
     operator: ['framework', 'autoscaling logical-cluster member-cluster placement projections', '.'],
+    simulation: ['cluster', 'runtime', 'nodes', 'pods workloads', 'demo', '.'],
     cli: ['process', 'roles', 'across test-programs', 'commands', '.'],
   },
 }
