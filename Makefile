@@ -24,6 +24,13 @@ build: install ## compile to dist/ and put the OpenAPI documents beside it
 run: build ## start kcp on its embedded store and print the next commands
 	@bin/kcp start --root-dir "$${KCP_ROOT:-.run/kcp}" --port "$${KCP_PORT:-6443}"
 
+dist/src/cli/main.js: node_modules/.installed $(shell find src -name '*.ts' -newer dist/src/cli/main.js 2>/dev/null)
+	@$(WITH_NODE) npm run --silent build
+
+.PHONY: demo
+demo: dist/src/cli/main.js ## see it: two simulated members, an application that moves between them, eight things to type
+	@bin/kcp start --demo
+
 .PHONY: test
 test: build ## everything: verify, unit, conformance, integration, syncer, moves, harness, parity, clients, faults, end-to-end; the last line counts
 	@$(WITH_NODE) node scripts/test.ts all

@@ -28,7 +28,9 @@ import {
   parseCount,
   parseNames,
   parseHost,
+  parseNodes,
   parsePort,
+  parseQuantity,
   withAuditFlags,
   withConsoleFlags,
   withEgressFlags,
@@ -84,7 +86,10 @@ function startCommand(): Command {
   const start = new Command('start').description(
     'run everything in one process on an embedded store; no Kubernetes needed',
   )
-  const command = withRequired(start, new Option('--root-dir <dir>', 'directory of all data; created if missing'))
+  const command = start
+    .addOption(new Option('--root-dir <dir>', 'directory of all data; created if missing; required, except with --demo'))
+    .option('--demo', 'begin with two simulated members, two logical clusters and an application under traffic')
+    .hook('preAction', () => requireRootDir(start))
     .option('--port <port>', 'port to listen on', parsePort, 6443)
     .option(
       '--bind-address <address>',
@@ -105,6 +110,14 @@ function startCommand(): Command {
   return withConsoleFlags(withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command))))).action(
     loadedLate(() => import('./commands/start.ts')),
   )
+}
+
+function requireRootDir(start: Command): void {
+  const { rootDir, demo } = start.opts<{ rootDir?: string; demo?: boolean }>()
+  if (rootDir === undefined && demo !== true)
+    start.error("error: required option '--root-dir <dir>' not specified", {
+      code: 'commander.missingMandatoryOptionValue',
+    })
 }
 
 /** `kcp create NAME`: a new logical cluster, ready to be used. */
@@ -176,6 +189,7 @@ function memberCommand(): Command {
   return new Command('member')
     .description('register clusters that run the workloads of tenants')
     .addCommand(memberJoinCommand())
+    .addCommand(memberSimulateCommand())
 }
 
 /** `kcp join NAME`: the short form of `kcp member join NAME`. */
@@ -206,6 +220,32 @@ function memberJoinCommand(): Command {
       [],
     )
     .action(loadedLate(() => import('./commands/member-join.ts')))
+}
+
+/** `kcp member simulate NAME`: runs a member in this process, to try and to test. */
+function memberSimulateCommand(): Command {
+  const network = new Option('--service-network <type>', 'None or Flat; pods of other processes are not reached')
+  return withInstallation(new Command('simulate'))
+    .description('run a simulated member in this process, without containers, and register it; for trying and testing')
+    .argument('<name>', 'name of the MemberCluster')
+    .option('--nodes <count>', 'how many nodes, at most 200', parseNodes, 2)
+    .option('--node-cpu <quantity>', 'CPU of a node', parseQuantity, '4')
+    .option('--node-memory <quantity>', 'memory of a node', parseQuantity, '8Gi')
+    .option('--region <name>', 'label region of the MemberCluster and region of its nodes')
+    .option(
+      '--pod-start-ms <ms>',
+      'from the binding of a pod to its start, with the pull of its image',
+      parseCount,
+      1000,
+    )
+    .option('--port <port>', 'port on 127.0.0.1; 0: any free one', parsePort, 0)
+    .addOption(network.choices(['None', 'Flat']).default('None'))
+    .option(
+      '--data-dir <dir>',
+      'keep the data there, so that the member can be started again (default: a temporary directory)',
+    )
+    .addOption(logLevelOption('error'))
+    .action(loadedLate(() => import('./commands/member-simulate.ts')))
 }
 
 /** `kcp drain MEMBER`: moves everything that runs in a member cluster to others, or shows what would move where. */

@@ -10,10 +10,11 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp join east --kubeconfig east.kubeconfig           # a cluster that runs pods',
     'kcp explain acme                                     # why is nothing happening?',
   ],
-  member: ['kcp member join east --kubeconfig east.kubeconfig'],
+  member: ['kcp member join east --kubeconfig east.kubeconfig', 'kcp member simulate paris'],
   placement: ['kcp placement explain deployment/web -n shop -c acme'],
   'seal-key': ['kcp seal-key add', 'kcp seal-key use', 'kcp seal-key reseal', 'kcp seal-key drop'],
   start: [
+    'kcp start --demo                # see it: everything in a temporary directory',
     'kcp start --root-dir .run/kcp',
     'kcp start --root-dir /var/lib/kcp --bind-address 0.0.0.0 --advertise-address kcp.example.com',
   ],
@@ -43,6 +44,10 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp join east --kubeconfig east.kubeconfig --service-network Flat',
   ],
   'member join': ['kcp member join east --kubeconfig east.kubeconfig'],
+  'member simulate': [
+    'kcp member simulate paris --root-dir .run/kcp                  # until Ctrl-C',
+    'kcp member simulate paris --nodes 5 --node-cpu 16 --region eu --root-dir .run/kcp',
+  ],
   cordon: ['kcp cordon east'],
   uncordon: ['kcp uncordon east'],
   drain: ['kcp drain east --dry-run    # what would go where', 'kcp drain east --wait', 'kcp drain east --undo'],

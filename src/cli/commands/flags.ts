@@ -3,6 +3,7 @@ import { InvalidArgumentError, Option, type Command } from 'commander'
 import { randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
+import { tryQuantity } from '#apimachinery/quantity/index.ts'
 import type { AuditLogOptions } from '#cli/roles/audit-log.ts'
 import type { ConsoleSettings } from '#cli/roles/console.ts'
 import { isCidr, type AddressPolicyOptions } from '#network/egress/index.ts'
@@ -283,6 +284,21 @@ export function parseCount(text: string): number {
   const count = Number(text)
   if (!Number.isInteger(count) || count < 0) throw new InvalidArgumentError('it must be a whole number, 0 or more')
   return count
+}
+
+/** The count of a simulated member's nodes, each of which has a range of addresses. */
+export function parseNodes(text: string): number {
+  const count = parseCount(text)
+  if (count > 200) throw new InvalidArgumentError('it must be a whole number from 0 to 200')
+  return count
+}
+
+/** Checks that the text is a Kubernetes quantity above zero, and returns it as it is. */
+export function parseQuantity(text: string): string {
+  const quantity = tryQuantity(text)
+  if (quantity === undefined || quantity.nanos <= 0n)
+    throw new InvalidArgumentError('it must be a quantity such as 4, 500m or 8Gi')
+  return text
 }
 
 const hostName = /^[a-z0-9]([-_a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-_a-z0-9]{0,61}[a-z0-9])?)*\.?$/i

@@ -83,19 +83,14 @@ export interface NewContext {
   readonly server: string
   readonly ca: string
   readonly installation: InstallationFlags
-  /** The program that prints credentials, with its arguments. */
-  readonly credentialCommand: readonly string[]
+  /** The program that prints credentials, with its arguments; or a client certificate and its key, as PEM. */
+  readonly credentials: readonly string[] | { readonly certificate: string; readonly key: string }
 }
 
 /** Writes the context of a logical cluster, and makes it the current one. */
 export async function useContext(path: string, context: NewContext): Promise<void> {
   await edit(path, (file) => {
     const name = `${prefix}${context.cluster}`
-    const [command, ...args] = context.credentialCommand
-    const exec = {
-      ...{ apiVersion: 'client.authentication.k8s.io/v1', command, args, interactiveMode: 'Never' },
-      installHint: 'kcp is not found; run `kcp use` again from where it is now',
-    }
     const cluster = { server: context.server, 'certificate-authority-data': Buffer.from(context.ca).toString('base64') }
     const namespace = file.contexts?.find((one) => one.name === name)?.context?.namespace
     const extensions = [{ name: installationExtension, extension: { ...context.installation } }]
@@ -103,10 +98,26 @@ export async function useContext(path: string, context: NewContext): Promise<voi
     return switched(name, {
       ...file,
       clusters: withEntry(file.clusters, { name, cluster }),
-      users: withEntry(file.users, { name, user: { exec } }),
+      users: withEntry(file.users, { name, user: userOf(context.credentials) }),
       contexts: withEntry(file.contexts, { name, context: { ...references, extensions } }),
     })
   })
+}
+
+function userOf(credentials: NewContext['credentials']): object {
+  if ('key' in credentials) {
+    const { certificate, key } = credentials
+    return {
+      'client-certificate-data': Buffer.from(certificate).toString('base64'),
+      'client-key-data': Buffer.from(key).toString('base64'),
+    }
+  }
+  const [command, ...args] = credentials
+  const exec = {
+    ...{ apiVersion: 'client.authentication.k8s.io/v1', command, args, interactiveMode: 'Never' },
+    installHint: 'kcp is not found; run `kcp use` again from where it is now',
+  }
+  return { exec }
 }
 
 /** Makes the context that was current before the last switch the current one; resolves with its name. */

@@ -1,5 +1,5 @@
 // `kcp start`: everything in one process on an embedded store.
-import { createLogger, createMetrics, type LogLevel } from '#telemetry/index.ts'
+import { createLogger, createMetrics, type Logger, type LogLevel } from '#telemetry/index.ts'
 import {
   type AuditFlags,
   auditOf,
@@ -17,7 +17,9 @@ import { settleMemory } from '#cli/process/settle-memory.ts'
 import { startEmbedded } from '#cli/roles/embedded.ts'
 
 interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, StorageFlags, TracingFlags {
-  readonly rootDir: string
+  /** Absent only with `demo`: a temporary directory. */
+  readonly rootDir?: string
+  readonly demo?: boolean
   readonly port: number
   readonly bindAddress: string
   readonly advertiseAddress?: string
@@ -27,10 +29,13 @@ interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, StorageFlags, Tra
 }
 
 /** Runs the command. */
-export async function run(flags: Flags): Promise<void> {
+export async function run(given: Flags): Promise<void> {
   const started = performance.now()
   const signal = processSignal()
-  const log = createLogger({ level: flags.logLevel })
+  await using place = await openPlace(given)
+  const flags = { ...given, ...place }
+  // In a demo, members are lost on purpose, and the terminal has other things to show.
+  const log = createLogger({ level: flags.demo === true && flags.logLevel === 'warn' ? 'error' : flags.logLevel })
   const metrics = createMetrics()
   await using _tracing = await openTracing(flags, { serviceName: 'kcp', metrics, log })
   const { rootDir, port, bindAddress } = flags
@@ -51,13 +56,47 @@ export async function run(flags: Flags): Promise<void> {
     log,
     signal: stopping.signal,
   })
-  settleMemory()
-  console.log(welcome(kcp.adminKubeconfig, rootDir, performance.now() - started))
   try {
-    await Promise.race([aborted(signal), kcp.failed])
+    if (flags.demo === true) await runDemo({ rootDir, started, log }, { signal, failed: kcp.failed })
+    else {
+      settleMemory()
+      console.log(welcome(kcp.adminKubeconfig, rootDir, performance.now() - started))
+      await Promise.race([aborted(signal), kcp.failed])
+    }
   } finally {
     stopping.abort(signal.reason)
   }
+}
+
+interface Place extends AsyncDisposable {
+  readonly rootDir: string
+  readonly port: number
+}
+
+/** The directory and the port. A demo has a directory of its own, which goes with it, and any port that is free. */
+async function openPlace({ rootDir, port, demo = false }: Flags): Promise<Place> {
+  const kept = { [Symbol.asyncDispose]: () => Promise.resolve() }
+  if (!demo) return { rootDir: rootDir ?? '', port, ...kept }
+  const { temporaryDirectory, usablePort } = await import('./demo-place.ts')
+  const usable = await usablePort(port)
+  return rootDir === undefined ? { ...(await temporaryDirectory()), port: usable } : { rootDir, port: usable, ...kept }
+}
+
+interface DemoStart {
+  readonly rootDir: string
+  readonly started: number
+  readonly log: Logger
+}
+
+async function runDemo(
+  { rootDir, started, log }: DemoStart,
+  { signal, failed }: { readonly signal: AbortSignal; readonly failed: Promise<never> },
+): Promise<void> {
+  const { runDemo: run } = await import('./demo.ts')
+  const shown = run({ rootDir, startedMs: started, log, signal }).catch((error: unknown) => {
+    if (!signal.aborted) throw error
+  })
+  await Promise.race([shown, failed])
 }
 
 function welcome(kubeconfig: string, rootDir: string, elapsedMs: number): string {

@@ -26,7 +26,7 @@ export async function run(text: string | undefined, flags: InstallationFlags): P
   const words = Object.entries(found).flatMap(([flag, value]) => [flagOf(flag), value as string])
   await useContext(path, {
     ...{ cluster: name, server: `${origin}/clusters/${name}`, ca: pki.servingCa, installation: found },
-    credentialCommand: [...ownCommand(), 'credential', name, ...words],
+    credentials: [...ownCommand(), 'credential', name, ...words],
   })
   await forgetCredential(name, found)
   console.log(`switched to context "kcp-${name}" in ${path}; try:  kubectl get namespaces`)
