@@ -87,7 +87,9 @@ function startCommand(): Command {
     'run everything in one process on an embedded store; no Kubernetes needed',
   )
   const command = start
-    .addOption(new Option('--root-dir <dir>', 'directory of all data; created if missing; required, except with --demo'))
+    .addOption(
+      new Option('--root-dir <dir>', 'directory of all data; created if missing; required, except with --demo'),
+    )
     .option('--demo', 'begin with two simulated members, two logical clusters and an application under traffic')
     .hook('preAction', () => requireRootDir(start))
     .option('--port <port>', 'port to listen on', parsePort, 6443)

@@ -6,7 +6,7 @@ import { isStatusError } from '#apimachinery/status/index.ts'
 import type { ServiceNetwork } from '#crds/index.ts'
 import { startSimulatedMember, usualTiming, type SimulatedMember } from '#simulation/index.ts'
 import { createLogger, type LogLevel } from '#telemetry/index.ts'
-import { ExitError, messageOf } from '#cli/process/exit-error.ts'
+import { ExitError, messageOf, UsageError } from '#cli/process/exit-error.ts'
 import { aborted, processSignal, untilStopped } from '#cli/process/process-signal.ts'
 import { settleMemory } from '#cli/process/settle-memory.ts'
 import type { InstallationFlags } from './flags.ts'
@@ -31,7 +31,7 @@ const unregisterMs = 20_000
 /** Runs the command. */
 export async function run(name: string, flags: Flags): Promise<void> {
   if (!/^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$/.test(name))
-    throw new ExitError(
+    throw new UsageError(
       `"${name}" is not a valid name of a simulated member: lower-case letters, digits and "-", at most 52`,
     )
   const signal = processSignal()

@@ -163,13 +163,13 @@ describe('simulated members of kcp', function () {
       return `${code} ${stderr.trim().split('\n')[0] ?? ''}`
     }
     const root = ['--root-dir', kcp.rootDir]
-    expect(await simulate('rome')).to.match(/^1 kcp: which installation\? give --root-dir/)
+    expect(await simulate('rome')).to.match(/^2 kcp: which installation\? give --root-dir/)
     expect(await simulate('rome', '--root-dir', '/nonexistent')).to.match(
       /^1 kcp: "\/nonexistent\/admin.kubeconfig" is missing/,
     )
-    expect(await simulate('Rome', ...root)).to.match(/^1 kcp: "Rome" is not a valid name of a simulated member/)
+    expect(await simulate('Rome', ...root)).to.match(/^2 kcp: "Rome" is not a valid name of a simulated member/)
     expect(await simulate('rome', '--nodes', '201', ...root)).to.match(
-      /^1 error: option '--nodes <count>' argument '201' is invalid/,
+      /^2 error: option '--nodes <count>' argument '201' is invalid/,
     )
     expect(await simulate('rome', '--node-cpu', 'many', ...root)).to.match(
       /'--node-cpu <quantity>' argument 'many' is invalid. it must be a quantity/,
