@@ -26,7 +26,7 @@ export {
 export { metricsReadersGroup } from './auth/authz/index.ts'
 export { createMembers, type Members } from './outbound/members/index.ts'
 export { rootCluster } from './background/directory/informed-directory.ts'
-export { EndedRecord, Sessions, ticketMs, type HostUsers, type SessionIdentity } from './console/index.ts'
+export { EndedRecord, Sessions, ticketMs, type Asking, type HostUsers, type SessionIdentity } from './console/index.ts'
 export type { ClusterOwnership } from './request/ownership.ts'
 export { PeerConnections, peerServerName, type PeerCredentials } from './server/peer-connections.ts'
 export {

@@ -1,5 +1,6 @@
 // The console of a host with two replicas of `kcp apiserver`: one session for all, and users of the host.
 import { expect } from 'chai'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { kubectl, runKcp, waitFor } from '#test/support/index.ts'
 import { openBrowser, type Browser } from './console-browser.ts'
 import { startReplicas, type ReplicaSet, type RunningReplica } from './replicas.ts'
@@ -75,6 +76,8 @@ describe('the console of several replicas', function () {
     const path = '/console/k8s/clusters/acme/api/v1/namespaces'
     expect([await statusOf(first, path), await statusOf(second, path)]).to.deep.equal([200, 200])
     const watch = second.fetch('GET', `${path}?watch=1`)
+    // It has begun by then; what begins later is refused.
+    await sleep(1000)
     expect((await first.fetch('DELETE', '/console/api/session')).status).to.equal(200)
     expect(await statusOf(first, path)).to.equal(401)
     await waitFor(async () => (await statusOf(second, path)) === 401, {

@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache'
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { systemClock, type Clock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import { FailureBudget, hostName, type HostUsers } from '#virtualapi/index.ts'
+import { FailureBudget, hostName, type Asking, type HostUsers } from '#virtualapi/index.ts'
 
 interface ReviewedUser {
   username?: string
@@ -40,14 +40,16 @@ const maxDecisions = 20_000
 export function createHostUsers(client: KubeClient, { clock = systemClock }: { clock?: Clock } = {}): HostUsers {
   const now = (): number => clock.monotonic()
   const users = new LRUCache<string, ReviewedUser>({ max: maxTokens, ttl: freshMs, perf: { now } })
+  // Apart from the valid ones, so that they cannot displace them.
+  const invalid = new LRUCache<string, true>({ max: maxTokens, ttl: freshMs, perf: { now } })
   const decisions = new LRUCache<string, boolean>({ max: maxDecisions, ttl: freshMs, perf: { now } })
   const failures = new FailureBudget({ clock })
 
-  const review = async (token: string, source: string, signal: AbortSignal): Promise<ReviewedUser | undefined> => {
+  const review = async (token: string, { source, signal }: Asking): Promise<ReviewedUser | undefined> => {
     const key = hash('sha256', token, 'base64')
     const known = users.get(key)
-    if (known !== undefined) return known
-    const giveBack = failures.spend(source)
+    if (known !== undefined || invalid.has(key)) return known
+    const giveBack = source === undefined ? undefined : failures.spend(source)
     const object: TokenReview = {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenReview',
@@ -55,15 +57,18 @@ export function createHostUsers(client: KubeClient, { clock = systemClock }: { c
       spec: { token },
     }
     const { status } = await client.create<TokenReview>(tokenReviews, object, { signal })
-    if (status?.authenticated !== true || status.user?.username === undefined) return undefined
-    giveBack()
+    if (status?.authenticated !== true || status.user?.username === undefined) {
+      invalid.set(key, true)
+      return undefined
+    }
+    giveBack?.()
     users.set(key, status.user)
     return status.user
   }
 
   return {
-    async userOf(token, source, signal) {
-      const user = await review(token, source, signal)
+    async userOf(token, asking) {
+      const user = await review(token, asking)
       if (user?.username === undefined) return undefined
       return {
         name: hostName(user.username),
@@ -77,7 +82,7 @@ export function createHostUsers(client: KubeClient, { clock = systemClock }: { c
       const key = `${verb} ${name} ${hash('sha256', token, 'base64')}`
       const known = decisions.get(key)
       if (known !== undefined) return known
-      const { username, ...user } = (await review(token, '', signal)) ?? {}
+      const { username, ...user } = (await review(token, { signal })) ?? {}
       if (username === undefined) return false
       const group = 'virtual.kcp.dev'
       const resourceAttributes = {

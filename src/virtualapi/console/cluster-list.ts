@@ -1,4 +1,5 @@
 // The logical clusters that a session may see, with their state and load.
+import { LRUCache } from 'lru-cache'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
 import { logicalClusters, type LogicalCluster as LogicalClusterObject } from '#crds/index.ts'
@@ -29,11 +30,15 @@ type Objects = ReadonlyMap<string, DeepReadonly<LogicalClusterObject>>
 
 /** A list of the LogicalClusters serves all sessions for two seconds, or for ten times as long as it took. */
 const [minFreshMs, freshFactor] = [2000, 10]
+/** How long a read of LogicalClusters may take, milliseconds, and how many single ones are kept. */
+const [maxMs, maxSingle] = [60_000, 5000]
 
 export class ClusterList {
   readonly #dependencies: Pick<ServerDependencies, 'directory' | 'watchCache' | 'clock'>
   readonly #client: KubeClient
   readonly #users: SessionUsers
+  /** LogicalClusters that sessions of one logical cluster ask for again and again. */
+  readonly #single = new LRUCache<string, Promise<Objects>>({ max: maxSingle, ttl: minFreshMs })
   #last: { readonly objects: Promise<Objects>; until: number } | undefined
 
   constructor(
@@ -54,7 +59,7 @@ export class ClusterList {
     const seen = await this.#seen(session, user, signal)
     const [first, ...others] = seen
     if (first === undefined) return { items: [] }
-    const objects = others.length === 0 ? await this.#one(first, signal) : await this.#all()
+    const objects = others.length === 0 ? await this.#one(first) : await this.#all()
     const loads = new Map<ClusterId, ClusterLoad>()
     for (const load of this.#dependencies.watchCache.loads()) loads.set(load.cluster, load)
     const items = seen.map((cluster) => shownCluster(cluster, objects.get(cluster.name), loads.get(cluster.id)))
@@ -69,9 +74,16 @@ export class ClusterList {
     return own === undefined ? [] : [own]
   }
 
-  async #one({ name }: LogicalCluster, signal: AbortSignal): Promise<Objects> {
-    const object = await this.#client.tryGet<LogicalClusterObject>(logicalClusters, { name }, { signal })
-    return new Map(object === undefined ? [] : [[name, object]])
+  async #one({ name }: LogicalCluster): Promise<Objects> {
+    const known = this.#single.get(name)
+    if (known !== undefined) return await known
+    const signal = AbortSignal.timeout(maxMs)
+    const found = this.#client
+      .tryGet<LogicalClusterObject>(logicalClusters, { name }, { signal })
+      .then((object) => new Map(object === undefined ? [] : [[name as string, object]]))
+    this.#single.set(name, found)
+    found.catch(() => this.#single.delete(name))
+    return await found
   }
 
   async #all(): Promise<Objects> {
@@ -93,7 +105,7 @@ export class ClusterList {
   }
 
   async #list(): Promise<Objects> {
-    const signal = AbortSignal.timeout(60_000)
+    const signal = AbortSignal.timeout(maxMs)
     const { items } = await this.#client.list<LogicalClusterObject>(logicalClusters, { signal })
     return new Map(items.map((object) => [object.metadata.name, object]))
   }

@@ -57,6 +57,15 @@ interface Admission {
   readonly setCookie: string | undefined
 }
 
+/** A request of a session that is being answered. */
+interface Entered {
+  /** Aborts with the session, and with the request. */
+  readonly signal: AbortSignal
+  /** Called when the session ends. */
+  readonly ends: Set<() => void>
+  readonly leave: () => void
+}
+
 export class Console implements ConsoleDoor, AsyncDisposable {
   readonly #dependencies: ServerDependencies
   readonly #origins: Origins
@@ -104,13 +113,9 @@ export class Console implements ConsoleDoor, AsyncDisposable {
         requireOwnUpgrade(request.rawHeaders, this.#origins)
       }
       const admission = await this.#admit(request)
-      const life = childSignal(request.signal)
-      const leave = this.#live.enter(admission.session, () => life.abort(unauthorized()))
-      const finish = (): void => {
-        leave()
-        life[Symbol.dispose]()
-      }
-      return { admitted: this.#apiRequest(request, admission, life.signal), finish }
+      const inner = this.#apiRequest(request, admission)
+      const { signal, leave } = await this.#enter(admission.session, request.signal)
+      return { admitted: { ...inner, signal }, finish: leave }
     } catch (error) {
       return { refused: this.#refusal(request, error) }
     }
@@ -170,7 +175,7 @@ export class Console implements ConsoleDoor, AsyncDisposable {
   async #endSession(request: IncomingRequest): Promise<BytesResponse> {
     const session = await this.#opened(request)
     if (session !== undefined) {
-      const user = await this.#users.userOf(session, sourceOf(request), request.signal).catch(() => undefined)
+      const user = await this.#users.userOf(session, { signal: request.signal }).catch(() => undefined)
       await this.#end(session, request.signal)
       this.#auditOwn(request, { status: 200, user })
     }
@@ -190,19 +195,11 @@ export class Console implements ConsoleDoor, AsyncDisposable {
       else requireOwnWrite(rawHeaders, this.#origins)
     }
     const admission = await this.#admit(request)
-    const ends = new Set<() => void>()
-    const life = childSignal(request.signal)
-    const leave = this.#live.enter(admission.session, () => {
-      life.abort(unauthorized())
-      for (const end of ends) end()
-    })
-    const release = (): void => {
-      leave()
-      life[Symbol.dispose]()
-    }
-    const { answer, finish } = await handle(this.#apiRequest(request, admission, life.signal), this.#dependencies)
+    const inner = this.#apiRequest(request, admission)
+    const { signal, ends, leave } = await this.#enter(admission.session, request.signal)
+    const { answer, finish } = await handle({ ...inner, signal }, this.#dependencies)
     const finishBoth = (): void => {
-      release()
+      leave()
       finish()
     }
     if (answer.kind === 'forward') return { answer, finish: finishBoth }
@@ -210,7 +207,29 @@ export class Console implements ConsoleDoor, AsyncDisposable {
     return { answer: shown.kind === 'push' ? endedWith(shown, ends) : shown, finish: finishBoth }
   }
 
-  #apiRequest(request: IncomingRequest, { session, user }: Admission, signal: AbortSignal): IncomingRequest {
+  /** Makes a request end with its session. Call `leave` when the request has ended. */
+  async #enter(session: Session, until: AbortSignal): Promise<Entered> {
+    const ends = new Set<() => void>()
+    const life = childSignal(until)
+    const forget = this.#live.enter(session, () => {
+      life.abort(unauthorized())
+      for (const end of ends) end()
+    })
+    const leave = (): void => {
+      forget()
+      life[Symbol.dispose]()
+    }
+    try {
+      // The session may have ended while its user was looked up.
+      if (await this.#ended.isEnded(session, until)) throw unauthorized()
+      return { signal: life.signal, ends, leave }
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  #apiRequest(request: IncomingRequest, { session, user }: Admission): IncomingRequest {
     const { url, rawHeaders, isForwarded = false } = request
     const only = user.realm.kind === 'cluster' ? this.#dependencies.directory.byId(user.realm.id)?.name : undefined
     return {
@@ -220,7 +239,6 @@ export class Console implements ConsoleDoor, AsyncDisposable {
       peerCertificate: undefined,
       received: { url, rawHeaders },
       session: this.#users.requestSession(session, user),
-      signal,
     }
   }
 
@@ -228,7 +246,7 @@ export class Console implements ConsoleDoor, AsyncDisposable {
   async #admit(request: IncomingRequest): Promise<Admission> {
     const session = await this.#opened(request)
     if (session === undefined) throw unauthorized('sign in first: the session is over or was never begun')
-    const user = await this.#users.userOf(session, sourceOf(request), request.signal)
+    const user = await this.#users.userOf(session, { signal: request.signal })
     const isDue = this.#dependencies.clock.now() - session.usedMs > renewAfterMs
     const setCookie = isDue ? cookieOf(await this.#sessions.seal(this.#sessions.used(session))) : undefined
     return { session, user, setCookie }
@@ -291,10 +309,6 @@ function pathOf({ url }: IncomingRequest): string {
 
 function isRead({ method }: IncomingRequest): boolean {
   return method === 'GET' || method === 'HEAD'
-}
-
-function sourceOf({ peerAddress }: IncomingRequest): string {
-  return peerAddress?.() ?? ''
 }
 
 function whole(answer: BytesResponse): Handled {

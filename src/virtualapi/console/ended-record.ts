@@ -1,8 +1,9 @@
 // The record of used sign-in links and ended sessions, kept in a ConfigMap of the installation, so that it holds in all
 // replicas and after a restart. It is read when the console is used for the first time, and followed from then on.
 import { setTimeout as sleepMs } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
-import { isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
+import { isStatusError, serviceUnavailable, tolerate, tooManyRequests } from '#apimachinery/status/index.ts'
 import { abortable, KeyedMutex, type Clock } from '#async/index.ts'
 import { createInformer, type Informer, type KubeClient } from '#client/index.ts'
 import type { Logger } from '#telemetry/index.ts'
@@ -20,6 +21,9 @@ const member = 'ended.json'
 /** How often a write that lost against another process is repeated, and the longest wait before it. */
 const [maxAttempts, maxWaitMs] = [12, 200]
 
+/** Sessions that may wait for their end to be written, and the least time between two writes, milliseconds. */
+const [maxEnding, minBetweenWritesMs] = [500, 250]
+
 export interface RecordOptions {
   /** The API with the ConfigMap: the host, or the logical cluster `root`. */
   readonly client: KubeClient
@@ -35,6 +39,12 @@ export interface RecordOptions {
 export class EndedRecord implements AsyncDisposable {
   readonly #options: RecordOptions
   readonly #mutex = new KeyedMutex()
+  /** Ids of sessions that this process has ended. */
+  readonly #endedHere = new LRUCache<string, true>({ max: 1000 })
+  /** Sessions whose end is not written yet, and the write that they wait for. */
+  readonly #ending: Session[] = []
+  #written: Promise<void> | undefined
+  #nextWriteMs = 0
   #informer: Informer<ConfigMap> | undefined
   #state: Ended = nothingEnded
 
@@ -45,7 +55,8 @@ export class EndedRecord implements AsyncDisposable {
   /** Whether the session was ended before its time. Waits for the first read of the record only. */
   async isEnded(session: Session, signal: AbortSignal): Promise<boolean> {
     await this.#followed(signal)
-    return isEnded(this.#state, session)
+    // The informer may lag behind what this process has written.
+    return this.#endedHere.has(session.id) || isEnded(this.#state, session)
   }
 
   /** Marks the ticket as used, for good. Resolves with false if it was used before, wherever. */
@@ -53,9 +64,16 @@ export class EndedRecord implements AsyncDisposable {
     return await this.#change((state, nowMs) => withTicket(state, ticket, nowMs), signal)
   }
 
-  /** Ends the session in this process at once, in others when they have read the record. */
+  /**
+   * Ends the session in this process at once, in others when they have read the record. Sessions that end within a
+   * quarter of a second are written together, so that nobody can make this process write the record all the time.
+   */
   async end(session: Session, signal: AbortSignal): Promise<void> {
-    await this.#change((state, nowMs) => withSession(state, session, nowMs), signal)
+    if (this.#ending.length >= maxEnding) throw tooManyRequests('too many sessions end at a time, please try again')
+    this.#endedHere.set(session.id, true)
+    this.#ending.push(session)
+    this.#written ??= this.#writeEnding()
+    await abortable(this.#written, signal)
   }
 
   /** Ends all sessions that began until now. */
@@ -65,6 +83,15 @@ export class EndedRecord implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#informer?.[Symbol.asyncDispose]()
+  }
+
+  async #writeEnding(): Promise<void> {
+    const { signal } = this.#options
+    await abortable(sleepMs(Math.max(0, this.#nextWriteMs - performance.now())), signal)
+    const ending = this.#ending.splice(0)
+    this.#written = undefined
+    this.#nextWriteMs = performance.now() + minBetweenWritesMs
+    await this.#change((state, nowMs) => ending.reduce((kept, one) => withSession(kept, one, nowMs), state), signal)
   }
 
   async #followed(signal: AbortSignal): Promise<void> {

@@ -9,10 +9,17 @@ import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import type { ServerDependencies } from '#virtualapi/server/dependencies.ts'
 import { adminOf, type Session, type SessionIdentity } from './session.ts'
 
+/** Who asks for the user of a token. */
+export interface Asking {
+  /** The address of a client that signs in, by which invalid tokens are counted. Absent: a session, whose token was valid. */
+  readonly source?: string
+  readonly signal: AbortSignal
+}
+
 /** Asks the host about its users. Absent where there is no host. */
 export interface HostUsers {
-  /** The user of a token of the host; undefined if the host does not accept the token. `source` is who brings it. */
-  userOf(token: string, source: string, signal: AbortSignal): Promise<UserInfo | undefined>
+  /** The user of a token of the host; undefined if the host does not accept the token. */
+  userOf(token: string, asking: Asking): Promise<UserInfo | undefined>
   /**
    * Whether the host lets the user of the token use this verb on the path of a logical cluster, as the host's own API
    * endpoint decides it.
@@ -52,10 +59,10 @@ export class SessionUsers {
   }
 
   /** Rejects with 401 if the credentials of the session, or its logical cluster, are not valid any more. */
-  async userOf(session: Session, source: string, signal: AbortSignal): Promise<UserInfo> {
+  async userOf(session: Session, asking: Asking): Promise<UserInfo> {
     const { identity } = session
-    if (identity.as === 'token') return await this.#userOfToken(identity, source, signal)
-    if (identity.as === 'hostToken') return await this.#userOfHost(identity.token, source, signal)
+    if (identity.as === 'token') return await this.#userOfToken(identity, asking)
+    if (identity.as === 'hostToken') return await this.#userOfHost(identity.token, asking)
     if (identity.as === 'clusterAdmin') this.#clusterOf(identity.cluster)
     let user = this.#admins.get(session)
     if (user === undefined) this.#admins.set(session, (user = adminOf(session, identity)))
@@ -93,8 +100,8 @@ export class SessionUsers {
 
   async #userOfToken(
     { cluster: id, token }: SessionIdentity & { as: 'token' },
-    peerAddress: string,
-    signal: AbortSignal,
+    // Invalid tokens of sessions are counted for their logical cluster.
+    { source: peerAddress = id, signal }: Asking,
   ): Promise<UserInfo> {
     const cluster = this.#clusterOf(id)
     const info: RequestInfo = {
@@ -113,8 +120,8 @@ export class SessionUsers {
     return found.user
   }
 
-  async #userOfHost(token: string, source: string, signal: AbortSignal): Promise<UserInfo> {
-    const user = await this.#hostUsers?.userOf(token, source, signal)
+  async #userOfHost(token: string, asking: Asking): Promise<UserInfo> {
+    const user = await this.#hostUsers?.userOf(token, asking)
     if (user === undefined) throw unauthorized()
     return user
   }

@@ -71,7 +71,7 @@ export class SignIn {
     const sealed = await sessions.seal(session)
     if (sealed.length > maxSealedLength)
       throw requestEntityTooLarge('this token is too long for a cookie, in which the session keeps it')
-    return { session, user: await users.userOf(session, peerAddress?.() ?? '', signal), sealed }
+    return { session, user: await users.userOf(session, { source: peerAddress?.() ?? '', signal }), sealed }
   }
 
   /** Which authentication the token is for, by what it says of itself; it is verified afterwards. */
