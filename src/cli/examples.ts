@@ -60,6 +60,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   explain: ['kcp explain acme', 'kcp explain deployment/web -n shop -c acme', 'kcp explain member/east'],
   'placement explain': ['kcp placement explain deployment/web -n shop -c acme'],
   top: ['kcp top', 'kcp top members', 'kcp top pods --clusters acme --sort-by memory -w'],
+  crd: ['kcp crd check widgets-v1.yaml widgets-v2.yaml'],
   'crd check': [
     'kcp crd check widgets-v1.yaml widgets-v2.yaml',
     'kcp crd check widgets.example.com widgets-v2.yaml --clusters acme,bob',

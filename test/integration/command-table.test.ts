@@ -106,6 +106,10 @@ const table: Readonly<Record<string, Row>> = {
     misused: [['planets'], /Allowed choices are clusters, members, pods/],
     completes: ['clusters', 'pods'],
   },
+  'crd check': {
+    unknown: [['config/crd/none.yaml', 'config/crd/none.yaml'], /cannot read/],
+    misused: [[], missing],
+  },
   diagnose: { misused: [['--nonsense'], noFlag] },
   version: { works: [], isLocal: true, misused: [['--nonsense'], noFlag] },
   completion: {
