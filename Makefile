@@ -10,6 +10,7 @@ help: ## print this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 node_modules/.installed: package.json package-lock.json
+	@echo "installing npm packages, about 15 s ..." >&2
 	@$(WITH_NODE) npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
@@ -18,6 +19,7 @@ install: node_modules/.installed ## install the npm packages (and Node 24 if the
 
 .PHONY: build
 build: install ## compile to dist/ and put the OpenAPI documents beside it
+	@echo "building, about 15 s ..." >&2
 	@$(WITH_NODE) npm run --silent build
 
 .PHONY: run
@@ -25,6 +27,7 @@ run: build ## start kcp on its embedded store and print the next commands
 	@bin/kcp start --root-dir "$${KCP_ROOT:-.run/kcp}" --port "$${KCP_PORT:-6443}"
 
 dist/src/cli/main.js: node_modules/.installed $(shell find src -name '*.ts' -newer dist/src/cli/main.js 2>/dev/null)
+	@echo "building, about 15 s ..." >&2
 	@$(WITH_NODE) npm run --silent build
 
 .PHONY: demo
