@@ -182,6 +182,7 @@ export const text = {
     heartbeat: 'Last answer',
     moving: 'Moving away',
     held: 'Cannot leave',
+    requested: (resource: string, used: string, limit: string): string => `${resource}: ${used} of ${limit} requested,`,
     cordon: 'Cordon',
     activate: 'Take workloads again',
     drain: 'Drain …',

@@ -102,6 +102,7 @@ const sideBySide = [
   'syncer',
   'parity',
   'clients',
+  'console',
   'verify',
   'moves',
   'unit',

@@ -15,6 +15,7 @@ import {
   type TransportResponse,
 } from '#client/index.ts'
 import { workloadKinds } from '#crds/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
 import { urlOf } from '#console/kube/request.ts'
 
 /** What would move where if the member were drained. Writes nothing. */
@@ -46,7 +47,7 @@ async function withInputs<T>(home: string, signal: AbortSignal, use: (inputs: Pl
   const end = (): void => life.abort(new DOMException('the page has what it needs', 'AbortError'))
   signal.addEventListener('abort', end)
   try {
-    const options = { log: silent, signal: life.signal }
+    const options = { log: silentLogger, signal: life.signal }
     const informers = sharedInformers(createClient(fetchTransport(home)), options)
     const everywhere = createClient(fetchTransport('k8s/clusters/*'))
     const tenantInformers = sharedInformers(everywhere, { ...options, allClusters: true })
@@ -60,12 +61,6 @@ async function withInputs<T>(home: string, signal: AbortSignal, use: (inputs: Pl
     end()
   }
 }
-
-const silent: Parameters<typeof sharedInformers>[1]['log'] = (() => {
-  const nothing = (): void => undefined
-  const log = { debug: nothing, info: nothing, warn: nothing, error: nothing, child: () => log }
-  return log as unknown as Parameters<typeof sharedInformers>[1]['log']
-})()
 
 function fetchTransport(base: string): Transport {
   return {

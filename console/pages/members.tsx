@@ -129,9 +129,10 @@ function Capacity({ member }: { readonly member: MemberCluster }): JSX.Element {
   return (
     <div class="meters">
       {['cpu', 'memory', 'pods'].map((resource) => {
-        const of = quantityOf(limits[resource] ?? '')
-        const used = quantityOf(requested[resource] ?? '0')
-        return Number.isNaN(of) ? null : <Meter key={resource} label={resource} used={used} of={of} />
+        const [limit = '', request = '0'] = [limits[resource], requested[resource]]
+        const [of, used] = [quantityOf(limit), quantityOf(request)]
+        const label = t.requested(resource, request, limit)
+        return Number.isNaN(of) ? null : <Meter key={resource} label={label} used={used} of={of} />
       })}
     </div>
   )

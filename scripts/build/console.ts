@@ -91,7 +91,7 @@ function firstLoad({ outputs }: Metafile): { script: string; styles: string; fil
 }
 
 await rm(output, { recursive: true, force: true })
-const engineFiles = await bundle(engine)
+const engineFiles = await bundle(engine, { inject: [join(source, 'shims/buffer.ts')] })
 const engineFile = Object.keys(engineFiles.outputs).find((file) => file.endsWith('.js')) ?? ''
 const pages = await bundle('main.tsx', { splitting: true, plugins: [engineAt(basename(engineFile))] })
 const { script, styles, files } = firstLoad(pages)

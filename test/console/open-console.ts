@@ -1,6 +1,7 @@
 // The console in a real Chromium, signed in by a link of `kcp console`. Everything that a page must never do is noted.
+import { join } from 'node:path'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
-import { ensureBrowser } from '#test/support/index.ts'
+import { ensureBrowser, repositoryRoot } from '#test/support/index.ts'
 import { newTicket } from '#test/integration/console-browser.ts'
 import { startInstance, type KcpInstance } from '#test/integration/kcp-instance.ts'
 
@@ -31,7 +32,7 @@ export async function openConsole(args: readonly string[] = []): Promise<Console
   // Root, as in containers, has no sandbox of Chromium.
   const browser = await chromium.launch({
     executablePath,
-    args: ['--no-sandbox', '--disable-dev-shm-usage', '--js-flags=--expose-gc'],
+    args: ['--no-sandbox', '--disable-dev-shm-usage', '--js-flags=--expose-gc', '--enable-precise-memory-info'],
   })
   stack.defer(() => browser.close())
   const url = `https://127.0.0.1:${kcp.port}/console/`
@@ -79,3 +80,14 @@ async function watchFaults(page: Page, faults: string[]): Promise<void> {
 
 /** Text that would run a script if a page took it as HTML, as an attribute, as a URL or as a style. */
 export const evilText = `"><img src=x onerror=alert(1)><script>alert(2)</script>';alert(3)//<svg onload=alert(4)>javascript:alert(5)`
+
+const keepsPictures = process.env['KCP_CONSOLE_PICTURES'] === '1'
+
+/** Writes what the page shows to docs/images/console, if KCP_CONSOLE_PICTURES=1 asks for it. */
+export async function keepPicture({ page }: ConsoleUnderTest, name: string): Promise<void> {
+  if (!keepsPictures) return
+  await page.setViewportSize({ width: 1000, height: 480 })
+  await page.waitForTimeout(300)
+  await page.screenshot({ path: join(repositoryRoot, 'docs/images/console', `${name}.png`) })
+  await page.setViewportSize({ width: 1200, height: 760 })
+}

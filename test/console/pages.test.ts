@@ -2,7 +2,7 @@
 import { AxeBuilder } from './axe.ts'
 import { expect } from 'chai'
 import type { Tenant } from '#test/integration/kcp-instance.ts'
-import { evilText, goTo, openConsole, type ConsoleUnderTest } from './open-console.ts'
+import { evilText, goTo, keepPicture, openConsole, type ConsoleUnderTest } from './open-console.ts'
 
 const deployments = (namespace: string): string => `/apis/apps/v1/namespaces/${namespace}/deployments`
 
@@ -67,6 +67,7 @@ describe('the pages of the console', function () {
     await page.getByRole('gridcell', { name: 'acme' }).waitFor()
     await kcp.tenant('gamma')
     await page.getByRole('gridcell', { name: 'gamma' }).waitFor()
+    await keepPicture(console_, 'clusters')
     await page.keyboard.press('/')
     await page.keyboard.type('bet')
     await page.getByRole('gridcell', { name: 'gamma' }).waitFor({ state: 'detached' })
@@ -113,6 +114,7 @@ describe('the pages of the console', function () {
     expect(await page.getByRole('columnheader', { name: 'Images' }).count()).to.equal(0)
     await page.getByLabel('Wide').check()
     await page.getByRole('columnheader', { name: 'Images' }).waitFor()
+    await keepPicture(console_, 'table')
   })
 
   it('choose a kind by : and a logical cluster by @', async () => {
@@ -141,6 +143,7 @@ describe('the pages of the console', function () {
     await replaceInEditor(console_, 'replicas: 2', 'replicas: 3')
     await page.getByRole('button', { name: 'Check' }).click()
     await page.locator('.diff .cm-changedLine, .diff .cm-insertedLine').first().waitFor()
+    await keepPicture(console_, 'yaml')
     const before = await acme.http.request('GET', `${acme.base}${deployments('default')}/web`)
     expect((before.json() as { spec: { replicas: number } }).spec.replicas).to.equal(2)
     await page.getByRole('button', { name: 'Apply' }).click()
@@ -197,6 +200,7 @@ describe('the pages of the console', function () {
       .getByText(/kcp member join/)
       .first()
       .waitFor()
+    await keepPicture(console_, 'explain')
     await go('#/o/acme/apps/v1/deployments/default/web/explain')
     await page.getByText(/it is stored and does not run/).waitFor()
   })
