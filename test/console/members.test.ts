@@ -1,0 +1,212 @@
+// The pages of the console about members, in Chromium against two simulated members: what runs where, moves, drains,
+// logs and terminals.
+import { expect } from 'chai'
+import type { Tenant } from '#test/integration/kcp-instance.ts'
+import { startKcp, waitFor } from '#test/support/index.ts'
+import { AxeBuilder } from './axe.ts'
+import { keepPicture, openConsole, type ConsoleUnderTest } from './open-console.ts'
+
+const deployments = '/apis/apps/v1/namespaces/default/deployments'
+const pods = '/api/v1/namespaces/default/pods'
+const members = '/clusters/root/apis/kcp.dev/v1alpha1/memberclusters'
+
+describe('the pages of the console about members', function () {
+  this.timeout(180_000)
+  const stack = new AsyncDisposableStack()
+  let console_: ConsoleUnderTest
+  let acme: Tenant
+
+  const read = async <T>(path: string): Promise<T> =>
+    (await console_.kcp.admin.http.request('GET', path)).json() as unknown as T
+  const isReady = async (member: string): Promise<boolean> => {
+    const { status } = await read<{ status?: { conditions?: { type: string; status: string }[] } }>(
+      `${members}/${member}`,
+    )
+    return status?.conditions?.some((one) => one.type === 'Schedulable' && one.status === 'True') ?? false
+  }
+  const podNames = async (): Promise<string[]> => {
+    const { items } = await read<{ items: { metadata: { name: string }; status?: { phase?: string } }[] }>(
+      `${acme.base}${pods}`,
+    )
+    return items.filter(({ status }) => status?.phase === 'Running').map(({ metadata }) => metadata.name)
+  }
+
+  before(async () => {
+    console_ = stack.use(await openConsole())
+    const { kcp } = console_
+    for (const member of ['east', 'west']) {
+      const args = ['member', 'simulate', member, '--root-dir', kcp.rootDir]
+      stack.use(await startKcp(args, { name: `member-${member}`, ready: () => isReady(member) }))
+    }
+    acme = await kcp.tenant('acme')
+    const labels = { app: 'web' }
+    const containers = [
+      {
+        name: 'web',
+        image: 'nginx:1.27',
+        ports: [{ containerPort: 80 }],
+        resources: { requests: { cpu: '1', memory: '1Gi' } },
+      },
+      { name: 'sidecar', image: 'sidecar:1' },
+    ]
+    const answer = await acme.http.request('POST', `${acme.base}${deployments}`, {
+      body: {
+        ...{ apiVersion: 'apps/v1', kind: 'Deployment' },
+        metadata: { name: 'web', annotations: { 'kcp.dev/clusters': 'east' } },
+        spec: {
+          replicas: 2,
+          selector: { matchLabels: labels },
+          template: { metadata: { labels }, spec: { containers } },
+        },
+      },
+    })
+    expect(answer.status, answer.text).to.equal(201)
+    await waitFor(async () => (await podNames()).length === 2, { what: 'two pods to run', deadlineMs: 60_000 })
+  })
+  after(() => stack.disposeAsync())
+  afterEach(() => {
+    expect(console_.faults.splice(0)).to.deep.equal([])
+  })
+
+  it('show the capacity of each member and what runs there', async () => {
+    const { page, go } = console_
+    await go('#/members')
+    await page.getByRole('meter', { name: /^cpu: 2 of/ }).waitFor()
+    await keepPicture(console_, 'members')
+    await page.getByRole('link', { name: 'east', exact: true }).click()
+    await page.getByText('What runs there: 1 workload').waitFor()
+    await page.getByRole('link', { name: /deployment web/ }).waitFor()
+  })
+
+  it('cordon a member, and let it take workloads again', async () => {
+    const { page, go } = console_
+    const stateOf = async (): Promise<string | undefined> =>
+      (await read<{ spec?: { state?: string } }>(`${members}/west`)).spec?.state
+    await go('#/members/west')
+    await page.getByRole('button', { name: 'Cordon' }).click()
+    await page.getByRole('button', { name: 'Take workloads again' }).waitFor()
+    expect(await stateOf()).to.equal('Cordoned')
+    await page.getByRole('button', { name: 'Take workloads again' }).click()
+    await page.getByRole('button', { name: 'Cordon' }).waitFor()
+    expect(await stateOf()).to.equal('Active')
+  })
+
+  it('say where a workload runs, and why there: each filter and score of each member', async () => {
+    const { page, go } = console_
+    await go('#/o/acme/apps/v1/deployments/default/web/where')
+    await page.getByRole('cell', { name: 'New' }).waitFor()
+    await page.getByRole('button', { name: 'Explain' }).click()
+    await page.getByText(/Asked for: east/).waitFor()
+    const east = page.getByRole('row', { name: /^east chosen/ })
+    await east.waitFor()
+    expect(await page.getByRole('row', { name: /^west/ }).innerText()).to.match(/near|NotAsked|Ready/)
+    await keepPicture(console_, 'where')
+  })
+
+  it('show what the object owns, and a command that forwards a port', async () => {
+    const { page, go } = console_
+    await go('#/o/acme/apps/v1/deployments/default/web/owners')
+    await page.getByRole('link', { name: /^ReplicaSet web-/ }).waitFor()
+    await page
+      .getByRole('link', { name: /^Pod web-/ })
+      .first()
+      .click()
+    await page.getByText(/kubectl -n default port-forward pod\/web-.* 8080:80/).waitFor()
+  })
+
+  it('follow the logs of several containers, and search them', async () => {
+    const { page, go } = console_
+    const [pod = ''] = await podNames()
+    await go(`#/o/acme/core/v1/pods/default/${pod}/logs`)
+    await page.getByText(/simulated container "web"/).waitFor()
+    await page.getByLabel('sidecar').check()
+    await page.getByText(/simulated container "sidecar"/).waitFor()
+    await page.getByLabel('Search the log').fill('sidecar')
+    await page.locator('.log mark').first().waitFor()
+    await keepPicture(console_, 'logs')
+    await page.getByText(/simulated container "web"/).waitFor({ state: 'detached' })
+  })
+
+  it('open a terminal in a container, under the policy of the page', async () => {
+    const { page, go } = console_
+    const [pod = ''] = await podNames()
+    await go(`#/o/acme/core/v1/pods/default/${pod}/terminal`)
+    await page.getByRole('button', { name: 'Connect', exact: true }).click()
+    await page.getByText('connected', { exact: true }).waitFor()
+    await page.locator('.xterm-rows').getByText('$').first().waitFor()
+    await page.keyboard.type('echo "<img src=x onerror=alert(1)>"')
+    await page.keyboard.press('Enter')
+    await page.locator('.xterm-rows').getByText('<img src=x onerror=alert(1)>').nth(1).waitFor()
+    expect(await page.locator('.terminal img').count()).to.equal(0)
+    await keepPicture(console_, 'terminal')
+    await page.getByRole('button', { name: 'Disconnect' }).click()
+    await page.getByText('not connected').waitFor()
+  })
+
+  it('show a move live, state by state, with its gate and its deadline', async () => {
+    const { page, go } = console_
+    await go('#/moves')
+    await page.getByText(/Nothing moves/).waitFor()
+    const states = watchStates(console_)
+    await acme.http.request('PATCH', `${acme.base}${deployments}/web`, {
+      body: { metadata: { annotations: { 'kcp.dev/clusters': 'west' } } },
+      headers: ['Content-Type', 'application/merge-patch+json'],
+    })
+    await page.locator('.card').getByText('east → west').waitFor()
+    await page.locator('.card .wait').first().waitFor()
+    await keepPicture(console_, 'moves')
+    await page.getByText(/Nothing moves/).waitFor({ timeout: 60_000 })
+    expect(await states()).to.include.members(['Draining'])
+    await page.locator('.past').getByText('east → west').waitFor()
+  })
+
+  it('drain a member after a look at what would move', async () => {
+    const { page, go } = console_
+    await acme.http.request('PATCH', `${acme.base}${deployments}/web`, {
+      body: { metadata: { annotations: { 'kcp.dev/clusters': null } } },
+      headers: ['Content-Type', 'application/merge-patch+json'],
+    })
+    await go('#/members/west')
+    await page.getByRole('button', { name: /^Drain/ }).click()
+    const dialog = page.getByRole('dialog', { name: 'Drain west' })
+    await dialog.getByText('All of 1 workload would move.').waitFor()
+    await dialog.getByRole('row', { name: /deployment web.*east/ }).waitFor()
+    expect((await read<{ spec?: { state?: string } }>(`${members}/west`)).spec?.state).to.not.equal('Draining')
+    await dialog.getByRole('button', { name: 'Drain now' }).click()
+    await page.getByText('What runs there: 0 workloads').waitFor({ timeout: 90_000 })
+    await page.getByRole('button', { name: 'Take workloads again' }).click()
+  })
+
+  it('have no serious violation of axe', async () => {
+    const { page, go } = console_
+    const found: string[] = []
+    const [pod = ''] = await podNames()
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      for (const fragment of [
+        '#/members',
+        '#/members/east',
+        '#/moves',
+        '#/o/acme/apps/v1/deployments/default/web/where',
+        `#/o/acme/core/v1/pods/default/${pod}/logs`,
+        `#/o/acme/core/v1/pods/default/${pod}/terminal`,
+      ]) {
+        await go(fragment)
+        await page.waitForTimeout(900)
+        for (const violation of await AxeBuilder.serious(page)) found.push(`${colorScheme} ${fragment}: ${violation}`)
+      }
+    }
+    expect(found).to.deep.equal([])
+  })
+})
+
+/** Notes the states that the board shows; the function that is returned says which. */
+function watchStates({ page }: ConsoleUnderTest): () => Promise<string[]> {
+  const seen = page.evaluate(`window.seenStates = new Set(); new MutationObserver(() => {
+    for (const badge of document.querySelectorAll('.copy-head .badge')) seenStates.add(badge.textContent)
+  }).observe(document.querySelector('main'), { subtree: true, childList: true, characterData: true }); undefined`)
+  return async () => {
+    await seen
+    return page.evaluate<string[]>('[...seenStates]')
+  }
+}
