@@ -16,6 +16,7 @@ import { Palette } from '#console/parts/palette.tsx'
 import { chooser } from '#console/state/chooser.ts'
 import { clusterNames, readClusters } from '#console/state/clusters.ts'
 import { keyMaps, useKeys } from '#console/state/keys.ts'
+import { visibleText } from '#console/model/visible-text.ts'
 import { useLoaded } from '#console/state/load.ts'
 import { fragmentOf, go, route, type Route } from '#console/state/router.ts'
 import { session, signOut } from '#console/state/session.ts'
@@ -123,9 +124,10 @@ function Navigation(): JSX.Element {
         <button type="button" onClick={nextTheme}>
           {text.theme[theme.value]}
         </button>
-        <button type="button" onClick={() => void signOut()} title={session.value?.user ?? ''}>
+        <button type="button" onClick={() => void signOut()}>
           {text.nav.signOut}
         </button>
+        <p class="quiet who">{visibleText(text.nav.signedInAs(session.value?.user ?? ''))}</p>
       </div>
     </nav>
   )

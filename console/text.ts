@@ -16,6 +16,7 @@ export const text = {
     kinds: 'All kinds',
     keys: 'Keys',
     signOut: 'Sign out',
+    signedInAs: (user: string): string => `Signed in as ${user}`,
   },
   theme: { system: 'Theme: system', light: 'Theme: light', dark: 'Theme: dark' },
   signIn: {
@@ -52,6 +53,7 @@ export const text = {
     retrying: 'connecting again',
     refused: 'refused',
     empty: 'Nothing to show.',
+    full: '(the table is full: choose one logical cluster)',
     count: (shown: number, total: number): string =>
       shown === total ? total.toLocaleString('en') : `${shown.toLocaleString('en')} of ${total.toLocaleString('en')}`,
   },

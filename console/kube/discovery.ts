@@ -1,5 +1,5 @@
 // The resources that a logical cluster serves, from the aggregated discovery documents.
-import { clusterPath, type ResourceRef } from './paths.ts'
+import { clusterPath, parseResource, type ResourceRef } from './paths.ts'
 import { requestJson } from './request.ts'
 
 export interface Resource extends ResourceRef {
@@ -51,7 +51,10 @@ async function read(cluster: string): Promise<readonly Resource[]> {
   return [...resourcesIn(core), ...resourcesIn(groups)]
 }
 
-/** The listable resources of the first, preferred version that has them. */
+/**
+ * The listable resources of the first, preferred version that has them. An aggregated server writes a part of this
+ * document: names that are no names could lead a request to another path of the server, so they are left out.
+ */
 export function resourcesIn(document: DiscoveryList | undefined): Resource[] {
   const found = new Map<string, Resource>()
   for (const { metadata, versions = [] } of document?.items ?? []) {
@@ -59,11 +62,10 @@ export function resourcesIn(document: DiscoveryList | undefined): Resource[] {
     for (const { version, resources = [] } of versions)
       for (const { resource, responseKind, scope, verbs = [], shortNames = [], subresources = [] } of resources) {
         const key = `${group}/${resource}`
-        if (found.has(key) || !verbs.includes('list')) continue
+        const ref = parseResource(group === '' ? 'core' : group, version, resource)
+        if (ref === undefined || found.has(key) || !verbs.includes('list')) continue
         found.set(key, {
-          group,
-          version,
-          resource,
+          ...ref,
           kind: responseKind?.kind ?? resource,
           namespaced: scope === 'Namespaced',
           verbs,

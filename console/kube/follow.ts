@@ -16,6 +16,8 @@ export interface StreamEvent<D> {
 
 /** Keeps what is listed and watched. */
 export interface Sink<D> {
+  /** No more objects are taken: the list ends. */
+  readonly isFull: boolean
   beginList(): void
   addPage(page: D): void
   endList(): void
@@ -108,7 +110,7 @@ async function list<D extends ListDocument>({
     sink.addPage(page)
     changed({ kind: 'listing' })
     revision = page.metadata?.resourceVersion ?? revision
-    token = page.metadata?.continue === '' ? undefined : page.metadata?.continue
+    token = page.metadata?.continue === '' || sink.isFull ? undefined : page.metadata?.continue
   }
   sink.endList()
   return revision

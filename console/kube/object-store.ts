@@ -13,6 +13,9 @@ export interface ObjectList {
 /** An event has the object itself where a list has its items. */
 type Streamed = ObjectList & Partial<AnyObject>
 
+/** More objects than these are not kept. */
+const maxObjects = 100_000
+
 export interface StoreOptions {
   /** Written on each object, because metadata and items of lists do not say their kind. */
   readonly kind: string
@@ -20,6 +23,8 @@ export interface StoreOptions {
   readonly cluster?: string
   /** Objects that are not kept. Default: all are. */
   readonly isKept?: (object: AnyObject) => boolean
+  /** Annotations that are kept, by the beginning of their names. Default: all. */
+  readonly annotations?: RegExp
 }
 
 export class ObjectStore implements Sink<Streamed> {
@@ -29,6 +34,10 @@ export class ObjectStore implements Sink<Streamed> {
 
   constructor(options: StoreOptions) {
     this.#options = options
+  }
+
+  get isFull(): boolean {
+    return (this.#next ?? this.#objects).size >= maxObjects
   }
 
   values(): Iterable<AnyObject> {
@@ -58,18 +67,27 @@ export class ObjectStore implements Sink<Streamed> {
   }
 
   #put(objects: Map<string, AnyObject>, object: AnyObject): void {
-    const { kind, cluster, isKept } = this.#options
-    if (isKept?.(object) === false) {
+    const { kind, cluster, isKept, annotations: pattern } = this.#options
+    const isNew = !objects.has(keyOf(object))
+    if (isKept?.(object) === false || (isNew && objects.size >= maxObjects)) {
       objects.delete(keyOf(object))
       return
     }
     const { managedFields: _, ...metadata } = object.metadata as AnyObject['metadata'] & { managedFields?: unknown }
     const annotations = cluster === undefined ? {} : { [clusterAnnotation]: cluster }
-    const named = { ...metadata, annotations: { ...annotations, ...metadata.annotations } }
+    const named = { ...metadata, annotations: { ...annotations, ...matching(metadata.annotations, pattern) } }
     objects.set(keyOf(object), { ...object, kind, metadata: named })
   }
 }
 
 function keyOf({ metadata: { uid, namespace = '', name } }: AnyObject): string {
   return uid ?? `${namespace}/${name}`
+}
+
+function matching(
+  annotations: AnyObject['metadata']['annotations'] = {},
+  pattern: RegExp | undefined,
+): Record<string, string> {
+  if (pattern === undefined) return annotations
+  return Object.fromEntries(Object.entries(annotations).filter(([name]) => pattern.test(name)))
 }

@@ -41,7 +41,8 @@ export function resourceText({ group, version, resource }: ResourceRef): string 
   return `${group === '' ? 'core' : group}/${version}/${resource}`
 }
 
+/** The resource of the parts of resourceText; undefined if one of them is no name. */
 export function parseResource(group = '', version = '', resource = ''): ResourceRef | undefined {
-  const valid = [version, resource].every((part) => /^[a-z0-9][a-z0-9.-]*$/.test(part)) && /^[a-z0-9.-]+$/.test(group)
+  const valid = [group, version, resource].every((part) => /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(part))
   return valid ? { group: group === 'core' ? '' : group, version, resource } : undefined
 }

@@ -13,7 +13,7 @@ import { useKeys } from '#console/state/keys.ts'
 import { go } from '#console/state/router.ts'
 import { onlyCluster } from '#console/state/session.ts'
 import { Grid, type GridColumn } from '#console/table/grid.tsx'
-import { cellText, TableRows, type ColumnDefinition, type Row } from '#console/table/rows.ts'
+import { cellText, maxRows, TableRows, type ColumnDefinition, type Row } from '#console/table/rows.ts'
 import { isAgeColumn, type SortOrder } from '#console/table/sort.ts'
 import { tableView, type TableView } from '#console/table/view.ts'
 import { text } from '#console/text.ts'
@@ -174,7 +174,8 @@ function StateText({
   const hint = 'message' in state ? visibleText(state.message) : ''
   return (
     <span class="count" role="status" title={hint}>
-      {t.count(shown, total)} <span class={`dot ${state.kind}`} aria-hidden="true" /> {word}
+      {t.count(shown, total)} {total >= maxRows ? t.full : ''} <span class={`dot ${state.kind}`} aria-hidden="true" />{' '}
+      {word}
     </span>
   )
 }

@@ -11,6 +11,9 @@ import { onlyCluster } from './session.ts'
 /** Pods run where their workload does, or end where they began; none of them moves. */
 const kinds = workloadKinds.filter(({ kind }) => kind !== 'Pod')
 
+/** The annotations of scheduler and syncers. Others, such as the last applied configuration, are large. */
+const ours = /^(kcp\.dev|status\.kcp\.dev)\//
+
 export interface PlacedWorkloads {
   readonly objects: readonly AnyObject[]
   readonly state: FollowState
@@ -41,7 +44,12 @@ function followAll(signal: AbortSignal): void {
     placedWorkloads.value = { objects: stores.flatMap((store) => [...store.values()]), state: worst(states) }
   }
   for (const [index, { kind, gvr }] of kinds.entries()) {
-    const store = new ObjectStore({ kind, isKept: isPlacedOrHeld, ...(cluster !== '' && { cluster }) })
+    const store = new ObjectStore({
+      kind,
+      isKept: isPlacedOrHeld,
+      annotations: ours,
+      ...(cluster !== '' && { cluster }),
+    })
     stores.push(store)
     states.push({ kind: 'listing' })
     const changed = (state: FollowState): void => {

@@ -1,5 +1,6 @@
 // Routes and tickets, as pure functions.
 import { expect } from 'chai'
+import { resourcesIn } from '#console/kube/discovery.ts'
 import { matching } from '#console/model/matching.ts'
 import { fragmentOf, parseRoute, type Route } from './router.ts'
 import { ticketOf } from './ticket.ts'
@@ -64,4 +65,24 @@ describe('the palette', () => {
     expect(matching(choices, 'po').map(({ label }) => label)).to.deep.equal(['Pod', 'PodTemplate', 'Repo'])
     expect(matching(choices, 'nothing')).to.deep.equal([])
   })
+})
+
+describe('discovery', () => {
+  const documentOf = (name: string, version: string, resource: string): Parameters<typeof resourcesIn>[0] => ({
+    items: [
+      { metadata: { name }, versions: [{ version, resources: [{ resource, verbs: ['list'], scope: 'Namespaced' }] }] },
+    ],
+  })
+  it('has the resources that can be listed', () => {
+    expect(resourcesIn(documentOf('apps', 'v1', 'deployments'))).to.have.length(1)
+    expect(resourcesIn(documentOf('', 'v1', 'pods'))[0]).to.include({ group: '', resource: 'pods', namespaced: true })
+  })
+  for (const [group, version, resource] of [
+    ['../../root/api', 'v1', 'secrets'],
+    ['apps', '..', 'deployments'],
+    ['apps', 'v1', 'x?watch=true'],
+    ['apps', 'v1', '..'],
+  ] as const)
+    it(`leaves out ${group}/${version}/${resource}, which would lead to another path`, () =>
+      expect(resourcesIn(documentOf(group, version, resource))).to.deep.equal([]))
 })

@@ -60,6 +60,11 @@ export class SharedStrings {
   }
 }
 
+/** More rows than these are not kept: a page must not fill the memory of its browser. */
+export const maxRows = 200_000
+/** Longer cells are cut. */
+const maxCellLength = 2000
+
 /** A table that a list fills and a watch changes. Every change makes `version` greater. */
 export class TableRows implements Sink<TableDocument> {
   columns: readonly ColumnDefinition[] = []
@@ -79,6 +84,11 @@ export class TableRows implements Sink<TableDocument> {
     return this.#rows.size
   }
 
+  /** No more rows are taken. */
+  get isFull(): boolean {
+    return (this.#next ?? this.#rows).size >= maxRows
+  }
+
   values(): Iterable<Row> {
     return this.#rows.values()
   }
@@ -96,7 +106,7 @@ export class TableRows implements Sink<TableDocument> {
   addPage(page: TableDocument): void {
     this.#takeColumns(page)
     const rows = this.#next ?? this.#rows
-    for (const row of this.#rowsOf(page)) rows.set(row.key, row)
+    for (const row of this.#rowsOf(page)) if (rows.size < maxRows) rows.set(row.key, row)
     this.version++
   }
 
@@ -112,7 +122,7 @@ export class TableRows implements Sink<TableDocument> {
     this.#takeColumns(object)
     for (const row of this.#rowsOf(object)) {
       if (type === 'DELETED') this.#rows.delete(row.key)
-      else this.#rows.set(row.key, row)
+      else if (this.#rows.size < maxRows || this.#rows.has(row.key)) this.#rows.set(row.key, row)
     }
     this.version++
     return object.rows?.at(-1)?.object?.metadata?.resourceVersion
@@ -129,7 +139,15 @@ export class TableRows implements Sink<TableDocument> {
     }
   }
 
-  #rowOf(cells: readonly unknown[], metadata: TableMeta): Row {
+  #cellOf(cell: unknown): unknown {
+    if (typeof cell === 'number' || typeof cell === 'boolean' || cell === null) return cell
+    const text = cellText(cell)
+    if (text.length > maxCellLength) return `${text.slice(0, maxCellLength)}…`
+    return text.length < 40 ? this.#strings.of(text) : text
+  }
+
+  #rowOf(given: readonly unknown[], metadata: TableMeta): Row {
+    const cells = given.map((cell) => this.#cellOf(cell))
     const { name, namespace = '', uid, creationTimestamp, deletionTimestamp, labels, annotations } = metadata
     const cluster = annotations?.[clusterAnnotation] ?? this.#defaultCluster
     return {
@@ -140,7 +158,7 @@ export class TableRows implements Sink<TableDocument> {
       created: Date.parse(creationTimestamp ?? ''),
       deleting: deletionTimestamp !== undefined,
       labels,
-      cells: cells.map((cell) => (typeof cell === 'string' && cell.length < 40 ? this.#strings.of(cell) : cell)),
+      cells,
       searchText: searchTextOf(cluster, namespace, name, cells),
     }
   }

@@ -1,7 +1,7 @@
 // Rows, filter and order of tables, as pure functions.
 import { expect } from 'chai'
 import { filterOf, parseFilter } from './filter.ts'
-import { clusterAnnotation, TableRows, type ColumnDefinition, type TableDocument } from './rows.ts'
+import { clusterAnnotation, maxRows, TableRows, type ColumnDefinition, type TableDocument } from './rows.ts'
 import { durationOf, quantityOf, sorted, type SortOrder } from './sort.ts'
 import { rowsOf } from './view.ts'
 
@@ -83,6 +83,23 @@ describe('rows of a live table', () => {
   it('takes objects of the same name in two logical clusters as two rows', () => {
     const rows = rowsWith({ name: 'a', cluster: 'acme' }, { name: 'a', cluster: 'beta' })
     expect(Array.from(rows.values(), ({ cluster }) => cluster)).to.deep.equal(['acme', 'beta'])
+  })
+})
+
+describe('what a tenant can make long', () => {
+  it('is cut in a cell', () => {
+    const rows = rowsWith({ name: 'a', status: 'x'.repeat(1_000_000) })
+    expect(String(rows.get('acme|uid-a')?.cells[2]).length).to.be.below(3000)
+    expect(rows.get('acme|uid-a')?.searchText.length).to.be.below(3000)
+  })
+  it('is not taken beyond the last row of a full table', () => {
+    const rows = new TableRows('acme')
+    for (let page = 0; page < maxRows / 1000; page++)
+      rows.addPage(tableOf(...Array.from({ length: 1000 }, (_, i) => ({ name: `a${page * 1000 + i}` }))))
+    expect(rows.isFull).to.equal(true)
+    rows.apply({ type: 'ADDED', object: tableOf({ name: 'more' }) })
+    rows.apply({ type: 'MODIFIED', object: tableOf({ name: 'a1', status: 'Changed' }) })
+    expect([rows.size, rows.get('acme|uid-a1')?.cells[2]]).to.deep.equal([maxRows, 'Changed'])
   })
 })
 

@@ -54,6 +54,7 @@ describe('the pages of the console', function () {
     const page = await context.newPage()
     await page.goto(`${console_.url}#/clusters`)
     await page.getByLabel('Or a token').fill('wrong')
+    expect(await AxeBuilder.serious(page)).to.deep.equal([])
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('alert').waitFor()
     expect(await page.getByLabel('Or a token').inputValue()).to.equal('')
