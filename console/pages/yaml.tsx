@@ -132,7 +132,10 @@ async function put(target: ObjectRef, yaml: string, isDryRun: boolean): Promise<
 async function checked(target: ObjectRef, before: string, editor: Editor | undefined): Promise<Step> {
   const edited = editor?.text() ?? ''
   try {
-    return { kind: 'checked', before, after: await put(target, edited, true), edited }
+    const after = await put(target, edited, true)
+    // The server orders fields in its own way, so the object as it was is written by it as well.
+    const unchanged = await put(target, before, true).catch(() => before)
+    return { kind: 'checked', before: unchanged, after, edited }
   } catch (error) {
     return failure(target, edited, error)
   }
