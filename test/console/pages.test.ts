@@ -31,6 +31,7 @@ describe('the pages of the console', function () {
     acme = await console_.kcp.tenant('acme')
     beta = await console_.kcp.tenant('beta')
     for (const tenant of [acme, beta]) await create(tenant, deployments('default'), deployment('web'))
+    await create(acme, deployments('default'), deployment('api'))
   })
   after(() => console_[Symbol.asyncDispose]())
   afterEach(() => {
@@ -98,7 +99,6 @@ describe('the pages of the console', function () {
 
   it('filter by column, sort by a column, and show wide columns', async () => {
     const { page, go } = console_
-    await create(acme, deployments('default'), deployment('api'))
     await go('#/t/*/apps/v1/deployments')
     await page.getByRole('gridcell', { name: 'api' }).waitFor()
     await page.getByLabel('Filter').fill('cluster:acme !web')
