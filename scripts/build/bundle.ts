@@ -20,6 +20,7 @@ const entries = [
   'virtualapi/server/offload/worker.ts',
   'testing/index.ts',
   'libraries/cel/index.ts',
+  'libraries/client/index.ts',
   'libraries/managed-fields/index.ts',
   'libraries/watch-across/index.ts',
 ]

@@ -35,6 +35,12 @@ describe('the libraries', function () {
     expect(works).to.equal('the controller works')
   })
 
+  it('follow the objects of a server', async () => {
+    const [first, ...others] = await run('follow-config-maps.ts')
+    expect(first).to.equal('added paint')
+    expect(others).to.deep.equal(['changed paint'])
+  })
+
   it('start an installation whose logical clusters know nothing of each other', async () => {
     await using kcp = await startTestInstallation()
     const [acme, bob] = [await kcp.logicalCluster('acme'), await kcp.logicalCluster('bob')]
