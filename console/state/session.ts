@@ -21,10 +21,24 @@ export function startSession(): void {
   })
 }
 
+/** Tries again while there is no connection, as when a laptop changes its network: a ticket is worth it. */
+async function insisting<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (error instanceof ApiError || tries >= maxTries) throw error
+      await new Promise((resolve) => setTimeout(resolve, 300 * tries))
+    }
+  }
+}
+
+const maxTries = 5
+
 /** Reads the session of the cookie, if there is one. */
 export async function readSession(): Promise<void> {
   try {
-    session.value = await requestJson<Session>('api/session')
+    session.value = await insisting(() => requestJson<Session>('api/session'))
   } catch (error) {
     if (!(error instanceof ApiError && error.status === 401)) signInError.value = messageOf(error)
     session.value = null
@@ -35,7 +49,7 @@ export async function readSession(): Promise<void> {
 export async function signIn(credentials: { ticket: string } | { token: string; cluster?: string }): Promise<void> {
   signInError.value = ''
   try {
-    await request('api/session', { method: 'POST', body: JSON.stringify(credentials) })
+    await insisting(() => request('api/session', { method: 'POST', body: JSON.stringify(credentials) }))
     await readSession()
   } catch (error) {
     signInError.value = messageOf(error)

@@ -5,60 +5,76 @@ import { ensureBrowser, repositoryRoot } from '#test/support/index.ts'
 import { newTicket } from '#test/integration/console-browser.ts'
 import { startInstance, type KcpInstance } from '#test/integration/kcp-instance.ts'
 
-export interface ConsoleUnderTest extends AsyncDisposable {
-  readonly kcp: KcpInstance
-  readonly browser: Browser
+export interface OpenPage {
   readonly page: Page
   /** Violations of the page's policy, errors of its scripts, dialogs that something opened. Empty if all is well. */
   readonly faults: string[]
-  /** `https://127.0.0.1:PORT/console/`. */
-  readonly url: string
+}
+
+/** Chromium with one page that is signed in. */
+export interface OpenBrowser extends OpenPage, AsyncDisposable {
+  readonly browser: Browser
   /** Goes to a fragment such as `#/clusters`. */
   readonly go: (fragment: string) => Promise<void>
   /** Opens another page, signed in as the admin of the logical cluster `name`, or of the installation. */
   readonly open: (options?: BrowserContextOptions, ...name: readonly string[]) => Promise<OpenPage>
 }
 
-export interface OpenPage {
-  readonly page: Page
-  readonly faults: string[]
+export interface ConsoleUnderTest extends OpenBrowser {
+  readonly kcp: KcpInstance
+  /** `https://127.0.0.1:PORT/console/`. */
+  readonly url: string
 }
 
 /** Starts `kcp start` and Chromium. `args`: of kcp start. */
 export async function openConsole(args: readonly string[] = []): Promise<ConsoleUnderTest> {
   await using stack = new AsyncDisposableStack()
-  const executablePath = await ensureBrowser()
   const kcp = stack.use(await startInstance(args))
-  // Root, as in containers, has no sandbox of Chromium.
-  const browser = await chromium.launch({
-    executablePath,
-    args: ['--no-sandbox', '--disable-dev-shm-usage', '--js-flags=--expose-gc', '--enable-precise-memory-info'],
-  })
-  stack.defer(() => browser.close())
   const url = `https://127.0.0.1:${kcp.port}/console/`
-  const open: ConsoleUnderTest['open'] = async (options = {}, ...name) => {
-    const context = await browser.newContext({
-      ignoreHTTPSErrors: true,
-      viewport: { width: 1200, height: 760 },
-      ...options,
-    })
+  const browser = stack.use(await openBrowser(async (...name) => `${url}#ticket=${await newTicket(kcp, ...name)}`))
+  const owned = stack.move()
+  return { ...browser, kcp, url, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+/** Starts Chromium. `newLink` gives a link that signs in once, as `kcp console NAME` prints it. */
+export async function openBrowser(newLink: (...name: readonly string[]) => Promise<string>): Promise<OpenBrowser> {
+  const executablePath = await ensureBrowser()
+  // Root, as in containers, has no sandbox of Chromium.
+  const args = ['--no-sandbox', '--disable-dev-shm-usage', '--js-flags=--expose-gc', '--enable-precise-memory-info']
+  const browser = await chromium.launch({ executablePath, args })
+  const open: OpenBrowser['open'] = async (options = {}, ...name) => {
+    const viewport = { width: 1200, height: 760 }
+    const context = await browser.newContext({ ignoreHTTPSErrors: true, viewport, ...options })
     const page = await context.newPage()
     const faults: string[] = []
     await watchFaults(page, faults)
-    await page.goto(`${url}#ticket=${await newTicket(kcp, ...name)}`)
-    await page.locator('.frame').waitFor()
+    await opened(page, () => newLink(...name))
     return { page, faults }
   }
-  const first = await open()
-  const owned = stack.move()
-  return {
-    ...first,
-    kcp,
-    browser,
-    url,
-    open,
-    go: (fragment) => goTo(first.page, fragment),
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  try {
+    const { page, faults } = await open()
+    const go = (fragment: string): Promise<void> => goTo(page, fragment)
+    return { browser, page, faults, go, open, [Symbol.asyncDispose]: () => browser.close() }
+  } catch (error) {
+    await browser.close()
+    throw error
+  }
+}
+
+/**
+ * Opens a link, or another one: while other tests make and remove network interfaces, Chromium breaks the requests that
+ * are under way.
+ */
+async function opened(page: Page, newLink: () => Promise<string>): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await page.goto(await newLink())
+      await page.locator('.frame').waitFor({ timeout: 15_000 })
+      return
+    } catch (error) {
+      if (tries >= 3) throw error
+      await page.goto('about:blank')
+    }
   }
 }
 
@@ -84,7 +100,7 @@ export const evilText = `"><img src=x onerror=alert(1)><script>alert(2)</script>
 const keepsPictures = process.env['KCP_CONSOLE_PICTURES'] === '1'
 
 /** Writes what the page shows to docs/images/console, if KCP_CONSOLE_PICTURES=1 asks for it. */
-export async function keepPicture({ page }: ConsoleUnderTest, name: string): Promise<void> {
+export async function keepPicture({ page }: OpenPage, name: string): Promise<void> {
   if (!keepsPictures) return
   await page.setViewportSize({ width: 1000, height: 480 })
   await page.waitForTimeout(300)
