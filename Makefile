@@ -86,6 +86,14 @@ lint: install ## eslint and prettier
 manifests: install ## regenerate config/crd and config/rbac from src/crds, and the kustomize base from the chart
 	@$(WITH_NODE) node scripts/manifests.ts && node scripts/kustomize-base.ts
 
+.PHONY: docs
+docs: install ## check the links of all documents and build the site of this version: dist/site (SOURCE_URL: the checkout at a code host)
+	@$(WITH_NODE) node scripts/documents/build-site.ts $(if $(SOURCE_URL),--source-url "$(SOURCE_URL)")
+
+.PHONY: reference
+reference: install ## rewrite docs/reference/commands.md, docs/reference/fields.md and the numbers of docs/sizing.md
+	@$(WITH_NODE) node scripts/documents/write-reference.ts
+
 .PHONY: generate
 generate: install ## regenerate the tables of built-in kinds from the pinned Kubernetes modules
 	@$(WITH_NODE) node scripts/generate.ts
@@ -113,6 +121,10 @@ clusters-list: install ## list the clusters of clusters-up
 .PHONY: kubectl
 kubectl: install ## build kubectl from its Go module and print its path
 	@$(WITH_NODE) node scripts/kubectl.ts
+
+.PHONY: krew
+krew: packages ## make archives and a manifest for krew in dist/krew; BASE_URL: the folder at which the archives will be
+	@$(WITH_NODE) node scripts/krew.ts --base-url "$(BASE_URL)"
 
 .PHONY: clean
 clean: ## remove the build output and installed packages

@@ -29,6 +29,16 @@ const checks: readonly Check[] = [
     repair: 'mend the code',
   },
   {
+    name: 'site',
+    command: [
+      process.execPath,
+      'node_modules/typescript-7/bin/tsc',
+      '-p',
+      'scripts/documents/site/client/tsconfig.json',
+    ],
+    repair: 'mend the code',
+  },
+  {
     name: 'lint',
     // With a cache, a second run takes seconds. A changed type can alter the result for a file that did not change: a
     // clean clone, as in CI, finds that.
@@ -49,6 +59,11 @@ const checks: readonly Check[] = [
     repair: 'make manifests',
   },
   { name: 'benchmarks', command: [process.execPath, 'bench/page.ts', '--check'], repair: 'node bench/page.ts' },
+  {
+    name: 'reference',
+    command: [process.execPath, 'scripts/documents/write-reference.ts', '--check'],
+    repair: 'make reference',
+  },
   { name: 'generated', command: [process.execPath, 'scripts/generate.ts', '--check'], repair: 'make generate' },
 ]
 

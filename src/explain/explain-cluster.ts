@@ -1,7 +1,7 @@
 // "Why is nothing happening?" for a whole logical cluster, and for a member. Pure.
 import { warningNotes } from './events.ts'
 import { clusterFindings, explainObject } from './explain-object.ts'
-import { byUrgency, subjectOf, type Finding, type SeenObject } from './finding.ts'
+import { byUrgency, subjectOf, withoutRepeats, type Finding, type SeenObject } from './finding.ts'
 import { memberFindings } from './members.ts'
 import { podFindings } from './pods.ts'
 import type { Surroundings } from './surroundings.ts'
@@ -30,7 +30,7 @@ export function explainCluster(content: ClusterContent): Finding[] {
     ...pods.flatMap((pod) => podFindings(pod, cluster)),
     ...members.flatMap(memberFindings),
   ].filter(({ state }) => state === 'wrong' || state === 'waits')
-  const urgent = byUrgency(found)
+  const urgent = byUrgency(withoutRepeats(found))
   const more = urgent.length - maxFindings
   const shown = urgent.slice(0, maxFindings)
   if (more > 0) shown.push({ subject, state: 'note', what: `${more} more objects wait or are wrong` })

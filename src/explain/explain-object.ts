@@ -3,15 +3,24 @@
 import { copiesOf, copyFindings, heldAnnotation, moveNote, refusalFindings } from './copies.ts'
 import { conditionFindings } from './conditions.ts'
 import { isAbout, warningNotes } from './events.ts'
-import { byUrgency, conditionOf, subjectOf, todoIf, type Finding, type SeenObject, type Subject } from './finding.ts'
+import {
+  byUrgency,
+  conditionOf,
+  subjectOf,
+  todoIf,
+  withoutRepeats,
+  type Finding,
+  type SeenObject,
+  type Subject,
+} from './finding.ts'
 import { kindFindings } from './kinds.ts'
 import { isReadyMember, memberFindings } from './members.ts'
 import { podFindings } from './pods.ts'
 import { remedyOf } from './remedies.ts'
 import type { Surroundings } from './surroundings.ts'
 
-/** More pods than these are counted. */
-const maxPods = 10
+/** More findings about its pods are counted. */
+const maxFindings = 10
 
 /** The findings about an object, the urgent ones first; one finding `well` if there is nothing to say. */
 export function explainObject(object: SeenObject, around: Surroundings): Finding[] {
@@ -146,12 +155,12 @@ function isQuietMember(member: SeenObject): boolean {
 }
 
 function podsFindings(pods: readonly SeenObject[], cluster: string): Finding[] {
-  const each = pods.map((pod) => podFindings(pod, cluster)).filter((findings) => findings.length > 0)
-  const shown = each.slice(0, maxPods).flat()
-  const rest = each.length - maxPods
+  const all = withoutRepeats(pods.flatMap((pod) => podFindings(pod, cluster)))
+  const shown = all.slice(0, maxFindings)
+  const rest = all.length - maxFindings
   const [last] = shown
   if (rest <= 0 || last === undefined) return shown
-  return [...shown, { subject: last.subject, state: 'note', what: `${rest} more pods are not well` }]
+  return [...shown, { subject: last.subject, state: 'note', what: `${rest} more findings about pods` }]
 }
 
 function eventsOf(object: SeenObject, { events = [], pods = [] }: Surroundings): SeenObject[] {

@@ -170,7 +170,13 @@ describe('the explanation of an object', () => {
     expect(explainCluster({ ...content, objects: [well], pods: [bad] }).map(({ state }) => state)).to.deep.equal([
       'wrong',
     ])
-    const many = Array.from({ length: 60 }, () => bad)
+    const many = Array.from({ length: 60 }, (_, n) =>
+      pod({ waiting: { reason: 'ImagePullBackOff', message: `image ${n}` } }),
+    )
+    const same = explainCluster({ ...content, objects: [], pods: [bad, bad, bad] })
+    expect(same.map(({ what }) => what)).to.deep.equal([
+      'container web waits: ImagePullBackOff; the same of 2 other Pods',
+    ])
     const findings = explainCluster({ ...content, objects: [], pods: many })
     expect([findings.length, findings.at(-1)?.what]).to.deep.equal([51, '10 more objects wait or are wrong'])
   })

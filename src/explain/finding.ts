@@ -49,6 +49,26 @@ export function byUrgency(findings: readonly Finding[]): Finding[] {
   return states.flatMap((state) => findings.filter((finding) => finding.state === state))
 }
 
+/** The findings, where several say the same of objects of one namespace only once, with their number. */
+export function withoutRepeats(findings: readonly Finding[]): Finding[] {
+  const groups = new Map<string, { readonly first: Finding; count: number }>()
+  for (const finding of findings) {
+    const { subject, state, what } = finding
+    const key = JSON.stringify([subject.cluster, subject.kind, subject.namespace, state, what])
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, { first: finding, count: 1 })
+    else group.count++
+  }
+  return [...groups.values()].map(({ first, count }) =>
+    count === 1
+      ? first
+      : {
+          ...first,
+          what: `${first.what}; the same of ${count - 1} other ${first.subject.kind}${count > 2 ? 's' : ''}`,
+        },
+  )
+}
+
 const states: readonly FindingState[] = ['wrong', 'waits', 'well', 'note']
 
 /** The conditions in the status of an object; entries that are not conditions are left out. */

@@ -1,7 +1,8 @@
 // `kcp create`, `list` and `connect` beside a running `kcp start`, as people and scripts use them.
 import { expect } from 'chai'
 import { existsSync } from 'node:fs'
-import { ensurePrograms, runKcp, type CommandResult } from '#test/support/index.ts'
+import { join } from 'node:path'
+import { ensurePrograms, runCommand, runKcp, type CommandResult } from '#test/support/index.ts'
 import { startInstance, type KcpInstance } from './kcp-instance.ts'
 
 describe('the commands about logical clusters', function () {
@@ -62,5 +63,27 @@ describe('the commands about logical clusters', function () {
     expect([missing.code, missing.stderr]).to.deep.equal([1, 'kcp: there is no program "no-such-program"\n'])
     const nobody = await connect('nobody', 'true')
     expect(nobody.stderr).to.match(/^kcp: there is no LogicalCluster "nobody"/)
+  })
+
+  it('make it the current context of kubectl, in any file, and go back', async () => {
+    const admin = join(kcp.rootDir, 'admin.kubeconfig')
+    const own = join(kcp.rootDir, 'own.kubeconfig')
+    for (const file of [own, admin]) {
+      const env = { KUBECONFIG: file, XDG_CACHE_HOME: kcp.rootDir }
+      const use = (...args: string[]): Promise<CommandResult> => runKcp(['use', ...args], { expectCode: 'any', env })
+      expect((await use('acme', '--root-dir', kcp.rootDir)).stderr).to.equal('')
+      for (const name of ['first', 'second']) {
+        // The second command gets the credential of the first one.
+        const { code, stderr } = await runCommand(kubectl, ['get', 'namespaces'], { env, expectCode: 'any' })
+        expect([code, stderr], name).to.deep.equal([0, ''])
+      }
+      expect((await use()).stdout).to.match(/^CURRENT +NAME.*\n\* +acme /)
+      // Without a flag: the installation is that of the context.
+      expect((await runKcp(['list', '-o', 'name'], { env })).stdout).to.include('logicalcluster.kcp.dev/acme')
+      const back = await use('-')
+      expect([back.code, back.stderr.includes('no context to go back')]).to.deep.equal(
+        file === own ? [1, true] : [0, false],
+      )
+    }
   })
 })

@@ -120,7 +120,10 @@ async function hostFindings({ client }: Pick<Host, 'client'>, signal: AbortSigna
 }
 
 async function diagnoseRoot(rootDir: string, signal: AbortSignal): Promise<Finding[]> {
-  const kubeconfig = await loadKubeconfig({ file: join(rootDir, 'admin.kubeconfig') }, { trusted: true })
+  const kubeconfig = await loadKubeconfig(
+    { file: join(rootDir, 'admin.kubeconfig') },
+    { trusted: true, context: 'root' },
+  )
   const { ca } = await kubeconfig.endpoint()
   const direct = new URL(kubeconfig.server).origin
   const ready = await askReady(direct, ca, signal)

@@ -61,7 +61,8 @@ async function openEmbedded(rootDir: string): Promise<Installation> {
   await readFile(file).catch((error: unknown) => {
     throw new ExitError(`cannot read "${file}": ${String(error)}`)
   })
-  const kubeconfig = await loadKubeconfig({ file }, { trusted: true })
+  // Not the current context: `kcp use` may have written to this file, and its context needs this installation.
+  const kubeconfig = await loadKubeconfig({ file }, { trusted: true, context: 'root' })
   const transport = httpTransport(kubeconfig)
   return {
     clusters: createClient(transport),

@@ -120,7 +120,7 @@ async function untilMoved(
     for (const workload of workloads) tell(workload, told)
     const age = ageText(Date.now() - began)
     if (open.length === 0) {
-      console.log(`moved ${workloads.length} workloads in ${age}`)
+      console.log(`moved ${counted(workloads.length)} in ${age}`)
       return
     }
     if (Date.now() - began > timeoutMs) {
@@ -148,6 +148,10 @@ function hasArrived(workload: KubeObject, targets: readonly string[] | undefined
   if (copies.length !== serving.length) return false
   if (targets === undefined) return serving.length > 0
   return serving.length === targets.length && targets.every((target) => serving.includes(target))
+}
+
+function counted(count: number): string {
+  return count === 1 ? '1 workload' : `${count} workloads`
 }
 
 /** Prints the states of the copies where they have changed. */

@@ -1,6 +1,7 @@
 // `kcp use NAME`: makes a logical cluster the current context of kubectl. The context has no credentials of its own:
 // kubectl asks `kcp credential` for a certificate of an hour.
 import { existsSync, realpathSync } from 'node:fs'
+import { isSea } from 'node:sea'
 import { dirname, join, resolve } from 'node:path'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { logicalClusterOf, nameOfLogicalCluster } from './credentials.ts'
@@ -49,8 +50,12 @@ function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
 
-/** The command that starts this program again: `bin/kcp` of the checkout or the image, else Node with its arguments. */
+/**
+ * The command that starts this program again: the single file, `bin/kcp` of the checkout or the image, or Node with its
+ * arguments.
+ */
 function ownCommand(): string[] {
+  if (isSea()) return [process.execPath]
   const main = realpathSync(process.argv[1] ?? process.execPath)
   for (let folder = dirname(main); folder !== dirname(folder); folder = dirname(folder)) {
     const launcher = join(folder, 'bin', 'kcp')
