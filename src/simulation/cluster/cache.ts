@@ -9,13 +9,25 @@ type Listener<T> = (after: T | undefined, before: T | undefined) => void
 /** How many deleted objects are remembered, so that the late answer to a write does not bring one back. */
 const rememberedDeletions = 2000
 
+/** Returns the value by which `withValue` finds an object; undefined: it does not. */
+export type IndexedValue<T> = (object: T) => string | undefined
+
 export class Cache<T extends KubeObject> {
+  readonly #valueOf: IndexedValue<T>
+  readonly #byValue = new Map<string, Map<string, T>>()
   readonly #objects = new Map<string, T>()
   readonly #byNamespace = new Map<string, Map<string, T>>()
   readonly #byController = new Map<string, Map<string, T>>()
   readonly #deleted = new LRUCache<string, true>({ max: rememberedDeletions })
   readonly #listeners = new Set<Listener<T>>()
 
+  constructor(valueOf: IndexedValue<T> = () => undefined) {
+    this.#valueOf = valueOf
+  }
+
+  get size(): number {
+    return this.#objects.size
+  }
   /** By `namespace/name`. */
   get(key: string): T | undefined {
     return this.#objects.get(key)
@@ -29,6 +41,11 @@ export class Cache<T extends KubeObject> {
   /** The objects whose controller has this uid. */
   controlledBy(uid: string): T[] {
     return [...(this.#byController.get(uid)?.values() ?? [])]
+  }
+
+  /** The objects with this value of the index. */
+  withValue(value: string): T[] {
+    return [...(this.#byValue.get(value)?.values() ?? [])]
   }
 
   /** Calls the listener for every object, then for every change. */
@@ -49,6 +66,7 @@ export class Cache<T extends KubeObject> {
     this.#objects.set(key, object)
     add(this.#byNamespace, object.metadata.namespace, key, object)
     add(this.#byController, controllerOf(object)?.uid, key, object)
+    add(this.#byValue, this.#valueOf(object), key, object)
     this.#notify(object, before)
   }
 
@@ -67,6 +85,7 @@ export class Cache<T extends KubeObject> {
   #unindex(key: string, object: T): void {
     drop(this.#byNamespace, object.metadata.namespace, key)
     drop(this.#byController, controllerOf(object)?.uid, key)
+    drop(this.#byValue, this.#valueOf(object), key)
   }
 
   #notify(after: T | undefined, before: T | undefined): void {

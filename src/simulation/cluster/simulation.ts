@@ -42,6 +42,10 @@ export interface EventText {
   readonly by: string
 }
 
+function nodeNameOf({ spec }: KubeObject): string | undefined {
+  return (spec as { nodeName?: string } | undefined)?.nodeName
+}
+
 export class Simulation {
   readonly cache: Caches
   readonly log: Logger
@@ -175,7 +179,8 @@ export class Simulation {
   }
 
   #follow<Name extends ResourceName>(resource: Name): Cache<Kinds[Name]> {
-    const cache = new Cache<Kinds[Name]>()
+    // Pods are found by their node.
+    const cache = new Cache<Kinds[Name]>(resource === 'pods' ? nodeNameOf : undefined)
     const { log, signal } = this
     const transform = withoutManagedFields<Kinds[Name]>
     const informer = createInformer({ client: this.client(), gvr: gvrOf(resource), transform, log, signal })

@@ -9,8 +9,8 @@ import type { Simulation } from '#simulation/cluster/simulation.ts'
 import { matchesNode, untoleratedTaint } from './node-fit.ts'
 
 const by = 'default-scheduler'
-/** After a change that may make room, pending pods are tried again together. */
-const retryMs = 200
+/** After a change that may make room, pending pods are tried again together; the more there are, the later. */
+const [retryMs, retryMsPerPod] = [200, 2]
 
 export function startScheduler(simulation: Simulation): void {
   const { pods, nodes, persistentvolumeclaims } = simulation.cache
@@ -21,7 +21,7 @@ export function startScheduler(simulation: Simulation): void {
     workers: 1,
     follow(enqueue) {
       const retry = (): void => {
-        for (const key of pending) enqueue(key, retryMs)
+        for (const key of pending) enqueue(key, retryMs + pending.size * retryMsPerPod)
       }
       pods.onChange((after, before) => {
         if (after !== undefined && isWaiting(after)) enqueue(keyOf(after))
@@ -128,9 +128,7 @@ function missingVolumes(
 }
 
 function podsOn(simulation: Simulation, { metadata }: Node): Pod[] {
-  return simulation.cache.pods
-    .all()
-    .filter(({ spec, status }) => spec.nodeName === metadata.name && !hasEnded(status?.phase))
+  return simulation.cache.pods.withValue(metadata.name ?? '').filter(({ status }) => !hasEnded(status?.phase))
 }
 
 interface Place {

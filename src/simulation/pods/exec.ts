@@ -8,6 +8,8 @@ import { runScript, runWords, shellIn, type CommandResult, type ShellWorld } fro
 
 /** A line that somebody types. */
 const maxLineBytes = 4096
+/** Lines that wait while a command runs; more are dropped. */
+const maxWaiting = 100
 const banner = 'This is a simulated container. "help" lists its commands.'
 
 /** The container that the query names, which must run. Throws with kubelet's words. */
@@ -50,6 +52,7 @@ class Session {
   readonly #isTty: boolean
   #line = ''
   #pending = Promise.resolve()
+  #waiting = 0
   #hasEnded = false
 
   constructor(connection: Channels, world: ShellWorld, { isTty }: { readonly isTty: boolean }) {
@@ -119,7 +122,12 @@ class Session {
   }
 
   #enqueue(work: () => void | Promise<void>): void {
-    this.#pending = this.#pending.then(work).catch(() => this.#end(1))
+    if (this.#waiting >= maxWaiting) return
+    this.#waiting++
+    this.#pending = this.#pending
+      .then(work)
+      .catch(() => this.#end(1))
+      .finally(() => this.#waiting--)
   }
 
   #prompt(): void {

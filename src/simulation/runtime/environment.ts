@@ -3,6 +3,9 @@ import { join } from 'node:path/posix'
 import type { Container, DataObject, EnvVar, Pod, Volume } from '#simulation/cluster/objects.ts'
 import type { Simulation } from '#simulation/cluster/simulation.ts'
 
+/** Longest value of a variable: each may name those before it several times, so their lengths could double each time. */
+const maxValueLength = 32 * 1024
+
 /** A text of a ConfigMap or Secret by key; undefined if the object is missing. */
 function dataOf(
   simulation: Simulation,
@@ -75,7 +78,8 @@ export function environmentOf(simulation: Simulation, pod: Pod, container: Conta
     const data = dataOf(simulation, resource, `${namespace}/${ref?.name ?? ''}`) ?? {}
     for (const [name, value] of Object.entries(data)) found[`${prefix}${name}`] = value
   }
-  for (const variable of container.env ?? []) found[variable.name] = valueOf(simulation, pod, variable, found)
+  for (const variable of container.env ?? [])
+    found[variable.name] = valueOf(simulation, pod, variable, found).slice(0, maxValueLength)
   return found
 }
 

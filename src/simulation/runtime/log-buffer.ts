@@ -5,8 +5,8 @@ export interface LogLine {
   readonly text: string
 }
 
-const maxLines = 500
-const maxLineLength = 500
+const maxLines = 300
+const maxLineLength = 300
 
 export class LogBuffer {
   readonly #lines: LogLine[] = []

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import { canonicalJson } from '#apimachinery/json/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { isStatusError } from '#apimachinery/status/index.ts'
-import { controlledBy, type Pod, type PodTemplate } from '#simulation/cluster/objects.ts'
+import { forbidden, isStatusError } from '#apimachinery/status/index.ts'
+import { controlledBy, gvrOf, type Pod, type PodTemplate } from '#simulation/cluster/objects.ts'
 import { isReady } from '#simulation/cluster/pod-facts.ts'
 import type { Simulation } from '#simulation/cluster/simulation.ts'
 
@@ -15,6 +15,9 @@ export interface MadePod {
   readonly spec?: Partial<Pod['spec']>
   readonly by: string
 }
+
+/** A tenant may ask for any number of replicas; those that fit on no node cost memory, too. */
+const maxPods = 5000
 
 /** Letters and digits of hashes in names, as in Kubernetes: none make words. */
 const alphabet = 'bcdfghjklmnpqrstvwxz2456789'
@@ -35,6 +38,8 @@ export async function createPod(
   { name, labels, annotations, spec, by }: MadePod,
 ): Promise<Pod> {
   const { namespace = '', name: ownerName = '' } = owner.metadata
+  if (simulation.cache.pods.size >= maxPods)
+    throw forbidden(gvrOf('pods'), name ?? '', `a simulated member has at most ${maxPods} pods`)
   const object: KubeObject = {
     apiVersion: 'v1',
     kind: 'Pod',
