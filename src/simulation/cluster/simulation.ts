@@ -42,6 +42,9 @@ export interface EventText {
   readonly by: string
 }
 
+/** A timer of more than 24 days would fire at once. */
+const longestWaitSeconds = 3600
+
 function nodeNameOf({ spec }: KubeObject): string | undefined {
   return (spec as { nodeName?: string } | undefined)?.nodeName
 }
@@ -157,7 +160,9 @@ export class Simulation {
     const { signal } = this
     const tried = async (key: string, life: AbortSignal): Promise<ReconcileResult | undefined> => {
       try {
-        return (await reconcile(key, life)) ?? undefined
+        const { requeueAfterSeconds } = (await reconcile(key, life)) ?? {}
+        if (requeueAfterSeconds === undefined) return undefined
+        return { requeueAfterSeconds: Math.min(requeueAfterSeconds, longestWaitSeconds) }
       } catch (error) {
         // What is in a namespace that is being deleted goes with it.
         if (isStatusError(error, 'Forbidden') && error.message.endsWith('because it is being terminated'))

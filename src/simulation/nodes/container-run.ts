@@ -69,6 +69,11 @@ export class ContainerRun {
     return this.#state.kind === 'running'
   }
 
+  /** Not begun yet. */
+  get isIdle(): boolean {
+    return this.#state.kind === 'idle'
+  }
+
   /** Ended, and not to be started again. */
   get isDone(): boolean {
     return this.#state.kind === 'ended'

@@ -23,7 +23,7 @@ export interface PodRunOptions {
 
 /** How many Services a request may pass through. */
 const maxDepth = 5
-const mountRetryMs = 500
+const mountRetryMs = 1000
 /** How long a simulated request takes. */
 const requestMs = 2
 
@@ -122,11 +122,8 @@ export class PodRun implements Host {
     }
     if (this.#main.some(({ isRunning }) => isRunning)) this.#options.network.add(this.address, this)
     // Another container may start now.
-    const isNext = this.#startable(nowMs).some(
-      ({ isRunning, isDone, hasStarted }) => !isRunning && !isDone && !hasStarted,
-    )
-    if (times.length === 0) return isNext ? nowMs + 10 : undefined
-    return Math.min(...times)
+    if (this.#startable(nowMs).some(({ isIdle }) => isIdle)) times.push(nowMs + 10)
+    return times.length === 0 ? undefined : Math.min(...times)
   }
 
   #failedInit(): boolean {

@@ -41,9 +41,9 @@ export function programOf(container: Container, { isBatch }: { readonly isBatch:
   const isMissing = tag === 'missing' || name === 'missing'
   const readyAfterMs = readinessMs(container, name)
   if (name === 'fails') return { isMissing, endsAfterMs: 300, exitCode: 1, readyAfterMs: Infinity }
-  const commanded = commandOf(container)
-  const usual = isBatch ? { endsAfterMs: batchMs } : {}
-  return { isMissing, exitCode: 0, readyAfterMs, ...usual, ...commanded }
+  const words = [...(container.command ?? []), ...(container.args ?? [])].join(' ')
+  const usual = isBatch && !isEndless(words) ? { endsAfterMs: batchMs } : {}
+  return { isMissing, exitCode: 0, readyAfterMs, ...usual, ...commandOf(words) }
 }
 
 function readinessMs({ readinessProbe, startupProbe }: Container, name: string): number {
@@ -52,17 +52,18 @@ function readinessMs({ readinessProbe, startupProbe }: Container, name: string):
   return name === 'slow' ? slowMs : delay
 }
 
+/** A command that only waits. */
+function isEndless(words: string): boolean {
+  return /\bsleep (infinity|inf)\b|\bwhile (true|:)/.test(words)
+}
+
 /** `sleep SECONDS`, `exit CODE`, `true` and `false`, alone or in a shell's `-c`. */
-function commandOf({ command = [], args = [] }: Container): Partial<Program> {
-  const words = [...command, ...args].join(' ')
-  const [, seconds] = /\bsleep (\d+(?:\.\d+)?)s?\b/.exec(words) ?? []
+function commandOf(words: string): Partial<Program> {
+  const [, seconds] = /\bsleep (\d{1,9}(?:\.\d+)?)s?\b/.exec(words) ?? []
   const [, code] = /\bexit (\d{1,3})\b/.exec(words) ?? []
-  const isEndless = /\bsleep (infinity|inf)\b|\bwhile (true|:)/.test(words)
-  if (isEndless) return {}
+  if (isEndless(words)) return {}
   if (seconds !== undefined) return { endsAfterMs: Number(seconds) * 1000, exitCode: Number(code ?? 0) % 256 }
   if (code !== undefined) return { endsAfterMs: batchMs / 2, exitCode: Number(code) % 256 }
-  const [only] = [...command, ...args]
-  if (only === 'false' || only === '/bin/false') return { endsAfterMs: batchMs / 2, exitCode: 1 }
-  if (only === 'true' || only === '/bin/true') return { endsAfterMs: batchMs / 2, exitCode: 0 }
-  return {}
+  if (/^(\/bin\/)?false$/.test(words)) return { endsAfterMs: batchMs / 2, exitCode: 1 }
+  return /^(\/bin\/)?true$/.test(words) ? { endsAfterMs: batchMs / 2, exitCode: 0 } : {}
 }
