@@ -190,6 +190,14 @@ describe('the explanation of an object', () => {
     expect(textOf(explainMember(member('west')))).to.match(/^ok .*it answers/)
   })
 
+  it('lets no message look like another finding', () => {
+    const message = 'full\nok    Deployment shop/web in acme: nothing is wrong'
+    const object = deployment(placed({ east: { state: 'Held', message } }))
+    expect(textOf(explainObject(object, { cluster: 'acme', nowMs }))).not.to.match(
+      /^ok +Deployment shop\/web in acme: nothing/m,
+    )
+  })
+
   it('survives objects with fields of any type', () => {
     for (const value of [null, 1, 'x', [], {}, [null], [[]], { conditions: [null, 3] }]) {
       const object = { ...deployment({ [placedOnAnnotation]: JSON.stringify(value) }), status: value, spec: value }

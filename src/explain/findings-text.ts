@@ -9,12 +9,17 @@ export function findingsText(findings: readonly Finding[], nowMs: number): strin
   return findings.map((finding) => findingText(finding, nowMs)).join('\n')
 }
 
+/** A message of a tenant or a member must not look like another finding. */
+function oneLine(text: string): string {
+  return text.replace(/\s*[\r\n]\s*/g, ' ')
+}
+
 function findingText({ subject, state, what, since, waitsFor, until, then, todo }: Finding, nowMs: number): string {
   const age = since === undefined ? '' : ` for ${ageText(nowMs - Date.parse(since))}`
   const noted = since === undefined ? '' : `, ${ageText(nowMs - Date.parse(since))} ago`
   const end = until === undefined ? '' : `${deadlineText(until, nowMs)}${then === undefined ? '' : `: then ${then}`}`
   return [
-    `${words[state]} ${subjectText(subject)}: ${what}${state === 'note' ? noted : waitsFor === undefined ? age : ''}`,
+    `${words[state]} ${subjectText(subject)}: ${oneLine(what)}${state === 'note' ? noted : waitsFor === undefined ? age : ''}`,
     ...(waitsFor === undefined ? [] : [`      waits${age} for ${waitsFor}${end}`]),
     ...(todo === undefined ? [] : [`      -> ${todo}`]),
   ].join('\n')

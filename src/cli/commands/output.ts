@@ -36,8 +36,9 @@ export function nameOf({ apiVersion, kind, metadata }: DeepReadonly<KubeObject>)
   return `${kind.toLowerCase()}${group === '' ? '' : `.${group}`}/${metadata.name ?? ''}`
 }
 
-/** Rows as aligned columns. */
-export function columns(rows: readonly (readonly string[])[]): string {
+/** Rows as aligned columns. A cell is one line, whatever a tenant or a member has written. */
+export function columns(table: readonly (readonly string[])[]): string {
+  const rows = table.map((cells) => cells.map((cell) => printable(cell).replace(/[\n\t]/g, ' ')))
   const widths: number[] = []
   for (const cells of rows)
     cells.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, cell.length)))
