@@ -11,7 +11,19 @@ import { messageOf, request } from '#console/kube/request.ts'
 import { visibleText } from '#console/model/visible-text.ts'
 import { quantityOf } from '#console/table/sort.ts'
 import { clusterAnnotation } from '#console/table/rows.ts'
-import { Age, Badge, Conditions, Dialog, Facts, Link, Meter, Notice, Plain, Plot } from '#console/parts/common.tsx'
+import {
+  Age,
+  Badge,
+  Conditions,
+  Dialog,
+  Facts,
+  Link,
+  Meter,
+  Notice,
+  Plain,
+  Plot,
+  StateNotice,
+} from '#console/parts/common.tsx'
 import { clusterNames } from '#console/state/clusters.ts'
 import { placedWorkloads, usePlacedWorkloads } from '#console/state/placed-workloads.ts'
 import { session } from '#console/state/session.ts'
@@ -74,7 +86,7 @@ function AdminMembers({ home, member }: { readonly home: string; readonly member
           {state.kind === 'live' ? t.count(members.length) : text.table.listing}
         </span>
       </div>
-      {'message' in state ? <Notice kind="bad">{visibleText(state.message)}</Notice> : null}
+      <StateNotice state={state} />
       {state.kind === 'live' && members.length === 0 ? <Notice kind="info">{t.noneJoined}</Notice> : null}
       {member !== undefined && one === undefined && state.kind === 'live' ? (
         <Notice kind="bad">{t.unknown(member)}</Notice>

@@ -5,11 +5,10 @@ import { arrivingStates, workloadKinds } from '#crds/index.ts'
 import type { AnyObject } from '#console/kube/objects.ts'
 import { moveBoard, type CopyRow, type MoveCard } from '#console/model/moves.ts'
 import { durationText } from '#console/model/age.ts'
-import { Age, Badge, Link, Notice, Plain } from '#console/parts/common.tsx'
+import { Age, Badge, Link, Notice, Plain, StateNotice } from '#console/parts/common.tsx'
 import { now } from '#console/state/clock.ts'
 import { placedWorkloads, usePlacedWorkloads } from '#console/state/placed-workloads.ts'
 import type { Route } from '#console/state/router.ts'
-import { visibleText } from '#console/model/visible-text.ts'
 import { text } from '#console/text.ts'
 
 const t = text.moves
@@ -27,7 +26,7 @@ export function MovesPage(): JSX.Element {
           {state.kind === 'listing' ? text.table.listing : t.summary(moving.length, placed)}
         </span>
       </div>
-      {'message' in state ? <Notice kind="bad">{visibleText(state.message)}</Notice> : null}
+      <StateNotice state={state} />
       {moving.length === 0 && state.kind === 'live' ? <Notice kind="good">{t.nothing}</Notice> : null}
       <div class="cards">
         {moving.map((card) => (

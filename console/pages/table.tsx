@@ -6,7 +6,7 @@ import { follow, tableType, type FollowState } from '#console/kube/follow.ts'
 import { everyCluster, listPath, resourceText, type ResourceRef } from '#console/kube/paths.ts'
 import { toneOf } from '#console/model/tone.ts'
 import { visibleText } from '#console/model/visible-text.ts'
-import { Age, Notice } from '#console/parts/common.tsx'
+import { Age, StateNotice } from '#console/parts/common.tsx'
 import { FilterInput } from '#console/parts/filter-input.tsx'
 import { chooser } from '#console/state/chooser.ts'
 import { useKeys } from '#console/state/keys.ts'
@@ -147,7 +147,7 @@ export function LiveTableView(props: LiveTableProps): JSX.Element {
         </label>
         <StateText state={state.value} shown={view.shown.value.length} total={total.value} />
       </div>
-      {state.value.kind === 'refused' ? <Notice kind="bad">{visibleText(state.value.message)}</Notice> : null}
+      {state.value.kind === 'refused' ? <StateNotice state={state.value} /> : null}
       <Grid
         label={label}
         columns={gridColumns.value}

@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import type { FollowState } from '#console/kube/follow.ts'
 import type { Condition } from '#console/kube/objects.ts'
 import { ageText } from '#console/model/age.ts'
 import { conditionTone, toneOf, type Tone } from '#console/model/tone.ts'
@@ -42,6 +43,13 @@ export function Notice({
       {children}
     </p>
   )
+}
+
+/** Why a list is not shown or not live; nothing if it is. */
+export function StateNotice({ state }: { readonly state: FollowState }): JSX.Element | null {
+  if (state.kind === 'refused') return <Notice kind="bad">{visibleText(state.message)}</Notice>
+  if (state.kind !== 'retrying') return null
+  return <Notice kind="wait">{`${text.table.retrying}: ${visibleText(state.message)}`}</Notice>
 }
 
 export function Conditions({ conditions }: { readonly conditions: readonly Condition[] }): JSX.Element {
