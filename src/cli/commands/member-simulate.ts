@@ -25,8 +25,8 @@ interface Flags extends InstallationFlags {
   readonly logLevel: LogLevel
 }
 
-/** How long the MemberCluster may take to be deleted at the end. */
-const unregisterMs = 20_000
+/** How long the MemberCluster may take to be deleted at the end. Service managers kill a program after some ten seconds. */
+const unregisterMs = 5000
 
 /** Runs the command. */
 export async function run(name: string, flags: Flags): Promise<void> {

@@ -54,7 +54,7 @@ export function followPower(
 }
 
 /** How long a MemberCluster may take to go. */
-const goneMs = 15_000
+const goneMs = 4000
 
 /** Deletes the MemberCluster with all its copies, and waits until it is gone. False if it is still there. */
 export async function unregisterMember(
