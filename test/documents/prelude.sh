@@ -1,5 +1,6 @@
 # Functions for the blocks `setup` in documents. The script of a page begins with this file.
-set -euo pipefail
+# Without pipefail, as in the shell of a reader: `head` ends what writes to it.
+set -eu
 
 # Starts kcp on an embedded store in .run/kcp, and makes its admin's file the current kubeconfig.
 installation() {
