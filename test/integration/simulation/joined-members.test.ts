@@ -132,8 +132,9 @@ describe('simulated members of kcp', function () {
   })
 
   it('begin and end with `kcp member simulate`, which leaves nothing behind', async () => {
-    const leftovers = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith('kcp-member-'))
-    const before = leftovers()
+    // A folder of its own, because other tests have members, too.
+    const folder = mkdtempSync(join(tmpdir(), 'kcp-simulated-'))
+    stack.defer(() => rmSync(folder, { recursive: true, force: true }))
     const args = ['member', 'simulate', 'tokyo', '--nodes', '3', '--region', 'asia', '--root-dir', kcp.rootDir]
     const found = async (): Promise<string> =>
       (
@@ -143,6 +144,7 @@ describe('simulated members of kcp', function () {
         )
       ).stdout
     const running = await startKcp(args, {
+      env: { TMPDIR: folder },
       ready: async () => (await found()) === '3 asia',
       readyDeadlineMs: 60_000,
       graceMs: 30_000,
@@ -154,7 +156,7 @@ describe('simulated members of kcp', function () {
     await running.stop()
     const { stdout } = await kcp.admin.kubectl(['get', 'mc', '-o', 'name'])
     expect(stdout).to.not.include('tokyo')
-    expect(leftovers()).to.deep.equal(before)
+    expect(readdirSync(folder)).to.deep.equal([])
   })
 
   it('are refused with wrong flags, with a name that is taken, and without an installation', async () => {
