@@ -39,7 +39,7 @@ describe('the console with much to show', function () {
     )
     const opened = performance.now()
     await goTo(page, '#/t/*/core/v1/pods?q=cluster:team-7')
-    await page.locator('.grid-body [role=row]').first().waitFor()
+    await page.locator('.grid-body [role=row]').first().waitFor({ timeout: 120_000 })
     const firstRows = performance.now() - opened
     await page.locator('.dot.live').waitFor({ timeout: 120_000 })
     await countIs(page, podCount)
