@@ -87,6 +87,34 @@ describe('the console of several replicas', function () {
     expect((await watch).status).to.equal(200)
   })
 
+  it('shows the admin of the installation the LogicalClusters and MemberClusters of the host, and nothing else of it', async () => {
+    const [first, second] = browsers
+    await first.signIn({ ticket: await ticket() })
+    const home = (await first.fetch('GET', '/console/api/session')).json()['home']
+    expect(home).to.equal('k8s/host')
+    const view = '/console/k8s/host/apis/kcp.dev/v1alpha1'
+    const { items } = (await first.fetch('GET', `${view}/logicalclusters`)).json() as { items: object[] }
+    expect(items).to.have.length(3)
+    expect((await first.fetch('GET', `${view}/logicalclusters/acme`)).json()['kind']).to.equal('LogicalCluster')
+    const members = await first.fetch('GET', `${view}/memberclusters`)
+    expect([members.status, members.headers['content-security-policy']?.includes('sandbox')]).to.deep.equal([200, true])
+    for (const path of [
+      '/console/k8s/host/api/v1/secrets',
+      '/console/k8s/host/api/v1/namespaces/kcp-system/secrets/kcp-keys',
+      `${view}/../../../api/v1/namespaces/kcp-system/secrets/kcp-keys`,
+      `${view}/logicalclusters/..%2f..%2f..%2f..%2fapi%2fv1%2fsecrets`,
+      `${view}/logicalclusters/acme/../../../../../api/v1/secrets`,
+      `${view}/logicalclusters/acme/status`,
+      '/console/k8s/host/apis/storage.kcp.dev/v1alpha1/records',
+      '/console/k8s/host//apis/kcp.dev/v1alpha1/logicalclusters',
+    ])
+      expect((await first.fetch('GET', path)).status, path).to.equal(404)
+    for (const method of ['DELETE', 'PATCH', 'PUT'])
+      expect((await first.fetch(method, `${view}/logicalclusters/acme`, { body: {} })).status, method).to.equal(405)
+    await second.signIn({ ticket: await ticket('acme') })
+    expect((await second.fetch('GET', `${view}/logicalclusters`)).status).to.equal(403)
+  })
+
   it('shows a user of the host what it owns, and nothing else', async () => {
     const owner = { kind: 'ServiceAccount', name: 'alice', namespace: 'default' }
     await host('create', 'serviceaccount', 'alice')

@@ -120,7 +120,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   const servingHosts = [...hosts, ...serviceHosts]
   if (options.console !== undefined) {
     const hostUsers = createHostUsers(client)
-    stack.use(openConsole(api, options.console, { client, hosts: servingHosts, hostUsers }))
+    stack.use(openConsole(api, options.console, { client, hosts: servingHosts, hostUsers, host: transport }))
   }
   const peers = { bindAddress, port: options.peerPort ?? 0, address: options.peerAddress }
   const membership = stack.use(await replica.join(api, peers))

@@ -1,5 +1,5 @@
 // The console of a server: where its record of ended sessions is, and at which addresses it is served.
-import type { KubeClient } from '#client/index.ts'
+import type { KubeClient, Transport } from '#client/index.ts'
 import { ownServingNames, type HostUsers, type VirtualApi } from '#virtualapi/index.ts'
 import { installationNamespace } from './host-installation.ts'
 
@@ -15,15 +15,16 @@ interface ConsolePlace {
   readonly hosts: readonly string[]
   /** Absent without a host. */
   readonly hostUsers?: HostUsers
+  readonly host?: Transport
 }
 
 /** Serves the console on all listeners that are opened afterwards. */
 export function openConsole(
   api: VirtualApi,
   { origins }: ConsoleSettings,
-  { client, hosts, hostUsers }: ConsolePlace,
+  { client, hosts, ...ofHost }: ConsolePlace,
 ): AsyncDisposable {
   const names = [...hosts, ...ownServingNames]
   const namespace = installationNamespace
-  return api.openConsole({ origins, hosts: names, client, namespace, ...(hostUsers && { hostUsers }) })
+  return api.openConsole({ origins, hosts: names, client, namespace, ...ofHost })
 }

@@ -3,7 +3,7 @@
 import { methodNotServed, pageNotFound, serviceUnavailable, unauthorized } from '#apimachinery/status/index.ts'
 import { rootClusterName } from '#apimachinery/meta/index.ts'
 import { childSignal } from '#async/index.ts'
-import type { KubeClient } from '#client/index.ts'
+import type { KubeClient, Transport } from '#client/index.ts'
 import { errorResponse } from '#virtualapi/codec/responses.ts'
 import { auditIdOf, RequestAudit } from '#virtualapi/request/request-audit.ts'
 import { headerOf, type BytesResponse, type IncomingRequest, type PushResponse } from '#virtualapi/request/exchange.ts'
@@ -16,6 +16,7 @@ import { apiHeaders, apiUrl, harmlessAnswer } from './api-request.ts'
 import { ClusterList } from './cluster-list.ts'
 import { cookieOf, endedCookie, sealedSession } from './cookie.ts'
 import { EndedRecord } from './ended-record.ts'
+import { hostViewPath, readHost, requireHostView } from './host-view.ts'
 import { LiveSessions } from './live-sessions.ts'
 import { inert, ownHeaders, PageFiles, plain } from './page-files.ts'
 import {
@@ -42,6 +43,8 @@ export interface ConsoleOptions {
   readonly client: KubeClient
   readonly namespace: string
   readonly hostUsers?: HostUsers
+  /** The host, whose LogicalClusters and MemberClusters admins may read. Absent: they are in the logical cluster `root`. */
+  readonly host?: Transport
   /** The folder of the page. Default: where the build leaves it. */
   readonly files?: string
   readonly signal: AbortSignal
@@ -76,11 +79,13 @@ export class Console implements ConsoleDoor, AsyncDisposable {
   readonly #live: LiveSessions
   readonly #signIn: SignIn
   readonly #clusters: ClusterList
+  readonly #host: Transport | undefined
 
   constructor(dependencies: ServerDependencies, options: ConsoleOptions) {
     const { key, client, namespace, hostUsers, signal } = options
     const { clock, log } = dependencies
     this.#dependencies = dependencies
+    this.#host = options.host
     this.#origins = originsOf(options.origins, options.hosts)
     this.#files = new PageFiles(options.files)
     this.#sessions = new Sessions({ key, clock })
@@ -195,6 +200,8 @@ export class Console implements ConsoleDoor, AsyncDisposable {
       else requireOwnWrite(rawHeaders, this.#origins)
     }
     const admission = await this.#admit(request)
+    if (this.#host !== undefined && pathOf(request).startsWith(`/console/${hostViewPath}/`))
+      return await this.#hostView(this.#host, request, admission)
     const inner = this.#apiRequest(request, admission)
     const { signal, ends, leave } = await this.#enter(admission.session, request.signal)
     const { answer, finish } = await handle({ ...inner, signal }, this.#dependencies)
@@ -205,6 +212,23 @@ export class Console implements ConsoleDoor, AsyncDisposable {
     if (answer.kind === 'forward') return { answer, finish: finishBoth }
     const shown = harmlessAnswer(answer, admission.setCookie)
     return { answer: shown.kind === 'push' ? endedWith(shown, ends) : shown, finish: finishBoth }
+  }
+
+  async #hostView(
+    host: Transport,
+    request: IncomingRequest,
+    { session, user, setCookie }: Admission,
+  ): Promise<Handled> {
+    requireHostView(request, user)
+    const { signal, leave } = await this.#enter(session, request.signal)
+    try {
+      const answer = await readHost(host, request, signal)
+      this.#auditOwn(request, { status: answer.status, user })
+      return { answer: harmlessAnswer(answer, setCookie), finish: leave }
+    } catch (error) {
+      leave()
+      throw error
+    }
   }
 
   /** Makes a request end with its session. Call `leave` when the request has ended. */
@@ -276,8 +300,8 @@ export class Console implements ConsoleDoor, AsyncDisposable {
 
   /** Where the page finds LogicalClusters and MemberClusters; nothing if the session may not see them. */
   #homeOf({ kind }: UserInfo['realm']): { home?: string } {
-    const hasRoot = this.#dependencies.directory.byName(rootClusterName) !== undefined
-    return kind === 'installation' && hasRoot ? { home: `k8s/clusters/${rootClusterName}` } : {}
+    if (kind !== 'installation') return {}
+    return { home: this.#host === undefined ? `k8s/clusters/${rootClusterName}` : hostViewPath }
   }
 
   #refusal(request: IncomingRequest, error: unknown): BytesResponse {
