@@ -55,10 +55,20 @@ describe('kcp under failures', function () {
     await untilPlaced({ east: 'Serving' })
   })
   after(async function () {
-    this.timeout(60_000)
-    if (alice !== '' && !api(clusters.east).running) await api(clusters.east).start()
+    this.timeout(180_000)
+    if (alice !== '') await leaveNothing()
     await stack.disposeAsync()
   })
+
+  /** The next file has the same members. */
+  const leaveNothing = async (): Promise<void> => {
+    if (!api(clusters.east).running) await api(clusters.east).start()
+    const { admin } = installation
+    const { stdout: id } = await kubectl(admin, ['get', 'lc/acme', '--ignore-not-found', '-o', 'jsonpath={.status.id}'])
+    if (id === '') return
+    await kubectl(admin, ['delete', 'lc/acme', '--timeout=120s'])
+    for (const member of [clusters.east, clusters.west]) await untilClean(member, [id])
+  }
 
   const asAlice = (args: string[], options: object = {}): Promise<CommandResult> => kubectl(alice, args, options)
   const jsonOf = async (args: string[]): Promise<List> =>
