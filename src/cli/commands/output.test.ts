@@ -10,7 +10,7 @@ describe('the output of commands', () => {
       ['web', evil],
     ])
     expect(text.trimEnd().split('\n')).to.have.length(2)
-     
+
     expect(text).not.to.match(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/)
     expect(printable('plain, ünïcode\nnext')).to.equal('plain, ünïcode\nnext')
   })
