@@ -2,9 +2,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { clusterIdOf } from '#apimachinery/meta/index.ts'
-import { sleep } from '#async/index.ts'
-import { startEmbedded, startPlainServer } from '#cli/index.ts'
+import { issueKubeconfig, nameOfLogicalCluster, startEmbedded, startPlainServer, untilReady } from '#cli/index.ts'
 import { createClient, httpTransport, kubeconfigText, loadKubeconfig, type KubeClient } from '#client/index.ts'
 import { logicalClusters, type LogicalCluster } from '#crds/index.ts'
 import { createLogger } from '#telemetry/index.ts'
@@ -12,6 +10,11 @@ import { createPkiMaterial, createPki, openPki } from '#virtualapi/index.ts'
 
 export type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 export type { KubeClient } from '#client/index.ts'
+
+/** How long a logical cluster may take to be ready, milliseconds. */
+const readyWithinMs = 30_000
+/** Validity of the credentials of tests. */
+const days = 2
 
 /** Access to one cluster. */
 export interface TestCluster {
@@ -43,7 +46,7 @@ export async function startTestServer(): Promise<TestServer> {
       signal,
     }),
   )
-  const request = { commonName: 'admin', organizations: ['system:masters'], realm: 'installation', days: 2 } as const
+  const request = { commonName: 'admin', organizations: ['system:masters'], realm: 'installation', days } as const
   const { certificate: cert, key } = await pki.issueClientCertificate(request)
   const url = `https://127.0.0.1:${server.port}`
   const kubeconfig = kubeconfigText({ name: 'test', server: url, ca: server.servingCa, cert, key })
@@ -84,15 +87,11 @@ export async function startTestInstallation(): Promise<TestInstallation> {
     kubeconfig,
     root,
     async logicalCluster(name) {
-      const { metadata } = await createReady(root, name, signal)
-      const { certificate: cert, key } = await pki.issueClientCertificate({
-        commonName: 'admin',
-        organizations: ['system:masters'],
-        realm: clusterIdOf(metadata.uid ?? ''),
-        days: 2,
-      })
-      const server = `https://127.0.0.1:${kcp.port}/clusters/${name}`
-      return await clusterOf(kubeconfigText({ name, server, ca: pki.servingCa, cert, key }), owned)
+      const object: LogicalCluster = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name } }
+      await root.create(logicalClusters, object, { signal })
+      await untilReady(root, name, { signal, timeoutMs: readyWithinMs, everyMs: 20 })
+      const installation = { clusters: root, pki, directUrl: `https://127.0.0.1:${kcp.port}` }
+      return await clusterOf(await issueKubeconfig(installation, nameOfLogicalCluster(name), days, signal), owned)
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
@@ -116,20 +115,4 @@ async function clusterOf(kubeconfig: string, stack: AsyncDisposableStack): Promi
   const transport = httpTransport(await loadKubeconfig({ text: kubeconfig }, { trusted: true }))
   stack.defer(() => transport[Symbol.asyncDispose]())
   return { kubeconfig, client: createClient(transport) }
-}
-
-const readyWithinMs = 30_000
-
-async function createReady(root: KubeClient, name: string, signal: AbortSignal): Promise<LogicalCluster> {
-  const object: LogicalCluster = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name } }
-  await root.create(logicalClusters, object, { signal })
-  const until = performance.now() + readyWithinMs
-  for (;;) {
-    const found = await root.get<LogicalCluster>(logicalClusters, { name }, { signal })
-    const ready = found.status?.conditions?.find(({ type }) => type === 'Ready')
-    if (ready?.status === 'True') return found
-    if (performance.now() > until)
-      throw new Error(`LogicalCluster "${name}" is not Ready: ${ready?.message ?? 'no condition yet'}`)
-    await sleep(20, signal)
-  }
 }

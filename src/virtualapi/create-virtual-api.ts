@@ -128,7 +128,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   await using stack = new AsyncDisposableStack()
   const readiness = new Readiness(log)
   // A plain cluster has no LogicalClusters to follow.
-  if (root?.isPlain === true) readiness.synced()
+  if (root?.isPlain === true || settings.plain !== undefined) readiness.synced()
   const directory = createDirectory(root === undefined ? {} : { root })
   const baseLayer = createServerBaseLayer(settings, directory)
   const watchCache = stack.use(await openWatchCache(settings, { baseLayer, readiness }))
@@ -161,8 +161,6 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     life.abort(new DOMException('the server is shutting down', 'AbortError'))
     life[Symbol.dispose]()
   })
-  // Its only cluster is known already.
-  if (settings.plain !== undefined) readiness.synced()
   const owned = stack.move()
   let opened: Console | undefined
   return {

@@ -33,16 +33,24 @@ export async function run(name: string | undefined, flags: Flags): Promise<void>
     return
   }
   const identity = await identityOf(name, installation, signal)
-  const sessions = new Sessions({ key: installation.pki.consoleKey(), clock: systemClock })
-  const ticket = await sessions.issueTicket(identity)
-  // In the fragment, which browsers send to no server.
   const origin = url ?? installation.consoleUrl
-  const link = `${origin ?? installation.directUrl}/console/#ticket=${ticket}`
+  const link = await signInLink(installation, identity, origin)
   process.stdout.write(`${link}\n`)
   const who = name === undefined ? 'the admin of the installation' : `the admin of logical cluster "${name}"`
   process.stderr.write(`\nThis link signs in ${who}. It works once, within ${ticketMs / 60_000} minutes.\n`)
   if (origin === undefined) process.stderr.write(trustHint(flags))
   if (flags.open === true) await open(link)
+}
+
+/** A link that signs in to the console, once. `origin`: where browsers reach the console; default the direct listener. */
+export async function signInLink(
+  { pki, directUrl }: Pick<Installation, 'pki' | 'directUrl'>,
+  identity: SessionIdentity,
+  origin = directUrl,
+): Promise<string> {
+  const sessions = new Sessions({ key: pki.consoleKey(), clock: systemClock })
+  // In the fragment, which browsers send to no server.
+  return `${origin}/console/#ticket=${await sessions.issueTicket(identity)}`
 }
 
 async function endAll({ clusters: client }: Installation, signal: AbortSignal): Promise<void> {

@@ -22,8 +22,8 @@ interface Flags extends InstallationFlags {
 }
 
 const apiGroup = 'rbac.authorization.k8s.io'
-/** Milliseconds between two checks, and before and between the lines about the wait. */
-const [lookMs, tellMs] = [100, 2000]
+/** Milliseconds before and between the lines about the wait. */
+const tellMs = 2000
 
 /** Runs the command. */
 export async function run(text: string, { owner, wait, timeout, output, ...flags }: Flags): Promise<void> {
@@ -65,10 +65,18 @@ function subjectOf(text: string): Subject {
   return { kind: kind as 'User' | 'Group', name, apiGroup }
 }
 
-async function untilReady(
+interface ReadyWait {
+  readonly signal: AbortSignal
+  readonly timeoutMs: number
+  /** Milliseconds between two checks. Default 100. */
+  readonly everyMs?: number
+}
+
+/** The LogicalCluster once it is Ready; says why it is not, from time to time. Rejects with ExitError after the time. */
+export async function untilReady(
   clusters: KubeClient,
   name: string,
-  { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
+  { signal, timeoutMs, everyMs = 100 }: ReadyWait,
 ): Promise<LogicalCluster> {
   const began = Date.now()
   let toldAt = began
@@ -84,6 +92,6 @@ async function untilReady(
       console.error(`waiting for LogicalCluster "${name}" for ${ageText(waited)}: ${why}`)
       toldAt = Date.now()
     }
-    await sleep(lookMs, signal)
+    await sleep(everyMs, signal)
   }
 }

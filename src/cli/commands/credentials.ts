@@ -78,7 +78,7 @@ export async function openInside(
  * such logical cluster.
  */
 export async function issueKubeconfig(
-  installation: Installation,
+  installation: Pick<Installation, 'clusters' | 'directUrl' | 'pki'>,
   name: ClusterName,
   days: number,
   signal: AbortSignal,

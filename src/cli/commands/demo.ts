@@ -3,9 +3,9 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pluralPath } from './demo-resources.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { sleep, systemClock } from '#async/index.ts'
+import { sleep } from '#async/index.ts'
 import { createClient, type KubeClient } from '#client/index.ts'
-import { isConditionTrue, logicalClusters, type LogicalCluster } from '#crds/index.ts'
+import { logicalClusters, type LogicalCluster } from '#crds/index.ts'
 import {
   demoClusters,
   demoMembers,
@@ -18,8 +18,10 @@ import {
   type SimulatedMember,
 } from '#simulation/index.ts'
 import type { Logger } from '#telemetry/index.ts'
-import { Sessions, ticketMs } from '#virtualapi/index.ts'
+import { ticketMs } from '#virtualapi/index.ts'
 import { settleMemory } from '#cli/process/settle-memory.ts'
+import { signInLink } from './console.ts'
+import { untilReady } from './create.ts'
 import { certificateOf, nameOfLogicalCluster, openInside } from './credentials.ts'
 import { useContext } from './kubeconfig-file.ts'
 import { openInstallation, type Installation } from './installation.ts'
@@ -69,16 +71,10 @@ ready. Nothing here is real but the API servers, and kcp itself: no program runs
 ${guideText({ rootDir, kcp: 'bin/kcp' })}
 Console, for ${ticketMs / 60_000} minutes and one browser (later: bin/kcp console):
 
-  ${await consoleLink(installation)}
+  ${await signInLink(installation, { as: 'installation' })}
 
 Stop with Ctrl-C: ${rootDir} is removed, unless you gave it with --root-dir.
 `
-}
-
-/** A link that signs the admin of the installation in to the console, once. */
-async function consoleLink({ pki, directUrl }: Installation): Promise<string> {
-  const sessions = new Sessions({ key: pki.consoleKey(), clock: systemClock })
-  return `${directUrl}/console/#ticket=${await sessions.issueTicket({ as: 'installation' })}`
 }
 
 interface Context extends DemoOptions {
@@ -107,9 +103,7 @@ async function createClusters(clusters: KubeClient, signal: AbortSignal): Promis
     const found = await clusters.tryGet<LogicalCluster>(logicalClusters, { name }, { signal })
     if (found === undefined) await clusters.create(logicalClusters, object, { signal })
   }
-  for (const name of demoClusters)
-    while (!isConditionTrue(await clusters.get<LogicalCluster>(logicalClusters, { name }, { signal }), 'Ready'))
-      await sleep(50, signal)
+  for (const name of demoClusters) await untilReady(clusters, name, { signal, timeoutMs: 60_000, everyMs: 50 })
 }
 
 /** Writes the kubeconfig of the guide: a context for each logical cluster, the first one current. */

@@ -1,5 +1,5 @@
-// The host's users in the console: who a token of the host is, and whether the host lets this user reach a logical
-// cluster. The answers are kept for seconds, as the host's API server keeps those of its own webhooks.
+// The host's users in the console: the user behind a token of the host, and whether the host lets this user reach a
+// logical cluster. The answers are kept for seconds, as the host's API server keeps those of its own webhooks.
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'

@@ -34,7 +34,7 @@ const kept = new Set([
   'x-forwarded-for',
   'x-real-ip',
 ])
-/** Headers that would change who asks. A page that sends them is refused, so that nobody relies on their removal. */
+/** Headers that name another identity. They are refused and not removed: a page that sends them has a fault. */
 const identities = /^(impersonate-|x-remote-|x-kcp-hop-)/
 
 /** The headers for the stages. Throws 400 for headers that name an identity. */

@@ -171,7 +171,7 @@ export class Console implements ConsoleDoor, AsyncDisposable {
   async #beginSession(request: IncomingRequest): Promise<BytesResponse> {
     const before = await this.#opened(request)
     const { session, user, sealed } = await this.#signIn.begin(request)
-    // The browser has one session: whoever has copied the former one loses it.
+    // The browser has one session: a copy of its former cookie is worthless from now on.
     if (before !== undefined) await this.#end(before, request.signal)
     this.#auditOwn(request, { status: 201, user })
     return json(201, this.#shown(session, user), cookieOf(sealed))

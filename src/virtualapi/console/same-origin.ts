@@ -1,5 +1,5 @@
-// Which requests count as requests of the console's own page. A cookie is sent along by the browser whoever asks, so
-// the headers that browsers add and pages cannot set have to say that the page asks.
+// Checks that a request comes from the console's own page. Browsers send the cookie with the requests of any page, so
+// the headers that browsers add, and pages cannot set, must name the console's page.
 import { isIP } from 'node:net'
 import { forbidden, statusError, type StatusError } from '#apimachinery/status/index.ts'
 import { headerOf } from '#virtualapi/request/exchange.ts'
