@@ -250,7 +250,10 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   const outbound = createOutbound({ egress, resolveService, turnOf })
   const authorizer = createAuthorizer({ watchCache })
   const { authenticator, accountTokens } = createAuthentication(settings, foundations)
-  const catalog = new ClusterCatalog({ hasMembers: () => !members.isEmpty })
+  const catalog = new ClusterCatalog({
+    hasMembers: () => !members.isEmpty,
+    isPlain: plain !== undefined || root?.isPlain === true,
+  })
   const conversions = new Conversions({ outbound, turnOf })
   const admitted = {
     hasRoot: root !== undefined && plain === undefined,

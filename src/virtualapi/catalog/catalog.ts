@@ -3,6 +3,7 @@
 import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import type { CompiledCrd, CustomResourceDefinition } from './apiextensions/index.ts'
+import type { SharedDefinition } from './definition-source.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 
@@ -34,9 +35,15 @@ export interface Catalog {
    */
   variant(): string
   /**
-   * Compiles the CustomResourceDefinitions that are not compiled yet; `turn` lets other work run between two of them.
+   * Loads shared definitions, and compiles the CustomResourceDefinitions that are not compiled yet; `turn` lets other work run between two of them.
    */
-  compileInTurns(objects: ClusterObjects, turn: () => Promise<void>): Promise<void>
+  compileInTurns(objects: ClusterObjects, turn: () => Promise<void>, signal: AbortSignal): Promise<void>
+  /** Loads the definitions that other logical clusters share with this one; undefined if none is missing. */
+  load(objects: ClusterObjects, signal: AbortSignal): Promise<void> | undefined
+  /** Loaded definitions that other logical clusters share with this one, and those of our own kinds. */
+  shared(objects: ClusterObjects): readonly SharedDefinition[]
+  /** The loaded shared definition of `PLURAL.GROUP`. */
+  sharedDefinition(objects: ClusterObjects, name: string): SharedDefinition | undefined
   /** The CustomResourceDefinitions that this logical cluster serves, compiled. */
   crds(objects: ClusterObjects): readonly ServedCrd[]
   /** The same, and definitions that are served without being stored, such as members. */

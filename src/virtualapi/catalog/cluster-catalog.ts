@@ -1,11 +1,15 @@
-// The resources of a logical cluster: built-in resources, the resources of its CustomResourceDefinitions, and
-// `members`.
+// The resources of a logical cluster: built-in resources, the resources of its CustomResourceDefinitions, resources that
+// other logical clusters share with it, and `members`.
 import { apiVersionOf, parseApiVersion, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
-import { memberCrd, members } from '#crds/index.ts'
+import { forbidden } from '#apimachinery/status/index.ts'
+import { memberCrd, members, sharedApisGroup } from '#crds/index.ts'
 import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { builtInResource, builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import { builtInSchema } from '#virtualapi/kinds/resources/builtin-schemas.ts'
 import type { Catalog, DocumentedCrd, ServedCrd } from './catalog.ts'
+import type { DefinitionSource, SharedDefinition } from './definition-source.ts'
+import { versionConversions } from './sharing/convert-versions.ts'
+import { isSystemDefinition, systemDefinitions } from './sharing/system-definitions.ts'
 import { crdStorageKey, crdStrategy } from './apiextensions/crd-strategy.ts'
 import { compileCrd, isEstablished, type CompiledCrd, type CustomResourceDefinition } from './apiextensions/index.ts'
 import { customStrategy } from './apiextensions/custom-strategy.ts'
@@ -21,8 +25,18 @@ import { storageOf } from '#virtualapi/kinds/conversions.ts'
 import { builtInStrategy } from '#virtualapi/kinds/index.ts'
 import { policyStrategy } from './policy-strategy.ts'
 
+export interface CatalogOptions {
+  /** True if there are members; then logical clusters serve the resource `members`. Default: false. */
+  readonly hasMembers?: () => boolean
+  /** True: a plain cluster, which serves nothing of ours. */
+  readonly isPlain?: boolean
+  /** Definitions of other logical clusters. The first source that has a definition is taken. */
+  readonly sources?: readonly DefinitionSource[]
+}
+
 export class ClusterCatalog implements Catalog {
   readonly #hasMembers: () => boolean
+  readonly #sources: readonly DefinitionSource[]
   #projected: ResourceDefinition | undefined
   readonly #builtIn = new Map<string, ResourceDefinition>()
   // A CRD is compiled on first use. The watch cache keeps the same Entry while a CRD does not change, so Entry can be
@@ -32,14 +46,74 @@ export class ClusterCatalog implements Catalog {
   // again and again.
   readonly #compiledBase = new Map<string, CompiledCrd | undefined>()
   readonly #custom = new WeakMap<CompiledCrd, Map<string, ResourceDefinition>>()
+  readonly #sharedVersions = new WeakMap<ResourceDefinition, ResourceDefinition>()
 
-  /** `hasMembers`: true if there are members; then logical clusters serve the resource `members`. Default: false. */
-  constructor({ hasMembers = () => false }: { readonly hasMembers?: () => boolean } = {}) {
+  constructor({ hasMembers = () => false, isPlain = false, sources = [] }: CatalogOptions = {}) {
     this.#hasMembers = hasMembers
+    this.#sources = isPlain ? [] : [systemDefinitions, ...sources]
   }
 
   find(objects: ClusterObjects, gvr: GroupVersionResource): ResourceDefinition | undefined {
-    return this.findBuiltIn(gvr) ?? this.#findCustom(objects, gvr) ?? this.#findMembers(gvr)
+    return (
+      this.findBuiltIn(gvr) ??
+      this.#findCustom(objects, gvr) ??
+      this.#findShared(objects, gvr) ??
+      this.#findMembers(gvr)
+    )
+  }
+
+  load(objects: ClusterObjects, signal: AbortSignal): Promise<void> | undefined {
+    const loads = this.#sources.flatMap((source) => source.load(objects, signal) ?? [])
+    return loads.length === 0 ? undefined : Promise.all(loads).then(() => undefined)
+  }
+
+  shared(objects: ClusterObjects): readonly SharedDefinition[] {
+    const found = new Map<string, SharedDefinition>()
+    for (const source of this.#sources)
+      for (const definition of source.all(objects)) {
+        const name = definition.compiled.name
+        if (!found.has(name) && !this.#isOwn(objects, name)) found.set(name, definition)
+      }
+    return [...found.values()]
+  }
+
+  #isOwn(objects: ClusterObjects, name: string): boolean {
+    return !isSystemDefinition(name) && objects.get(crdStorageKey, '', name) !== undefined
+  }
+
+  sharedDefinition(objects: ClusterObjects, name: string): SharedDefinition | undefined {
+    for (const source of this.#sources) {
+      const found = source.find(objects, name)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+
+  #findShared(
+    objects: ClusterObjects,
+    { group, version, resource }: GroupVersionResource,
+  ): ResourceDefinition | undefined {
+    const found = this.sharedDefinition(objects, `${resource}.${group}`)
+    return found === undefined ? undefined : this.#sharedVersion(found, version)
+  }
+
+  /** A version of a shared definition. Its objects can be created while the definition is shared. */
+  #sharedVersion({ compiled, isTerminating }: SharedDefinition, version: string): ResourceDefinition | undefined {
+    const own = this.#definitionOf(compiled, version)
+    if (own === undefined) return undefined
+    let definition = this.#sharedVersions.get(own)
+    if (definition === undefined) {
+      definition = { ...own, strategy: { ...own.strategy, prepareForCreate: this.#requireShared(compiled.name, own) } }
+      this.#sharedVersions.set(own, definition)
+    }
+    return isTerminating ? withoutCreate(definition) : definition
+  }
+
+  #requireShared(name: string, { info }: ResourceDefinition): NonNullable<Strategy['prepareForCreate']> {
+    return (object, { objects }) => {
+      if (this.sharedDefinition(objects, name)?.isTerminating === false) return
+      throw forbidden(info, object.metadata.name ?? '', 'create not allowed while the resource is being withdrawn')
+    }
   }
 
   variant(): string {
@@ -99,8 +173,9 @@ export class ClusterCatalog implements Catalog {
     objects: ClusterObjects,
     { group, version, resource }: GroupVersionResource,
   ): ResourceDefinition | undefined {
-    const entry = objects.get(crdStorageKey, '', `${resource}.${group}`)
-    if (entry === undefined) return undefined
+    const name = `${resource}.${group}`
+    const entry = objects.get(crdStorageKey, '', name)
+    if (entry === undefined || isSystemDefinition(name)) return undefined
     const compiled = this.#compile(entry)
     return compiled === undefined ? undefined : this.#definitionOf(compiled, version)
   }
@@ -151,14 +226,24 @@ export class ClusterCatalog implements Catalog {
       ...(facts.deprecationWarning === undefined ? {} : { deprecationWarning: facts.deprecationWarning }),
       custom: { columns: facts.columns, ...(facts.scale === undefined ? {} : { scale: facts.scale }) },
     }
-    versions.set(version, definition)
-    return definition
+    const converted = this.#withVersionConversion(definition, compiled)
+    versions.set(version, converted)
+    return converted
+  }
+
+  /** One of our own kinds in an older version. The write path works on its storage version. */
+  #withVersionConversion(definition: ResourceDefinition, compiled: CompiledCrd): ResourceDefinition {
+    const { group, resource, version } = definition.info
+    const conversion = group === sharedApisGroup ? versionConversions[resource] : undefined
+    if (conversion === undefined || version === compiled.storageVersion) return definition
+    const stored = this.#listedDefinition(compiled, compiled.storageVersion)
+    return stored === undefined ? definition : { ...definition, ...conversion, strategy: stored.strategy }
   }
 
   equivalents(objects: ClusterObjects, { info, storageKey }: ResourceDefinition): readonly ResourceDefinition[] {
     const others = info.builtIn
       ? builtInVersions(storageKey).map((other) => this.findBuiltIn(other))
-      : this.#versionsOfCrd(objects, storageKey).map((version) => this.#findCustom(objects, { ...info, version }))
+      : this.#versionsOfCrd(objects, storageKey).map((version) => this.find(objects, { ...info, version }))
     return others.filter(
       (other): other is ResourceDefinition =>
         other !== undefined && (other.info.version !== info.version || other.info.group !== info.group),
@@ -167,7 +252,7 @@ export class ClusterCatalog implements Catalog {
 
   #versionsOfCrd(objects: ClusterObjects, name: string): readonly string[] {
     const entry = objects.get(crdStorageKey, '', name)
-    const compiled = entry && this.#compile(entry)
+    const compiled = entry === undefined ? this.sharedDefinition(objects, name)?.compiled : this.#compile(entry)
     return compiled?.versions.map(({ info }) => info.version) ?? []
   }
 
@@ -183,10 +268,12 @@ export class ClusterCatalog implements Catalog {
       read: () => decodeObject(entry.bytes) as KubeObject & CustomResourceDefinition,
     }))
     const isShown = this.#hasMembers() && this.find(objects, members)?.isProjected === true
-    return isShown ? [...own, { compiled: compiledMembers(), read: membersCrd }] : own
+    const projected = isShown ? [{ compiled: compiledMembers(), read: membersCrd }] : []
+    return [...own, ...this.shared(objects), ...projected]
   }
 
-  async compileInTurns(objects: ClusterObjects, turn: () => Promise<void>): Promise<void> {
+  async compileInTurns(objects: ClusterObjects, turn: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    await this.load(objects, signal)
     for (const entry of objects.list({ resource: crdStorageKey }))
       if (!this.#compiled.has(entry)) {
         this.#compile(entry)
@@ -211,6 +298,11 @@ export class ClusterCatalog implements Catalog {
     this.#compiled.set(entry, compiled)
     return compiled
   }
+}
+
+function withoutCreate(definition: ResourceDefinition): ResourceDefinition {
+  const { info } = definition
+  return { ...definition, info: { ...info, verbs: info.verbs.filter((verb) => verb !== 'create') } }
 }
 
 const membersCrd = (): CustomResourceDefinition => memberCrd() as unknown as CustomResourceDefinition

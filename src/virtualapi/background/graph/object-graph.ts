@@ -160,6 +160,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   async get(key: ObjectKey, signal: AbortSignal): Promise<GraphObject | undefined> {
     const objects = await this.#objects(key.cluster, signal)
     const entry = objects?.get(key.resource, key.namespace, key.name)
+    if (objects !== undefined) await this.#catalog.load(objects, signal)
     const info = objects === undefined ? undefined : this.#served(objects, key.resource)
     if (entry === undefined || info === undefined) return undefined
     const metadata = decodeMetadata(entry.bytes)
@@ -179,6 +180,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
 
   async isBlocked({ cluster, namespace }: ObjectKey, uid: string, signal: AbortSignal): Promise<boolean> {
     const objects = await this.#objects(cluster, signal)
+    if (objects !== undefined) await this.#catalog.load(objects, signal)
     for (const blocker of objects?.blockers(uid) ?? []) {
       if (namespace !== '' && blocker.namespace !== namespace) continue
       // An object of a resource that is not served cannot be deleted, so it does not block its owner.
@@ -200,7 +202,9 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     if (builtIn !== undefined) return servedOf(builtIn)
     const objects = await this.#objects(cluster, signal)
     if (objects === undefined) return undefined
-    const custom = this.#catalog.crds(objects).flatMap(({ compiled }) => compiled.resourceInfos)
+    await this.#catalog.load(objects, signal)
+    const definitions = [...this.#catalog.crds(objects), ...this.#catalog.shared(objects)]
+    const custom = definitions.flatMap(({ compiled }) => compiled.resourceInfos)
     const found = custom.find(matches)
     return found === undefined ? undefined : servedOf(found)
   }
@@ -275,7 +279,9 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   #served(objects: ClusterObjects, resource: string): ResourceInfo | undefined {
     const builtIn = builtInByStorageKey().get(resource)
     if (builtIn !== undefined) return builtIn
-    const crd = this.#catalog.crds(objects).find(({ entry }) => entry.key.name === resource)
+    const crd =
+      this.#catalog.crds(objects).find(({ entry }) => entry.key.name === resource) ??
+      this.#catalog.sharedDefinition(objects, resource)
     if (crd === undefined) return undefined
     // The stored version, if it is served, needs no conversion webhook for deletions.
     const { resourceInfos, storageVersion } = crd.compiled

@@ -29,6 +29,8 @@ export interface CompiledVersion {
 
 /** The compiled form of a CustomResourceDefinition. Immutable, and shared by logical clusters. */
 export interface CompiledCrd {
+  /** PLURAL.GROUP. */
+  readonly name: string
   /** The hash of all fields that the compiled form depends on. */
   readonly hash: string
   /** True if the definition was changed since it was created: then stored objects may still follow an older schema. */
@@ -120,6 +122,7 @@ function compile(
   }))
   const versions = compiledAll.flatMap(({ isServed, facts }) => (isServed ? [facts] : []))
   return {
+    name: `${names.plural}.${group}`,
     hash,
     changed,
     versions,

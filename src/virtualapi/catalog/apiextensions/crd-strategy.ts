@@ -103,8 +103,8 @@ function namesOf(entry: Entry): CrdInUse {
 const terminating = new WeakMap<Entry, boolean>()
 
 /**
- * True while the definition of a custom resource is being deleted or is gone: its objects are deleted, and none may be
- * created.
+ * True while the definition of a custom resource is being deleted: its objects are deleted, and none may be created. A
+ * definition that is not stored here is shared, and the catalog decides.
  */
 export function isTerminatingCrd(objects: ClusterObjects, { group, resource }: GroupResource): boolean {
   const entry = objects.get(crdStorageKey, '', `${resource}.${group}`)

@@ -42,7 +42,12 @@ export async function prepareCall<Dependencies extends ObjectDependencies>(
   const { cluster, signal, info } = exchange
   if (cluster === undefined) throw pathNotFound()
   const objects = await dependencies.watchCache.cluster(cluster.id, { signal })
-  const definition = dependencies.catalog.find(objects, request)
+  const { catalog } = dependencies
+  let definition = catalog.find(objects, request)
+  if (definition === undefined) {
+    await catalog.load(objects, signal)
+    definition = catalog.find(objects, request)
+  }
   if (definition === undefined) throw groupNotServed(request.group)
   requirePath(definition.info, request, info)
   requireName(request.name)

@@ -89,7 +89,7 @@ async function documentOf(exchange: Exchange, dependencies: EndpointDependencies
   const objects = await dependencies.watchCache.cluster(cluster.id, { signal })
   const turn = turnsOf(exchange)
   // All code below needs all definitions compiled: the definitions of one tenant may be megabytes.
-  await dependencies.catalog.compileInTurns(objects, turn)
+  await dependencies.catalog.compileInTurns(objects, turn, signal)
   const localIndex = (): JsonObject => {
     const { paths } = openApiIndex(allOpenApi(dependencies.catalog.documented(objects)), info.basePath) as {
       paths: JsonObject

@@ -153,7 +153,7 @@ function posted(post: number, result: PostResult): void {
 }
 
 const authorizer = createAuthorizer({ watchCache: cachingWatchCacheOf(linkOf(0)) })
-const catalog = new ClusterCatalog()
+const catalog = new ClusterCatalog({ isPlain: plain !== undefined })
 const conversions = new Conversions({ outbound })
 /** Logical clusters of requests, whose pods no member may run. */
 const withoutMembers = new WeakSet<LogicalCluster>()

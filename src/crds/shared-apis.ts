@@ -1,0 +1,579 @@
+// The kinds of group apis.kcp.io: APIs that one logical cluster publishes and others use. Their shapes are those of the
+// kcp project (sdk/apis/apis v1alpha1 and v1alpha2). Fields that kcp does not have are additions, which its clients
+// ignore.
+import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
+import type { CustomResourceDefinition, JsonSchema, Kind, PrinterColumn } from './crd.ts'
+import { crdOf } from './crd.ts'
+import { ageColumn, conditionColumn, reasonColumn } from './conditions.ts'
+import { labelSelectorSchema, type LabelSelector } from './label-selector.ts'
+
+export const sharedApisGroup = 'apis.kcp.io'
+
+const gvr = (resource: string, version = 'v1alpha2') => ({ group: sharedApisGroup, version, resource })
+export const apiExports = gvr('apiexports')
+export const apiBindings = gvr('apibindings')
+export const apiResourceSchemas = gvr('apiresourceschemas', 'v1alpha1')
+export const apiExportEndpointSlices = gvr('apiexportendpointslices', 'v1alpha1')
+export const apiExportRevisions = gvr('apiexportrevisions', 'v1alpha1')
+
+/** A condition as the kcp project has them: without observedGeneration. */
+export interface SharingCondition {
+  type: string
+  status: 'True' | 'False' | 'Unknown'
+  severity?: 'Error' | 'Warning' | 'Info'
+  lastTransitionTime: string
+  reason?: string
+  message?: string
+}
+
+/** A resource that an export offers: a CustomResourceDefinition, or an APIResourceSchema, of the same logical cluster. */
+export interface ExportedResource {
+  name: string
+  group: string
+  /** The name of an APIResourceSchema. */
+  schema?: string
+  /** The name of a CustomResourceDefinition. */
+  crd?: string
+}
+
+/** How a claim finds objects that objects of the export name. */
+export interface ClaimReference {
+  /** The exported resource whose objects name the claimed ones. */
+  resource: string
+  group?: string
+  /** The field with the name, such as `spec.secretRef.name`; `[*]` for each item of a list. */
+  namePath: string
+  /** The field with the namespace. Default: the namespace of the naming object. */
+  namespacePath?: string
+}
+
+export interface ClaimSelector {
+  matchLabels?: Record<string, string>
+  matchExpressions?: NonNullable<LabelSelector['matchExpressions']>
+  matchAll?: boolean
+}
+
+/** What a claim covers besides group and resource. Both sides may narrow it. */
+export interface ClaimBounds {
+  /** `*`: all. */
+  verbs?: string[]
+  /** Subresources; absent: all. */
+  subresources?: string[]
+  namespaces?: string[]
+  /** Single objects; absent: all. */
+  objects?: { name?: string; namespace?: string }[]
+  /** A CEL expression over `object`. */
+  cel?: string
+  reference?: ClaimReference
+}
+
+export interface PermissionClaim extends ClaimBounds {
+  group?: string
+  resource: string
+  identityHash?: string
+  defaultSelector?: ClaimSelector
+}
+
+export interface AcceptedClaim extends PermissionClaim {
+  selector?: ClaimSelector
+  state: 'Accepted' | 'Rejected'
+  /** RFC 3339; the claim counts as rejected from then on. */
+  expires?: string
+}
+
+export interface APIExport extends KubeObject {
+  metadata: ObjectMeta & { name: string }
+  spec?: {
+    resources?: ExportedResource[]
+    permissionClaims?: PermissionClaim[]
+    maximalPermissionPolicy?: { local?: Record<string, never> }
+    rollout?: ExportRollout
+  }
+  status?: APIExportStatus
+}
+
+/** How consumers get a new revision. */
+export interface ExportRollout {
+  /** How many of the consumers, in percent, are to have the newest revision. Default 100. */
+  percent?: number
+  /** No further consumer gets it. */
+  pause?: boolean
+  /** Stop at the first consumer whose stored objects the revision would break. Default true. */
+  holdOnError?: boolean
+}
+
+export interface APIExportStatus {
+  identityHash?: string
+  /** The number of the newest revision. */
+  revision?: number
+  consumers?: number
+  /** Consumers that have the newest revision. */
+  updatedConsumers?: number
+  /** Consumers that the newest revision would break; the first by name. */
+  heldConsumers?: { cluster: string; message: string }[]
+  conditions?: SharingCondition[]
+}
+
+/** An immutable set of definitions of an export. */
+export interface APIExportRevision extends KubeObject {
+  spec: {
+    export: { name: string; uid: string }
+    revision: number
+    /** JSON of the `spec` of CustomResourceDefinitions, so that the server stores and reads it as one text. */
+    definitions: { name: string; schemaName: string; uid: string; text: string }[]
+  }
+}
+
+export interface BoundResource {
+  group: string
+  resource: string
+  schema: { name: string; UID: string; identityHash: string }
+  storageVersions?: string[]
+}
+
+export type DeletionPolicy = 'Hold' | 'Delete' | 'Orphan'
+
+export interface APIBinding extends KubeObject {
+  metadata: ObjectMeta & { name: string }
+  spec?: {
+    reference?: { export?: { path?: string; name: string } }
+    permissionClaims?: AcceptedClaim[]
+    /** What a deletion of the binding does with the objects. Default Hold. */
+    deletionPolicy?: DeletionPolicy
+    /** Objects of these resources that an earlier binding left may become objects of this export. */
+    adoptExisting?: boolean
+  }
+  status?: APIBindingStatus
+}
+
+export interface APIBindingStatus {
+  apiExportClusterName?: string
+  /** uid of the export. */
+  exportUID?: string
+  /** The revision of the export that this binding has. */
+  revision?: number
+  boundResources?: BoundResource[]
+  phase?: '' | 'Binding' | 'Bound'
+  appliedPermissionClaims?: AcceptedClaim[]
+  exportPermissionClaims?: PermissionClaim[]
+  conditions?: SharingCondition[]
+}
+
+const text = (description: string, more: JsonSchema = {}): JsonSchema => ({ type: 'string', description, ...more })
+const record = (description: string, properties: Record<string, JsonSchema>, required: string[] = []): JsonSchema => ({
+  type: 'object',
+  description,
+  properties,
+  ...(required.length > 0 && { required }),
+})
+const atomic = (description: string, items: JsonSchema, maxItems = 64): JsonSchema => ({
+  type: 'array',
+  description,
+  maxItems,
+  'x-kubernetes-list-type': 'atomic',
+  items,
+})
+const mapOf = (description: string, keys: string[], items: JsonSchema, maxItems = 64): JsonSchema => ({
+  type: 'array',
+  description,
+  maxItems,
+  'x-kubernetes-list-type': 'map',
+  'x-kubernetes-list-map-keys': keys,
+  items,
+})
+const integer = (description: string, minimum = 0): JsonSchema => ({
+  type: 'integer',
+  format: 'int32',
+  minimum,
+  description,
+})
+const flag = (description: string): JsonSchema => ({ type: 'boolean', description })
+const anything = (description: string): JsonSchema => ({
+  type: 'object',
+  description,
+  'x-kubernetes-preserve-unknown-fields': true,
+})
+
+const maxName = { minLength: 1, maxLength: 253 }
+const name = (description: string): JsonSchema => text(description, maxName)
+const optionalGroup = text('The API group; empty for the core group.', { default: '', maxLength: 253 })
+
+const sharingConditions: JsonSchema = mapOf(
+  'Observations of the current state of this object.',
+  ['type'],
+  record(
+    'An observation.',
+    {
+      type: text('The type of the condition.', { minLength: 1, maxLength: 316 }),
+      status: { type: 'string', enum: ['True', 'False', 'Unknown'] },
+      severity: text('How bad a status False is: Error, Warning or Info.', { maxLength: 32 }),
+      lastTransitionTime: { type: 'string', format: 'date-time', description: 'When the status last changed.' },
+      reason: text('Why, in one word for programs.', { maxLength: 1024 }),
+      message: text('Why, in a sentence for people.', { maxLength: 32768 }),
+    },
+    ['type', 'status', 'lastTransitionTime'],
+  ),
+  32,
+)
+
+function claimSelector(description: string): JsonSchema {
+  const schema = labelSelectorSchema(description)
+  return { ...schema, properties: { ...schema.properties, matchAll: flag('All objects.') } }
+}
+
+const claimBounds: Record<string, JsonSchema> = {
+  verbs: atomic('Verbs, or `*` for all of them.', text('A verb.', { minLength: 1, maxLength: 63 })),
+  subresources: atomic('Subresources, such as `status`. Absent: all of them.', text('A subresource.', maxName)),
+  namespaces: atomic('Namespaces. Absent: all of them.', name('A namespace.'), 256),
+  objects: atomic(
+    'Single objects. Absent: all of them.',
+    record('An object.', {
+      name: text('Its name.', { maxLength: 253 }),
+      namespace: text('Its namespace.', { maxLength: 63 }),
+    }),
+    256,
+  ),
+  cel: text('A CEL expression over `object` that must be true.', { minLength: 1, maxLength: 1024 }),
+  reference: record(
+    'Only objects that objects of the export name.',
+    {
+      group: text('The API group of the naming objects.', { maxLength: 253 }),
+      resource: name('The exported resource whose objects name the claimed ones.'),
+      namePath: text('The field with the name, such as spec.secretRef.name; [*] for each item of a list.', {
+        minLength: 1,
+        maxLength: 253,
+      }),
+      namespacePath: text('The field with the namespace. Default: the namespace of the naming object.', {
+        maxLength: 253,
+      }),
+    },
+    ['resource', 'namePath'],
+  ),
+}
+
+const claim: Record<string, JsonSchema> = {
+  group: optionalGroup,
+  resource: name('The resource, in plural.'),
+  identityHash: text('The identity of the export that offers the resource; empty for built-in resources.', {
+    default: '',
+    maxLength: 128,
+  }),
+  ...claimBounds,
+}
+const exportClaim = { ...claim, defaultSelector: claimSelector('The objects that consumers are expected to accept.') }
+const bindingClaim = {
+  ...exportClaim,
+  selector: claimSelector('The objects of the claim that the consumer accepts. Absent: all of them.'),
+  state: { type: 'string', enum: ['Accepted', 'Rejected'] } as JsonSchema,
+  expires: {
+    type: 'string',
+    format: 'date-time',
+    description: 'The claim counts as rejected from then on.',
+  } as JsonSchema,
+}
+const exportClaims = mapOf(
+  'What the provider asks of each consumer.',
+  ['group', 'resource'],
+  record('A claim.', exportClaim, ['resource']),
+)
+const bindingClaims = mapOf(
+  'The answer of the consumer to each claim of the export.',
+  ['group', 'resource', 'identityHash'],
+  record('An answer to a claim.', bindingClaim, ['resource', 'state']),
+)
+
+const exportReference = record(
+  'The export.',
+  {
+    path: text('The logical cluster of the export. Default: this one.', { maxLength: 253 }),
+    name: name('The name of the export.'),
+  },
+  ['name'],
+)
+const immutableReference = { rule: 'self == oldSelf', message: 'the reference is immutable: create another binding' }
+
+/** Claims of v1alpha1. */
+const oldClaim: Record<string, JsonSchema> = {
+  group: optionalGroup,
+  resource: name('The resource, in plural.'),
+  all: flag('All objects.'),
+  resourceSelector: atomic(
+    'Single objects.',
+    record('An object.', {
+      name: text('Its name.', { maxLength: 253 }),
+      namespace: text('Its namespace.', { maxLength: 63 }),
+    }),
+    256,
+  ),
+  identityHash: text('The identity of the export that offers the resource.', { default: '', maxLength: 128 }),
+}
+const oldBindingClaim = { ...oldClaim, state: { type: 'string', enum: ['Accepted', 'Rejected'] } as JsonSchema }
+const oldClaims = (items: Record<string, JsonSchema>, required: string[]): JsonSchema =>
+  atomic('Claims.', record('A claim.', items, ['resource', ...required]))
+
+const category = { group: sharedApisGroup, scope: 'Cluster', categories: ['kcp'], status: true } as const
+
+const rollout = record('How consumers get a new revision.', {
+  percent: {
+    ...integer('How many of the consumers, in percent, are to have the newest revision. Default 100.'),
+    maximum: 100,
+  },
+  pause: flag('No further consumer gets the newest revision.'),
+  holdOnError: flag('Stop at the first consumer whose stored objects the revision would break. Default true.'),
+})
+
+const exportStatus: Record<string, JsonSchema> = {
+  identityHash: text('The identity of the export: the SHA-256 of its uid.'),
+  revision: integer('The number of the newest revision.'),
+  consumers: integer('How many bindings there are.'),
+  updatedConsumers: integer('How many of them have the newest revision.'),
+  heldConsumers: atomic(
+    'Consumers that the newest revision would break.',
+    record('A consumer.', { cluster: text('Its logical cluster.'), message: text('What would break.') }),
+    10,
+  ),
+  conditions: sharingConditions,
+  virtualWorkspaces: atomic('Not used.', record('A URL.', { url: text('The URL.') })),
+}
+
+const exportColumns: PrinterColumn[] = [
+  { name: 'Revision', type: 'integer', jsonPath: '.status.revision' },
+  { name: 'Consumers', type: 'integer', jsonPath: '.status.consumers' },
+  { name: 'Updated', type: 'integer', jsonPath: '.status.updatedConsumers' },
+  reasonColumn('Rollout', 'RolledOut'),
+  ageColumn,
+]
+
+const exportKind = (version: string, spec: Record<string, JsonSchema>): Kind => ({
+  ...category,
+  version,
+  kind: 'APIExport',
+  plural: 'apiexports',
+  description: 'An APIExport offers resources of this logical cluster to others, which bind them with an APIBinding.',
+  properties: { spec: record('The desired state.', spec), status: record('The observed state.', exportStatus) },
+  columns: exportColumns,
+})
+
+const policySpec: Record<string, JsonSchema> = {
+  maximalPermissionPolicy: record('The most that consumers may do with the resources.', {
+    local: anything('RBAC of this logical cluster decides.'),
+  }),
+  identity: anything('Accepted from clients of the kcp project. The identity is the uid of the export.'),
+  rollout,
+}
+
+const exportSpec: Record<string, JsonSchema> = {
+  resources: mapOf(
+    'The offered resources.',
+    ['name', 'group'],
+    record(
+      'A resource.',
+      {
+        name: name('The resource, in plural.'),
+        group: optionalGroup,
+        schema: text('The name of an APIResourceSchema of this logical cluster.', { maxLength: 253 }),
+        crd: text('The name of a CustomResourceDefinition of this logical cluster, instead of a schema.', {
+          maxLength: 253,
+        }),
+        storage: anything('How objects are stored: `crd`, in each consumer.'),
+      },
+      ['name'],
+    ),
+    128,
+  ),
+  permissionClaims: exportClaims,
+  ...policySpec,
+}
+
+const oldExportSpec: Record<string, JsonSchema> = {
+  latestResourceSchemas: {
+    type: 'array',
+    description: 'Names of APIResourceSchemas of this logical cluster.',
+    maxItems: 128,
+    'x-kubernetes-list-type': 'set',
+    items: name('A name.'),
+  },
+  permissionClaims: oldClaims(oldClaim, []),
+  ...policySpec,
+}
+
+const bindingStatus = (claims: JsonSchema, accepted: JsonSchema): Record<string, JsonSchema> => ({
+  apiExportClusterName: text('The logical cluster of the export.'),
+  exportUID: text('The uid of the export.'),
+  revision: integer('The revision of the export that this binding has.'),
+  boundResources: mapOf(
+    'The resources that this logical cluster serves by the binding.',
+    ['group', 'resource'],
+    record(
+      'A resource.',
+      {
+        group: optionalGroup,
+        resource: text('The resource, in plural.'),
+        schema: record('Its definition.', {
+          name: text('The name of the schema or definition.'),
+          UID: text('Its uid.'),
+          identityHash: text('The identity of the export.'),
+        }),
+        storageVersions: atomic('The version in which objects are stored.', text('A version.')),
+      },
+      ['group', 'resource'],
+    ),
+    128,
+  ),
+  phase: text('Empty, Binding or Bound.'),
+  appliedPermissionClaims: accepted,
+  exportPermissionClaims: claims,
+  conditions: sharingConditions,
+})
+
+const bindingColumns: PrinterColumn[] = [
+  { name: 'Cluster', type: 'string', jsonPath: '.spec.reference.export.path' },
+  { name: 'Export', type: 'string', jsonPath: '.spec.reference.export.name' },
+  conditionColumn('Ready', 'Ready'),
+  { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
+  ageColumn,
+]
+
+const bindingKind = (version: string, claims: JsonSchema, status: Record<string, JsonSchema>): Kind => ({
+  ...category,
+  version,
+  kind: 'APIBinding',
+  plural: 'apibindings',
+  description: 'An APIBinding makes the resources of an APIExport of another logical cluster resources of this one.',
+  required: ['spec'],
+  properties: {
+    spec: record(
+      'The desired state.',
+      {
+        reference: {
+          ...record('The export.', { export: exportReference }, ['export']),
+          'x-kubernetes-validations': [immutableReference],
+        },
+        permissionClaims: claims,
+        deletionPolicy: {
+          type: 'string',
+          enum: ['Hold', 'Delete', 'Orphan'],
+          description:
+            'What a deletion of the binding does: Hold waits until no objects exist, Delete deletes them, Orphan keeps them for another binding. Default Hold.',
+        },
+        adoptExisting: flag('Objects of these resources that an earlier binding left become objects of this export.'),
+      },
+      ['reference'],
+    ),
+    status: record('The observed state.', status),
+  },
+  columns: bindingColumns,
+})
+
+const schemaKind: Kind = {
+  ...category,
+  status: false,
+  version: 'v1alpha1',
+  kind: 'APIResourceSchema',
+  plural: 'apiresourceschemas',
+  description: 'An APIResourceSchema is an immutable definition of a resource, for APIExports.',
+  required: ['spec'],
+  properties: {
+    spec: {
+      ...record(
+        'The definition, as in a CustomResourceDefinition.',
+        {
+          group: optionalGroup,
+          names: anything('The names of the resource.'),
+          scope: { type: 'string', enum: ['Cluster', 'Namespaced'] },
+          versions: atomic('The versions.', anything('A version; `schema` is the OpenAPI schema itself.'), 64),
+          nameValidation: text('Which names objects may have: DNS1123Subdomain or PathSegmentName.', { maxLength: 63 }),
+          conversion: anything('How versions are converted.'),
+        },
+        ['names', 'scope', 'versions'],
+      ),
+    },
+  },
+  columns: [ageColumn],
+}
+
+const sliceKind: Kind = {
+  ...category,
+  version: 'v1alpha1',
+  kind: 'APIExportEndpointSlice',
+  plural: 'apiexportendpointslices',
+  description: 'An APIExportEndpointSlice has the URLs at which the provider of an APIExport reaches its consumers.',
+  required: ['spec'],
+  properties: {
+    spec: record(
+      'The desired state.',
+      {
+        export: { ...exportReference, 'x-kubernetes-validations': [immutableReference] },
+        partition: text('Not used.', { maxLength: 253 }),
+      },
+      ['export'],
+    ),
+    status: record('The observed state.', {
+      endpoints: mapOf('The URLs.', ['url'], record('A URL.', { url: text('The URL.') }, ['url'])),
+      shardSelector: text('Not used.'),
+      conditions: sharingConditions,
+    }),
+  },
+  columns: [
+    { name: 'Export', type: 'string', jsonPath: '.spec.export.name' },
+    { name: 'URL', type: 'string', jsonPath: '.status.endpoints[0].url' },
+    ageColumn,
+  ],
+}
+
+const revisionKind: Kind = {
+  ...category,
+  status: false,
+  version: 'v1alpha1',
+  kind: 'APIExportRevision',
+  plural: 'apiexportrevisions',
+  description:
+    'An APIExportRevision keeps the definitions of an APIExport as they were at one time. The server writes it.',
+  required: ['spec'],
+  properties: {
+    spec: record('The definitions.', {
+      export: record('The export.', { name: text('Its name.'), uid: text('Its uid.') }, ['name', 'uid']),
+      revision: integer('The number of the revision.', 1),
+      definitions: atomic(
+        'The definitions.',
+        record('A definition.', {
+          name: text('PLURAL.GROUP.'),
+          schemaName: text('The object that the definition comes from.'),
+          uid: text('The uid of that object.'),
+          text: text('JSON of the spec of a CustomResourceDefinition.'),
+        }),
+        128,
+      ),
+    }),
+  },
+  columns: [
+    { name: 'Export', type: 'string', jsonPath: '.spec.export.name' },
+    { name: 'Revision', type: 'integer', jsonPath: '.spec.revision' },
+    ageColumn,
+  ],
+}
+
+/** The kinds of group apis.kcp.io; the newest version of each is the stored one. */
+export function sharedApiCrds(): CustomResourceDefinition[] {
+  return [
+    versionsOf(exportKind('v1alpha2', exportSpec), exportKind('v1alpha1', oldExportSpec)),
+    versionsOf(
+      bindingKind('v1alpha2', bindingClaims, bindingStatus(exportClaims, bindingClaims)),
+      bindingKind(
+        'v1alpha1',
+        oldClaims(oldBindingClaim, ['state']),
+        bindingStatus(oldClaims(oldClaim, []), oldClaims(oldBindingClaim, [])),
+      ),
+    ),
+    versionsOf(schemaKind),
+    versionsOf(sliceKind),
+    versionsOf(revisionKind),
+  ]
+}
+
+/** One definition with several versions. The first one is stored. */
+function versionsOf(...kinds: [Kind, ...Kind[]]): CustomResourceDefinition {
+  const crd = crdOf(kinds[0])
+  const versions = kinds.flatMap((kind, i) => crdOf(kind).spec.versions.map((one) => ({ ...one, storage: i === 0 })))
+  return { ...crd, spec: { ...crd.spec, versions } }
+}
