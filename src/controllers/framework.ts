@@ -3,7 +3,7 @@
 import { groupResourceText, type GroupVersionResource } from '#apimachinery/meta/index.ts'
 import { clusterInKey, keyFor, type KubeClient, type ObjectRef, parseKey } from '#client/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
-import type { ObjectChange, ObjectFeed, ObjectGraph } from '#reconcile/object-graph/index.ts'
+import type { ObjectChange, ObjectFeed, ObjectGraph, SharedApis } from '#reconcile/object-graph/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 
 /** Signs a PKCS #10 request (PEM) for use in one logical cluster alone, and resolves with the certificate, PEM. */
@@ -22,6 +22,10 @@ export interface ControllersOptions {
   /** The content of `kube-root-ca.crt` in every namespace. PEM. */
   readonly rootCa: string
   readonly signClientRequest: SignClientRequest
+  /** APIExports and their consumers; absent where none are served. */
+  readonly sharing?: SharedApis
+  /** The URL at which the provider of an export reaches its consumers. */
+  readonly viewUrl?: (cluster: string, exportName: string) => string | undefined
   /** The objects of all logical clusters and their changes. */
   readonly graph: ObjectGraph & ObjectFeed
   readonly log: Logger
@@ -47,6 +51,8 @@ export interface ChangedOptions {
   readonly name: string
   /** By resource (`jobs.batch`), the function that is called for each change of an object and queues places. */
   readonly follow: Readonly<Record<string, (change: ObjectChange, enqueue: Enqueue) => void>>
+  /** Listens to other sources of changes. Returns the function that ends it. */
+  readonly listen?: (enqueue: Enqueue) => () => void
   /** Reconciles a place whose logical cluster exists. If it rejects, the place is reconciled again later. */
   readonly reconcile: (
     place: Place,
@@ -57,7 +63,7 @@ export interface ChangedOptions {
 /** Runs a controller over the changes in all logical clusters, until the signal of the context aborts. */
 export async function reconcileChanged(
   { graph, clientOf, log, signal }: ControllerContext,
-  { name, follow, reconcile }: ChangedOptions,
+  { name, follow, listen, reconcile }: ChangedOptions,
 ): Promise<void> {
   using queue = createKeyQueue({ fairnessKey: clusterInKey })
   const enqueue: Enqueue = (place, delayMs) => {
@@ -67,6 +73,7 @@ export async function reconcileChanged(
   const stops = Object.entries(follow).map(([resource, listener]) =>
     graph.follow(resource, (change) => listener(change, enqueue)),
   )
+  if (listen !== undefined) stops.push(listen(enqueue))
   await runController({
     name,
     queue,

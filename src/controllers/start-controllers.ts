@@ -5,6 +5,8 @@ import { childSignal } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import type { ControllerContext, ControllersOptions } from './framework.ts'
 import { startBuiltInRegistration, startCrdRegistration } from './api-service-registration.ts'
+import { startApiBindings } from './api-bindings.ts'
+import { startApiExports } from './api-exports.ts'
 import { startCertificateSigning } from './certificate-signing.ts'
 import { startCrdDeletion } from './crd-deletion.ts'
 import { startFlowDefaults } from './flow-defaults.ts'
@@ -66,6 +68,8 @@ const ofControllerManager = [
   startTokenSecrets,
   startCertificateSigning,
   startPolicyTypes,
+  startApiExports,
+  startApiBindings,
 ]
 
 /** The controllers that run inside kube-apiserver. */

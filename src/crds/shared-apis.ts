@@ -8,6 +8,8 @@ import { ageColumn, conditionColumn, reasonColumn } from './conditions.ts'
 import { labelSelectorSchema, type LabelSelector } from './label-selector.ts'
 
 export const sharedApisGroup = 'apis.kcp.io'
+/** Holds a binding that is being deleted. Only the server adds and removes it. */
+export const apiBindingFinalizer = 'apis.kcp.io/apibinding-finalizer'
 
 const gvr = (resource: string, version = 'v1alpha2') => ({ group: sharedApisGroup, version, resource })
 export const apiExports = gvr('apiexports')
@@ -111,6 +113,10 @@ export interface APIExportStatus {
   updatedConsumers?: number
   /** Consumers that the newest revision would break; the first by name. */
   heldConsumers?: { cluster: string; message: string }[]
+  rollout?: {
+    /** The share of the consumers, in percent, that may have the newest revision. */
+    released: number
+  }
   conditions?: SharingCondition[]
 }
 
@@ -332,6 +338,9 @@ const exportStatus: Record<string, JsonSchema> = {
     record('A consumer.', { cluster: text('Its logical cluster.'), message: text('What would break.') }),
     10,
   ),
+  rollout: record('How far the newest revision has come.', {
+    released: integer('The share of the consumers, in percent, that may have it.'),
+  }),
   conditions: sharingConditions,
   virtualWorkspaces: atomic('Not used.', record('A URL.', { url: text('The URL.') })),
 }

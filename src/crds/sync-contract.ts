@@ -1,5 +1,6 @@
 // The annotations, labels, finalizers and headers by which the scheduler, the syncers of members and the API server
 // communicate. They meet through the API only, so everything they agree on is in this file.
+import { apiBindingFinalizer } from './shared-apis.ts'
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { createHash } from 'node:crypto'
 import { isJsonObject, tryClusterId, type ClusterId, type KubeObject } from '#apimachinery/meta/index.ts'
@@ -96,7 +97,7 @@ export function isOwnLabel(name: string): boolean {
 
 /** True for finalizers that only the installation can add and remove. */
 export function isOwnFinalizer(finalizer: string): boolean {
-  return finalizer.startsWith(syncerFinalizerPrefix)
+  return finalizer.startsWith(syncerFinalizerPrefix) || finalizer === apiBindingFinalizer
 }
 
 // --- Downstream: on objects in a member. ---

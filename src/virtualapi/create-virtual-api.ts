@@ -24,6 +24,7 @@ import { defaultEventTtlMs, expireEvents } from './background/expiry/index.ts'
 import { ObjectGraph } from './background/graph/index.ts'
 import { UnfinishedLists } from './endpoints/call/unfinished-lists.ts'
 import { WatchClock } from './endpoints/call/watch-clock.ts'
+import { tellDefinition } from './server/offload/told-definition.ts'
 import { OffloadThread } from './server/offload/offload-thread.ts'
 import type { Members } from './outbound/members/index.ts'
 import { Conversions } from './write/conversion/conversions.ts'
@@ -36,6 +37,10 @@ import { LateMembers } from './outbound/members/late-members.ts'
 import { createServiceResolver } from './outbound/calls/resolve-service.ts'
 import type { ServiceResolver } from './outbound/calls/service-resolver.ts'
 import { ClusterCatalog } from './catalog/cluster-catalog.ts'
+import { BindingSource } from './catalog/sharing/binding-source.ts'
+import { createSharedApis } from './catalog/sharing/shared-apis.ts'
+import { SharingIndex } from './catalog/sharing/sharing-index.ts'
+import type { SharedApis } from '#reconcile/object-graph/index.ts'
 import { readFacts, stampRevision } from './kinds/resources/object-bytes.ts'
 import { packedManagers } from './kinds/resources/packed-managers.ts'
 import { findPlacedAccount } from './auth/authn/placed-accounts.ts'
@@ -103,6 +108,8 @@ export interface VirtualApi extends AsyncDisposable {
   readonly watchCache: WatchCache
   /** Changes and owner references of all objects, for controllers. */
   readonly graph: ObjectGraph
+  /** APIExports and their consumers, for controllers. */
+  readonly sharing: SharedApis
   /** Serves the LogicalClusters of `client`. Resolves once all existing ones are known: the server is ready then. */
   follow(client: KubeClient): Promise<void>
   /**
@@ -170,6 +177,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     directory,
     watchCache,
     graph,
+    sharing: dependencies.sharing,
     async follow(source) {
       const followed = directory.follow({ client: source, log, signal })
       await followed.synced(signal)
@@ -250,10 +258,15 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   const outbound = createOutbound({ egress, resolveService, turnOf })
   const authorizer = createAuthorizer({ watchCache })
   const { authenticator, accountTokens } = createAuthentication(settings, foundations)
-  const catalog = new ClusterCatalog({
-    hasMembers: () => !members.isEmpty,
-    isPlain: plain !== undefined || root?.isPlain === true,
+  const isPlain = plain !== undefined || root?.isPlain === true
+  const bindings = new BindingSource({ watchCache, directory })
+  const sharing = createSharedApis({
+    index: new SharingIndex({ watchCache, directory, signal: foundations.life }),
+    bindings,
+    watchCache,
+    directory,
   })
+  const catalog = new ClusterCatalog({ hasMembers: () => !members.isEmpty, isPlain, sources: [bindings] })
   const conversions = new Conversions({ outbound, turnOf })
   const admitted = {
     hasRoot: root !== undefined && plain === undefined,
@@ -262,13 +275,16 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
     mayRunPods: (cluster: LogicalCluster) => members.mayRunPods(cluster),
     fleet: () => members.fleet,
   }
-  const offload = stack.use(new OffloadThread(admitted))
+  const offload = stack.use(
+    new OffloadThread({ ...admitted, definition: (objects, read) => tellDefinition(catalog, objects, read) }),
+  )
   return {
     watchCache,
     directory,
-    registry: createRegistry({ ...admitted, authorizer, catalog, conversions }),
+    registry: createRegistry({ ...admitted, authorizer, catalog, conversions, directory }),
     conversions,
     catalog,
+    sharing,
     authenticator,
     authorizer,
     fairness,

@@ -1,9 +1,85 @@
 // Group apis.kcp.io: an API that one logical cluster exports and others bind, in a server with an embedded store.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { LogicalCluster } from '#crds/index.ts'
+import { waitFor } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
 const apis = '/apis/apis.kcp.io'
+const bindings = `${apis}/v1alpha2/apibindings`
+const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+const widgets = '/apis/example.io/v1/namespaces/default/widgets'
+
+interface KubeList {
+  readonly items: KubeObject[]
+}
+
+const widget = (name: string, spec: object): object => ({
+  apiVersion: 'example.io/v1',
+  kind: 'Widget',
+  metadata: { name },
+  spec,
+})
+
+/** The definition of widgets with these properties of the spec. */
+function widgetDefinition(properties: object = { size: { type: 'integer' }, color: { type: 'string' } }): object {
+  const spec = { type: 'object', properties }
+  const names = { plural: 'widgets', singular: 'widget', kind: 'Widget', listKind: 'WidgetList' }
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: 'widgets.example.io' },
+    spec: {
+      group: 'example.io',
+      scope: 'Namespaced',
+      names,
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: 'object', properties: { spec } } },
+        },
+      ],
+    },
+  }
+}
+
+const widgetBinding = (spec: object = {}): object => ({
+  apiVersion: 'apis.kcp.io/v1alpha2',
+  kind: 'APIBinding',
+  metadata: { name: 'widgets' },
+  spec: { reference: { export: { path: 'provider', name: 'widgets' } }, ...spec },
+})
+
+interface WithConditions extends KubeObject {
+  readonly status?: { readonly conditions?: { type: string; status: string; reason?: string }[] }
+}
+const conditionsOf = ({ status }: WithConditions) => status?.conditions ?? []
+const isReady = (object: WithConditions): boolean =>
+  conditionsOf(object).some(({ type, status }) => type === 'Ready' && status === 'True')
+const hasReason =
+  (reason: string) =>
+  (object: WithConditions): boolean =>
+    conditionsOf(object).some((condition) => condition.reason === reason)
+
+/** The object once it is as wanted. */
+async function until(tenant: Tenant, path: string, isWanted: (object: WithConditions) => boolean): Promise<KubeObject> {
+  return waitFor(
+    async () => {
+      const object = await get<WithConditions>(tenant, 'GET', path)
+      if (!isWanted(object)) throw new Error(JSON.stringify(object.status))
+      return object
+    },
+    { what: path, deadlineMs: 10_000 },
+  )
+}
+
+const gone = (tenant: Tenant, path: string): Promise<unknown> =>
+  waitFor(async () => (await ask(tenant, 'GET', path)).status === 404, {
+    what: `the end of ${path}`,
+    deadlineMs: 10_000,
+  })
 
 interface Response {
   readonly status: number
@@ -29,10 +105,12 @@ describe('shared APIs', function () {
   this.timeout(120_000)
   let kcp: KcpInstance
   let provider: Tenant
+  let consumer: Tenant
 
   before(async () => {
     kcp = await startInstance()
     provider = await kcp.tenant('provider')
+    consumer = await kcp.tenant('consumer')
   })
   after(() => kcp[Symbol.asyncDispose]())
 
@@ -59,4 +137,72 @@ describe('shared APIs', function () {
     const after = (await get(provider, 'GET', path('v1alpha2')))['spec'] as { permissionClaims: object[] }
     expect(after.permissionClaims[0]).to.deep.include({ verbs: ['get'], namespaces: ['default'] })
   })
+  it('serves an exported CustomResourceDefinition in a logical cluster that binds it', async () => {
+    await exportWidgets()
+    const refused = await ask(consumer, 'POST', bindings, widgetBinding())
+    expect(refused.status, refused.text).to.equal(403)
+    expect(refused.text).to.include('verb \\"bind\\"')
+    await letBind()
+    await get(consumer, 'POST', bindings, widgetBinding())
+    const bound = await until(consumer, `${bindings}/widgets`, isReady)
+    expect(bound['status']).to.deep.include({ phase: 'Bound', apiExportClusterName: 'provider', revision: 1 })
+    await get(consumer, 'POST', widgets, widget('one', { size: 3 }))
+    const invalid = await ask(consumer, 'POST', widgets, widget('two', { size: 'large' }))
+    expect(invalid.status, invalid.text).to.equal(422)
+    expect((await get<KubeList>(consumer, 'GET', widgets)).items).to.have.length(1)
+    expect((await get<KubeList>(provider, 'GET', widgets)).items).to.have.length(0)
+    const { stdout } = await consumer.kubectl(['api-resources', '--api-group=example.io', '-o', 'name'])
+    expect(stdout.trim()).to.equal('widgets.example.io')
+    const { stdout: explained } = await consumer.kubectl(['explain', 'widget.spec.size'])
+    expect(explained).to.include('<integer>')
+  })
+
+  it('refuses a definition of a resource that a binding gives, and a binding of a resource that is defined', async () => {
+    const own = await ask(consumer, 'POST', definitions, widgetDefinition())
+    expect(own.status, own.text).to.equal(422)
+    expect(own.text).to.include('belongs to APIBinding')
+    const other = await kcp.tenant('defined')
+    await get(other, 'POST', definitions, widgetDefinition())
+    await letBind('system:authenticated', 'everybody')
+    await get(other, 'POST', bindings, widgetBinding())
+    const conflicting = await until(other, `${bindings}/widgets`, hasReason('NamingConflicts'))
+    expect(conflicting['status']).to.not.have.property('boundResources')
+  })
+
+  it('keeps a binding that is being deleted while objects exist, and refuses new ones', async () => {
+    await get(consumer, 'DELETE', `${bindings}/widgets`)
+    await until(consumer, `${bindings}/widgets`, hasReason('ObjectsExist'))
+    const refused = await ask(consumer, 'POST', widgets, widget('late', {}))
+    expect(refused.status, refused.text).to.equal(405)
+    await get(consumer, 'PATCH', `${bindings}/widgets`, { spec: { deletionPolicy: 'Delete' } })
+    await gone(consumer, `${bindings}/widgets`)
+    expect((await ask(consumer, 'GET', widgets)).status).to.equal(404)
+  })
+
+  async function exportWidgets(): Promise<void> {
+    await get(provider, 'POST', definitions, widgetDefinition())
+    const resources = [{ name: 'widgets', group: 'example.io', crd: 'widgets.example.io' }]
+    const object = {
+      apiVersion: 'apis.kcp.io/v1alpha2',
+      kind: 'APIExport',
+      metadata: { name: 'widgets' },
+      spec: { resources },
+    }
+    await get(provider, 'POST', `${apis}/v1alpha2/apiexports`, object)
+  }
+
+  /** Lets a group of users, by default all users of the consumer, bind the exports of the provider. */
+  async function letBind(group?: string, name = 'bind'): Promise<void> {
+    const role = { rules: [{ apiGroups: ['apis.kcp.io'], resources: ['apiexports'], verbs: ['bind'] }] }
+    const rbac = '/apis/rbac.authorization.k8s.io/v1'
+    await get(provider, 'POST', `${rbac}/clusterroles`, { metadata: { name }, ...role })
+    const { status } = await get<LogicalCluster>(kcp.admin, 'GET', '/apis/kcp.dev/v1alpha1/logicalclusters/consumer')
+    await get(provider, 'POST', `${rbac}/clusterrolebindings`, {
+      metadata: { name },
+      subjects: [
+        { kind: 'Group', apiGroup: 'rbac.authorization.k8s.io', name: group ?? `system:cluster:${status?.id ?? ''}` },
+      ],
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
+    })
+  }
 })

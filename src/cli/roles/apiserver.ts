@@ -137,6 +137,8 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
     renewals.push(scraper)
   }
   stack.use(keepRenewed(renewals, { log }))
+  const [consoleUrl] = options.console?.origins ?? []
+  const url = `https://${advertiseAddress}:${options.advertisePort ?? listener.port}`
   stack.use(
     await startControllers({
       // The name of the program that does this work in a cluster: tools that ignore its fields ignore these, too.
@@ -145,12 +147,12 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       signClientRequest: ({ clusterId, ...request }) =>
         pki.signClientRequest({ ...request, realm: clusterId as ClusterId }),
       graph: api.graph,
+      sharing: api.sharing,
+      viewUrl: (cluster, name) => `${url}/services/apiexport/${cluster}/${name}`,
       log,
       signal,
     }),
   )
-  const [consoleUrl] = options.console?.origins ?? []
-  const url = `https://${advertiseAddress}:${options.advertisePort ?? listener.port}`
   await publishAddress(client, { url, ...(consoleUrl !== undefined && { consoleUrl }) }, signal)
   await register(
     client,

@@ -97,7 +97,7 @@ export async function startEmbedded(given: EmbeddedOptions): Promise<Embedded> {
   if (options.console !== undefined) stack.use(openConsole(api, options.console, { client: rootClient, hosts }))
   const listener = stack.use(await api.listen({ host: bindAddress, port: options.port, ...current }))
   const { port } = listener
-  stack.use(await startClusterControllers(options, { api, pki }))
+  stack.use(await startClusterControllers(options, { api, pki, port }))
   const operator = stack.use(await startMemberOperator(options, { api, pki, port }))
   const adminKubeconfig = join(rootDir, 'admin.kubeconfig')
   const tellExpiry = certificateExpiry(metrics)
@@ -161,7 +161,7 @@ interface Server {
 /** The controllers inside logical clusters. */
 async function startClusterControllers(
   { log, signal }: Settings,
-  { api, pki }: Server,
+  { api, pki, port }: Server & { readonly port: number },
 ): ReturnType<typeof startControllers> {
   return await startControllers({
     // The name of the program that does this work in a cluster: tools that ignore its fields ignore these too.
@@ -170,6 +170,8 @@ async function startClusterControllers(
     signClientRequest: ({ clusterId, ...request }) =>
       pki.signClientRequest({ ...request, realm: clusterId as ClusterId }),
     graph: api.graph,
+    sharing: api.sharing,
+    viewUrl: (cluster, name) => `${localUrl(port)}/services/apiexport/${cluster}/${name}`,
     log,
     signal,
   })

@@ -1,1 +1,2 @@
 export * from './object-graph.ts'
+export * from './shared-apis.ts'

@@ -2,8 +2,8 @@
 // resources may have other sources than the logical cluster's own CustomResourceDefinitions.
 import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
-import type { CompiledCrd, CustomResourceDefinition } from './apiextensions/index.ts'
-import type { SharedDefinition } from './definition-source.ts'
+import type { CompiledCrd } from './apiextensions/index.ts'
+import type { DocumentedCrd, SharedDefinition } from './sharing/definition-source.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 
@@ -13,12 +13,7 @@ export interface ServedCrd {
   readonly compiled: CompiledCrd
 }
 
-/** A definition for discovery and OpenAPI documents. It need not be stored. */
-export interface DocumentedCrd {
-  readonly compiled: CompiledCrd
-  /** Decodes the definition. */
-  readonly read: () => CustomResourceDefinition
-}
+export type { DocumentedCrd } from './sharing/definition-source.ts'
 
 export interface Catalog {
   /** The resource of this name and version in this logical cluster, or undefined if it is not served. */

@@ -7,7 +7,7 @@ import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { builtInResource, builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import { builtInSchema } from '#virtualapi/kinds/resources/builtin-schemas.ts'
 import type { Catalog, DocumentedCrd, ServedCrd } from './catalog.ts'
-import type { DefinitionSource, SharedDefinition } from './definition-source.ts'
+import type { DefinitionSource, SharedDefinition } from './sharing/definition-source.ts'
 import { versionConversions } from './sharing/convert-versions.ts'
 import { isSystemDefinition, systemDefinitions } from './sharing/system-definitions.ts'
 import { crdStorageKey, crdStrategy } from './apiextensions/crd-strategy.ts'
@@ -78,7 +78,11 @@ export class ClusterCatalog implements Catalog {
   }
 
   #isOwn(objects: ClusterObjects, name: string): boolean {
-    return !isSystemDefinition(name) && objects.get(crdStorageKey, '', name) !== undefined
+    return !this.#isOurs(name) && objects.get(crdStorageKey, '', name) !== undefined
+  }
+
+  #isOurs(name: string): boolean {
+    return this.#sources.length > 0 && isSystemDefinition(name)
   }
 
   sharedDefinition(objects: ClusterObjects, name: string): SharedDefinition | undefined {
@@ -175,7 +179,7 @@ export class ClusterCatalog implements Catalog {
   ): ResourceDefinition | undefined {
     const name = `${resource}.${group}`
     const entry = objects.get(crdStorageKey, '', name)
-    if (entry === undefined || isSystemDefinition(name)) return undefined
+    if (entry === undefined || this.#isOurs(name)) return undefined
     const compiled = this.#compile(entry)
     return compiled === undefined ? undefined : this.#definitionOf(compiled, version)
   }

@@ -1,5 +1,6 @@
 // The dependencies of the stages, created once by createVirtualApi.
 import type { Logger } from '#telemetry/index.ts'
+import type { SharedApis } from '#reconcile/object-graph/index.ts'
 import type { AuditSink } from '#virtualapi/request/request-audit.ts'
 import type { Authenticator } from '#virtualapi/auth/authn/authenticator.ts'
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
@@ -14,6 +15,8 @@ import type { ServerMetrics } from './server-metrics.ts'
 
 export interface ServerDependencies extends EndpointDependencies {
   readonly authenticator: Authenticator
+  /** APIExports and their consumers. */
+  readonly sharing: SharedApis
   readonly fairness: Fairness
   readonly loopShare: EventLoopShare
   readonly passMonitor: PassMonitor

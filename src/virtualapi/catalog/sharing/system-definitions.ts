@@ -1,6 +1,6 @@
 // The definitions of group apis.kcp.io, which every logical cluster serves.
 import { sharedApiCrds, sharedApisGroup } from '#crds/index.ts'
-import type { DefinitionSource, SharedDefinition } from '#virtualapi/catalog/definition-source.ts'
+import type { DefinitionSource, SharedDefinition } from '#virtualapi/catalog/sharing/definition-source.ts'
 import { compileCrd, defaultCrd, type CustomResourceDefinition } from '#virtualapi/catalog/apiextensions/index.ts'
 
 let definitions: ReadonlyMap<string, SharedDefinition> | undefined

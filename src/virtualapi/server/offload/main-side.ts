@@ -5,6 +5,7 @@ import { allocationFor } from '#virtualapi/kinds/index.ts'
 import { ledgerFor } from '#virtualapi/write/quota/index.ts'
 import {
   owned,
+  type DefinitionRead,
   type FleetRead,
   type Read,
   type ReadResult,
@@ -14,7 +15,7 @@ import {
 } from './protocol.ts'
 import { keyText } from './remote-objects.ts'
 
-type ObjectRead = Exclude<Read, FleetRead>
+type ObjectRead = Exclude<Read, FleetRead | DefinitionRead>
 
 const lives = new WeakMap<ClusterObjects, number>()
 let lastLife = 0

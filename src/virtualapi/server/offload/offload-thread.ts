@@ -42,6 +42,8 @@ export interface OffloadThreadOptions {
   readonly mayRunPods: (cluster: OffloadedRequest['cluster']) => boolean
   /** The members and the rules of admins about them, for admission; absent where there are none. */
   readonly fleet?: () => Fleet | undefined
+  /** Finds definitions that other logical clusters share; absent where none are shared. */
+  readonly definition?: WorkerThreadOptions['definition']
   /** A thread without jobs ends after this time, milliseconds. Default one minute. */
   readonly idleMs?: number
   /** How long a request may compute at once before its thread is ended, milliseconds. Default 15 s. */
@@ -59,8 +61,8 @@ type JobRequest = Pick<Job, 'flow' | 'bytes' | 'objects'> & { readonly exchange:
  * one.
  */
 export class OffloadThread implements Offload, AsyncDisposable {
-  readonly #options: Required<Omit<OffloadThreadOptions, 'memoryBytes' | 'fleet' | 'plain'>> &
-    Pick<WorkerThreadOptions, 'fleet' | 'plain'> & { readonly maxHeapMb: number }
+  readonly #options: Required<Omit<OffloadThreadOptions, 'memoryBytes' | 'fleet' | 'plain' | 'definition'>> &
+    Pick<WorkerThreadOptions, 'fleet' | 'plain' | 'definition'> & { readonly maxHeapMb: number }
   readonly #queue = new JobQueue()
   readonly #threads = new Set<WorkerThread>()
   #lastJob = 0
@@ -73,13 +75,14 @@ export class OffloadThread implements Offload, AsyncDisposable {
     outbound,
     mayRunPods,
     fleet,
+    definition,
     idleMs = defaultIdleMs,
     maxComputeMs = defaultMaxComputeMs,
     memoryBytes = containerMemory(),
   }: OffloadThreadOptions) {
     const maxHeapMb = Math.min(defaultMaxHeapMb, Math.floor((memoryBytes * heapShare) / (1024 * 1024)))
     const told = fleet && tellFleet(fleet)
-    this.#options = { hasRoot, plain, outbound, mayRunPods, fleet: told, idleMs, maxComputeMs, maxHeapMb }
+    this.#options = { hasRoot, plain, outbound, mayRunPods, fleet: told, definition, idleMs, maxComputeMs, maxHeapMb }
   }
 
   /**

@@ -14,6 +14,7 @@ import type { Decision, QuotaCharge } from '#virtualapi/write/quota/index.ts'
 import type { BytesResponse } from '#virtualapi/request/exchange.ts'
 import type { OutboundResponse, OutboundRequest } from '#virtualapi/outbound/calls/outbound.ts'
 import type { PlainCluster } from '#virtualapi/request/plain-cluster.ts'
+import type { ToldDefinition } from './told-definition.ts'
 import type { ToldFleet } from './told-fleet.ts'
 
 /** A request that was authenticated and authorized on the main thread. */
@@ -58,6 +59,13 @@ export interface FleetRead {
   readonly known: number
 }
 
+/** Asks for a definition that other logical clusters share. `known`: the hash of the one that the worker has. */
+export interface DefinitionRead {
+  readonly do: 'definition'
+  readonly name: string
+  readonly known: string | undefined
+}
+
 /**
  * A read in one logical cluster. The worker blocks until the main thread has answered it from memory. `known`: the
  * revisions of the objects that the worker has already; -1 for none.
@@ -87,6 +95,7 @@ export type Read =
       readonly method: keyof Allocation
       readonly value?: string | number
     }
+  | DefinitionRead
   | { readonly do: 'charge'; readonly charge: QuotaCharge }
   | { readonly do: 'release'; readonly namespace: string; readonly held: number }
 
@@ -113,6 +122,7 @@ export interface ReadAnswers {
   life: number
   fleet: ToldFleet | undefined
   allocate: string | number | undefined
+  definition: ToldDefinition | undefined
   charge: Decision
   release: undefined
 }

@@ -8,6 +8,7 @@ import type { PlainCluster } from '#virtualapi/request/plain-cluster.ts'
 import type { Job } from './job.ts'
 import { readFor, writeFor } from './main-side.ts'
 import {
+  type DefinitionRead,
   owned,
   type FromWorker,
   type JobResult,
@@ -17,6 +18,7 @@ import {
   type WorkerSettings,
   type WriteResult,
 } from './protocol.ts'
+import type { ToldDefinition } from './told-definition.ts'
 import type { ToldFleet } from './told-fleet.ts'
 
 /** How many times the watchdog looks within the time that a job may compute. */
@@ -39,6 +41,8 @@ export interface WorkerThreadOptions {
   readonly outbound: Outbound
   /** The function that tellFleet makes; absent where there are no members. */
   readonly fleet?: ((known: number) => ToldFleet | undefined) | undefined
+  /** The function that finds shared definitions; absent where none are shared. */
+  readonly definition?: ((objects: ClusterObjects, read: DefinitionRead) => ToldDefinition | undefined) | undefined
   /** The most that a thread may use for objects, MiB. */
   readonly maxHeapMb: number
   /** How long a job may compute at once, milliseconds. Waiting for a write or a call does not count. */
@@ -190,7 +194,9 @@ export class WorkerThread {
 
   #read({ cluster, read }: Extract<FromWorker, { is: 'read' }>): ReadResult {
     if (read.do === 'fleet') return { is: 'answer', answer: this.#options.fleet?.(read.known) }
-    return readFor(this.#objectsOf(cluster), read)
+    const objects = this.#objectsOf(cluster)
+    if (read.do === 'definition') return { is: 'answer', answer: objects && this.#options.definition?.(objects, read) }
+    return readFor(objects, read)
   }
 
   /** Makes an outbound call of a job. The job computes nothing meanwhile, so another job may take its place. */

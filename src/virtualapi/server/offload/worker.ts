@@ -37,6 +37,7 @@ import {
   type Write,
   type WriteResult,
 } from './protocol.ts'
+import { heardDefinitions } from './told-definition.ts'
 import { hearFleet } from './told-fleet.ts'
 import { createKnownEntries, RemoteObjects, type Link } from './remote-objects.ts'
 import { remoteAllocations, remoteLedgers } from './remote-reservations.ts'
@@ -153,7 +154,10 @@ function posted(post: number, result: PostResult): void {
 }
 
 const authorizer = createAuthorizer({ watchCache: cachingWatchCacheOf(linkOf(0)) })
-const catalog = new ClusterCatalog({ isPlain: plain !== undefined })
+const definitions = heardDefinitions(
+  (cluster, name, known) => read(cluster, { do: 'definition', name, known }) as ReadAnswers['definition'],
+)
+const catalog = new ClusterCatalog({ isPlain: plain !== undefined, sources: [definitions] })
 const conversions = new Conversions({ outbound })
 /** Logical clusters of requests, whose pods no member may run. */
 const withoutMembers = new WeakSet<LogicalCluster>()

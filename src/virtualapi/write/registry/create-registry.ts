@@ -8,6 +8,8 @@ import { placementPreview } from '#virtualapi/write/admission/placement-preview.
 import { separationWarnings } from '#virtualapi/write/admission/separation-warnings.ts'
 import { placementTargets } from '#virtualapi/write/admission/placement-targets.ts'
 import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
+import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
+import { sharedApis } from '#virtualapi/write/admission/shared-apis.ts'
 import { rbacWrites } from '#virtualapi/write/admission/rbac-writes.ts'
 import { isWithoutPlugin, type PlainCluster } from '#virtualapi/request/plain-cluster.ts'
 import { createRbacWriteCheck, forbiddenError, type RbacAuthorizer } from '#virtualapi/auth/authz/index.ts'
@@ -32,6 +34,8 @@ export interface RegistryDependencies extends WebhookDependencies {
   readonly fleet?: () => Fleet | undefined
   /** True if a member may run pods of a logical cluster with these labels. Absent: always true. */
   readonly mayRunPods?: MayRunPods
+  /** The logical clusters, whose exports others may bind. Absent on the offload thread. */
+  readonly directory?: Pick<ClusterDirectory, 'byName'>
   /** The quota ledgers that all threads share. Default: the ledgers of this thread. */
   readonly ledgerFor?: LedgerFor
 }
@@ -46,6 +50,7 @@ export function createRegistry({
   fleet,
   mayRunPods,
   ledgerFor,
+  directory,
 }: RegistryDependencies): Registry {
   const policyParts = { authorizer, catalog, conversions }
   const plugins = [
@@ -53,6 +58,7 @@ export function createRegistry({
     ...(hasRoot ? [logicalClusterFinalizer] : []),
     ...(fleet ? [placementTargets(fleet), placementPreview(fleet), separationWarnings(fleet)] : []),
     rbacWrites(createRbacWriteCheck(authorizer)),
+    sharedApis({ authorizer, directory }),
     readParamsCheck({ authorizer, catalog }),
     certificateSigners(authorizer),
     validatingPolicies(policyParts),
@@ -70,6 +76,7 @@ export function createRegistry({
       webhooks: createWebhooks({ ...policyParts, outbound }),
     }),
     conversions,
+    isPlain: plain !== undefined,
     ...(ledgerFor && { ledgerFor }),
   })
 }

@@ -42,6 +42,8 @@ export interface RegistryDependencies {
   readonly mayCreate?: (target: RegistryTarget, name: string) => Promise<void>
   /** The quota ledgers that all threads share. Default: the ledgers of this thread. */
   readonly ledgerFor?: LedgerFor
+  /** True on a server of one cluster. Default: false. */
+  readonly isPlain?: boolean
 }
 
 /** Reads and writes objects of every kind. It keeps no objects, only the queues of writers that lost a race. */
@@ -52,10 +54,16 @@ export class Registry {
   readonly #dependencies: WriteDependencies
   readonly #mutex = new KeyedMutex()
 
-  constructor({ admission, mayCreate, conversions, ledgerFor = ledgerOfThread }: RegistryDependencies) {
+  constructor({
+    admission,
+    mayCreate,
+    conversions,
+    ledgerFor = ledgerOfThread,
+    isPlain = false,
+  }: RegistryDependencies) {
     this.forms = new StoredForms(conversions)
     this.#mayCreate = mayCreate
-    this.#dependencies = { admission, forms: this.forms, ledgerFor }
+    this.#dependencies = { admission, forms: this.forms, ledgerFor, isPlain }
   }
 
   /** The entry of one object. Throws NotFound. */

@@ -16,6 +16,7 @@ import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-de
 import { isConverted } from '#virtualapi/write/conversion/conversions.ts'
 import { holdQuota as heldAmounts } from '#virtualapi/write/quota/index.ts'
 import { isFreeUid } from './free-uid.ts'
+import { holdNames } from './hold-names.ts'
 import { noteStatusManager, setEntries, setManagedFields, statusBefore } from './managed-fields.ts'
 import { checkDeletePreconditions, checkPreconditions } from './preconditions.ts'
 import { generationChanged, keepSpecOrStatus, resetStatus } from './spec-and-status.ts'
@@ -43,6 +44,7 @@ export const createSteps: readonly Step<Create>[] = [
   warn,
   validateByAdmission,
   holdQuota,
+  holdResourceNames,
   convertForStorage,
   storeNew,
 ]
@@ -63,6 +65,7 @@ export const updateSteps: readonly Step<Update>[] = [
   warn,
   validateByAdmission,
   holdQuota,
+  holdResourceNames,
   // The last step that may refuse the write, because a change that was made in a member cannot be undone.
   changeElsewhere,
   convertForStorage,
@@ -286,6 +289,16 @@ function validateByAdmission({ request, object, old, dependencies }: Write): Pro
 function holdQuota(write: Write): void {
   const { request, object, old, dependencies } = write
   write.held = heldAmounts(request, object, old, dependencies.ledgerFor)
+}
+
+/** Reserves the names of resources that a definition or a binding takes until the write has ended. */
+function holdResourceNames(write: Write): void {
+  const names = write.dependencies.isPlain ? undefined : holdNames(write.request, write.object)
+  if (names === undefined) return
+  const held = new DisposableStack()
+  if (write.held !== undefined) held.use(write.held)
+  held.use(names)
+  write.held = held
 }
 
 function changeElsewhere({ target, request, object, old }: Update): Promise<void> | undefined {

@@ -1,6 +1,13 @@
 // Definitions that a logical cluster serves without storing them: resources of another logical cluster.
 import type { ClusterObjects } from '#store/watch-cache/index.ts'
-import type { DocumentedCrd } from './catalog.ts'
+import type { CompiledCrd, CustomResourceDefinition } from '#virtualapi/catalog/apiextensions/index.ts'
+
+/** A definition for discovery and OpenAPI documents. It need not be stored. */
+export interface DocumentedCrd {
+  readonly compiled: CompiledCrd
+  /** Decodes the definition. */
+  readonly read: () => CustomResourceDefinition
+}
 
 /** A definition that several logical clusters share. */
 export interface SharedDefinition extends DocumentedCrd {

@@ -1,0 +1,308 @@
+// APIBindings: binds the newest released revision of an export, tells what is in force, and ends a binding as its
+// deletion policy says.
+import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import { groupResourceText } from '#apimachinery/meta/index.ts'
+import { parseJsonText } from '#apimachinery/json/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import { systemClock, timestamp } from '#async/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import {
+  apiBindingFinalizer,
+  apiBindings,
+  type AcceptedClaim,
+  type APIBinding,
+  type APIBindingStatus,
+  type BoundResource,
+  type PermissionClaim,
+} from '#crds/index.ts'
+import type { ReconcileResult } from '#reconcile/index.ts'
+import type { BindingFacts, ExportFacts, RevisionResource, SharedApis } from '#reconcile/object-graph/index.ts'
+import { isReleased } from './api-exports.ts'
+import { deleteBatch, DeletionBudget } from './delete-batch.ts'
+import { type ControllerContext, reconcileChanged, retryAfterSeconds } from './framework.ts'
+import { condition, type SharingUpdate, withConditions } from './sharing-conditions.ts'
+
+const fieldManager = 'kcp-api-bindings'
+/** Between two looks at a binding that waits for its objects to go, or whose name conflicts. */
+const waitSeconds = 5
+
+/** Reconciles every APIBinding until the signal aborts. */
+export async function startApiBindings(context: ControllerContext): Promise<void> {
+  const { sharing, graph } = context
+  if (sharing === undefined) return
+  await sharing.ready()
+  await reconcileChanged(context, {
+    name: 'api-bindings',
+    follow: {
+      [groupResourceText(apiBindings)]: ({ key: { cluster, name } }, enqueue) => enqueue({ cluster, name }),
+    },
+    listen: (enqueue) =>
+      sharing.follow({
+        onBinding: () => undefined,
+        onExport({ cluster, name }) {
+          for (const facts of sharing.bindingsTo(graph.nameOf(cluster) ?? '', name))
+            enqueue({ cluster: facts.cluster, name: facts.name })
+        },
+      }),
+    reconcile: async ({ cluster, name }, { client, signal }) => {
+      const binding = await client.tryGet<APIBinding>(apiBindings, { name }, { signal })
+      if (binding === undefined) return undefined
+      const work: Work = { cluster, binding, client, sharing, context, signal }
+      return binding.metadata.deletionTimestamp === undefined ? bind(work) : unbind(work)
+    },
+  })
+}
+
+interface Work {
+  readonly cluster: string
+  readonly binding: APIBinding
+  readonly client: KubeClient
+  readonly sharing: SharedApis
+  readonly context: ControllerContext
+  readonly signal: AbortSignal
+}
+
+async function bind(work: Work): Promise<ReconcileResult | undefined> {
+  const { binding, cluster, sharing, signal } = work
+  if (binding.metadata.finalizers?.includes(apiBindingFinalizer) !== true) return addFinalizer(work)
+  const { path, name: exportName = '' } = binding.spec?.reference?.export ?? {}
+  const found = sharing.exportOf({ cluster, path: path === '' ? undefined : path, exportName })
+  const bound = binding.status?.exportUID
+  if (found === undefined || (bound !== undefined && found.uid !== bound)) {
+    const message =
+      found === undefined
+        ? `APIExport "${exportName}" of logical cluster "${path ?? 'this one'}" does not exist.`
+        : `APIExport "${exportName}" was deleted and created again; delete this binding and create it again to use the new one.`
+    return report(work, binding.status ?? {}, [condition('APIExportValid', { reason: 'APIExportNotFound', message })])
+  }
+  if (found.revision === 0)
+    return report(work, binding.status ?? {}, [
+      condition('APIExportValid', { reason: 'NoRevision', message: 'The export has no valid definitions yet.' }),
+    ])
+  const next = await nextRevision(work, found)
+  const resources = await sharing.resourcesOf(found.uid, next.revision, signal)
+  if (resources === undefined)
+    return report(work, binding.status ?? {}, [
+      condition('APIExportValid', { reason: 'RevisionMissing', message: `Revision ${next.revision} is gone.` }),
+    ])
+  const status = boundStatus(work, found, next.revision, resources)
+  const problem = next.problem
+  return report(work, status, [
+    condition('APIExportValid'),
+    condition('InitialBindingCompleted'),
+    condition('BindingUpToDate', problem),
+    ...claimConditions(binding, claimsOf(found)),
+  ])
+}
+
+async function addFinalizer({ binding, client, signal }: Work): Promise<undefined> {
+  const finalizers = [...(binding.metadata.finalizers ?? []), apiBindingFinalizer]
+  const changed = { ...binding, metadata: { ...binding.metadata, finalizers } }
+  await client.update(apiBindings, changed, { fieldManager, signal }).catch(tolerate('NotFound', 'Conflict'))
+  return undefined
+}
+
+/** The revision that the binding should have, and why that is not the newest one. */
+async function nextRevision({ cluster, binding, sharing, signal }: Work, found: ExportFacts) {
+  const current = binding.status?.revision
+  if (current === undefined) return { revision: found.revision }
+  const facts = factsOf(binding, cluster)
+  if (current === found.revision) return { revision: current }
+  const objections = await sharing.objections(facts, found.revision, signal)
+  if (objections.length > 0)
+    return {
+      revision: current,
+      problem: {
+        reason: 'ObjectsWouldBreak',
+        message: `Revision ${found.revision} of the export is not used here: ${objections.join('; ')}`.slice(0, 2000),
+      },
+    }
+  if (!isReleased(facts, found.released))
+    return {
+      revision: current,
+      problem: {
+        reason: 'NotReleased',
+        severity: 'Info' as const,
+        message: `Revision ${found.revision} is released to ${found.released} % of the consumers, and not yet to this one.`,
+      },
+    }
+  return { revision: found.revision }
+}
+
+function factsOf({ metadata, spec, status }: APIBinding, cluster: string): BindingFacts {
+  const { path, name: exportName = '' } = spec?.reference?.export ?? {}
+  return {
+    cluster,
+    name: metadata.name,
+    path: path === '' ? undefined : path,
+    exportName,
+    exportUid: status?.exportUID,
+    revision: status?.revision ?? 0,
+    isReady: true,
+    isDeleting: false,
+    held: undefined,
+  }
+}
+
+function claimsOf({ claims }: ExportFacts): PermissionClaim[] {
+  return claims === '' ? [] : (parseJsonText(claims) as unknown as PermissionClaim[])
+}
+
+function boundStatus(
+  { binding, context }: Work,
+  found: ExportFacts,
+  revision: number,
+  resources: readonly RevisionResource[],
+): APIBindingStatus {
+  const identityHash = createHash('sha256').update(found.uid).digest('hex')
+  const boundResources = resources.map(({ group, resource, schemaName, uid, storageVersion }): BoundResource => ({
+    group,
+    resource,
+    schema: { name: schemaName, UID: uid, identityHash },
+    storageVersions: [storageVersion],
+  }))
+  const claims = claimsOf(found)
+  return {
+    ...binding.status,
+    apiExportClusterName: context.graph.nameOf(found.cluster) ?? '',
+    exportUID: found.uid,
+    revision,
+    boundResources,
+    phase: 'Bound',
+    exportPermissionClaims: claims,
+    appliedPermissionClaims: (binding.spec?.permissionClaims ?? []).filter(
+      (claim) => claim.state === 'Accepted' && claims.some((asked) => isSameClaim(asked, claim)),
+    ),
+  }
+}
+
+/** Whether a consumer's answer is about this claim. */
+function isSameClaim(asked: PermissionClaim, answer: AcceptedClaim): boolean {
+  const id = ({ group = '', resource, identityHash = '' }: PermissionClaim) => `${resource}.${group}:${identityHash}`
+  return id(asked) === id(answer)
+}
+
+function claimConditions({ spec }: APIBinding, asked: readonly PermissionClaim[]): SharingUpdate[] {
+  const answers = spec?.permissionClaims ?? []
+  const unknown = answers.filter((answer) => !asked.some((claim) => isSameClaim(claim, answer)))
+  const open = asked.filter((claim) => !answers.some((answer) => isSameClaim(claim, answer)))
+  const names = (claims: readonly PermissionClaim[]): string =>
+    claims.map(({ group = '', resource }) => groupResourceText({ group, resource })).join(', ')
+  const mismatch =
+    unknown.length > 0
+      ? `The export does not claim ${names(unknown)}.`
+      : open.length > 0
+        ? `The export claims ${names(open)}: accept or reject it in spec.permissionClaims.`
+        : undefined
+  return [
+    condition(
+      'PermissionClaimsValid',
+      mismatch === undefined
+        ? undefined
+        : { reason: 'PermissionClaimsMismatch', message: mismatch, severity: 'Warning' },
+    ),
+    condition('PermissionClaimsApplied'),
+  ]
+}
+
+async function report(
+  { binding, client, signal }: Work,
+  status: APIBindingStatus,
+  updates: readonly SharingUpdate[],
+): Promise<ReconcileResult | undefined> {
+  const write = (next: APIBindingStatus) =>
+    client.update(apiBindings, { ...binding, status: next }, { subresource: 'status', fieldManager, signal })
+  const now = timestamp(systemClock.now())
+  const next = withReady({ ...status, phase: status.phase ?? 'Binding' }, updates, now)
+  if (isDeepStrictEqual(next, binding.status)) return undefined
+  try {
+    await write(next)
+    return undefined
+  } catch (error) {
+    // Admission refuses a resource whose name is taken.
+    if (!isStatusError(error, 'Invalid')) throw error
+    const conflict = { reason: 'NamingConflicts', message: error.message }
+    const former = { ...binding.status, phase: binding.status?.phase ?? ('Binding' as const) }
+    const conflicting = withReady(former, [condition('APIExportValid'), condition('BindingUpToDate', conflict)], now)
+    if (!isDeepStrictEqual(conflicting, binding.status)) await write(conflicting)
+    return { requeueAfterSeconds: waitSeconds }
+  }
+}
+
+/** The status with these conditions, and the condition Ready that sums them up. */
+function withReady(status: APIBindingStatus, updates: readonly SharingUpdate[], now: string): APIBindingStatus {
+  const conditions = withConditions(status.conditions, updates, now)
+  const isBound = status.phase === 'Bound'
+  const problem = conditions.find(
+    ({ type, status: state, severity }) =>
+      type !== 'Ready' && state === 'False' && (severity === 'Error' || severity === undefined),
+  )
+  const ready =
+    problem === undefined && isBound
+      ? condition('Ready')
+      : condition('Ready', {
+          reason: problem?.reason ?? 'Binding',
+          message: problem?.message ?? 'The export is not bound yet.',
+        })
+  // A consumer that keeps an older revision works as before.
+  const isServed = isBound && problem?.reason === 'ObjectsWouldBreak'
+  return { ...status, conditions: withConditions(conditions, [isServed ? condition('Ready') : ready], now) }
+}
+
+async function unbind(work: Work): Promise<ReconcileResult | undefined> {
+  const { binding, cluster, client, sharing, signal } = work
+  if (binding.metadata.finalizers?.includes(apiBindingFinalizer) !== true) return undefined
+  const { deletionPolicy = 'Hold' } = binding.spec ?? {}
+  const resources = (binding.status?.boundResources ?? []).map(groupResourceText)
+  if (deletionPolicy !== 'Orphan' && resources.length > 0) {
+    if (deletionPolicy === 'Delete') await deleteObjects(work)
+    const counts = await sharing.countObjects(cluster, resources, signal)
+    const left = [...counts].filter(([, count]) => count > 0)
+    if (left.length > 0) return waitForObjects(work, left, deletionPolicy)
+  }
+  const finalizers = (binding.metadata.finalizers ?? []).filter((other) => other !== apiBindingFinalizer)
+  const released = { ...binding, metadata: { ...binding.metadata, finalizers } }
+  await client.update(apiBindings, released, { fieldManager, signal }).catch(tolerate('NotFound', 'Conflict'))
+  return undefined
+}
+
+async function deleteObjects({ binding, client, sharing, signal }: Work): Promise<void> {
+  const { exportUID = '', revision = 0 } = binding.status ?? {}
+  const budget = new DeletionBudget()
+  for (const { group, resource, storageVersion } of (await sharing.resourcesOf(exportUID, revision, signal)) ?? [])
+    await deleteBatch(client, { gvr: { group, version: storageVersion, resource } }, budget, signal).catch(
+      tolerate('NotFound'),
+    )
+}
+
+async function waitForObjects(
+  { binding, client, signal }: Work,
+  left: readonly (readonly [resource: string, count: number])[],
+  policy: 'Hold' | 'Delete',
+): Promise<ReconcileResult> {
+  const objects = left.map(([resource, count]) => `${count} of ${resource}`).join(', ')
+  const problem =
+    policy === 'Hold'
+      ? {
+          reason: 'ObjectsExist',
+          message: `The binding is kept while objects exist: ${objects}. Delete them, or set spec.deletionPolicy to Delete or Orphan.`,
+        }
+      : { reason: 'DeletionInProgress', message: `Objects are being deleted: ${objects}.` }
+  const now = timestamp(systemClock.now())
+  const conditions = withConditions(
+    binding.status?.conditions,
+    [condition('BindingResourceDeleteSuccess', problem), condition('Ready', problem)],
+    now,
+  )
+  if (!isDeepStrictEqual(conditions, binding.status?.conditions))
+    await client
+      .update(
+        apiBindings,
+        { ...binding, status: { ...binding.status, conditions } },
+        { subresource: 'status', fieldManager, signal },
+      )
+      .catch(tolerate('NotFound', 'Conflict'))
+  const since = binding.metadata.deletionTimestamp ?? now
+  return { requeueAfterSeconds: Math.min(waitSeconds, retryAfterSeconds(since, systemClock.now())) }
+}

@@ -1,0 +1,288 @@
+// APIExports: keeps each state of the exported definitions as a numbered revision, releases the newest one to the
+// consumers step by step, and makes the endpoint slice through which the provider reaches them.
+import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import { groupResourceText, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { systemClock, timestamp } from '#async/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import {
+  apiExportEndpointSlices,
+  apiExportRevisions,
+  apiExports,
+  apiResourceSchemas,
+  type APIExport,
+  type APIExportRevision,
+  type APIExportStatus,
+  type ExportedResource,
+} from '#crds/index.ts'
+import type { BindingFacts, SharedApis } from '#reconcile/object-graph/index.ts'
+import { type ChangedOptions, type ControllerContext, reconcileChanged } from './framework.ts'
+import { customResourceDefinitions } from './resources.ts'
+import { condition, type SharingUpdate, withConditions } from './sharing-conditions.ts'
+
+const fieldManager = 'kcp-api-exports'
+/** Changes of an export, of its definitions and of its bindings come in groups; one reconcile suffices. */
+const collectMs = 100
+const withoutSlice = 'apiexports.apis.kcp.io/skip-endpointslice'
+/** The steps, in percent of the consumers, in which a revision that may break objects is released. */
+const steps = [5, 25, 100]
+
+type Definition = APIExportRevision['spec']['definitions'][number]
+
+/** Reconciles every APIExport until the signal aborts. */
+export async function startApiExports(context: ControllerContext): Promise<void> {
+  const { sharing } = context
+  if (sharing === undefined) return
+  await sharing.ready()
+  const ofDefinitions: ChangedOptions['follow'][string] = ({ key: { cluster } }, enqueue) => {
+    for (const name of sharing.exportsOf(cluster)) enqueue({ cluster, name }, collectMs)
+  }
+  await reconcileChanged(context, {
+    name: 'api-exports',
+    follow: {
+      [groupResourceText(apiExports)]: ({ key: { cluster, name } }, enqueue) => enqueue({ cluster, name }),
+      [groupResourceText(apiResourceSchemas)]: ofDefinitions,
+      [groupResourceText(customResourceDefinitions)]: ofDefinitions,
+    },
+    listen: (enqueue) =>
+      sharing.follow({
+        onExport: () => undefined,
+        onBinding({ exportUid }) {
+          const facts = exportUid === undefined ? undefined : sharing.exportByUid(exportUid)
+          if (facts !== undefined) enqueue({ cluster: facts.cluster, name: facts.name }, collectMs)
+        },
+      }),
+    reconcile: ({ cluster, name }, { client, signal: reconcileSignal }) =>
+      reconcileExport({ cluster, name, client, sharing, context, signal: reconcileSignal }),
+  })
+}
+
+interface Work {
+  readonly cluster: string
+  readonly name: string
+  readonly client: KubeClient
+  readonly sharing: SharedApis
+  readonly signal: AbortSignal
+  readonly context: ControllerContext
+}
+
+async function reconcileExport(work: Work): Promise<undefined> {
+  const { client, name, signal } = work
+  const found = await client.tryGet<APIExport>(apiExports, { name }, { signal })
+  if (found === undefined || found.metadata.deletionTimestamp !== undefined) return undefined
+  const { definitions, problems } = await definitionsOf(found, work)
+  const uid = found.metadata.uid ?? ''
+  const before = found.status?.revision ?? 0
+  const isSame = problems.length > 0 || (before > 0 && (await isUnchanged(work, uid, before, definitions)))
+  const revision = isSame ? before : before + 1
+  if (!isSame) await keepRevision(work, { name, uid }, revision, definitions)
+  const bindings = [...work.sharing.bindingsOf(uid)]
+  const updated = bindings.filter((binding) => binding.revision === revision)
+  const held = bindings.filter((binding) => binding.held !== undefined && binding.revision !== revision)
+  const released = releasedShare(found, { isNew: revision !== before, bindings, held, revision })
+  const url = work.context.viewUrl?.(work.context.graph.nameOf(work.cluster) ?? '', name)
+  const now = timestamp(systemClock.now())
+  const status: APIExportStatus = {
+    ...found.status,
+    identityHash: createHash('sha256').update(uid).digest('hex'),
+    ...(revision > 0 && { revision }),
+    consumers: bindings.length,
+    updatedConsumers: updated.length,
+    heldConsumers: held.slice(0, 10).map(({ cluster, held: message = '' }) => ({
+      cluster: work.context.graph.nameOf(cluster) ?? cluster,
+      message,
+    })),
+    rollout: { released },
+    conditions: withConditions(
+      found.status?.conditions,
+      [
+        condition('IdentityValid'),
+        condition(
+          'ResourcesValid',
+          problems.length === 0 ? undefined : { reason: 'InvalidResources', message: problems.join('; ') },
+        ),
+        condition(
+          'VirtualWorkspaceURLsReady',
+          url === undefined ? { reason: 'NoAddress', message: 'The server does not know its own address.' } : undefined,
+        ),
+        rolledOut(found, { updated: updated.length, all: bindings.length, held }),
+      ],
+      now,
+    ),
+  }
+  if (!isDeepStrictEqual(status, found.status))
+    await client.update(apiExports, { ...found, status }, { subresource: 'status', fieldManager, signal })
+  if (url !== undefined) await keepSlice(work, found, url)
+  await dropRevisions(work, uid, new Set([revision, ...bindings.map((binding) => binding.revision)]))
+  return undefined
+}
+
+/** How far the newest revision is released: in steps if consumers may be held, and not beyond what the export says. */
+function releasedShare(
+  { spec, status }: APIExport,
+  state: { isNew: boolean; bindings: readonly BindingFacts[]; held: readonly BindingFacts[]; revision: number },
+): number {
+  const { percent = 100, pause = false, holdOnError = true } = spec?.rollout ?? {}
+  const before = state.isNew ? 0 : (status?.rollout?.released ?? 0)
+  if (pause) return Math.min(before, percent)
+  if (holdOnError && state.held.length > 0) return Math.min(before, percent)
+  const isDone = state.bindings.every(
+    (binding) => binding.revision === state.revision || binding.held !== undefined || !isReleased(binding, before),
+  )
+  if (!isDone) return Math.min(before, percent)
+  return Math.min(percent, steps.find((step) => step > before) ?? 100)
+}
+
+/** True if the consumer belongs to the released share. Consumers have a fixed order, which their ids decide. */
+export function isReleased({ cluster, exportUid = '' }: BindingFacts, released: number): boolean {
+  if (released >= 100) return true
+  const place = createHash('sha256').update(`${exportUid}/${cluster}`).digest().readUInt32BE() / 2 ** 32
+  return place * 100 < released
+}
+
+function rolledOut(
+  { spec }: APIExport,
+  { updated, all, held }: { updated: number; all: number; held: readonly BindingFacts[] },
+): SharingUpdate {
+  if (updated === all) return { type: 'RolledOut', status: 'True', reason: 'Done' }
+  const count = `${updated} of ${all} consumers have the newest revision`
+  const { pause = false, percent = 100 } = spec?.rollout ?? {}
+  const said = (reason: string, message: string) => condition('RolledOut', { reason, message, severity: 'Info' })
+  const [first] = held
+  if (first !== undefined) return said('Held', `${count}. ${held.length} would break: ${first.held ?? ''}`)
+  if (pause) return said('Paused', `${count}. The rollout is paused by spec.rollout.pause.`)
+  if (percent < 100) return said('Partial', `${count}. spec.rollout.percent is ${percent}.`)
+  return said('InProgress', `${count}.`)
+}
+
+async function isUnchanged(
+  { client, signal }: Work,
+  uid: string,
+  revision: number,
+  definitions: readonly Definition[],
+) {
+  const kept = await client.tryGet<APIExportRevision>(apiExportRevisions, { name: `${uid}-${revision}` }, { signal })
+  return kept !== undefined && isDeepStrictEqual(kept.spec.definitions, definitions)
+}
+
+async function keepRevision(
+  { client, signal }: Work,
+  of: { readonly name: string; readonly uid: string },
+  revision: number,
+  definitions: readonly Definition[],
+): Promise<void> {
+  const object: APIExportRevision = {
+    apiVersion: 'apis.kcp.io/v1alpha1',
+    kind: 'APIExportRevision',
+    metadata: { name: `${of.uid}-${revision}` },
+    spec: { export: of, revision, definitions: [...definitions] },
+  }
+  const name = object.metadata.name ?? ''
+  // A revision that was kept before the process stopped and that no status names was given to no consumer.
+  await client.delete(apiExportRevisions, { name }, { signal }).catch(tolerate('NotFound'))
+  await client.create(apiExportRevisions, object, { fieldManager, signal })
+}
+
+/** Deletes the revisions of the export that no consumer has. */
+async function dropRevisions({ client, signal }: Work, uid: string, used: ReadonlySet<number>): Promise<void> {
+  const { items } = await client.list<APIExportRevision>(apiExportRevisions, { signal })
+  for (const { metadata, spec } of items)
+    if (spec.export.uid === uid && !used.has(spec.revision))
+      await client.delete(apiExportRevisions, { name: metadata.name ?? '' }, { signal }).catch(tolerate('NotFound'))
+}
+
+async function definitionsOf({ spec }: APIExport, work: Work) {
+  const definitions: Definition[] = []
+  const problems: string[] = []
+  for (const resource of spec?.resources ?? []) {
+    const found = resource.crd === undefined ? await ofSchema(resource, work) : await ofDefinition(resource, work)
+    if (typeof found === 'string') problems.push(found)
+    else definitions.push(found)
+  }
+  definitions.sort((a, b) => (a.name < b.name ? -1 : 1))
+  return { definitions, problems }
+}
+
+interface SchemaObject extends KubeObject {
+  spec: JsonObject & { group: string; names: { plural: string }; versions: JsonObject[] }
+}
+
+async function ofSchema({ name, group, schema = '' }: ExportedResource, { client, signal }: Work) {
+  if (schema === '') return `resource "${name}.${group}" names no schema and no crd`
+  const found = await client.tryGet<SchemaObject>(apiResourceSchemas, { name: schema }, { signal })
+  if (found === undefined) return `APIResourceSchema "${schema}" does not exist`
+  const { names, scope, versions, conversion } = found.spec
+  if (names.plural !== name || found.spec.group !== group)
+    return `APIResourceSchema "${schema}" is not of "${name}.${group}"`
+  const asCrd = versions.map(({ schema: openAPIV3Schema = {}, ...rest }) => ({ ...rest, schema: { openAPIV3Schema } }))
+  return definition(found, { group, names, scope: scope ?? '', versions: asCrd, ...withConversion(conversion) })
+}
+
+interface CrdObject extends KubeObject {
+  spec: JsonObject & {
+    group: string
+    names: { plural: string }
+    conversion?: { webhook?: { clientConfig?: JsonObject } }
+  }
+  status?: { conditions?: { type: string; status: string }[] }
+}
+
+async function ofDefinition({ name, group, crd = '' }: ExportedResource, { client, signal }: Work) {
+  const found = await client.tryGet<CrdObject>(customResourceDefinitions, { name: crd }, { signal })
+  if (found === undefined) return `CustomResourceDefinition "${crd}" does not exist`
+  if (crd !== `${name}.${group}`) return `CustomResourceDefinition "${crd}" is not of "${name}.${group}"`
+  const isEstablished = found.status?.conditions?.some(
+    ({ type, status }) => type === 'Established' && status === 'True',
+  )
+  if (isEstablished !== true) return `CustomResourceDefinition "${crd}" is not established`
+  if (found.metadata.deletionTimestamp !== undefined) return `CustomResourceDefinition "${crd}" is being deleted`
+  if (found.spec.conversion?.webhook?.clientConfig?.['service'] !== undefined)
+    return `CustomResourceDefinition "${crd}" has a conversion webhook behind a Service, which consumers cannot reach: use a url`
+  const { names, scope, versions, conversion } = found.spec
+  return definition(found, {
+    group,
+    names,
+    scope: scope ?? '',
+    versions: versions ?? [],
+    ...withConversion(conversion),
+  })
+}
+
+const withConversion = (conversion: JsonValue | undefined): JsonObject =>
+  conversion === undefined ? {} : { conversion }
+
+function definition({ metadata }: KubeObject, spec: JsonObject): Definition {
+  const { group, names } = spec as { group: string; names: { plural: string } }
+  const name = groupResourceText({ group, resource: names.plural })
+  return { name, schemaName: metadata.name ?? '', uid: metadata.uid ?? '', text: JSON.stringify(spec) }
+}
+
+/** Makes the endpoint slice of the same name, and keeps the URL of every slice of the export. */
+async function keepSlice({ client, name, signal }: Work, of: APIExport, url: string): Promise<void> {
+  const { items } = await client.list<Slice>(apiExportEndpointSlices, { signal })
+  const slices = items.filter(({ spec }) => spec.export.name === name && (spec.export.path ?? '') === '')
+  const isWanted = of.metadata.annotations?.[withoutSlice] === undefined
+  if (isWanted && !items.some(({ metadata }) => metadata.name === name)) {
+    const { uid = '' } = of.metadata
+    const ownerReferences = [{ apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', name, uid }]
+    const slice: Slice = {
+      apiVersion: 'apis.kcp.io/v1alpha1',
+      kind: 'APIExportEndpointSlice',
+      metadata: { name, ownerReferences },
+      spec: { export: { name } },
+    }
+    slices.push(await client.create(apiExportEndpointSlices, slice, { fieldManager, signal }))
+  }
+  for (const slice of slices) {
+    if (slice.status?.endpoints?.[0]?.url === url) continue
+    const conditions = withConditions(undefined, [condition('APIExportValid')], timestamp(systemClock.now()))
+    const status = { endpoints: [{ url }], conditions }
+    await client.update(apiExportEndpointSlices, { ...slice, status }, { subresource: 'status', fieldManager, signal })
+  }
+}
+
+interface Slice extends KubeObject {
+  spec: { export: { path?: string; name: string } }
+  status?: { endpoints?: { url: string }[]; conditions?: object[] }
+}

@@ -1,0 +1,77 @@
+// The contract between the API server and the controllers of apis.kcp.io: which APIExports there are, and which
+// logical clusters have bound them. It holds a few facts of each object and not the object, also of logical clusters
+// that are not in memory.
+
+/** The facts of an APIExport. */
+export interface ExportFacts {
+  /** The id of its logical cluster. */
+  readonly cluster: string
+  readonly name: string
+  readonly uid: string
+  /** The newest revision; 0 before the first. */
+  readonly revision: number
+  /** The share of its consumers, in percent, that may have the newest revision. */
+  readonly released: number
+  /** The claims of the export, as JSON: equal texts are one string in memory. */
+  readonly claims: string
+}
+
+/** The facts of an APIBinding. */
+export interface BindingFacts {
+  /** The id of its logical cluster. */
+  readonly cluster: string
+  readonly name: string
+  /** The name of the export's logical cluster; undefined: the binding's own one. */
+  readonly path: string | undefined
+  readonly exportName: string
+  /** The uid of the export; undefined before the binding is bound. */
+  readonly exportUid: string | undefined
+  readonly revision: number
+  readonly isReady: boolean
+  readonly isDeleting: boolean
+  /** Why the binding does not get the newest revision; undefined if nothing keeps it. */
+  readonly held: string | undefined
+}
+
+/** A resource of a revision, as a binding shows it. */
+export interface RevisionResource {
+  readonly group: string
+  readonly resource: string
+  readonly schemaName: string
+  readonly uid: string
+  readonly storageVersion: string
+}
+
+export interface SharingListener {
+  onExport(facts: ExportFacts, exists: boolean): void
+  onBinding(facts: BindingFacts, exists: boolean): void
+}
+
+export interface SharedApis {
+  /** Resolves once all existing objects are known. */
+  ready(): Promise<void>
+  /** The export that a binding refers to. */
+  exportOf(binding: Pick<BindingFacts, 'cluster' | 'path' | 'exportName'>): ExportFacts | undefined
+  exportByUid(uid: string): ExportFacts | undefined
+  /** The names of the exports of a logical cluster. */
+  exportsOf(cluster: string): readonly string[]
+  /** The bindings of an export. */
+  bindingsOf(exportUid: string): Iterable<BindingFacts>
+  /** The bindings that refer to an export, by the name of its logical cluster and its own name. */
+  bindingsTo(clusterName: string, exportName: string): Iterable<BindingFacts>
+  /** The resources of a revision; undefined if it does not exist any more. */
+  resourcesOf(
+    exportUid: string,
+    revision: number,
+    signal: AbortSignal,
+  ): Promise<readonly RevisionResource[] | undefined>
+  /**
+   * Why a revision would break stored objects of a logical cluster, a sentence per resource at most. Empty: it breaks
+   * none.
+   */
+  objections(binding: BindingFacts, revision: number, signal: AbortSignal): Promise<readonly string[]>
+  /** Resources and the number of their objects in a logical cluster. */
+  countObjects(cluster: string, resources: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, number>>
+  /** Calls the listener for each change. It must be quick and must not throw. Returns the function that ends it. */
+  follow(listener: SharingListener): () => void
+}

@@ -1,0 +1,183 @@
+// The APIExports and APIBindings of all logical clusters, as a few facts of each: how a request finds the consumers of
+// an export without loading any logical cluster. It is filled at its first use.
+import { isJsonObject, tryClusterId, tryClusterName, type ClusterId } from '#apimachinery/meta/index.ts'
+import { apiBindings, apiExports, type APIBinding, type APIExport } from '#crds/index.ts'
+import { groupResourceText } from '#apimachinery/meta/index.ts'
+import type { BindingFacts, ExportFacts, SharedApis, SharingListener } from '#reconcile/object-graph/index.ts'
+import type { CacheEvent, Entry, WatchCache } from '#store/watch-cache/index.ts'
+import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
+import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
+
+export const exportKey = groupResourceText(apiExports)
+export const bindingKey = groupResourceText(apiBindings)
+
+export interface SharingDependencies {
+  readonly watchCache: Pick<WatchCache, 'observe' | 'listStored'>
+  readonly directory: Pick<ClusterDirectory, 'byId' | 'byName'>
+  readonly signal: AbortSignal
+}
+
+interface Known<Facts> {
+  readonly facts: Facts
+  readonly revision: number
+}
+
+/** The part of the contract that is answered from the index alone. */
+type Indexed = Omit<SharedApis, 'resourcesOf' | 'objections' | 'countObjects'>
+
+export class SharingIndex implements Indexed {
+  readonly #dependencies: SharingDependencies
+  readonly #exports = new Map<string, Known<ExportFacts>>()
+  readonly #exportsByCluster = new Map<string, Map<string, string>>()
+  readonly #exportsByUid = new Map<string, ExportFacts>()
+  readonly #bindings = new Map<string, Known<BindingFacts>>()
+  readonly #bindingsByExport = new Map<string, Map<string, BindingFacts>>()
+  readonly #bindingsByName = new Map<string, Map<string, BindingFacts>>()
+  readonly #listeners = new Set<SharingListener>()
+  #filled: Promise<void> | undefined
+
+  constructor(dependencies: SharingDependencies) {
+    this.#dependencies = dependencies
+  }
+
+  ready(): Promise<void> {
+    this.#filled ??= this.#fill().catch((error: unknown) => {
+      this.#filled = undefined
+      throw error
+    })
+    return this.#filled
+  }
+
+  exportOf({
+    cluster,
+    path,
+    exportName,
+  }: Pick<BindingFacts, 'cluster' | 'path' | 'exportName'>): ExportFacts | undefined {
+    const id = path === undefined ? cluster : this.#clusterAt(path)
+    return id === undefined ? undefined : this.#exports.get(`${id}/${exportName}`)?.facts
+  }
+
+  exportByUid(uid: string): ExportFacts | undefined {
+    return this.#exportsByUid.get(uid)
+  }
+
+  exportsOf(cluster: string): readonly string[] {
+    return [...(this.#exportsByCluster.get(cluster)?.values() ?? [])]
+  }
+
+  bindingsOf(exportUid: string): Iterable<BindingFacts> {
+    return this.#bindingsByExport.get(exportUid)?.values() ?? []
+  }
+
+  bindingsTo(clusterName: string, exportName: string): Iterable<BindingFacts> {
+    return this.#bindingsByName.get(`${clusterName}/${exportName}`)?.values() ?? []
+  }
+
+  follow(listener: SharingListener): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  #clusterAt(path: string): ClusterId | undefined {
+    const name = tryClusterName(clusterNameOf(path))
+    return name === undefined ? undefined : this.#dependencies.directory.byName(name)?.id
+  }
+
+  async #fill(): Promise<void> {
+    const { watchCache, signal } = this.#dependencies
+    const stop = watchCache.observe({ changed: (event) => this.#changed(event), loaded: () => undefined })
+    signal.addEventListener('abort', stop, { once: true })
+    for (const resource of [exportKey, bindingKey]) {
+      const { entries } = await watchCache.listStored({ resource }, { signal })
+      for (const entry of entries) this.#take(entry, true)
+    }
+  }
+
+  #changed({ type, entry }: CacheEvent): void {
+    const { resource } = entry.key
+    if (resource === bindingKey || resource === exportKey) this.#take(entry, type !== 'DELETED')
+  }
+
+  #take(entry: Entry, exists: boolean): void {
+    if (entry.key.resource === exportKey) this.#takeExport(entry, exists)
+    else this.#takeBinding(entry, exists)
+  }
+
+  #takeExport(entry: Entry, exists: boolean): void {
+    const key = `${entry.key.cluster}/${entry.key.name}`
+    const known = this.#exports.get(key)
+    // The list may be older than a change that was seen while it was read.
+    if (known !== undefined && known.revision >= entry.revision) return
+    const facts = exportFacts(entry)
+    if (known !== undefined) this.#exportsByUid.delete(known.facts.uid)
+    arrange(this.#exportsByCluster, facts.cluster, key, exists ? facts.name : undefined)
+    if (exists) {
+      this.#exports.set(key, { facts, revision: entry.revision })
+      this.#exportsByUid.set(facts.uid, facts)
+    } else this.#exports.delete(key)
+    for (const listener of this.#listeners) listener.onExport(facts, exists)
+  }
+
+  #takeBinding(entry: Entry, exists: boolean): void {
+    const key = `${entry.key.cluster}/${entry.key.name}`
+    const known = this.#bindings.get(key)
+    if (known !== undefined && known.revision >= entry.revision) return
+    const facts = bindingFacts(entry)
+    if (known !== undefined) this.#arrange(key, known.facts, false)
+    this.#bindings.delete(key)
+    if (exists) {
+      this.#bindings.set(key, { facts, revision: entry.revision })
+      this.#arrange(key, facts, true)
+    }
+    for (const listener of this.#listeners) listener.onBinding(facts, exists)
+  }
+
+  #arrange(key: string, facts: BindingFacts, exists: boolean): void {
+    const { cluster, path, exportName, exportUid } = facts
+    const id = tryClusterId(cluster)
+    const own = id === undefined ? undefined : this.#dependencies.directory.byId(id)?.name
+    const clusterName = path === undefined ? (own ?? '') : clusterNameOf(path)
+    arrange(this.#bindingsByName, `${clusterName}/${exportName}`, key, exists ? facts : undefined)
+    if (exportUid !== undefined) arrange(this.#bindingsByExport, exportUid, key, exists ? facts : undefined)
+  }
+}
+
+/** The name of a logical cluster from a path of the kcp project, such as root:org:team: names are unique here. */
+export function clusterNameOf(path: string): string {
+  return path.slice(path.lastIndexOf(':') + 1)
+}
+
+function arrange<T>(groups: Map<string, Map<string, T>>, group: string, key: string, value: T | undefined): void {
+  const members = groups.get(group) ?? new Map<string, T>()
+  if (value === undefined) members.delete(key)
+  else members.set(key, value)
+  if (members.size === 0) groups.delete(group)
+  else groups.set(group, members)
+}
+
+function exportFacts(entry: Entry): ExportFacts {
+  const { spec, status } = decodeObject(entry.bytes) as APIExport
+  const claims = spec?.permissionClaims === undefined ? '' : JSON.stringify(spec.permissionClaims)
+  const { revision = 0, rollout } = status ?? {}
+  const { cluster, name } = entry.key
+  return { cluster, name, uid: entry.facts.uid, revision, released: rollout?.released ?? 100, claims }
+}
+
+function bindingFacts(entry: Entry): BindingFacts {
+  const { metadata, spec, status } = decodeObject(entry.bytes) as APIBinding
+  const conditions = Array.isArray(status?.conditions) ? status.conditions.filter(isJsonObject) : []
+  const conditionOf = (type: string) => conditions.find((condition) => condition.type === type)
+  const updated = conditionOf('BindingUpToDate')
+  const { path, name: exportName = '' } = spec?.reference?.export ?? {}
+  return {
+    cluster: entry.key.cluster,
+    name: entry.key.name,
+    path: path === '' ? undefined : path,
+    exportName,
+    exportUid: status?.exportUID,
+    revision: status?.revision ?? 0,
+    isReady: conditionOf('Ready')?.status === 'True',
+    isDeleting: metadata.deletionTimestamp !== undefined,
+    held: updated?.status === 'False' && updated.reason === 'ObjectsWouldBreak' ? updated.message : undefined,
+  }
+}
