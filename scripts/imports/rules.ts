@@ -52,6 +52,7 @@ export const rules: ImportRules = {
       'field json work-budget',
       'schema selector',
       'cel managed-fields patch',
+      'sharding',
     ],
     client: ['kubeconfig', 'verbs', 'informer', '.', 'member'],
     store: ['. ownership', 'host sqlite watch-cache', 'measured'],

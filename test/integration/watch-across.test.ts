@@ -7,6 +7,7 @@ import { silentLogger } from '#telemetry/index.ts'
 import { watchAcross, type ReconcileRequest } from '#libraries/watch-across/index.ts'
 import { repositoryRoot, rounds, startProcess, waitFor, type ManagedProcess } from '#test/support/index.ts'
 import { startInstance, type KcpInstance } from './kcp-instance.ts'
+import { addWidgets, putWidget, sizesOf } from './widgets.ts'
 
 /** Logical clusters that the example serves: 1,000 in `make test-long`. */
 const count = rounds({ short: 40, long: 1000 })
@@ -99,6 +100,85 @@ describe('the controller library', function () {
     expect(across.get(ref)).to.equal(undefined)
     expect(seen.toSorted()).to.deep.equal(['lc-3 a there', 'lc-4 a gone', 'lc-4 a there'])
   })
+
+  it('gives each object of several kinds to one of two consumers, one of which is killed and starts again', async () => {
+    await addWidgets(kcp.admin.http, names)
+    await using survivor = await startWidgets('1/2')
+    await using killed = await startWidgets('0/2')
+    for (const name of names) await putWidget(kcp.admin.http, name, 'first', 1)
+    const sizes = (): Promise<ReadonlyMap<string, string>> => sizesOf(kcp.admin.http)
+    await waitFor(async () => (await sizes()).size > count / 2, { what: 'some ConfigMaps', ...within })
+    await killed.kill()
+    for (const name of names) await putWidget(kcp.admin.http, name, 'first', 2)
+    for (const name of names) await putWidget(kcp.admin.http, name, 'second', 3)
+    const all = names.flatMap((name) => [`${name}/first 2`, `${name}/second 3`]).sort()
+    const found = async (): Promise<string[]> => Array.from(await sizes(), ([key, size]) => `${key} ${size}`).sort()
+    // The survivor works on its own logical clusters alone.
+    await waitFor(async () => (await found()).filter((one) => one.endsWith('/second 3')).length > 0, {
+      what: 'the work of the survivor',
+      ...within,
+    })
+    expect(survivor.running).to.equal(true)
+    await killed.start()
+    await waitFor(async () => (await found()).length === all.length && (await found()).join() === all.join(), {
+      what: 'all ConfigMaps',
+      ...within,
+    })
+    // A ConfigMap that somebody deletes comes back.
+    const path = '/clusters/lc-7/api/v1/namespaces/default/configmaps/second'
+    expect((await send('DELETE', path)).status).to.equal(200)
+    await waitFor(async () => (await found()).join() === all.join(), { what: 'the deleted ConfigMap again', ...within })
+  })
+
+  it('tells of all objects of a logical cluster that is deleted, and of those of its successor', async () => {
+    const visits: string[] = []
+    const resource = { group: '', version: 'v1', resource: 'configmaps', fieldSelector: 'metadata.name=kept' }
+    await using across = watchAcross({
+      kubeconfig: await loadKubeconfig({ file: kcp.admin.kubeconfig }, { trusted: true }),
+      resources: [resource],
+      logicalClusters: '*',
+      signal: life.signal,
+      log: silentLogger,
+      reconcile: async ({ logicalCluster, name, object }: ReconcileRequest) => {
+        visits.push(`${logicalCluster} ${name} ${object === undefined ? 'gone' : (object.metadata.uid ?? '')}`)
+      },
+    })
+    await across.synced()
+    const make = async (): Promise<string> => {
+      const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'kept' } }
+      const { text } = await send('POST', '/clusters/lc-9/api/v1/namespaces/default/configmaps', body)
+      await send('POST', '/clusters/lc-9/api/v1/namespaces/default/configmaps', {
+        ...body,
+        metadata: { name: 'other' },
+      })
+      return (JSON.parse(text) as KubeObject).metadata.uid ?? ''
+    }
+    const first = await make()
+    await waitFor(() => visits.includes(`lc-9 kept ${first}`), { what: 'the first', ...within })
+    const lc = '/clusters/root/apis/kcp.dev/v1alpha1/logicalclusters'
+    expect((await send('DELETE', `${lc}/lc-9`)).status).to.equal(200)
+    await waitFor(() => visits.includes('lc-9 kept gone'), { what: 'the end of the logical cluster', ...within })
+    expect([...across.list(resource, 'lc-9')]).to.deep.equal([])
+    await waitFor(async () => (await send('GET', `${lc}/lc-9`)).status === 404, { what: 'the deletion', ...within })
+    const again = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name: 'lc-9' } }
+    expect((await send('POST', lc, again)).status).to.equal(201)
+    await waitFor(async () => (await send('GET', '/clusters/lc-9/api/v1/namespaces/default')).status === 200, {
+      what: 'the successor',
+      ...within,
+    })
+    const second = await make()
+    await waitFor(() => visits.includes(`lc-9 kept ${second}`), { what: 'the second', ...within })
+    expect(visits).to.deep.equal([`lc-9 kept ${first}`, 'lc-9 kept gone', `lc-9 kept ${second}`])
+  })
+
+  const startWidgets = (shard: string): Promise<ManagedProcess> =>
+    startProcess({
+      name: `widgets-${shard.replace('/', '-')}`,
+      command: process.execPath,
+      args: [join(repositoryRoot, 'examples', 'config-map-per-widget.ts'), kcp.admin.kubeconfig],
+      env: { SHARD: shard },
+      cwd: repositoryRoot,
+    })
 
   const startExample = (): Promise<ManagedProcess> => {
     const args = [join(repositoryRoot, 'examples', 'give-every-team-a-quota.ts'), kcp.admin.kubeconfig]

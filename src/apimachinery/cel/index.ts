@@ -32,6 +32,8 @@ export {
   PatchValue,
 } from './kubernetes/mutation.ts'
 export { compileExpression, type CompileFailure, type Outcome, perCallLimit, Program } from './kubernetes/program.ts'
+export type { Expression } from './syntax/expression.ts'
+export { parse as parseExpression } from './syntax/parse.ts'
 export * from './types/cel-type.ts'
 export * from './types/declared-type.ts'
 export { escapeFieldName, unescapeFieldName } from './types/field-names.ts'

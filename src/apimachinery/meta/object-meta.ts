@@ -50,7 +50,13 @@ export interface KubeObject {
 export interface KubeList<T extends KubeObject = KubeObject> {
   apiVersion: string
   kind: string
-  metadata: { resourceVersion?: string; continue?: string; remainingItemCount?: number }
+  metadata: {
+    resourceVersion?: string
+    continue?: string
+    remainingItemCount?: number
+    /** Present if the server has applied a shardSelector. */
+    shardInfo?: { selector: string }
+  }
   items: T[]
 }
 

@@ -9,7 +9,7 @@ import {
 } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import type { Logger } from '#telemetry/index.ts'
-import type { KubeClient } from '#client/verbs/client.ts'
+import type { KubeClient, ListOptions } from '#client/verbs/client.ts'
 import { clusterOf, keyOf } from './key.ts'
 import { CacheStore, type ChangeListener, type ObjectCache } from './store.ts'
 
@@ -19,6 +19,8 @@ export interface InformerOptions<T extends KubeObject> {
   readonly namespace?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
+  /** A part of the collection. Lists fail if the server does not say that it has applied the selector. */
+  readonly shardSelector?: string
   /** The client's base path is `/clusters/*`: keys begin with the logical cluster. Default false. */
   readonly allClusters?: boolean
   /**
@@ -142,7 +144,10 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
   async #list(signal: AbortSignal): Promise<void> {
     const { client, gvr, storedOnly = false } = this.#options
     this.#mustList = false
-    const list = await client.list<T>(gvr, { ...this.#scope(), ...(storedOnly && { storedOnly }), signal })
+    const scope = this.#scope()
+    const list = await client.list<T>(gvr, { ...scope, ...(storedOnly && { storedOnly }), signal })
+    if (scope.shardSelector !== undefined && list.metadata.shardInfo === undefined)
+      throw new Error('the server does not apply shardSelector')
     const objects = new Map<string, DeepReadonly<T>>()
     for (const item of list.items) this.#accept(item, (key, object) => void objects.set(key, object))
     this.#resourceVersion = list.metadata.resourceVersion
@@ -204,12 +209,13 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
     await sleep(ms, signal)
   }
 
-  #scope(): { namespace?: string; labelSelector?: string; fieldSelector?: string; metadataOnly?: boolean } {
-    const { namespace, labelSelector, fieldSelector, metadataOnly } = this.#options
+  #scope(): Pick<ListOptions, 'namespace' | 'labelSelector' | 'fieldSelector' | 'shardSelector' | 'metadataOnly'> {
+    const { namespace, labelSelector, fieldSelector, shardSelector, metadataOnly } = this.#options
     return {
       ...(namespace === undefined ? {} : { namespace }),
       ...(labelSelector === undefined ? {} : { labelSelector }),
       ...(fieldSelector === undefined ? {} : { fieldSelector }),
+      ...(shardSelector === undefined ? {} : { shardSelector }),
       ...(metadataOnly === undefined ? {} : { metadataOnly }),
     }
   }

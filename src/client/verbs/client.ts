@@ -12,6 +12,8 @@ export interface ListOptions extends Waiting {
   readonly namespace?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
+  /** A part of the collection, by ranges of hashes (KEP-5866). Servers that do not know it send all objects. */
+  readonly shardSelector?: string
   readonly resourceVersion?: string
   /** Absent: all pages are read and joined. */
   readonly limit?: number
@@ -29,6 +31,8 @@ export interface WatchOptions extends Waiting {
   readonly namespace?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
+  /** A part of the collection, by ranges of hashes (KEP-5866). Servers that do not know it send all objects. */
+  readonly shardSelector?: string
   readonly resourceVersion?: string
   readonly sendInitialEvents?: boolean
   /** The server ends the watch after this time. Default: the server decides. */

@@ -336,13 +336,16 @@ function scopeOf({ namespace }: { readonly namespace?: string }): { namespace?: 
 function selection({
   labelSelector,
   fieldSelector,
+  shardSelector,
 }: {
   readonly labelSelector?: string
   readonly fieldSelector?: string
+  readonly shardSelector?: string
 }): URLSearchParams {
   const query = new URLSearchParams()
   if (labelSelector) query.set('labelSelector', labelSelector)
   if (fieldSelector) query.set('fieldSelector', fieldSelector)
+  if (shardSelector) query.set('shardSelector', shardSelector)
   return query
 }
 

@@ -1,10 +1,12 @@
 export {
+  isOf,
   watchAcross,
   type Across,
   type AcrossOptions,
   type ObjectIn,
   type ReconcileAcross,
   type ReconcileRequest,
+  type Shard,
 } from './watch-across.ts'
 export type { AcrossResource } from './watched-resource.ts'
 export { inClusterConfig, loadKubeconfig, type DeepReadonly, type Kubeconfig, type KubeClient } from '#client/index.ts'

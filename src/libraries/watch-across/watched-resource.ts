@@ -12,15 +12,22 @@ import {
 } from '#client/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 
-/** A resource that is watched. */
-export interface AcrossResource extends GroupVersionResource {
+/** A resource that is watched; `T` is the type of its objects. */
+export interface AcrossResource<T extends KubeObject = KubeObject> extends GroupVersionResource {
+  /** Selects on the server: other objects are not sent. */
   readonly labelSelector?: string
+  /** Selects on the server by `metadata.name`, `metadata.namespace` or a selectable field of the kind. */
+  readonly fieldSelector?: string
+  /** Never set: it makes the type of the objects a part of this type. */
+  readonly objects?: T
 }
 
 export interface WatchedResourceOptions {
   readonly logicalClusters: '*' | readonly string[]
   /** A client of one logical cluster; of all for `*`. */
   readonly clientOf: (logicalCluster: string) => KubeClient
+  /** Selects the objects of this consumer on the server; undefined: all. */
+  readonly shardSelector: string | undefined
   /** Called with `CLUSTER|NAMESPACE/NAME` of each object, and again when it changes. */
   readonly changed: (key: string) => void
   readonly log: Logger
@@ -73,15 +80,22 @@ export class WatchedResource implements AsyncDisposable {
 }
 
 function openWatch(
-  { labelSelector, ...gvr }: AcrossResource,
+  { labelSelector, fieldSelector, group, version, resource }: AcrossResource,
   logicalCluster: string,
-  { clientOf, changed, log, signal }: WatchedResourceOptions,
+  { clientOf, shardSelector, changed, log, signal }: WatchedResourceOptions,
 ): Watch {
   const allClusters = logicalCluster === '*'
-  const selector = labelSelector === undefined ? {} : { labelSelector }
-  const client = clientOf(logicalCluster)
-  const shared = { client, gvr, ...selector, transform: withoutManagedFields, log, signal }
-  const informer = createInformer<KubeObject>({ ...shared, allClusters })
+  const informer = createInformer<KubeObject>({
+    client: clientOf(logicalCluster),
+    gvr: { group, version, resource },
+    ...(labelSelector === undefined ? {} : { labelSelector }),
+    ...(fieldSelector === undefined ? {} : { fieldSelector }),
+    ...(shardSelector === undefined ? {} : { shardSelector }),
+    allClusters,
+    transform: withoutManagedFields,
+    log,
+    signal,
+  })
   const byCluster = new ObjectIndex(informer, (key) => [allClusters ? clusterInKey(key) : logicalCluster])
   informer.onChange(({ key }) => changed(allClusters ? key : `${logicalCluster}|${key}`))
   return { logicalCluster, informer, byCluster }

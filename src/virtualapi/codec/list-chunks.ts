@@ -11,6 +11,8 @@ export interface ListMeta {
   resourceVersion?: string
   continue?: string
   remainingItemCount?: number
+  /** Present if a shardSelector was applied. */
+  shardInfo?: { readonly selector: string }
 }
 
 /**

@@ -14,7 +14,8 @@ const shortSelector = 1024
 export function longSelector(query: Pick<URLSearchParams, 'get'>): string | undefined {
   const labels = query.get('labelSelector') ?? ''
   const fields = query.get('fieldSelector') ?? ''
-  return labels.length + fields.length < shortSelector ? undefined : `${labels}&${fields}`
+  const shard = query.get('shardSelector') ?? ''
+  return labels.length + fields.length + shard.length < shortSelector ? undefined : `${labels}&${fields}&${shard}`
 }
 
 /** The units that the selectors count for, in addition to the watch itself. */

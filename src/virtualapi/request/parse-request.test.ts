@@ -93,6 +93,13 @@ describe('parseRequest', () => {
     })
   }
 
+  it('takes %2A for *, because clients in Go write it so', () => {
+    for (const star of ['*', '%2A'])
+      expect(parse('GET', `/clusters/${star}/api/v1/pods`)).to.deep.include({
+        cluster: { kind: 'all' },
+        basePath: '/clusters/*',
+      })
+  })
   it('takes a nested /clusters/ for a path inside the logical cluster', () => {
     expect(parse('GET', '/clusters/a/clusters/b/api').target).to.deep.equal({ kind: 'path', path: '/clusters/b/api' })
   })

@@ -103,7 +103,9 @@ function splitPrefix(
 
 function takeName(path: string, from: number): { name: string; rest: string } {
   const slash = path.indexOf('/', from)
-  return slash < 0 ? { name: path.slice(from), rest: '/' } : { name: path.slice(from, slash), rest: path.slice(slash) }
+  const name = slash < 0 ? path.slice(from) : path.slice(from, slash)
+  // Clients in Go write `*` as `%2A`.
+  return { name: name === '%2A' ? '*' : name, rest: slash < 0 ? '/' : path.slice(slash) }
 }
 
 function oneCluster(name: string): ClusterScope {

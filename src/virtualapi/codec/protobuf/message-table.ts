@@ -62,6 +62,10 @@ const specials: Readonly<Record<string, SpecialType>> = {
   L: 'StringList',
 }
 
+/** Fields of later versions of Kubernetes than that of the table, whose features we serve. */
+const laterMessages: Table['messages'] = { 'meta.v1.ShardInfo': [[1, 'selector', 's', '']] }
+const laterFields: Table['messages'] = { 'meta.v1.ListMeta': [[5, 'shardInfo', '@meta.v1.ShardInfo', 'po']] }
+
 let table: Table | undefined
 const known = new Map<string, MessageType>()
 
@@ -76,7 +80,8 @@ export function messageOfKind(apiVersion: string, kind: string): MessageType | u
 export function messageNamed(name: string): MessageType {
   const existing = known.get(name)
   if (existing !== undefined) return existing
-  const rows = loadedTable().messages[name]
+  const found = loadedTable().messages[name] ?? laterMessages[name]
+  const rows = found && [...found, ...(laterFields[name] ?? [])]
   if (rows === undefined) throw new Error(`protobuf table: message "${name}" is referred to and missing`)
   const fields: FieldShape[] = []
   const index: (number | undefined)[] = []

@@ -19,7 +19,7 @@ import {
   type ListPosition,
 } from './read-position.ts'
 import { protobufList } from './protobuf-list.ts'
-import { selectionOf, type Selection } from './selection.ts'
+import { selectionOf, shardInfoOf, type Selection } from './selection.ts'
 
 /** Hints for users who list kinds of ours before any object exists, by resource. */
 const firstSteps: ReadonlyMap<string, string> = new Map([
@@ -77,7 +77,7 @@ export async function readPage(
     : paged(await selected(call, all, selection, position), { ...selection, matches: () => true }, position)
   return {
     entries: selection.everything ? await inRequestedVersion(call, page.entries) : page.entries,
-    metadata: listMeta(page, revision, { everything: selection.everything, issuedMs: position.issuedMs }),
+    metadata: listMeta(page, revision, { selection, issuedMs: position.issuedMs }),
   }
 }
 
@@ -199,11 +199,11 @@ function firstAfter(all: readonly Entry[], after: string): number {
 function listMeta(
   { next, remaining }: Page,
   revision: Revision,
-  { everything, issuedMs }: { readonly everything: boolean; readonly issuedMs: number },
+  { selection, issuedMs }: { readonly selection: Selection; readonly issuedMs: number },
 ): ListMeta {
-  const metadata: ListMeta = { resourceVersion: String(revision) }
+  const metadata: ListMeta = { resourceVersion: String(revision), ...shardInfoOf(selection) }
   if (next === undefined) return metadata
   metadata.continue = encodeToken(revision, next, { issuedMs })
-  if (everything) metadata.remainingItemCount = remaining
+  if (selection.everything) metadata.remainingItemCount = remaining
   return metadata
 }

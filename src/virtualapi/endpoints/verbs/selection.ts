@@ -7,6 +7,7 @@ import {
   type FieldSelector,
   type LabelSelector,
 } from '#apimachinery/selector/index.ts'
+import { parseShardSelector, type ShardSelector } from '#apimachinery/sharding/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { Entry } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -16,6 +17,8 @@ import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-de
 export interface Selection {
   readonly labels: LabelSelector
   readonly fields: FieldSelector
+  /** undefined: of all shards. */
+  readonly shard: ShardSelector | undefined
   /** True if every entry matches. */
   readonly everything: boolean
   /** The only name that can match, from the field selector or the path; undefined: any. */
@@ -29,6 +32,7 @@ export interface Selection {
 const everything: Selection = {
   labels: parseLabelSelector(''),
   fields: parseFieldSelector(''),
+  shard: undefined,
   everything: true,
   name: undefined,
   terms: 0,
@@ -52,22 +56,27 @@ export function selectionOf(
 ): Selection {
   const labelText = query.get('labelSelector') ?? ''
   const fieldText = query.get('fieldSelector') ?? ''
-  if (labelText === '' && fieldText === '' && name === undefined) return everything
+  const shardText = query.get('shardSelector') ?? ''
+  if (labelText === '' && fieldText === '' && shardText === '' && name === undefined) return everything
   const labels = parseLabelSelector(labelText)
   const fields = parseFieldSelector(fieldText)
+  const shard = shardText === '' ? undefined : parseShardSelector(shardText)
   const { selectableFields } = strategy
   if (!fields.matchesEverything) requireFields(fields, info, Object.keys(selectableFields))
   const decodes = fields.requirements.some(({ field }) => field in selectableFields)
-  const isEverything = labels.matchesEverything && fields.matchesEverything && name === undefined
+  const selectsAll = labels.matchesEverything && fields.matchesEverything
+  const isEverything = selectsAll && shard === undefined && name === undefined
   return {
     labels,
     fields,
+    shard,
     everything: isEverything,
     name: name ?? fields.exactly('metadata.name'),
-    terms: labels.requirements.length + fields.requirements.length,
+    terms: labels.requirements.length + fields.requirements.length + (shard?.ranges ?? 0),
     matches(entry) {
       if (isEverything) return true
       if (name !== undefined && entry.key.name !== name) return false
+      if (shard !== undefined && !shard.matches(shardValue(shard, entry))) return false
       if (!labels.matchesEverything && !labels.matches(entry.facts.labels)) return false
       if (fields.matchesEverything) return true
       const object: KubeObject | undefined = decodes ? decodeObject(entry.bytes) : undefined
@@ -78,4 +87,15 @@ export function selectionOf(
       })
     },
   }
+}
+
+/** The value of the field by which objects are divided among shards. */
+function shardValue({ field }: ShardSelector, { key, facts }: Entry): string {
+  if (field === 'uid') return facts.uid
+  return field === 'namespace' ? key.namespace : key.cluster
+}
+
+/** ListMeta of a list that is a part of the collection: echoes the selector, so that clients know that it was applied. */
+export function shardInfoOf({ shard }: Selection): { readonly shardInfo?: { readonly selector: string } } {
+  return shard === undefined ? {} : { shardInfo: { selector: shard.text } }
 }

@@ -26,7 +26,8 @@ import {
   waitForRevision,
   type ListPosition,
 } from '#virtualapi/endpoints/verbs/read-position.ts'
-import { selectionOf, type Selection } from '#virtualapi/endpoints/verbs/selection.ts'
+import { selectionOf, shardInfoOf, type Selection } from '#virtualapi/endpoints/verbs/selection.ts'
+import { nameOf, rememberNames } from './former-names.ts'
 import { waitForWatchRevision, openWatch, watchResponse, watchOptions } from '#virtualapi/endpoints/verbs/watch.ts'
 
 /**
@@ -97,29 +98,30 @@ async function listAll(
   const selection = scopedSelection(selectionOf(query, definition), exchange)
   const position = listPosition(options, { nowMs: clock.now() })
   if (position.notOlderThan !== undefined) await waitForRevision(dependencies, position.notOlderThan, exchange.signal)
-  const nameOf = (token: string): string =>
+  const keptUnder = (token: string): string =>
     JSON.stringify([
       definition.storageKey,
       request.namespace,
       query.get('labelSelector'),
       query.get('fieldSelector'),
+      query.get('shardSelector'),
       query.get(storedOnly),
       // Two users see different logical clusters in the same list.
       exchange.scope === undefined ? null : exchange.user.name,
       token,
     ])
-  const kept = position.at === undefined ? undefined : unfinishedLists.take(nameOf(options.token))
+  const kept = position.at === undefined ? undefined : unfinishedLists.take(keptUnder(options.token))
   const { entries: rest, revision } =
     kept === undefined || position.at === undefined
       ? await readRest(exchange, dependencies, { request, definition, selection, position })
       : { entries: kept, revision: position.at }
   const page = position.limit > 0 ? rest.slice(0, position.limit) : rest
   const last = page.length < rest.length ? page.at(-1) : undefined
-  const metadata: ListMeta = { resourceVersion: String(revision) }
+  const metadata: ListMeta = { resourceVersion: String(revision), ...shardInfoOf(selection) }
   if (last !== undefined) {
     metadata.continue = encodeToken(revision, clusterKeyText(last), position)
     metadata.remainingItemCount = rest.length - page.length
-    unfinishedLists.keep(nameOf(metadata.continue), rest.slice(page.length))
+    unfinishedLists.keep(keptUnder(metadata.continue), rest.slice(page.length))
   }
   const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
   const items: ListItem[] = []
@@ -197,6 +199,7 @@ async function watchAll(
   definition: ResourceDefinition,
 ): Promise<ApiResponse> {
   const { watchCache, directory, clock } = dependencies
+  rememberNames(directory)
   const { query } = exchange.info
   const options = watchOptions(listOptionsOf(query, 'watch'))
   const selection = scopedSelection(selectionOf(query, definition), exchange)
@@ -234,8 +237,7 @@ function annotatedView(
     annotate(entry) {
       const known = annotated.get(entry)
       if (known !== undefined) return known
-      const name = directory.byId(entry.key.cluster)?.name ?? ''
-      const bytes = annotateBytes(entry.bytes, logicalClusterAnnotation, name)
+      const bytes = annotateBytes(entry.bytes, logicalClusterAnnotation, nameOf(directory, entry.key.cluster))
       annotated.set(entry, bytes)
       return bytes
     },
