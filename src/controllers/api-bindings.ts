@@ -139,6 +139,8 @@ function factsOf({ metadata, spec, status }: APIBinding, cluster: string): Bindi
     exportName,
     exportUid: status?.exportUID,
     revision: status?.revision ?? 0,
+    resources: [],
+    accepted: '',
     isReady: true,
     isDeleting: false,
     held: undefined,

@@ -39,6 +39,7 @@ import type { ServiceResolver } from './outbound/calls/service-resolver.ts'
 import { ClusterCatalog } from './catalog/cluster-catalog.ts'
 import { BindingSource } from './catalog/sharing/binding-source.ts'
 import { createSharedApis } from './catalog/sharing/shared-apis.ts'
+import { ViewSource } from './catalog/sharing/view-source.ts'
 import { SharingIndex } from './catalog/sharing/sharing-index.ts'
 import type { SharedApis } from '#reconcile/object-graph/index.ts'
 import { readFacts, stampRevision } from './kinds/resources/object-bytes.ts'
@@ -260,12 +261,8 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   const { authenticator, accountTokens } = createAuthentication(settings, foundations)
   const isPlain = plain !== undefined || root?.isPlain === true
   const bindings = new BindingSource({ watchCache, directory })
-  const sharing = createSharedApis({
-    index: new SharingIndex({ watchCache, directory, signal: foundations.life }),
-    bindings,
-    watchCache,
-    directory,
-  })
+  const index = new SharingIndex({ watchCache, directory, signal: foundations.life })
+  const sharing = createSharedApis({ index, bindings, watchCache, directory })
   const catalog = new ClusterCatalog({ hasMembers: () => !members.isEmpty, isPlain, sources: [bindings] })
   const conversions = new Conversions({ outbound, turnOf })
   const admitted = {
@@ -285,6 +282,7 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
     conversions,
     catalog,
     sharing,
+    viewSource: new ViewSource({ index, bindings, directory }),
     authenticator,
     authorizer,
     fairness,

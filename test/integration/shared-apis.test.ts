@@ -75,6 +75,13 @@ async function until(tenant: Tenant, path: string, isWanted: (object: WithCondit
   )
 }
 
+interface WithEndpoints extends KubeObject {
+  readonly status?: { readonly endpoints?: { url: string }[] }
+}
+
+const eventually = (probe: () => Promise<boolean>): Promise<unknown> =>
+  waitFor(probe, { what: 'the view to change', deadlineMs: 10_000 })
+
 const gone = (tenant: Tenant, path: string): Promise<unknown> =>
   waitFor(async () => (await ask(tenant, 'GET', path)).status === 404, {
     what: `the end of ${path}`,
@@ -177,6 +184,104 @@ describe('shared APIs', function () {
     await get(consumer, 'PATCH', `${bindings}/widgets`, { spec: { deletionPolicy: 'Delete' } })
     await gone(consumer, `${bindings}/widgets`)
     expect((await ask(consumer, 'GET', widgets)).status).to.equal(404)
+  })
+
+  describe('through the view of the provider', () => {
+    const view = '/services/apiexport/provider/widgets/clusters'
+    let viewer: Tenant
+    const ask_ = (method: string, path: string, body?: object) => ask({ ...provider, base: view }, method, path, body)
+    const get_ = <T = KubeObject>(method: string, path: string, body?: object): Promise<T> =>
+      get<T>({ ...provider, base: view }, method, path, body)
+
+    before(async () => {
+      viewer = await kcp.tenant('viewed')
+      await get(provider, 'PATCH', `${apis}/v1alpha2/apiexports/widgets`, {
+        spec: { permissionClaims: [{ group: '', resource: 'configmaps', verbs: ['*'] }] },
+      })
+      await get(viewer, 'POST', bindings, widgetBinding())
+      await until(viewer, `${bindings}/widgets`, isReady)
+      await get(viewer, 'POST', widgets, widget('one', { size: 1 }))
+    })
+
+    it('lists exported objects of all consumers, with the annotations of their logical clusters', async () => {
+      const { items } = await get_<KubeList>('GET', '/*/apis/example.io/v1/widgets')
+      expect(items.map(({ metadata }) => metadata.annotations?.['kcp.io/cluster'])).to.deep.equal(['viewed'])
+      const slice = await get<WithEndpoints>(provider, 'GET', `${apis}/v1alpha1/apiexportendpointslices/widgets`)
+      expect(slice.status?.endpoints?.[0]?.url).to.equal(
+        `https://127.0.0.1:${kcp.port}/services/apiexport/provider/widgets`,
+      )
+      const bound = await get_<KubeList>('GET', '/*/apis/apis.kcp.io/v1alpha1/apibindings')
+      expect(bound.items.map(({ metadata }) => metadata.name)).to.deep.equal(['widgets'])
+    })
+
+    it('writes exported objects of a consumer, and stores none of the annotations of the view', async () => {
+      const path = '/viewed/apis/example.io/v1/namespaces/default/widgets/one'
+      const shown = await get_('GET', path)
+      expect(shown.metadata.annotations).to.include({ 'kcp.io/cluster': 'viewed' })
+      const same = await get_('PUT', path, shown)
+      expect(same.metadata.resourceVersion).to.equal(shown.metadata.resourceVersion)
+      await get_('PUT', path, { ...shown, spec: { size: 5 } })
+      const stored = await get(viewer, 'GET', `${widgets}/one`)
+      expect(stored.metadata).to.not.have.property('annotations')
+      expect(stored['spec']).to.deep.equal({ size: 5 })
+    })
+
+    it('shows claimed objects once the consumer has accepted the claim, and hides them when it rejects the claim', async () => {
+      const configMaps = '/viewed/api/v1/namespaces/default/configmaps'
+      const refused = await ask_('GET', configMaps)
+      expect(refused.status, refused.text).to.equal(403)
+      expect((await get_<KubeList>('GET', '/*/api/v1/configmaps')).items).to.be.empty
+      await answerClaim('Accepted')
+      await eventually(async () => (await get_<KubeList>('GET', '/*/api/v1/configmaps')).items.length > 0)
+      await get_('POST', configMaps, { metadata: { name: 'from-provider' }, data: { a: 'b' } })
+      await answerClaim('Rejected')
+      await eventually(async () => (await get_<KubeList>('GET', '/*/api/v1/configmaps')).items.length === 0)
+      expect((await ask_('GET', `${configMaps}/from-provider`)).status).to.equal(403)
+    })
+
+    it('watches: objects appear when a claim is accepted and disappear when it is rejected', async () => {
+      await using watch = await provider.http.watch(
+        `${view}/*/api/v1/configmaps?watch=1&fieldSelector=metadata.name=from-provider`,
+      )
+      await answerClaim('Accepted')
+      const added = await watch.next()
+      expect(added?.type).to.equal('ADDED')
+      expect(added?.object.metadata.annotations).to.include({ 'kcp.io/cluster': 'viewed' })
+      await answerClaim('Rejected')
+      expect((await watch.next())?.type).to.equal('DELETED')
+    })
+
+    it('refuses what is neither exported nor claimed, other logical clusters, other users, and writes over all', async () => {
+      expect((await ask_('GET', '/viewed/api/v1/namespaces/default/secrets')).status).to.equal(404)
+      expect((await ask_('GET', '/*/api/v1/secrets')).status).to.equal(404)
+      const [unbound, missing] = [
+        await ask_('GET', '/defined/api/v1/configmaps'),
+        await ask_('GET', '/nowhere/api/v1/configmaps'),
+      ]
+      expect([unbound.status, missing.status]).to.deep.equal([403, 403])
+      expect(unbound.text.replaceAll('defined', 'nowhere')).to.equal(missing.text)
+      expect((await viewer.http.request('GET', `${view}/*/apis/example.io/v1/widgets`)).status).to.equal(401)
+      expect((await ask_('POST', '/*/apis/example.io/v1/namespaces/default/widgets', widget('x', {}))).status).to.equal(
+        403,
+      )
+      expect((await ask_('DELETE', '/viewed/')).status).to.equal(404)
+      const own = await ask(viewer, 'PATCH', `${bindings}/widgets/status`, { status: { exportUID: 'forged' } })
+      expect(own.status, own.text).to.equal(403)
+    })
+
+    it('serves discovery of the exported and claimed resources alone', async () => {
+      for (const cluster of ['*', '%2A', 'viewed']) {
+        const { groups } = await get_<{ groups: { name: string }[] }>('GET', `/${cluster}/apis`)
+        expect(groups.map(({ name }) => name)).to.have.members(['apis.kcp.io', 'example.io'])
+        const core = await get_<{ resources: { name: string }[] }>('GET', `/${cluster}/api/v1`)
+        expect(core.resources.map(({ name }) => name)).to.deep.equal(['configmaps'])
+      }
+    })
+
+    async function answerClaim(state: string): Promise<void> {
+      const claim = { group: '', resource: 'configmaps', verbs: ['*'], selector: { matchAll: true }, state }
+      await get(viewer, 'PATCH', `${bindings}/widgets`, { spec: { permissionClaims: [claim] } })
+    }
   })
 
   async function exportWidgets(): Promise<void> {

@@ -12,6 +12,8 @@ export interface ExportFacts {
   readonly revision: number
   /** The share of its consumers, in percent, that may have the newest revision. */
   readonly released: number
+  /** PLURAL.GROUP of each resource that the export offers. */
+  readonly resources: readonly string[]
   /** The claims of the export, as JSON: equal texts are one string in memory. */
   readonly claims: string
 }
@@ -27,6 +29,10 @@ export interface BindingFacts {
   /** The uid of the export; undefined before the binding is bound. */
   readonly exportUid: string | undefined
   readonly revision: number
+  /** PLURAL.GROUP of each resource that the logical cluster serves by the binding. */
+  readonly resources: readonly string[]
+  /** The claims in force, as JSON. Equal texts are one string in memory. */
+  readonly accepted: string
   readonly isReady: boolean
   readonly isDeleting: boolean
   /** Why the binding does not get the newest revision; undefined if nothing keeps it. */

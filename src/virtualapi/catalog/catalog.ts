@@ -37,6 +37,8 @@ export interface Catalog {
   load(objects: ClusterObjects, signal: AbortSignal): Promise<void> | undefined
   /** Loaded definitions that other logical clusters share with this one, and those of our own kinds. */
   shared(objects: ClusterObjects): readonly SharedDefinition[]
+  /** A version of a shared definition; undefined if it is not served. */
+  versionOf(shared: SharedDefinition, version: string): ResourceDefinition | undefined
   /** The loaded shared definition of `PLURAL.GROUP`. */
   sharedDefinition(objects: ClusterObjects, name: string): SharedDefinition | undefined
   /** The CustomResourceDefinitions that this logical cluster serves, compiled. */

@@ -98,11 +98,11 @@ export class ClusterCatalog implements Catalog {
     { group, version, resource }: GroupVersionResource,
   ): ResourceDefinition | undefined {
     const found = this.sharedDefinition(objects, `${resource}.${group}`)
-    return found === undefined ? undefined : this.#sharedVersion(found, version)
+    return found === undefined ? undefined : this.versionOf(found, version)
   }
 
   /** A version of a shared definition. Its objects can be created while the definition is shared. */
-  #sharedVersion({ compiled, isTerminating }: SharedDefinition, version: string): ResourceDefinition | undefined {
+  versionOf({ compiled, isTerminating }: SharedDefinition, version: string): ResourceDefinition | undefined {
     const own = this.#definitionOf(compiled, version)
     if (own === undefined) return undefined
     let definition = this.#sharedVersions.get(own)

@@ -129,8 +129,15 @@ function wholeView(definition: ResourceDefinition): ObjectView {
   }
 }
 
-/** The function that converts stored bytes to the requested version. */
+/** The function that makes the bytes to send of stored bytes. */
 function converter(definition: ResourceDefinition): (bytes: Uint8Array) => Uint8Array {
+  const { shown } = definition
+  const convert = versionConverter(definition)
+  return shown === undefined ? convert : (bytes) => shown(convert(bytes))
+}
+
+/** The function that converts stored bytes to the requested version. */
+function versionConverter(definition: ResourceDefinition): (bytes: Uint8Array) => Uint8Array {
   const { info, storageApiVersion, fromStorage, complete } = definition
   if (fromStorage !== undefined) return (bytes) => Buffer.from(layOut(fromStorage(decodeObject(bytes))))
   const apiVersion = apiVersionOf(info)

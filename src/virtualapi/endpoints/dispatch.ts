@@ -34,6 +34,7 @@ import { scale } from './subresources/scale.ts'
 import { canOffload, shouldOffload } from './should-offload.ts'
 import { requestToken } from './subresources/token-request.ts'
 import { updateObject } from './verbs/update.ts'
+import { viewed } from './verbs/selection.ts'
 import { watchObjects } from './verbs/watch.ts'
 
 type Endpoint<Dependencies extends ObjectDependencies> = (call: EndpointCall<Dependencies>) => Promise<ApiResponse>
@@ -74,6 +75,7 @@ export async function dispatch(exchange: Exchange, dependencies: EndpointDepende
     if (metrics !== undefined) return answerPodMetrics(exchange, dependencies, target, metrics)
   }
   const call = withForward(await prepareCall(exchange, dependencies, target))
+  if (exchange.view !== undefined) requireShown(call)
   if (target.group === 'apiregistration.k8s.io') keepAvailability(exchange, dependencies)
   if (target.group === '' && target.resource === 'componentstatuses') return componentStatuses(call)
   if (call.definition.isProjected) return memberViews(call)
@@ -87,6 +89,20 @@ export async function dispatch(exchange: Exchange, dependencies: EndpointDepende
     target.subresource === '' ? wholeObject(call, target, verbs) : subresource(call, target)
   return changesObject.has(exchange.info.verb) ? untilLarge(call, response) : response()
 }
+
+/** Throws 404 for an object that the view of the request hides, and 413 for a large body. */
+function requireShown({ exchange, definition, request, objects, target }: EndpointCall<EndpointDependencies>): void {
+  // The offload thread knows no views, and this thread serves all logical clusters.
+  if (exchange.contentLength > largestInView)
+    throw requestEntityTooLarge('bodies of requests through the view of an export are limited to 512 KiB')
+  const matches = target.context.rule?.matches
+  if (matches === undefined) return
+  if (request.name === '') return
+  const entry = objects.get(definition.storageKey, request.namespace, request.name)
+  if (entry !== undefined && !matches(viewed(entry))) throw notFound(definition.info, request.name)
+}
+
+const largestInView = 512 * 1024
 
 /**
  * The answer; it comes from the offload thread if webhooks or policies make a small object large: the request then

@@ -13,7 +13,8 @@ const subresources = new Set(['', 'status', 'scale', 'finalize', 'approval', 're
 
 /** True for requests that the offload thread can answer. */
 export function canOffload({ exchange, request }: Pick<EndpointCall, 'exchange' | 'request'>): boolean {
-  return verbs.has(exchange.info.verb) && subresources.has(request.subresource)
+  // The offload thread knows no views.
+  return exchange.view === undefined && verbs.has(exchange.info.verb) && subresources.has(request.subresource)
 }
 
 /** True if the body or the object that must be decoded is large, or becomes large by defaults. May read the body. */

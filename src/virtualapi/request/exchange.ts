@@ -6,6 +6,7 @@ import { abortable } from '#async/index.ts'
 import { auditIdOf, type Named, type RequestAudit } from './request-audit.ts'
 import type { LogicalCluster } from './logical-cluster.ts'
 import type { Peer, Tenure } from './ownership.ts'
+import type { RequestView } from './request-view.ts'
 import type { UserInfo } from './user-info.ts'
 import type { RequestInfo } from './request-info.ts'
 
@@ -217,6 +218,10 @@ export class Exchange {
    * The logical cluster of the request, if it exists. Only after authorization may the client learn that it does not.
    */
   cluster: LogicalCluster | undefined
+  /** The logical cluster of the export through whose view the request came. Its users authenticate the request. */
+  provider: LogicalCluster | undefined
+  /** What the request may see and write, if it came through the view of an export. */
+  view: RequestView | undefined
   /** The logical clusters to which a read over all of them is limited; undefined: none. */
   scope: ReadonlySet<ClusterId> | undefined
   /** The permission to answer for a logical cluster; undefined where no other process shares the logical clusters. */

@@ -3,7 +3,7 @@
 // `/logicalclusters/alice/proxy/../../bob`.
 import { badRequest, pageNotFound, pathNotFound } from '#apimachinery/status/index.ts'
 import { tryClusterName, type ClusterName } from '#apimachinery/meta/index.ts'
-import type { ClusterScope, RequestInfo, ResourceTarget, EntryPoint } from './request-info.ts'
+import type { ExportPath, ClusterScope, RequestInfo, ResourceTarget, EntryPoint } from './request-info.ts'
 
 /** Group of the APIService through which the host's aggregator reaches us. */
 export const virtualGroup = 'virtual.kcp.dev'
@@ -42,13 +42,18 @@ export function parseRequest(
   const rawPath = queryStart < 0 ? url : url.slice(0, queryStart)
   // The query keeps its `?`, because URLSearchParams drops the first one: in `??a=b` the second belongs to the name.
   const query = new URLSearchParams(queryStart < 0 ? '' : url.slice(queryStart))
-  const { entryPoint, cluster, rest, basePath } = splitPrefix(rawPath, { hasBearerToken, hasOwnToken, plainCluster })
+  const { entryPoint, cluster, rest, basePath, through } = splitPrefix(rawPath, {
+    hasBearerToken,
+    hasOwnToken,
+    plainCluster,
+  })
   const segments = splitSegments(rest)
   const withoutWatch = withoutWatchPrefix(segments)
   const target = resourceTarget(withoutWatch ?? segments) ?? { kind: 'path', path: `/${segments.join('/')}` }
   return {
     entryPoint: loopback ? 'loopback' : entryPoint,
     cluster,
+    ...(through && { through }),
     method,
     verb: target.kind === 'path' ? method.toLowerCase() : withoutWatch ? 'watch' : verbOf(method, target, query),
     target,
@@ -63,8 +68,10 @@ interface PrefixSplit {
   /** The path inside the logical cluster; begins with a slash. */
   rest: string
   basePath: string
+  through?: ExportPath
 }
 
+const viewPrefix = '/services/apiexport/'
 const aggregatedPrefix = `/apis/${virtualGroup}/${virtualVersion}/logicalclusters/`
 
 function splitPrefix(
@@ -80,6 +87,7 @@ function splitPrefix(
     if (name === '*') return { entryPoint: 'direct', cluster: { kind: 'all' }, rest, basePath: '/clusters/*' }
     return { entryPoint: 'direct', cluster: oneCluster(name), rest, basePath: `/clusters/${name}` }
   }
+  if (path.startsWith(viewPrefix)) return splitViewPrefix(path)
   if (path.startsWith(aggregatedPrefix)) {
     const { name, rest } = takeName(path, aggregatedPrefix.length)
     if (rest !== '/proxy' && !rest.startsWith('/proxy/')) throw pathNotFound()
@@ -99,6 +107,27 @@ function splitPrefix(
     !ours &&
     (/^\/(api|apis|openapi)(\/|$)/.test(path) || (/^\/metrics(\/|$)/.test(path) && hasOwnToken()))
   return { entryPoint: forPods ? 'unprefixed' : 'direct', cluster: { kind: 'none' }, rest: path, basePath: '' }
+}
+
+/** `/services/apiexport/CLUSTER/EXPORT/clusters/NAME/...`; clients send `*` for all consumers, some as `%2A`. */
+function splitViewPrefix(path: string): PrefixSplit {
+  const { name: providerName, rest: afterProvider } = takeName(path, viewPrefix.length)
+  const { name: exportName, rest: afterExport } = takeName(afterProvider, 1)
+  const provider = tryClusterName(providerName)
+  if (provider === undefined || !isExportName(exportName) || !afterExport.startsWith('/clusters/')) throw pathNotFound()
+  const { name, rest } = takeName(afterExport, '/clusters/'.length)
+  const isAll = name === '*' || name.toUpperCase() === '%2A'
+  return {
+    entryPoint: 'direct',
+    cluster: isAll ? { kind: 'all' } : oneCluster(name),
+    rest,
+    basePath: `${viewPrefix}${providerName}/${exportName}/clusters/${isAll ? '*' : name}`,
+    through: { provider, exportName },
+  }
+}
+
+function isExportName(name: string): boolean {
+  return /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name) && name.length <= 253
 }
 
 function takeName(path: string, from: number): { name: string; rest: string } {

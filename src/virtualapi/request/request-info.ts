@@ -39,9 +39,18 @@ export interface PathTarget {
   readonly path: string
 }
 
+/** The view of an APIExport: `/services/apiexport/CLUSTER/EXPORT/clusters/...`. */
+export interface ExportPath {
+  /** The logical cluster of the export. */
+  readonly provider: ClusterName
+  readonly exportName: string
+}
+
 export interface RequestInfo {
   readonly entryPoint: EntryPoint
   readonly cluster: ClusterScope
+  /** The export through whose view the logical clusters are seen; absent: directly. */
+  readonly through?: ExportPath
   /**
    * The verb for authorization: get, list, watch, create, update, patch, delete or deletecollection for resources; the
    * lower-case method for paths.

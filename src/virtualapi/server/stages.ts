@@ -1,5 +1,6 @@
 // The stages of every request, in order. Each stage adds its findings to the Exchange or throws a StatusError.
 import { childSignal } from '#async/index.ts'
+import type { ClusterName } from '#apimachinery/meta/index.ts'
 import { parseFieldSelector } from '#apimachinery/selector/index.ts'
 import { badRequest, pathNotFound, timedOut, unauthorized } from '#apimachinery/status/index.ts'
 import type { Authentication } from '#virtualapi/auth/authn/authenticator.ts'
@@ -15,6 +16,7 @@ import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import type { Exchange, RequestSession } from '#virtualapi/request/exchange.ts'
 import { longSelector, unitsOfSelector } from '#virtualapi/flowcontrol/selector-units.ts'
 import { RequestAudit } from '#virtualapi/request/request-audit.ts'
+import { enterView } from './enter-view.ts'
 import { flowHeaders } from './flow-headers.ts'
 import { impersonated, impersonationForbidden, wantedIdentity } from './impersonate.ts'
 import { own, requireTenure } from './own.ts'
@@ -78,8 +80,10 @@ function parse(exchange: Exchange, dependencies: ServerDependencies): void {
   })
   const { cluster } = exchange.info
   exchange.audit?.understood(exchange.info, { longRunning: isLongRunning(exchange.info) })
-  if (cluster.kind === 'one')
-    exchange.cluster = unlessPurged(dependencies.directory.byName(cluster.name), exchange.info, dependencies)
+  const find = (name: ClusterName): LogicalCluster | undefined =>
+    unlessPurged(dependencies.directory.byName(name), exchange.info, dependencies)
+  if (cluster.kind === 'one') exchange.cluster = find(cluster.name)
+  if (exchange.info.through !== undefined) exchange.provider = find(exchange.info.through.provider)
   exchange.audit?.inCluster(exchange.cluster)
 }
 
@@ -162,7 +166,7 @@ export function authenticate(exchange: Exchange, dependencies: ServerDependencie
     return undefined
   }
   if (session !== undefined) return authenticateSession(exchange, session, dependencies)
-  const { info, cluster } = exchange
+  const { info, cluster } = authenticationScope(exchange)
   const peerAddress = exchange.request.peerAddress?.()
   const asked = { info, rawHeaders, peerCertificate, peerAddress, cluster }
   const result = dependencies.authenticator.authenticate(asked, exchange.signal)
@@ -170,6 +174,12 @@ export function authenticate(exchange: Exchange, dependencies: ServerDependencie
   if (result instanceof Promise) return result.then((found) => takeIdentityOf(found, exchange, dependencies))
   takeIdentityOf(result, exchange, dependencies)
   return undefined
+}
+
+/** The logical cluster whose credentials count: in the view of an export, that of the export. */
+function authenticationScope({ info, cluster, provider }: Exchange): Pick<Exchange, 'info' | 'cluster'> {
+  if (info.through === undefined) return { info, cluster }
+  return { info: { ...info, cluster: { kind: 'one', name: info.through.provider } }, cluster: provider }
 }
 
 /** Takes the user of a browser's session. Throws 403 for requests that no session may make. */
@@ -183,7 +193,8 @@ async function authenticateSession(
   takeIdentityOf({ user }, exchange, dependencies)
   // Before the limits: a session must not spend the budget of another logical cluster.
   const isForeign = user.realm.kind === 'cluster' && user.realm.id !== cluster?.id
-  if (isForeign || info.cluster.kind === 'none') throw forbiddenError(user, attributesOf(info))
+  if (isForeign || info.cluster.kind === 'none' || info.through !== undefined)
+    throw forbiddenError(user, attributesOf(info))
   const { target } = info
   // What a pod or a Service of a tenant answers would have the origin of the console.
   if (target.kind === 'resource' && target.subresource === 'proxy')
@@ -252,8 +263,10 @@ function takesMemory({ info, contentLength }: Exchange): boolean {
  * The fairness key: the id of the logical cluster, or a separate key for all anonymous requests, which must not spend a
  * tenant's budget.
  */
-function flowOf({ user, cluster, request }: Exchange): string {
+function flowOf({ user, cluster, provider, request }: Exchange): string {
   if (user === anonymous) return 'anonymous'
+  // A provider pays for what it does in its consumers.
+  if (provider !== undefined) return provider.id
   // Sessions of the host's users that read several logical clusters at once.
   return cluster?.id ?? (request.session === undefined ? '-' : `*${user.name}`)
 }
@@ -286,6 +299,7 @@ async function takeIdentity(
   const { info, user, cluster, signal } = exchange
   // The host's kube-apiserver removes these headers when it impersonates, so a request that has them did not come
   // through it.
+  if (info.through !== undefined) throw badRequest('impersonation is not supported in the view of an export')
   if (info.entryPoint === 'aggregated')
     throw badRequest('impersonation is not supported on this path: use /clusters/NAME')
   if (cluster === undefined) {
@@ -311,6 +325,7 @@ export function authorize(exchange: Exchange, dependencies: ServerDependencies):
     if (cluster !== undefined && isOf(user, cluster)) nameFlow(exchange, attributes, dependencies)
     return undefined
   }
+  if (info.through !== undefined) return enterView(exchange, info.through, dependencies)
   const scope = info.cluster.kind === 'all' ? exchange.request.session?.scope : undefined
   if (scope !== undefined && isListOrWatch(info))
     return scope(exchange.signal).then((found) => {

@@ -1,8 +1,15 @@
 // The APIExports and APIBindings of all logical clusters, as a few facts of each: how a request finds the consumers of
 // an export without loading any logical cluster. It is filled at its first use.
-import { isJsonObject, tryClusterId, tryClusterName, type ClusterId } from '#apimachinery/meta/index.ts'
+import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import {
+  groupResourceText,
+  isJsonObject,
+  tryClusterId,
+  tryClusterName,
+  type ClusterId,
+} from '#apimachinery/meta/index.ts'
 import { apiBindings, apiExports, type APIBinding, type APIExport } from '#crds/index.ts'
-import { groupResourceText } from '#apimachinery/meta/index.ts'
 import type { BindingFacts, ExportFacts, SharedApis, SharingListener } from '#reconcile/object-graph/index.ts'
 import type { CacheEvent, Entry, WatchCache } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -32,8 +39,13 @@ export class SharingIndex implements Indexed {
   readonly #exportsByUid = new Map<string, ExportFacts>()
   readonly #bindings = new Map<string, Known<BindingFacts>>()
   readonly #bindingsByExport = new Map<string, Map<string, BindingFacts>>()
+  readonly #bindingsByCluster = new Map<string, Map<string, BindingFacts>>()
   readonly #bindingsByName = new Map<string, Map<string, BindingFacts>>()
+  readonly #exportsByIdentity = new Map<string, ExportFacts>()
   readonly #listeners = new Set<SharingListener>()
+  /** The newest revision at which a consumer of an export has left; by uid of the export. */
+  readonly #losses = new Map<string, number>()
+  #firstRevision = 0
   #filled: Promise<void> | undefined
 
   constructor(dependencies: SharingDependencies) {
@@ -59,6 +71,31 @@ export class SharingIndex implements Indexed {
 
   exportByUid(uid: string): ExportFacts | undefined {
     return this.#exportsByUid.get(uid)
+  }
+
+  /** The export with this identity hash, as clients of the kcp project name it. */
+  exportByIdentity(identityHash: string): ExportFacts | undefined {
+    return this.#exportsByIdentity.get(identityHash)
+  }
+
+  /** The binding of a logical cluster to an export, by its name. */
+  binding(exportUid: string, cluster: string, name: string): BindingFacts | undefined {
+    return this.#bindingsByExport.get(exportUid)?.get(`${cluster}/${name}`)
+  }
+
+  /** The bindings of one logical cluster to an export; nearly always one at most. */
+  bindingsIn(cluster: string, exportUid: string): readonly BindingFacts[] {
+    return [...(this.#bindingsByCluster.get(`${exportUid}/${cluster}`)?.values() ?? [])]
+  }
+
+  /** The revision of the last change of a binding. */
+  revisionOf({ cluster, name }: BindingFacts): number {
+    return this.#bindings.get(`${cluster}/${name}`)?.revision ?? 0
+  }
+
+  /** The revision after which no consumer has left the export, as far as this process knows. */
+  lastLoss(exportUid: string): number {
+    return Math.max(this.#firstRevision, this.#losses.get(exportUid) ?? 0)
   }
 
   exportsOf(cluster: string): readonly string[] {
@@ -88,7 +125,8 @@ export class SharingIndex implements Indexed {
     const stop = watchCache.observe({ changed: (event) => this.#changed(event), loaded: () => undefined })
     signal.addEventListener('abort', stop, { once: true })
     for (const resource of [exportKey, bindingKey]) {
-      const { entries } = await watchCache.listStored({ resource }, { signal })
+      const { entries, revision } = await watchCache.listStored({ resource }, { signal })
+      this.#firstRevision = Math.max(this.#firstRevision, revision)
       for (const entry of entries) this.#take(entry, true)
     }
   }
@@ -109,11 +147,15 @@ export class SharingIndex implements Indexed {
     // The list may be older than a change that was seen while it was read.
     if (known !== undefined && known.revision >= entry.revision) return
     const facts = exportFacts(entry)
-    if (known !== undefined) this.#exportsByUid.delete(known.facts.uid)
+    if (known !== undefined) {
+      this.#exportsByUid.delete(known.facts.uid)
+      this.#exportsByIdentity.delete(identityOf(known.facts.uid))
+    }
     arrange(this.#exportsByCluster, facts.cluster, key, exists ? facts.name : undefined)
     if (exists) {
       this.#exports.set(key, { facts, revision: entry.revision })
       this.#exportsByUid.set(facts.uid, facts)
+      this.#exportsByIdentity.set(identityOf(facts.uid), facts)
     } else this.#exports.delete(key)
     for (const listener of this.#listeners) listener.onExport(facts, exists)
   }
@@ -125,6 +167,12 @@ export class SharingIndex implements Indexed {
     const facts = bindingFacts(entry)
     if (known !== undefined) this.#arrange(key, known.facts, false)
     this.#bindings.delete(key)
+    const before = known?.facts.exportUid
+    if (
+      before !== undefined &&
+      (!exists || facts.accepted !== known?.facts.accepted || facts.resources !== known.facts.resources)
+    )
+      this.#losses.set(before, entry.revision)
     if (exists) {
       this.#bindings.set(key, { facts, revision: entry.revision })
       this.#arrange(key, facts, true)
@@ -138,7 +186,9 @@ export class SharingIndex implements Indexed {
     const own = id === undefined ? undefined : this.#dependencies.directory.byId(id)?.name
     const clusterName = path === undefined ? (own ?? '') : clusterNameOf(path)
     arrange(this.#bindingsByName, `${clusterName}/${exportName}`, key, exists ? facts : undefined)
-    if (exportUid !== undefined) arrange(this.#bindingsByExport, exportUid, key, exists ? facts : undefined)
+    if (exportUid === undefined) return
+    arrange(this.#bindingsByExport, exportUid, key, exists ? facts : undefined)
+    arrange(this.#bindingsByCluster, `${exportUid}/${cluster}`, key, exists ? facts : undefined)
   }
 }
 
@@ -155,12 +205,47 @@ function arrange<T>(groups: Map<string, Map<string, T>>, group: string, key: str
   else groups.set(group, members)
 }
 
+/** The identity hash of an export, which claims of other exports name. */
+export function identityOf(exportUid: string): string {
+  return createHash('sha256').update(exportUid).digest('hex')
+}
+
+/** Values that thousands of bindings have alike, kept once. */
+const texts = new LRUCache<string, string>({
+  max: 10_000,
+  maxSize: 8 << 20,
+  sizeCalculation: ({ length }) => length + 1,
+})
+const lists = new LRUCache<string, readonly string[]>({
+  max: 10_000,
+  maxSize: 8 << 20,
+  sizeCalculation: (_, key) => key.length + 1,
+})
+
+function shared(text: string): string {
+  const known = texts.get(text)
+  if (known !== undefined) return known
+  texts.set(text, text)
+  return text
+}
+
+function sharedList(names: readonly string[]): readonly string[] {
+  const key = names.join()
+  const known = lists.get(key)
+  if (known !== undefined) return known
+  lists.set(key, names)
+  return names
+}
+
 function exportFacts(entry: Entry): ExportFacts {
   const { spec, status } = decodeObject(entry.bytes) as APIExport
   const claims = spec?.permissionClaims === undefined ? '' : JSON.stringify(spec.permissionClaims)
+  const resources = (spec?.resources ?? []).map(({ group, name: resource }) =>
+    groupResourceText({ group, resource }),
+  )
   const { revision = 0, rollout } = status ?? {}
   const { cluster, name } = entry.key
-  return { cluster, name, uid: entry.facts.uid, revision, released: rollout?.released ?? 100, claims }
+  return { cluster, name, uid: entry.facts.uid, revision, released: rollout?.released ?? 100, resources, claims }
 }
 
 function bindingFacts(entry: Entry): BindingFacts {
@@ -176,6 +261,8 @@ function bindingFacts(entry: Entry): BindingFacts {
     exportName,
     exportUid: status?.exportUID,
     revision: status?.revision ?? 0,
+    resources: sharedList((status?.boundResources ?? []).map(groupResourceText)),
+    accepted: shared(JSON.stringify(status?.appliedPermissionClaims ?? [])),
     isReady: conditionOf('Ready')?.status === 'True',
     isDeleting: metadata.deletionTimestamp !== undefined,
     held: updated?.status === 'False' && updated.reason === 'ObjectsWouldBreak' ? updated.message : undefined,

@@ -9,6 +9,7 @@ import type { Metrics } from '#telemetry/index.ts'
 import type { ServiceAccountTokens } from '#virtualapi/auth/authn/service-account-tokens.ts'
 import type { TokenReviewer } from '#virtualapi/auth/authn/token-reviewer.ts'
 import type { RbacAuthorizer } from '#virtualapi/auth/authz/index.ts'
+import type { ViewSource } from '#virtualapi/catalog/sharing/view-source.ts'
 import type { Catalog } from '#virtualapi/catalog/catalog.ts'
 import type { AllocationFor } from '#virtualapi/kinds/resources/allocation.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
@@ -55,6 +56,8 @@ export interface EndpointDependencies extends ObjectDependencies {
   readonly accountTokens: ServiceAccountTokens
   readonly watchClock: WatchClock
   readonly unfinishedLists: UnfinishedLists
+  /** The views of exports. */
+  readonly viewSource: ViewSource
   readonly metrics: Pick<Metrics, 'scrape'>
   /** Why the server is not ready; undefined if it is. */
   readonly notReady: () => string | undefined

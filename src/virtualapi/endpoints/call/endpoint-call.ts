@@ -8,6 +8,7 @@ import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { fieldManagerOf } from './field-manager.ts'
 import { patchTypeOf, type PatchType } from './patch-type.ts'
 import { writeOptionsOf } from './write-options.ts'
+import { withClusterAnnotations } from './cluster-annotations.ts'
 import { groupNotServed, requirePath } from './served-path.ts'
 import type { RequestInfo, ResourceTarget } from '#virtualapi/request/request-info.ts'
 import type { RegistryTarget } from '#virtualapi/write/registry/write.ts'
@@ -49,6 +50,7 @@ export async function prepareCall<Dependencies extends ObjectDependencies>(
     definition = catalog.find(objects, request)
   }
   if (definition === undefined) throw groupNotServed(request.group)
+  if (exchange.view !== undefined) definition = withClusterAnnotations(definition, cluster, exchange)
   requirePath(definition.info, request, info)
   requireName(request.name)
   // For custom resources, kube-apiserver looks for the subresource before it reads the options.
@@ -78,6 +80,7 @@ export async function prepareCall<Dependencies extends ObjectDependencies>(
     turn: () => exchange.turn(),
     grown: (size) => exchange.grown?.(size),
     allocationFor: dependencies.allocationFor,
+    ...ruleOf(exchange, cluster, request),
   }
   // Status writes of our own controllers may be committed later, together with other writes: no client waits for them
   // to be on disk.
@@ -95,6 +98,11 @@ export async function prepareCall<Dependencies extends ObjectDependencies>(
     representation: negotiate(isProxy ? undefined : exchange.header('accept'), negotiationOf(definition, info)),
     target: { definition, context, signal, namespace: request.namespace, deferrable },
   }
+}
+
+function ruleOf({ view }: Exchange, { id }: LogicalCluster, request: ResourceTarget): Pick<RequestContext, 'rule'> {
+  const rule = view?.ruleFor(id, request)
+  return rule === undefined ? {} : { rule }
 }
 
 function writesObject(verb: RequestInfo['verb']): boolean {

@@ -33,6 +33,8 @@ import type { DocumentedCrd } from '#virtualapi/catalog/catalog.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
+import type { RequestView } from '#virtualapi/request/request-view.ts'
+import { viewCatalog } from './view-catalog.ts'
 import { aggregatedGroupDiscovery } from './aggregated-group.ts'
 import { aggregatedResponse, conditional, plain } from './document-responses.ts'
 import { metricsResources } from '#virtualapi/endpoints/views/pod-metrics.ts'
@@ -85,6 +87,7 @@ async function documentOf(exchange: Exchange, dependencies: EndpointDependencies
     const { body } = await dependencies.metrics.scrape()
     return textResponse(body)
   }
+  if (exchange.view !== undefined) return viewDocument(exchange, exchange.view, dependencies, path)
   if (cluster === undefined) return aggregatedGroupDiscovery(exchange, path)
   const objects = await dependencies.watchCache.cluster(cluster.id, { signal })
   const turn = turnsOf(exchange)
@@ -101,6 +104,20 @@ async function documentOf(exchange: Exchange, dependencies: EndpointDependencies
     (await remoteDocument(exchange, dependencies, { objects, path, localIndex, localV2 })) ??
     answerFor(exchange, dependencies, { objects, path, turn })
   )
+}
+
+/** A document about the resources in the view of an export; the same for all its consumers. */
+async function viewDocument(
+  exchange: Exchange,
+  { provider, exportUid }: RequestView,
+  dependencies: EndpointDependencies,
+  path: string,
+): Promise<ApiResponse> {
+  const { signal } = exchange
+  const resources = await dependencies.viewSource.resourcesOf(exportUid, signal)
+  const catalog = viewCatalog(dependencies.catalog, resources)
+  const objects = await dependencies.watchCache.cluster(provider.id, { signal })
+  return answerFor(exchange, { ...dependencies, catalog }, { objects, path, turn: turnsOf(exchange) })
 }
 
 /** Lets other work run, of this logical cluster and of others, when a slice of time is over. */
@@ -124,7 +141,7 @@ function answerFor(
   asked: Asked,
 ): ApiResponse | Promise<ApiResponse> {
   const { objects, path } = asked
-  const metrics = metricsResources(exchange, dependencies, objects)
+  const metrics = exchange.view === undefined ? metricsResources(exchange, dependencies, objects) : []
   const infos = (): readonly ResourceInfo[] => [...dependencies.catalog.all(objects), ...metrics]
   const [, root = '', group = '', version = '', more] = path.split('/')
   if (path.startsWith('/.well-known/') || path.startsWith('/openid/'))

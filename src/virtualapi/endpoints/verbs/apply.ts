@@ -2,7 +2,7 @@
 // the fields that it no longer sets.
 import { hasLargeNumber, truncateIntegers } from '#apimachinery/schema/index.ts'
 import { goKind } from '#apimachinery/patch/index.ts'
-import { cloneJson, isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
+import { cloneJson, isJsonObject, type JsonObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
 import { badRequest, conflict, isStatusError, notFound } from '#apimachinery/status/index.ts'
 import { jsonBytes } from '#virtualapi/codec/responses.ts'
 import { decodeBody, type Decoded, type FieldValidation } from '#virtualapi/codec/read-object.ts'
@@ -11,12 +11,15 @@ import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import { applied } from '#virtualapi/write/registry/managed-fields.ts'
 import { isTrue } from '#virtualapi/request/parse-request.ts'
 import { requireName, requireNamespace } from './create.ts'
+import { dropClusterAnnotations } from '#virtualapi/endpoints/call/cluster-annotations.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 
 /** Applies a configuration to an object or to a part of it; a missing object is created. */
 export async function applyObject(call: EndpointCall): Promise<ApiResponse> {
   const { definition, exchange, request, representation, dependencies, target, query } = call
   const { config, complaints } = readConfiguration(await exchange.request.body())
+  if (exchange.view !== undefined && isJsonObject(config['metadata']))
+    dropClusterAnnotations({ metadata: config['metadata'] })
   const { subresource, name } = request
   const { info, schema } = definition
   // Integer fields of built-in kinds are Go's integers: the numbers of the configuration are converted to them.

@@ -19,7 +19,7 @@ import {
   type ListPosition,
 } from './read-position.ts'
 import { protobufList } from './protobuf-list.ts'
-import { selectionOf, shardInfoOf, type Selection } from './selection.ts'
+import { selectionOf, shownSelection, shardInfoOf, type Selection } from './selection.ts'
 
 /** Hints for users who list kinds of ours before any object exists, by resource. */
 const firstSteps: ReadonlyMap<string, string> = new Map([
@@ -62,7 +62,7 @@ export async function readPage(
   options: ListOptions,
 ): Promise<{ readonly entries: readonly Entry[]; readonly metadata: ListMeta }> {
   const { definition, query, dependencies, objects, request } = call
-  const selection = selectionOf(query, definition)
+  const selection = shownSelection(selectionOf(query, definition), call)
   const position = listPosition(options, { nowMs: dependencies.clock.now() })
   if (position.notOlderThan !== undefined)
     await waitForRevision(dependencies, position.notOlderThan, call.exchange.signal)

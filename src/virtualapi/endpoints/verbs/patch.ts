@@ -29,6 +29,7 @@ import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-de
 import { UndecodableError } from '#virtualapi/kinds/resources/typed/decode-errors.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import { applyObject } from './apply.ts'
+import { dropClusterAnnotations } from '#virtualapi/endpoints/call/cluster-annotations.ts'
 import { requireSubresource, type EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { requireName, requireNamespace } from './create.ts'
 import type { PatchType } from '#virtualapi/endpoints/call/patch-type.ts'
@@ -73,6 +74,7 @@ export async function patchObject(call: EndpointCall): Promise<ApiResponse> {
       // Drop the warnings of an earlier attempt that lost a conflict.
       exchange.warnings.length = before
       const object = patchedObject(call, { current, patch, apply })
+      if (exchange.view !== undefined) dropClusterAnnotations(object)
       requireNamespace(object.metadata, request.namespace)
       requireName(object.metadata.name, request.name)
       return definition.toStorage?.(object) ?? { ...object, apiVersion: definition.storageApiVersion }

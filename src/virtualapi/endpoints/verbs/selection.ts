@@ -8,7 +8,11 @@ import {
   type LabelSelector,
 } from '#apimachinery/selector/index.ts'
 import { parseShardSelector, type ShardSelector } from '#apimachinery/sharding/index.ts'
-import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
+import type { Exchange } from '#virtualapi/request/exchange.ts'
+import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import type { ResourceTarget } from '#virtualapi/request/request-info.ts'
+import type { ViewedObject } from '#virtualapi/request/request-view.ts'
 import type { Entry } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
@@ -87,6 +91,25 @@ export function selectionOf(
       })
     },
   }
+}
+
+/** The selection without the objects that the view of the request hides. */
+export function shownSelection(
+  selection: Selection,
+  {
+    exchange: { view },
+    cluster,
+    request,
+  }: { exchange: Pick<Exchange, 'view'>; cluster: LogicalCluster; request: ResourceTarget },
+): Selection {
+  const matches = view?.ruleFor(cluster.id, request)?.matches
+  if (view === undefined || matches === undefined) return selection
+  return { ...selection, everything: false, matches: (entry) => matches(viewed(entry)) && selection.matches(entry) }
+}
+
+/** The entry as the rules of views look at it. */
+export function viewed({ key: { namespace, name }, facts, bytes }: Entry): ViewedObject {
+  return { namespace, name, labels: facts.labels, object: () => decodeObject(bytes) as unknown as JsonObject }
 }
 
 /** The value of the field by which objects are divided among shards. */

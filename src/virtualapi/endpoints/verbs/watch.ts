@@ -11,7 +11,8 @@ import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependenci
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { listOptionsOf, type ListOptions } from './list-options.ts'
 import { requireRevision, waitForRevision } from './read-position.ts'
-import { selectionOf } from './selection.ts'
+import { EndingWatch } from '#virtualapi/endpoints/call/ending-watch.ts'
+import { selectionOf, shownSelection } from './selection.ts'
 import { errorLine, WatchEncoder, type WatchForm } from './watch-encoder.ts'
 import { WatchStream } from './watch-stream.ts'
 
@@ -42,7 +43,8 @@ export async function watchObjects(call: EndpointCall<EndpointDependencies>): Pr
   if (representation.format === 'yaml')
     throw notAcceptable('only the following media types are accepted: application/json;stream=watch')
   const given = listOptionsOf(query, 'watch')
-  const selection = selectionOf(query, definition, request.name === '' ? {} : { name: request.name })
+  const named = request.name === '' ? {} : { name: request.name }
+  const selection = shownSelection(selectionOf(query, definition, named), call)
   const options = watchOptions(given)
   const view = viewOf(definition, representation, {
     includeObject: query.get('includeObject') ?? 'Metadata',
@@ -59,7 +61,9 @@ export async function watchObjects(call: EndpointCall<EndpointDependencies>): Pr
   // The state and the revision are read without an await in between, so that no event is lost or sent twice.
   const since = options.sendInitialEvents || options.since === 0 ? objects.revision() : options.since
   const initial = options.sendInitialEvents ? objects.list(scope) : undefined
-  const watch = await openWatch(() => objects.watch(scope, { since, signal: exchange.signal }))
+  const opened = await openWatch(() => objects.watch(scope, { since, signal: exchange.signal }))
+  const { view: through } = exchange
+  const watch = through === undefined ? opened : new EndingWatch(opened, through, objects.cluster)
   const form = { definition, selection, view }
   if (!isConverted(definition)) return watchResponse({ form, watch, initial, since, options }, exchange, dependencies)
   return convertedWatch(call, definition, { form, watch, initial, since, options })

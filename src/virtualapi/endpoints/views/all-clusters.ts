@@ -1,16 +1,16 @@
 // `/clusters/*`: list and watch of one resource over all logical clusters. Read only. The annotation
 // `kcp.dev/logical-cluster` of every object names its logical cluster.
 import { isTrue } from '#virtualapi/request/parse-request.ts'
-import { groupResourceText, type ClusterId, type Revision } from '#apimachinery/meta/index.ts'
-import { forbidden, methodNotAllowed, pathNotFound } from '#apimachinery/status/index.ts'
-import { logicalClusterAnnotation } from '#client/index.ts'
-import type { Entry } from '#store/watch-cache/index.ts'
+import { groupResourceText, type ClusterId, type GroupResource, type Revision } from '#apimachinery/meta/index.ts'
+import { expired, forbidden, methodNotAllowed, pathNotFound } from '#apimachinery/status/index.ts'
+import type { CacheWatch, Entry, WatchScope } from '#store/watch-cache/index.ts'
 import { negotiate, type Representation } from '#virtualapi/codec/negotiate.ts'
 import { listItem, type ListMeta } from '#virtualapi/codec/list-chunks.ts'
 import type { ListItem } from '#virtualapi/codec/list-segments.ts'
 import { viewOf, type ObjectView } from '#virtualapi/codec/representations.ts'
 import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
 import type { ResourceTarget } from '#virtualapi/request/request-info.ts'
+import { clusterAnnotations } from '#virtualapi/endpoints/call/cluster-annotations.ts'
 import { annotateBytes } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
 import { customStrategy } from '#virtualapi/catalog/apiextensions/custom-strategy.ts'
@@ -28,6 +28,10 @@ import {
 } from '#virtualapi/endpoints/verbs/read-position.ts'
 import { selectionOf, shardInfoOf, type Selection } from '#virtualapi/endpoints/verbs/selection.ts'
 import { nameOf, rememberNames } from './former-names.ts'
+import type { RequestView } from '#virtualapi/request/request-view.ts'
+import { viewDefinition } from './view-definition.ts'
+import { ViewWatch } from './view-watch.ts'
+import { isShown } from './shown-entries.ts'
 import { waitForWatchRevision, openWatch, watchResponse, watchOptions } from '#virtualapi/endpoints/verbs/watch.ts'
 
 /**
@@ -47,7 +51,11 @@ export async function allClusters(
     if (request.name !== '') throw methodNotAllowed(request, verb)
     throw forbidden(request, '', 'reads over all logical clusters are list and watch only; write to /clusters/NAME')
   }
-  const definition = definitionFor(dependencies, request)
+  const { view } = exchange
+  const definition =
+    view === undefined
+      ? definitionFor(dependencies, request)
+      : await viewDefinition(view, exchange, dependencies, request)
   return verb === 'list'
     ? listAll(exchange, dependencies, request, definition)
     : watchAll(exchange, dependencies, request, definition)
@@ -95,7 +103,7 @@ async function listAll(
   const { directory, clock, unfinishedLists } = dependencies
   const { query } = exchange.info
   const options = listOptionsOf(query, 'list')
-  const selection = scopedSelection(selectionOf(query, definition), exchange)
+  const selection = scopedSelection(selectionOf(query, definition), exchange, request)
   const position = listPosition(options, { nowMs: clock.now() })
   if (position.notOlderThan !== undefined) await waitForRevision(dependencies, position.notOlderThan, exchange.signal)
   const keptUnder = (token: string): string =>
@@ -108,6 +116,7 @@ async function listAll(
       query.get(storedOnly),
       // Two users see different logical clusters in the same list.
       exchange.scope === undefined ? null : exchange.user.name,
+      exchange.view?.exportUid ?? null,
       token,
     ])
   const kept = position.at === undefined ? undefined : unfinishedLists.take(keptUnder(options.token))
@@ -123,7 +132,11 @@ async function listAll(
     metadata.remainingItemCount = rest.length - page.length
     unfinishedLists.keep(keptUnder(metadata.continue), rest.slice(page.length))
   }
-  const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
+  const view = annotatedView(
+    viewOf(definition, formOf(exchange, definition), { now: clock.now() }),
+    directory,
+    exchange,
+  )
   const items: ListItem[] = []
   // A logical cluster may have been deleted since its objects were kept.
   for (const entry of page)
@@ -157,7 +170,7 @@ async function readRest(
   }
   const { entries, revision } = isTrue(exchange.info.query.get(storedOnly))
     ? await watchCache.listStored(scope, { signal })
-    : await watchCache.listAll(scope, idsOf(directory, exchange), { signal })
+    : await watchCache.listAll(scope, idsOf(directory, exchange, request), { signal })
   // An older state can be answered only if nothing of this resource has changed since: no history is kept over all
   // logical clusters.
   if (position.at !== undefined && position.at < revision) {
@@ -177,15 +190,19 @@ async function readRest(
 }
 
 /** The logical clusters of the request. */
-function idsOf(directory: ClusterDirectory, { scope }: Exchange): ClusterId[] {
-  return Array.from(scope ?? Array.from(directory.all(), ({ id }) => id)).sort()
+function idsOf(directory: ClusterDirectory, { scope, view }: Exchange, resource: GroupResource): ClusterId[] {
+  if (view === undefined) return Array.from(scope ?? Array.from(directory.all(), ({ id }) => id)).sort()
+  return [...view.consumers()].filter((id) => view.ruleFor(id, resource) !== undefined).sort()
 }
 
-/** The selection, without objects of logical clusters that the request may not see. */
-function scopedSelection(selection: Selection, { scope }: Exchange): Selection {
-  if (scope === undefined) return selection
-  const matches = (entry: Entry): boolean => scope.has(entry.key.cluster) && selection.matches(entry)
-  return { ...selection, everything: false, matches }
+/** The selection, without objects that the request may not see. */
+function scopedSelection(selection: Selection, { scope, view }: Exchange, resource: GroupResource): Selection {
+  if (view !== undefined) return restricted(selection, (entry) => isShown(view, resource, entry))
+  return scope === undefined ? selection : restricted(selection, (entry) => scope.has(entry.key.cluster))
+}
+
+function restricted(selection: Selection, sees: (entry: Entry) => boolean): Selection {
+  return { ...selection, everything: false, matches: (entry) => sees(entry) && selection.matches(entry) }
 }
 
 function clusterKeyText({ key }: Entry): string {
@@ -202,8 +219,12 @@ async function watchAll(
   rememberNames(directory)
   const { query } = exchange.info
   const options = watchOptions(listOptionsOf(query, 'watch'))
-  const selection = scopedSelection(selectionOf(query, definition), exchange)
-  const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
+  const selected = selectionOf(query, definition)
+  const view = annotatedView(
+    viewOf(definition, formOf(exchange, definition), { now: clock.now() }),
+    directory,
+    exchange,
+  )
   const timeoutResponse = options.sendInitialEvents
     ? await waitForWatchRevision(dependencies, options.since, view, exchange.signal)
     : undefined
@@ -213,22 +234,53 @@ async function watchAll(
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
   const state = options.sendInitialEvents
-    ? await watchCache.listAll(scope, idsOf(directory, exchange), { signal: exchange.signal })
+    ? await watchCache.listAll(scope, idsOf(directory, exchange, request), { signal: exchange.signal })
     : undefined
   const since = state?.revision ?? (options.since === 0 ? watchCache.revision() : options.since)
-  const watch = await openWatch(() => watchCache.watchAll(scope, { since, signal: exchange.signal }))
+  const source = await openWatch(() => watchCache.watchAll(scope, { since, signal: exchange.signal }))
+  const seen =
+    exchange.view && viewWatch(exchange.view, source, { request, scope, since, isNew: state !== undefined, watchCache })
+  const watch = seen ?? source
+  const selection =
+    seen === undefined
+      ? scopedSelection(selected, exchange, request)
+      : restricted(selected, (entry) => seen.shows(entry))
   const form = { definition, selection, view, entryBytes: view.annotate }
   return watchResponse({ form, watch, initial: state?.entries, since, options }, exchange, dependencies)
+}
+
+interface ViewWatchOptions {
+  readonly request: ResourceTarget
+  readonly scope: WatchScope
+  readonly since: Revision
+  /** True: the client gets the whole state first. */
+  readonly isNew: boolean
+  readonly watchCache: EndpointDependencies['watchCache']
+}
+
+/** Throws 410 if consumers have left since the client's last watch: it would keep their objects. */
+function viewWatch(
+  view: RequestView,
+  source: CacheWatch,
+  { request, scope, since, isNew, watchCache }: ViewWatchOptions,
+) {
+  if (!isNew && view.lastLoss() > since) {
+    source[Symbol.dispose]()
+    throw expired('consumers of the export have changed since this resourceVersion')
+  }
+  const unseen = isNew ? [] : view.changedSince(since)
+  return new ViewWatch({ source, view, resource: request, scope, watchCache, unseen })
 }
 
 function formOf(exchange: Exchange, { info }: ResourceDefinition): Representation {
   return negotiate(exchange.header('accept'), { info, reads: exchange.info.verb === 'watch' ? 'watch' : 'list' })
 }
 
-/** The view, with a function that adds the annotation `kcp.dev/logical-cluster` to the bytes of an entry. */
+/** The view, with a function that adds the annotations of the logical cluster to the bytes of an entry. */
 function annotatedView(
   view: ObjectView,
   directory: ClusterDirectory,
+  exchange: Exchange,
 ): ObjectView & { annotate: (entry: Pick<Entry, 'key' | 'bytes'>) => Uint8Array } {
   const annotated = new WeakMap<Pick<Entry, 'key' | 'bytes'>, Uint8Array>()
   return {
@@ -237,7 +289,7 @@ function annotatedView(
     annotate(entry) {
       const known = annotated.get(entry)
       if (known !== undefined) return known
-      const bytes = annotateBytes(entry.bytes, logicalClusterAnnotation, nameOf(directory, entry.key.cluster))
+      const bytes = annotateBytes(entry.bytes, clusterAnnotations(nameOf(directory, entry.key.cluster), exchange))
       annotated.set(entry, bytes)
       return bytes
     },

@@ -95,7 +95,7 @@ describe('metadata in the bytes of an object', () => {
       const [before, after] = [metadata, annotated].map((meta) =>
         stampRevision(encodeObject({ ...object, metadata: meta }), 7 as Revision),
       )
-      expect(annotateBytes(before ?? Buffer.of(), 'kcp.dev/x', 'ключ').toString()).to.equal(after?.toString())
+      expect(annotateBytes(before ?? Buffer.of(), { 'kcp.dev/x': 'ключ' }).toString()).to.equal(after?.toString())
     })
 
   it('is encoded to the same text if its managedFields are frozen, as those that objects share', () => {

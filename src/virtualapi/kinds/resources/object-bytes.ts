@@ -178,11 +178,11 @@ function ownMetadata(bytes: Buffer): { from: number; to: number } {
 }
 
 /** The bytes with one more annotation. The rest of the object is neither decoded nor encoded. */
-export function annotateBytes(bytes: Uint8Array, annotation: string, value: string): Buffer {
+export function annotateBytes(bytes: Uint8Array, annotations: Readonly<Record<string, string>>): Buffer {
   const buffer = asBuffer(bytes)
   const { from, to } = ownMetadata(buffer)
   const metadata = parseJsonText(`${buffer.toString('utf8', from, to)}}`) as ObjectMeta
-  metadata.annotations = { ...metadata.annotations, [annotation]: value }
+  metadata.annotations = { ...metadata.annotations, ...annotations }
   const text = encodeJson(metadata).slice(0, -1)
   return Buffer.concat([buffer.subarray(0, from), Buffer.from(text), buffer.subarray(to)])
 }

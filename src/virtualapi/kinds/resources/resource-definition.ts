@@ -5,6 +5,7 @@ import type { SchemaNode } from '#apimachinery/schema/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { WorkBudget } from '#apimachinery/work-budget/index.ts'
 import type { ClusterObjects } from '#store/watch-cache/index.ts'
+import type { ViewRule } from '#virtualapi/request/request-view.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { AllocationFor } from './allocation.ts'
@@ -29,6 +30,8 @@ export interface RequestContext {
   readonly now: number
   /** CreateOptions, UpdateOptions or DeleteOptions of the request, as webhooks get them. */
   readonly options?: JsonObject
+  /** What the view of an export, through which the request came, lets it do with the resource. */
+  readonly rule?: ViewRule
   /** True: the endpoint has called the webhooks for the request itself, so they are not called for its writes. */
   readonly admitted?: boolean
   /** Adds an annotation to the audit line of the request. */
@@ -155,6 +158,8 @@ export interface ResourceDefinition {
   readonly custom?: CustomFacts
   /** True: the objects are not stored, but made from the MemberClusters when they are read. */
   readonly isProjected?: true
+  /** Applied to the bytes of an object that is sent, after all else: adds the annotations of a view. */
+  readonly shown?: (bytes: Uint8Array) => Uint8Array
   /** Text of the `Warning` header on every response: this version is deprecated. */
   readonly deprecationWarning?: string
 }

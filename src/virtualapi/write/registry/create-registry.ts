@@ -10,6 +10,7 @@ import { placementTargets } from '#virtualapi/write/admission/placement-targets.
 import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
 import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
 import { sharedApis } from '#virtualapi/write/admission/shared-apis.ts'
+import { viewWrites } from '#virtualapi/write/admission/view-writes.ts'
 import { rbacWrites } from '#virtualapi/write/admission/rbac-writes.ts'
 import { isWithoutPlugin, type PlainCluster } from '#virtualapi/request/plain-cluster.ts'
 import { createRbacWriteCheck, forbiddenError, type RbacAuthorizer } from '#virtualapi/auth/authz/index.ts'
@@ -57,6 +58,7 @@ export function createRegistry({
     ...standardPlugins(mayRunPods === undefined ? {} : { mayRunPods }),
     ...(hasRoot ? [logicalClusterFinalizer] : []),
     ...(fleet ? [placementTargets(fleet), placementPreview(fleet), separationWarnings(fleet)] : []),
+    viewWrites,
     rbacWrites(createRbacWriteCheck(authorizer)),
     sharedApis({ authorizer, directory }),
     readParamsCheck({ authorizer, catalog }),
@@ -64,7 +66,8 @@ export function createRegistry({
     validatingPolicies(policyParts),
   ]
   return new Registry({
-    async mayCreate({ definition: { info }, context: { user, cluster, work }, namespace, signal }, name) {
+    async mayCreate({ definition: { info }, context: { user, cluster, work, rule }, namespace, signal }, name) {
+      if (rule?.allows('create', '') === true) return
       const { group, version, resource } = info
       const attributes = { verb: 'create', resource: { group, version, resource, subresource: '', namespace, name } }
       const { allowed, reason } = await authorizer.authorize(user, attributes, { cluster, work, signal })

@@ -1,0 +1,123 @@
+// What the provider of an export sees of its consumers: the exported resources, the objects that the consumers have
+// accepted to share, and the bindings to the export. Cheap to make: each request through a view makes one.
+import { groupResourceText, tryClusterId, type ClusterId, type GroupResource } from '#apimachinery/meta/index.ts'
+import { apiBindings } from '#crds/index.ts'
+import type { BindingFacts, ExportFacts } from '#reconcile/object-graph/index.ts'
+import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import type { RequestView, ViewedObject, ViewRule } from '#virtualapi/request/request-view.ts'
+import { claimsIn, resourcesOf, rulesOf } from './claims.ts'
+import type { SharingIndex } from './sharing-index.ts'
+
+const readVerbs = new Set(['get', 'list', 'watch'])
+const everything: ViewRule = { allows: () => true, labels: {} }
+const bindingsText = groupResourceText(apiBindings)
+
+export interface ViewParts {
+  readonly index: SharingIndex
+  readonly provider: LogicalCluster
+  readonly facts: ExportFacts
+  /** Milliseconds since the epoch. */
+  readonly now: number
+}
+
+export class ExportView implements RequestView {
+  readonly provider: LogicalCluster
+  readonly exportUid: string
+  readonly #index: SharingIndex
+  readonly #facts: ExportFacts
+  readonly #now: number
+  readonly #bindings: ViewRule
+  readonly #rules = new Map<string, ViewRule | undefined>()
+
+  constructor({ index, provider, facts, now }: ViewParts) {
+    this.provider = provider
+    this.exportUid = facts.uid
+    this.#index = index
+    this.#facts = facts
+    this.#now = now
+    this.#bindings = { allows: (verb, subresource) => readVerbs.has(verb) && subresource === '', labels: {} }
+  }
+
+  ruleFor(cluster: ClusterId, resource: GroupResource): ViewRule | undefined {
+    const name = groupResourceText(resource)
+    const key = `${cluster}/${name}`
+    if (this.#rules.has(key)) return this.#rules.get(key)
+    const rule = this.#findRule(cluster, name)
+    this.#rules.set(key, rule)
+    return rule
+  }
+
+  #findRule(cluster: ClusterId, name: string): ViewRule | undefined {
+    const bindings = this.#index.bindingsIn(cluster, this.exportUid)
+    if (bindings.length === 0) return undefined
+    if (bindings.some(({ resources }) => resources.includes(name))) return everything
+    for (const { accepted } of bindings) {
+      const rule = rulesOf(this.#facts.claims, accepted).get(name)
+      if (rule !== undefined && rule.expiresMs > this.#now) return rule
+    }
+    return name === bindingsText ? this.#bindingRule(cluster) : undefined
+  }
+
+  /** Bindings of other exports are not shown. */
+  #bindingRule(cluster: ClusterId): ViewRule {
+    const matches = ({ name }: ViewedObject): boolean =>
+      this.#index.binding(this.exportUid, cluster, name) !== undefined
+    return { ...this.#bindings, matches }
+  }
+
+  concerns(resource: GroupResource): boolean {
+    const name = groupResourceText(resource)
+    if (name === bindingsText) return true
+    if (
+      claimsIn(this.#facts.claims)
+        .flatMap(resourcesOf)
+        .some((one) => groupResourceText(one) === name)
+    )
+      return true
+    return this.#facts.resources.includes(name)
+  }
+
+  *consumers(): Generator<ClusterId> {
+    const seen = new Set<string>()
+    for (const { cluster } of this.#index.bindingsOf(this.exportUid)) {
+      const id = tryClusterId(cluster)
+      if (id === undefined || seen.has(cluster)) continue
+      seen.add(cluster)
+      yield id
+    }
+  }
+
+  lastLoss(): number {
+    return this.#index.lastLoss(this.exportUid)
+  }
+
+  *changedSince(revision: number): Generator<ClusterId> {
+    for (const facts of this.#index.bindingsOf(this.exportUid)) {
+      const id = tryClusterId(facts.cluster)
+      if (id !== undefined && this.#index.revisionOf(facts) > revision) yield id
+    }
+  }
+
+  follow(listener: (cluster: ClusterId) => void): () => void {
+    const tell = (facts: BindingFacts): void => {
+      const id = tryClusterId(facts.cluster)
+      if (id === undefined) return
+      for (const key of this.#rules.keys()) if (key.startsWith(`${id}/`)) this.#rules.delete(key)
+      listener(id)
+    }
+    const before = new Map<string, BindingFacts>()
+    return this.#index.follow({
+      onExport: () => undefined,
+      onBinding: (facts, exists) => {
+        const key = `${facts.cluster}/${facts.name}`
+        const was = before.get(key)
+        const isOurs = facts.exportUid === this.exportUid
+        if (!isOurs && was === undefined) return
+        if (exists && isOurs) before.set(key, facts)
+        else before.delete(key)
+        if (exists && was?.accepted === facts.accepted && was.resources === facts.resources) return
+        tell(facts)
+      },
+    })
+  }
+}

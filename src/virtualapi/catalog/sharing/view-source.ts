@@ -1,0 +1,83 @@
+// Makes the views of exports, and finds the definitions of the resources in them.
+import { tryClusterId, type GroupVersionResource } from '#apimachinery/meta/index.ts'
+import type { ExportFacts } from '#reconcile/object-graph/index.ts'
+import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import { builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
+import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
+import type { BindingSource } from './binding-source.ts'
+import { claimsIn, resourcesOf } from './claims.ts'
+import type { SharedDefinition } from './definition-source.ts'
+import { ExportView } from './export-view.ts'
+import type { SharingIndex } from './sharing-index.ts'
+import { systemDefinitions } from './system-definitions.ts'
+
+const bindingResource = 'apibindings.apis.kcp.io'
+
+export interface ViewSourceParts {
+  readonly index: SharingIndex
+  readonly bindings: BindingSource
+  readonly directory: Pick<ClusterDirectory, 'byId'>
+}
+
+/** The resources of a view, for discovery. */
+export interface ViewResources {
+  readonly definitions: readonly SharedDefinition[]
+  readonly builtIn: readonly ResourceInfo[]
+}
+
+export class ViewSource {
+  readonly #parts: ViewSourceParts
+
+  constructor(parts: ViewSourceParts) {
+    this.#parts = parts
+  }
+
+  /** The view of an export; undefined if there is no such export. */
+  async viewOf(provider: LogicalCluster, exportName: string, now: number): Promise<ExportView | undefined> {
+    const { index } = this.#parts
+    await index.ready()
+    const facts = index.exportOf({ cluster: provider.id, path: undefined, exportName })
+    return facts === undefined ? undefined : new ExportView({ index, provider, facts, now })
+  }
+
+  /** The definition of a resource that the export offers, or that it claims from another export. */
+  async definitionFor(exportUid: string, name: string, signal: AbortSignal): Promise<SharedDefinition | undefined> {
+    const { definitions } = await this.resourcesOf(exportUid, signal)
+    return definitions.find(({ compiled }) => compiled.name === name)
+  }
+
+  async resourcesOf(exportUid: string, signal: AbortSignal): Promise<ViewResources> {
+    const { index } = this.#parts
+    const facts = index.exportByUid(exportUid)
+    const definitions = facts === undefined ? [] : await this.#definitionsOf(facts, signal)
+    const builtIn: ResourceInfo[] = []
+    const bindingsOnly = systemDefinitions.all(noObjects).filter(({ compiled }) => compiled.name === bindingResource)
+    for (const claim of claimsIn(facts?.claims ?? '')) {
+      const { identityHash = '' } = claim
+      if (identityHash === '') for (const resource of resourcesOf(claim)) builtIn.push(...builtInVersions(resource))
+      else definitions.push(...(await this.#claimed(identityHash, claim.resource, signal)))
+    }
+    return { definitions: [...definitions, ...bindingsOnly], builtIn }
+  }
+
+  async #claimed(identityHash: string, resource: string, signal: AbortSignal): Promise<SharedDefinition[]> {
+    const facts = this.#parts.index.exportByIdentity(identityHash)
+    const all = facts === undefined ? [] : await this.#definitionsOf(facts, signal)
+    return all.filter(({ compiled }) => compiled.name.startsWith(`${resource}.`))
+  }
+
+  async #definitionsOf({ cluster, uid, revision }: ExportFacts, signal: AbortSignal): Promise<SharedDefinition[]> {
+    const id = tryClusterId(cluster)
+    const clusterName = id === undefined ? undefined : this.#parts.directory.byId(id)?.name
+    if (clusterName === undefined || revision === 0) return []
+    const found = await this.#parts.bindings.definitionsOf({ clusterName, exportUid: uid, revision }, signal)
+    return [...(found?.values() ?? [])].map(({ compiled, read }) => ({ compiled, read, isTerminating: false }))
+  }
+}
+
+/** The system definitions are the same in every logical cluster. */
+const noObjects = undefined as never
+
+function builtInVersions({ group, resource }: Pick<GroupVersionResource, 'group' | 'resource'>): ResourceInfo[] {
+  return builtInResources().filter((info) => info.group === group && info.resource === resource)
+}

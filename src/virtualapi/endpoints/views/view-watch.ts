@@ -1,0 +1,142 @@
+// A watch through the view of an export, over all its consumers. If the rules of a consumer change, its objects appear
+// or disappear: the watch sends ADDED or DELETED for those that it shows from now on, or no longer.
+import { setImmediate as nextEventLoopPass } from 'node:timers/promises'
+import type { ClusterId, GroupResource, Revision } from '#apimachinery/meta/index.ts'
+import { StoreError } from '#store/index.ts'
+import type { CacheEvent, CacheWatch, Entry, WatchCache, WatchReader, WatchScope } from '#store/watch-cache/index.ts'
+import type { RequestView, ViewRule } from '#virtualapi/request/request-view.ts'
+import { isShown } from './shown-entries.ts'
+
+const nothing: readonly CacheEvent[] = []
+/** Bytes of objects that may wait because consumers came or went; beyond them the client has to list again. */
+const maxQueuedBytes = 8 << 20
+
+export interface ViewWatchParts {
+  readonly source: CacheWatch
+  readonly view: RequestView
+  readonly resource: GroupResource
+  readonly scope: WatchScope
+  readonly watchCache: Pick<WatchCache, 'listAll'>
+  /** Consumers whose objects the client has not seen, because their rules changed after its last watch. */
+  readonly unseen: Iterable<ClusterId>
+}
+
+export class ViewWatch implements CacheWatch, WatchReader {
+  readonly #parts: ViewWatchParts
+  readonly #life = new AbortController()
+  readonly #unfollow: () => void
+  /** The rules by which the client has seen each consumer. */
+  readonly #seen = new Map<ClusterId, ViewRule | undefined>()
+  readonly #changed = new Set<ClusterId>()
+  /** Events up to this revision are part of what was sent for the consumer. */
+  readonly #floors = new Map<ClusterId, Revision>()
+  /** Entries that are sent whatever the rules say now. */
+  readonly #forced = new WeakSet<Entry>()
+  #queue: CacheEvent[] = []
+  #queuedBytes = 0
+  #reader: WatchReader | undefined
+  #failure: StoreError | undefined
+  #isBusy = false
+
+  constructor(parts: ViewWatchParts) {
+    this.#parts = parts
+    for (const id of parts.view.consumers()) this.#seen.set(id, parts.view.ruleFor(id, parts.resource))
+    for (const id of parts.unseen) {
+      this.#seen.delete(id)
+      this.#changed.add(id)
+    }
+    this.#unfollow = parts.view.follow((id) => {
+      this.#changed.add(id)
+      this.#update()
+    })
+    this.#update()
+  }
+
+  /** Whether the entry is shown. */
+  shows(entry: Entry): boolean {
+    return this.#forced.has(entry) || isShown(this.#parts.view, this.#parts.resource, entry)
+  }
+
+  read(reader: WatchReader): void {
+    this.#reader = reader
+    this.#parts.source.read(this)
+    if (this.waits) reader.ready()
+  }
+
+  ready(): void {
+    if (this.waits) this.#reader?.ready()
+  }
+
+  get waits(): boolean {
+    if (this.#failure !== undefined) return true
+    return !this.#isBusy && (this.#queue.length > 0 || this.#parts.source.waits)
+  }
+
+  take(maxBytes?: number): readonly CacheEvent[] | undefined {
+    if (this.#failure !== undefined) throw this.#failure
+    // Later events wait until the objects of the consumer are read, so that the client gets them in order.
+    if (this.#isBusy) return nothing
+    if (this.#queue.length > 0) {
+      const events = this.#queue
+      this.#queue = []
+      this.#queuedBytes = 0
+      if (this.#parts.source.waits) this.#reader?.ready()
+      return events
+    }
+    const events = this.#parts.source.take(maxBytes)
+    if (this.#floors.size === 0 || events === undefined) return events
+    return events.filter(({ entry, revision }) => revision > (this.#floors.get(entry.key.cluster) ?? 0))
+  }
+
+  progress(): Revision {
+    return this.#parts.source.progress()
+  }
+
+  [Symbol.dispose](): void {
+    this.#life.abort(new DOMException('the watch has ended', 'AbortError'))
+    this.#unfollow()
+    this.#parts.source[Symbol.dispose]()
+  }
+
+  #update(): void {
+    if (this.#isBusy || this.#changed.size === 0) return
+    this.#isBusy = true
+    void this.#readChanged()
+  }
+
+  async #readChanged(): Promise<void> {
+    // The listener is called while changes are applied.
+    await nextEventLoopPass()
+    const { signal } = this.#life
+    try {
+      for (const id of this.#changed) {
+        this.#changed.delete(id)
+        await this.#readConsumer(id, signal)
+      }
+    } catch (error) {
+      if (!signal.aborted) this.#failure = new StoreError('Compacted', 'a consumer could not be read', { cause: error })
+    }
+    this.#isBusy = false
+    if (!signal.aborted && this.waits) this.#reader?.ready()
+  }
+
+  async #readConsumer(id: ClusterId, signal: AbortSignal): Promise<void> {
+    const { view, resource, scope, watchCache } = this.#parts
+    const before = this.#seen.get(id)
+    const now = view.ruleFor(id, resource)
+    if (before === now) return
+    const { entries, revision } = await watchCache.listAll(scope, [id], { signal })
+    this.#seen.set(id, now)
+    this.#floors.set(id, revision)
+    for (const entry of entries) {
+      const was = isShown({ ruleFor: () => before }, resource, entry)
+      const is = isShown({ ruleFor: () => now }, resource, entry)
+      if (was === is) continue
+      if (!is) this.#forced.add(entry)
+      this.#queue.push(is ? { type: 'ADDED', entry, revision } : { type: 'DELETED', entry, previous: entry, revision })
+      this.#queuedBytes += entry.size
+    }
+    if (this.#queuedBytes > maxQueuedBytes)
+      this.#failure = new StoreError('Compacted', 'the objects of new consumers are too many for this watch')
+  }
+}

@@ -1,0 +1,44 @@
+// The contract of views: what a provider sees of the logical clusters that have bound an export.
+import type { ClusterId, GroupResource, JsonObject } from '#apimachinery/meta/index.ts'
+import type { LogicalCluster } from './logical-cluster.ts'
+
+/** An object as far as a rule looks at it. */
+export interface ViewedObject {
+  readonly namespace: string
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>> | undefined
+  /** Decodes the object. */
+  readonly object: () => JsonObject
+}
+
+/** What the view shows of one resource in one logical cluster. */
+export interface ViewRule {
+  allows(verb: string, subresource: string): boolean
+  /** Whether the view shows the object. Absent: it shows all objects. */
+  readonly matches?: (object: ViewedObject) => boolean
+  /** Labels that every created object gets, so that the rule matches it. */
+  readonly labels: Readonly<Record<string, string>>
+}
+
+/** A change of what a view shows in a logical cluster. */
+export interface ViewChange {
+  readonly cluster: ClusterId
+}
+
+export interface RequestView {
+  /** The logical cluster of the export, which pays for the request. */
+  readonly provider: LogicalCluster
+  readonly exportUid: string
+  /** The rule of a resource in a logical cluster; undefined: the view shows none of it. */
+  ruleFor(cluster: ClusterId, resource: GroupResource): ViewRule | undefined
+  /** Whether the export offers or claims the resource, whatever its consumers accept. */
+  concerns(resource: GroupResource): boolean
+  /** The logical clusters that have bound the export. */
+  consumers(): Iterable<ClusterId>
+  /** The revision of the newest change after which a watch cannot resume, because consumers have left. */
+  lastLoss(): number
+  /** The logical clusters whose binding changed after a revision. */
+  changedSince(revision: number): Iterable<ClusterId>
+  /** Calls the listener when the rules of a logical cluster may have changed. Returns the function that ends it. */
+  follow(listener: (cluster: ClusterId) => void): () => void
+}
