@@ -60,7 +60,7 @@ export const rules: ImportRules = {
       'flowcontrol request',
       'kinds',
       'catalog discovery',
-      'auth codec',
+      'auth codec hierarchy',
       'outbound',
       'write',
       'background endpoints',

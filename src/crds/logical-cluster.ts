@@ -41,8 +41,31 @@ export interface LogicalCluster extends KubeObject {
     /** Default baseline. */
     podSecurity?: { enforce?: PodSecurityLevel }
     kubeconfigs?: KubeconfigEntry[]
+    /** The parent in the tree of logical clusters. */
+    parentRef?: { name: string }
+    limits?: SubtreeLimits
+    inherit?: Inheritance
   }
   status?: LogicalClusterStatus
+}
+
+/** Bounds of a logical cluster together with all below it. */
+export interface SubtreeLimits {
+  /** A quantity of bytes. */
+  storage?: string
+  objects?: number
+  /** How many logical clusters may be below, at all levels. */
+  children?: number
+  /** How many levels of logical clusters may be below. */
+  depth?: number
+}
+
+/** What a logical cluster takes from its ancestors, and what it lets its descendants leave out. */
+export interface Inheritance {
+  /** Names of inherited admission policies that do not act here, as far as the ancestor that has them allows it. */
+  exclude?: string[]
+  /** Names of admission policies of this logical cluster that descendants may exclude; `*` for all. */
+  allowExclusions?: string[]
 }
 
 export interface LogicalClusterStatus {
@@ -56,7 +79,19 @@ export interface LogicalClusterStatus {
   conditions?: Condition[]
 }
 
-export const logicalClusterConditions = ['Ready', 'ContentDeleted', 'KubeconfigsWritten'] as const
+export const logicalClusterConditions = ['Ready', 'ContentDeleted', 'KubeconfigsWritten', 'ParentValid'] as const
+
+/**
+ * Label `kcp.dev/inherit: "true"` of a ClusterRole, ClusterRoleBinding, CustomResourceDefinition, admission policy or
+ * its binding: it holds in the descendants of its logical cluster, too. A label, because clients can select it, and
+ * because the server finds it without decoding the object.
+ */
+export const inheritLabel = 'kcp.dev/inherit'
+
+/** How many levels of logical clusters a tree may have below its top, unless limits.depth of the top says otherwise. */
+export const defaultLevelsBelow = 4
+/** The most that limits.depth can be. */
+export const maxLevelsBelow = 15
 
 /** How many entries spec.kubeconfigs may have. */
 export const maxKubeconfigs = 16
@@ -131,6 +166,56 @@ const kubeconfigsSchema: JsonSchema = {
   },
 }
 
+const limitsSchema: JsonSchema = {
+  type: 'object',
+  description:
+    'Bounds of this logical cluster and all below it together. A logical cluster below with limits of its own takes them out of these; others share the rest.',
+  properties: {
+    storage: {
+      type: 'string',
+      maxLength: 32,
+      pattern: '^[0-9]+([.][0-9]+)?(k|M|G|T|Ki|Mi|Gi|Ti)?$',
+      description: 'Stored bytes, such as 10Gi.',
+    },
+    objects: { type: 'integer', minimum: 0, maximum: 1_000_000_000, description: 'Stored objects.' },
+    children: {
+      type: 'integer',
+      minimum: 0,
+      maximum: 1_000_000,
+      description: 'Logical clusters below, at all levels.',
+    },
+    depth: {
+      type: 'integer',
+      minimum: 0,
+      maximum: maxLevelsBelow,
+      description: `Levels of logical clusters below. Default ${defaultLevelsBelow} below the top of a tree.`,
+    },
+  },
+}
+
+const policyNames: JsonSchema = {
+  type: 'array',
+  maxItems: 64,
+  'x-kubernetes-list-type': 'set',
+  items: { type: 'string', minLength: 1, maxLength: 253 },
+}
+
+const inheritSchema: JsonSchema = {
+  type: 'object',
+  description: 'Exceptions from what is inherited.',
+  properties: {
+    exclude: {
+      ...policyNames,
+      description:
+        'Names of inherited admission policies that do not act here. It counts only for policies that the ancestor names in allowExclusions.',
+    },
+    allowExclusions: {
+      ...policyNames,
+      description: 'Names of admission policies of this logical cluster that those below may exclude; "*": all.',
+    },
+  },
+}
+
 export const logicalClusterKind: Kind = {
   group: 'kcp.dev',
   version: 'v1alpha1',
@@ -183,6 +268,17 @@ export const logicalClusterKind: Kind = {
           },
         },
         kubeconfigs: kubeconfigsSchema,
+        parentRef: {
+          type: 'object',
+          description:
+            'The parent in the tree of logical clusters: roles, CustomResourceDefinitions and admission policies there with label kcp.dev/inherit hold here, and its limits bound this logical cluster. A change moves this logical cluster with all below it.',
+          required: ['name'],
+          properties: {
+            name: { ...namespaceName, description: 'Name of another LogicalCluster.' },
+          },
+        },
+        limits: limitsSchema,
+        inherit: inheritSchema,
       },
     },
     status: {
@@ -226,11 +322,16 @@ export const logicalClusterKind: Kind = {
       rule: "self.metadata.name.size() <= 63 && !self.metadata.name.contains('.')",
       message: 'the name must be an RFC 1123 label: at most 63 characters, no dots',
     },
+    {
+      rule: '!has(self.spec) || !has(self.spec.parentRef) || self.spec.parentRef.name != self.metadata.name',
+      message: 'a logical cluster is not its own parent',
+    },
   ],
   status: true,
   columns: [
     conditionColumn('Ready', 'Ready'),
     { ...reasonColumn('Reason', 'Ready'), priority: 1 },
+    { name: 'Parent', type: 'string', jsonPath: '.spec.parentRef.name', priority: 1 },
     { name: 'ID', type: 'string', jsonPath: '.status.id' },
     { name: 'URL', type: 'string', jsonPath: '.status.url' },
     { name: 'Direct URL', type: 'string', jsonPath: '.status.directURL', priority: 1 },

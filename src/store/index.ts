@@ -1,2 +1,2 @@
-export { StorageBudget, storageUsed } from './quota-account.ts'
+export { objectCharge, StorageBudget, storageUsed, type QuotaAccount } from './quota-account.ts'
 export * from './store.ts'

@@ -24,6 +24,8 @@ export interface QuotaAccount {
    * write.
    */
   admit<T>(kept: Kept, growth: Growth, write: () => Promise<T>): Promise<T>
+  /** Called after each applied change. Must be quick. */
+  changed?(kept: Kept): void
 }
 
 /** Bytes charged per object besides its value: many small objects are not free. */

@@ -3,8 +3,8 @@ import { childSignal, systemClock, type Clock } from '#async/index.ts'
 import { createClient, tracedTransport, type KubeClient, type Transport } from '#client/index.ts'
 import { createEgress, tracedEgress, type Egress, type EgressOptions } from '#network/egress/index.ts'
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
-import { StorageBudget, type Store } from '#store/index.ts'
-import { createWatchCache, type BaseLayer, type WatchCache } from '#store/watch-cache/index.ts'
+import { isStoreError, StorageBudget, type Store } from '#store/index.ts'
+import { createWatchCache, type BaseLayer, type ClusterLoad, type WatchCache } from '#store/watch-cache/index.ts'
 import { containerMemory, processTracer, type Logger, type Metrics } from '#telemetry/index.ts'
 import type { AuditSink } from './request/request-audit.ts'
 import {
@@ -36,6 +36,10 @@ import { createOutbound } from './outbound/calls/outbound.ts'
 import { LateMembers } from './outbound/members/late-members.ts'
 import { createServiceResolver } from './outbound/calls/resolve-service.ts'
 import type { ServiceResolver } from './outbound/calls/service-resolver.ts'
+import { createAncestors } from './hierarchy/ancestors.ts'
+import { SubtreeBudgets, type Kept } from './hierarchy/subtree-budgets.ts'
+import { createTreeCheck } from './hierarchy/tree-check.ts'
+import { inheritedDefinitions } from './hierarchy/inherited-definitions.ts'
 import { ClusterCatalog } from './catalog/cluster-catalog.ts'
 import { BindingSource } from './catalog/sharing/binding-source.ts'
 import { createSharedApis } from './catalog/sharing/shared-apis.ts'
@@ -139,7 +143,11 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   if (root?.isPlain === true || settings.plain !== undefined) readiness.synced()
   const directory = createDirectory(root === undefined ? {} : { root })
   const baseLayer = createServerBaseLayer(settings, directory)
-  const watchCache = stack.use(await openWatchCache(settings, { baseLayer, readiness }))
+  const budgets = new SubtreeBudgets(directory, {
+    inMemory: (id) => keptOf(watchCache.loadOf(id)),
+    read: (id) => readKept(watchCache, id, signal),
+  })
+  const watchCache: WatchCache = stack.use(await openWatchCache(settings, { baseLayer, readiness, budgets }))
   const members = stack.use(new LateMembers())
   const life = childSignal(signal)
   const client: VirtualApi['client'] = (cluster, clientOptions) =>
@@ -147,6 +155,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   const dependencies = createParts(settings, {
     watchCache,
     directory,
+    budgets,
     members,
     readiness,
     client,
@@ -208,17 +217,39 @@ function createServerBaseLayer({ pki, address, plain }: Settings, directory: Clu
 
 function openWatchCache(
   { store, root, storageBytes = Infinity, signal }: Settings,
-  { baseLayer, readiness }: { readonly baseLayer: BaseLayer; readonly readiness: Readiness },
+  {
+    baseLayer,
+    readiness,
+    budgets,
+  }: { readonly baseLayer: BaseLayer; readonly readiness: Readiness; readonly budgets: SubtreeBudgets },
 ): Promise<WatchCache> {
   return createWatchCache(store, {
     stamp: stampRevision,
     packing: packedManagers,
     readFacts,
     baseLayer,
-    quotaAccount: (cluster) => new StorageBudget(cluster === root?.id ? Infinity : storageBytes),
+    quotaAccount: (cluster) =>
+      cluster === root?.id ? new StorageBudget(Infinity) : budgets.accountOf(cluster, new StorageBudget(storageBytes)),
     onBroken: (error) => readiness.break(error),
     signal,
   })
+}
+
+function keptOf(load: ClusterLoad | undefined): Kept | undefined {
+  return load && { size: load.objects, bytes: load.bytes }
+}
+
+/** Loads a logical cluster to see how much it keeps, and evicts it again. A deleted one keeps nothing. */
+async function readKept(watchCache: WatchCache, id: ClusterId, signal: AbortSignal): Promise<Kept> {
+  try {
+    await watchCache.cluster(id, { signal })
+  } catch (error) {
+    if (isStoreError(error, 'Closed')) return { size: 0, bytes: 0 }
+    throw error
+  }
+  const kept = keptOf(watchCache.loadOf(id))
+  watchCache.release(id)
+  return kept ?? { size: 0, bytes: 0 }
 }
 
 /** The only cluster of the server, if it is to have one. Throws if there is no root. */
@@ -232,6 +263,7 @@ function plainOf({ plain, root }: Settings): PlainCluster | undefined {
 interface Foundations {
   readonly watchCache: WatchCache
   readonly directory: InformedDirectory
+  readonly budgets: SubtreeBudgets
   readonly members: LateMembers
   readonly readiness: Readiness
   readonly client: VirtualApi['client']
@@ -243,7 +275,7 @@ interface Foundations {
 
 function createParts(settings: Settings, foundations: Foundations): ServerDependencies {
   const { root, log, metrics, clock, limits, storageBytes = Infinity, requestTimeoutMs = 60_000 } = settings
-  const { watchCache, directory, members, readiness, stack } = foundations
+  const { watchCache, directory, budgets, members, readiness, stack } = foundations
   const plain = plainOf(settings)
   const unfinishedLists = stack.use(new UnfinishedLists())
   const watchClock = stack.use(new WatchClock())
@@ -257,13 +289,18 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   const connectToPod = members.connectToPod(directory)
   const resolveService = createServiceResolver({ watchCache, connectToPod })
   const outbound = createOutbound({ egress, resolveService, turnOf })
-  const authorizer = createAuthorizer({ watchCache })
+  const authorizer = createAuthorizer({ watchCache, directory })
   const { authenticator, accountTokens } = createAuthentication(settings, foundations)
+  const ancestors = createAncestors(directory, watchCache)
   const isPlain = plain !== undefined || root?.isPlain === true
   const bindings = new BindingSource({ watchCache, directory })
   const index = new SharingIndex({ watchCache, directory, signal: foundations.life })
   const sharing = createSharedApis({ index, bindings, watchCache, directory })
-  const catalog = new ClusterCatalog({ hasMembers: () => !members.isEmpty, isPlain, sources: [bindings] })
+  const catalog = new ClusterCatalog({
+    hasMembers: () => !members.isEmpty,
+    isPlain,
+    sources: [bindings, inheritedDefinitions(ancestors)],
+  })
   const conversions = new Conversions({ outbound, turnOf })
   const admitted = {
     hasRoot: root !== undefined && plain === undefined,
@@ -271,6 +308,7 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
     outbound,
     mayRunPods: (cluster: LogicalCluster) => members.mayRunPods(cluster),
     fleet: () => members.fleet,
+    tree: { ancestors, directory, check: createTreeCheck(directory, budgets, () => clock.monotonic()) },
   }
   const offload = stack.use(
     new OffloadThread({ ...admitted, definition: (objects, read) => tellDefinition(catalog, objects, read) }),

@@ -53,7 +53,13 @@ describe('the host as a front proxy', function () {
     await source.synced(life.signal)
     const pki = createPki(await createPkiMaterial())
     servingCa = pki.servingCa
-    const directory = { byName: () => acme, byId: () => acme, all: () => [acme], onChange: () => () => undefined }
+    const directory = {
+      byName: () => acme,
+      byId: () => acme,
+      all: () => [acme],
+      childrenOf: () => [],
+      onChange: () => () => undefined,
+    }
     const authenticator = createAuthenticator({ pki, directory, frontProxy: source.current })
     const serving = await pki.servingCertificate(['virtual.default.svc', cluster.hostAddress])
     const server = createServer(

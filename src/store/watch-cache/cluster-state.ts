@@ -293,6 +293,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     const { resource } = change.type === 'put' ? change.object.key : change.key
     const table = this.#table(resource)
     const event = change.type === 'put' ? this.#applyPut(table, change.object) : this.#applyDelete(table, change)
+    this.#account.changed?.(this)
     if (!event) return undefined
     if (change.type === 'delete' && change.missed === true) {
       // The revision of the deletion is unknown: no watch may resume from before it.

@@ -280,10 +280,15 @@ class MemoryWatchCache implements WatchCache, WatchCacheCore {
     if (all?.delete(watcher) === true && all.size === 0) this.#wildcards.delete(resource)
   }
 
+  loadOf(cluster: ClusterId): ClusterLoad | undefined {
+    const state = this.#cache.peek(cluster)
+    return state && { cluster, objects: state.size, bytes: state.bytes, watches: state.watches }
+  }
+
   *loads(): Iterable<ClusterLoad> {
     for (const cluster of this.#cache.ids()) {
-      const state = this.#cache.peek(cluster)
-      if (state !== undefined) yield { cluster, objects: state.size, bytes: state.bytes, watches: state.watches }
+      const load = this.loadOf(cluster)
+      if (load !== undefined) yield load
     }
   }
 

@@ -243,6 +243,8 @@ export interface WatchCache extends AsyncDisposable {
   revision(): Revision
   /** Waits until everything up to `revision` is applied; for reads "not older than". Rejects when aborted. */
   reached(revision: Revision, options: Waiting): Promise<void>
+  /** The load of the logical cluster; undefined if it is not in memory. */
+  loadOf(id: ClusterId): ClusterLoad | undefined
   /** The load of each logical cluster in memory: objects, their bytes, open watches. */
   loads(): Iterable<ClusterLoad>
   /** For metrics: loaded logical clusters, objects, bytes, watchers. */

@@ -9,6 +9,19 @@ export interface OwnerSubject {
   readonly namespace?: string
 }
 
+/** Bounds of a subtree: bytes, objects, logical clusters below, levels below. */
+export interface SubtreeLimits {
+  readonly storage?: number
+  readonly objects?: number
+  readonly children?: number
+  readonly depth?: number
+}
+
+export interface Inheritance {
+  readonly exclude?: readonly string[]
+  readonly allowExclusions?: readonly string[]
+}
+
 /** A logical cluster as the server sees it. Immutable; replaced on change. */
 export interface LogicalCluster {
   readonly name: ClusterName
@@ -24,6 +37,12 @@ export interface LogicalCluster {
   readonly deleting: boolean
   /** The level of the Pod Security Standards that pods must keep. Default baseline. */
   readonly podSecurity?: PodSecurityLevel
+  /** Name of the parent (spec.parentRef), whether it exists or not; absent: it has none. */
+  readonly parent?: ClusterName
+  /** Bounds of the logical cluster and all below it; absent: there are none. */
+  readonly limits?: SubtreeLimits
+  /** Exceptions from what is inherited; absent: there are none. */
+  readonly inherit?: Inheritance
   /**
    * True for a plain cluster, whose pods run in itself, such as a simulated member: kcp's annotations and finalizers are
    * ordinary fields there.
@@ -35,6 +54,8 @@ export interface ClusterDirectory {
   byName(name: ClusterName): LogicalCluster | undefined
   byId(id: ClusterId): LogicalCluster | undefined
   all(): Iterable<LogicalCluster>
+  /** The logical clusters whose parent has this name. */
+  childrenOf(name: ClusterName): Iterable<LogicalCluster>
   /**
    * Calls the listener after a logical cluster is added, changed or deleted. Returns the function that unsubscribes.
    */

@@ -13,6 +13,11 @@ export interface UserInfo {
    */
   readonly realm:
     { readonly kind: 'cluster'; readonly id: ClusterId } | { readonly kind: 'host' } | { readonly kind: 'installation' }
+  /**
+   * The user under its own names, if `realm` is an ancestor of the logical cluster of the request. Only authentication
+   * sets it; a user with the same names and without it, such as an impersonated one, inherits nothing.
+   */
+  readonly home?: UserInfo
 }
 
 export const anonymous: UserInfo = {

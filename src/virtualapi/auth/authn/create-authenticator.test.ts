@@ -29,6 +29,7 @@ const directory: ClusterDirectory = {
   byName: (name) => [a, b].find((cluster) => cluster.name === name),
   byId: (id) => [a, b].find((cluster) => cluster.id === id),
   all: () => [a, b],
+  childrenOf: () => [],
   onChange: () => () => undefined,
 }
 
@@ -108,6 +109,25 @@ describe('authentication', () => {
     it('of a is 401 in b, in a missing logical cluster, and over all', async () => {
       const peer = await issue('bob', ['system:masters'], a.id)
       for (const cluster of [b, 'missing', 'all'] as const) expect(await ask({ peer, cluster })).to.equal(401)
+    })
+    it('of a parent is valid below under names of its own, and nowhere else', async () => {
+      const child = { ...logicalCluster('child'), parent: a.name }
+      const peer = await issue('bob', ['system:masters'], a.id)
+      expect(await ask({ peer, cluster: child })).to.deep.include({
+        user: {
+          ...((await ask({ peer })) as { user: object }).user,
+          name: 'cluster:a:bob',
+          groups: ['cluster:a:system:masters', 'system:authenticated'],
+          home: ((await ask({ peer })) as { user: object }).user,
+        },
+      })
+      for (const cluster of [b, { ...child, parent: b.name }, { ...child, parent: 'missing' as ClusterName }])
+        expect(await ask({ peer, cluster })).to.equal(401)
+      expect(await ask({ peer: await issue('bob', [], child.id), cluster: a })).to.equal(401)
+    })
+    it('with a name of a user of an ancestor is 401', async () => {
+      expect(await ask({ peer: await issue('cluster:a:bob', [], b.id), cluster: b })).to.equal(401)
+      expect(await ask({ peer: await issue('bob', ['cluster:a:system:masters'], b.id), cluster: b })).to.equal(401)
     })
     it('without a realm, with two realms, or with an invalid one is 401', async () => {
       for (const uris of [

@@ -2,9 +2,11 @@
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { unauthorized } from '#apimachinery/status/index.ts'
 import { systemClock, type Clock } from '#async/index.ts'
-import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
+import { ancestryOf } from '#virtualapi/request/hierarchy.ts'
+import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import type { Authentication, Authenticator, AuthnRequest } from './authenticator.ts'
+import { belowOf, isAncestorName } from './ancestor-names.ts'
 import { createBearerTokens } from './bearer-tokens.ts'
 import { createCertificateVerifier, type CertificateIdentity } from './client-certificates.ts'
 import { createFrontProxyAuthenticator, type FrontProxyConfig } from './front-proxy.ts'
@@ -38,6 +40,27 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   const plainCertificates = plain && createCertificateVerifier(plain.clientCa, { clock })
   const proxies = createFrontProxyAuthenticator({ clock })
   const tokens = createBearerTokens({ memberTokens, directory, clock })
+
+  /** The ancestor of the logical cluster of the path that has this id; undefined if none has. */
+  const ancestorOf = (cluster: LogicalCluster | undefined, id: ClusterId | undefined): LogicalCluster | undefined =>
+    cluster?.parent === undefined
+      ? undefined
+      : ancestryOf(cluster, directory).ancestors.find((above) => above.id === id)
+
+  /** The user as the logical cluster of the path sees it; undefined if its certificate is not valid there. */
+  const userAt = (user: UserInfo, { info, cluster }: Pick<AuthnRequest, 'info' | 'cluster'>): UserInfo | undefined => {
+    if (isInRealm(user, info, cluster?.id)) return user
+    const ancestor = user.realm.kind === 'cluster' ? ancestorOf(cluster, user.realm.id) : undefined
+    return ancestor && belowOf(user, ancestor)
+  }
+
+  /** Authenticates a ServiceAccount token of this ancestor. */
+  const tokenOfAncestor = async (token: string, ancestor: LogicalCluster, signal: AbortSignal) => {
+    const found = await accountTokens?.verify(token, ancestor.id, signal)
+    const isValid = found?.audiences.some((audience) => isForApi(audience, ancestor.id)) === true
+    if (found === undefined || !isValid) throw unauthorized()
+    return { user: belowOf(found.user, ancestor) }
+  }
 
   /** Authenticates a token whose audience is this API. */
   const tokenFor = async (
@@ -80,17 +103,22 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       }
       if (peer !== undefined) {
         const verdict = certificates.verify(peer)
-        const user = verdict.ok ? certificateUser(verdict.identity) : undefined
-        if (user !== undefined && isInRealm(user, info, cluster?.id)) return certificateResponse(user, info, directory)
+        const owner = verdict.ok ? certificateUser(verdict.identity) : undefined
+        const user = owner && userAt(owner, { info, cluster })
+        if (user !== undefined) return certificateResponse(user, info, directory)
       }
       const token = bearerToken(rawHeaders)
       // The path names a logical cluster that does not exist: no token is valid there.
       const isMissing = info.cluster.kind === 'one' && cluster === undefined
-      if (token !== undefined && !isMissing)
+      if (token !== undefined && !isMissing) {
+        const ancestor =
+          cluster?.parent === undefined ? undefined : ancestorOf(cluster, accountTokens?.issuedFor(token))
+        if (ancestor !== undefined) return tokenOfAncestor(token, ancestor, signal)
         return tokenFor(token, cluster?.id, { source: peerAddress, signal }).then((found) => {
           if (found === undefined) throw unauthorized()
           return tokenResponse(found, info)
         })
+      }
       if (peer !== undefined || token !== undefined) throw unauthorized()
       return undefined
     },
@@ -150,6 +178,8 @@ function userOf(identity: CertificateIdentity): UserInfo | undefined {
   const [realm] = realms
   // A certificate with two realms is invalid.
   if (realm === undefined || realms.length !== 1) return undefined
+  // Names of users of ancestors: only authentication gives them.
+  if ([identity.commonName, ...identity.organizations].some(isAncestorName)) return undefined
   return userIn(realm === 'installation' ? { kind: 'installation' } : { kind: 'cluster', id: realm }, identity)
 }
 

@@ -19,6 +19,7 @@ const directory: ClusterDirectory = {
   byName: (name) => [a, b].find((cluster) => cluster.name === name),
   byId: (id) => [a, b].find((cluster) => cluster.id === id),
   all: () => [a, b],
+  childrenOf: () => [],
   onChange: () => () => undefined,
 }
 const pem = (): string =>

@@ -64,6 +64,8 @@ export interface ServiceAccountTokens {
   issue(grant: TokenGrant): Promise<string>
   /** True if the unverified token names us as its issuer. */
   hasOurIssuer(token: string): boolean
+  /** The logical cluster in the issuer of the unverified token; undefined if we are not its issuer. */
+  issuedFor(token: string): ClusterId | undefined
   /**
    * The user of a valid token; `wanted` is the logical cluster of the path, if any. Undefined: signature, issuer or
    * time is invalid, or the ServiceAccount or the bound object no longer exists. The caller checks the audiences.
@@ -154,6 +156,7 @@ export function createServiceAccountTokens(deps: {
         .sign(privateKey)
     },
     hasOurIssuer: (token) => clusterOf(token) !== undefined,
+    issuedFor: clusterOf,
     verify: async (token, wanted, signal) => {
       const claimed = clusterOf(token)
       if (claimed === undefined || (wanted !== undefined && claimed !== wanted)) return undefined

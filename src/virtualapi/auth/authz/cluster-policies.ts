@@ -1,16 +1,19 @@
 // The Policy of each logical cluster: compiled on first use, then updated with only the changed RBAC objects.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
+import { inheritLabel } from '#crds/index.ts'
 import { abortable, yieldEvery } from '#async/index.ts'
 import type { ClusterObjects, Entry, WatchCache } from '#store/watch-cache/index.ts'
 import { bootstrapObjects } from '#virtualapi/catalog/bootstrap/index.ts'
-import { LayeredPolicy, type Policy } from './policy.ts'
+import { LayeredPolicy } from './policy.ts'
 import { RbacIndex, rbacResources, type RbacPlace } from './rbac-index.ts'
 import type { RbacSource } from './stored-role.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 
 export interface ClusterPolicies {
   /** The policy of a logical cluster, which is loaded if necessary. Includes every acknowledged write. */
-  of(cluster: ClusterId, signal: AbortSignal): Promise<Policy>
+  of(cluster: ClusterId, signal: AbortSignal): Promise<LayeredPolicy>
+  /** The policies of several logical clusters at one time, in the given order. */
+  ofAll(clusters: readonly ClusterId[], signal: AbortSignal): Promise<readonly LayeredPolicy[]>
 }
 
 interface TrackedPolicy {
@@ -30,18 +33,32 @@ export function createClusterPolicies(watchCache: Pick<WatchCache, 'cluster'>): 
   const base = baseLayer()
   // Weak: a policy is collected together with the objects it was compiled from.
   const policies = new WeakMap<ClusterObjects, TrackedPolicy>()
+  const trackedOf = (objects: ClusterObjects): TrackedPolicy => {
+    let tracked = policies.get(objects)
+    if (tracked === undefined) {
+      tracked = { policy: new LayeredPolicy(base), seen: resources.map(() => -1), comparing: undefined }
+      policies.set(objects, tracked)
+    }
+    return tracked
+  }
   return {
     of: async (cluster, signal) => {
       const objects = await watchCache.cluster(cluster, { signal })
-      let tracked = policies.get(objects)
-      if (tracked === undefined) {
-        tracked = { policy: new LayeredPolicy(base), seen: resources.map(() => -1), comparing: undefined }
-        policies.set(objects, tracked)
-      }
+      const tracked = trackedOf(objects)
       // Objects may change during a comparison; the names of these objects are known, so they need no further
       // comparison.
       while (!update(tracked, objects)) await abortable(compareOnce(tracked, objects), signal)
       return tracked.policy
+    },
+    ofAll: async (clusters, signal) => {
+      const loaded = await Promise.all(clusters.map((cluster) => watchCache.cluster(cluster, { signal })))
+      const all = loaded.map((objects) => ({ objects, tracked: trackedOf(objects) }))
+      for (;;) {
+        // All are updated without a pause, so that none is half updated when the caller reads.
+        const behind = all.find(({ objects, tracked }) => !update(tracked, objects))
+        if (behind === undefined) return all.map(({ tracked }) => tracked.policy)
+        await abortable(compareOnce(behind.tracked, behind.objects), signal)
+      }
     },
   }
 }
@@ -120,7 +137,12 @@ function baseLayer(): RbacIndex {
   const rbac = new Set<string>(resources)
   for (const { resource, object } of bootstrapObjects({ rootCa: '' })) {
     const { name = '', namespace = '' } = object.metadata
-    if (rbac.has(resource)) index.set({ resource, namespace, name }, 0, { bytes: 0, read: () => ({ ...object }) })
+    if (rbac.has(resource))
+      index.set({ resource, namespace, name }, 0, {
+        bytes: 0,
+        inherits: false,
+        read: () => ({ ...object }),
+      })
   }
   return index
 }
@@ -129,6 +151,9 @@ function sourceOf(entry: Entry): RbacSource {
   return {
     get bytes() {
       return entry.size
+    },
+    get inherits() {
+      return entry.facts.labels?.[inheritLabel] === 'true'
     },
     read: () => decodeObject(entry.bytes),
   }

@@ -1,15 +1,19 @@
 // Authorization: RBAC inside a logical cluster, owners from its spec, and requests over all logical clusters.
 import type { WatchCache } from '#store/watch-cache/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
-import type { LogicalCluster, OwnerSubject } from '#virtualapi/request/logical-cluster.ts'
+import { ancestryOf } from '#virtualapi/request/hierarchy.ts'
+import type { ClusterDirectory, LogicalCluster, OwnerSubject } from '#virtualapi/request/logical-cluster.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import type { Attributes, Authorizer, Decision, AuthorizationContext } from '#virtualapi/request/authorizer.ts'
 import { createClusterPolicies } from './cluster-policies.ts'
 import { CompiledRules } from './compiled-rules.ts'
 import { decide } from './decide.ts'
+import { InheritingPolicy } from './inheriting-policy.ts'
 import { heldRules, type HeldRules } from './held-rules.ts'
+import type { LayeredPolicy, Policy } from './policy.ts'
 import type { PolicyRule } from './policy-rules.ts'
 import { CompiledRoles } from './stored-role.ts'
+import { fromBelow, isAncestorName } from '#virtualapi/auth/authn/ancestor-names.ts'
 import { hostName } from '#virtualapi/auth/authn/host-names.ts'
 
 /** Group of our own processes, which have certificates of the installation. */
@@ -32,6 +36,8 @@ export interface RbacAuthorizer extends Authorizer {
     cluster: LogicalCluster,
     signal: AbortSignal,
   ): Promise<readonly PolicyRule[] | undefined>
+  /** The user of an access review: a user of an ancestor, if its name says so, as authentication would give it. */
+  reviewed(user: UserInfo, cluster: LogicalCluster): UserInfo
   /** True if `user` may learn that a logical cluster does not exist (404 instead of 403). */
   mayKnowAll(user: UserInfo): boolean
 }
@@ -61,9 +67,26 @@ export function isOpenPath({ verb, path }: Attributes): boolean {
   return path !== undefined && (verb === 'get' || verb === 'head') && openPaths.test(path)
 }
 
-export function createAuthorizer({ watchCache }: { readonly watchCache: Pick<WatchCache, 'cluster'> }): RbacAuthorizer {
+/** `directory` finds ancestors; absent: no logical cluster has any. */
+export function createAuthorizer({
+  watchCache,
+  directory = { byName: () => undefined },
+}: {
+  readonly watchCache: Pick<WatchCache, 'cluster'>
+  readonly directory?: Pick<ClusterDirectory, 'byName'>
+}): RbacAuthorizer {
   const policies = createClusterPolicies(watchCache)
   const compiled = new CompiledRoles()
+  const policyOf = (cluster: LogicalCluster, signal: AbortSignal): Promise<Policy> => {
+    if (cluster.parent === undefined) return policies.of(cluster.id, signal)
+    const { ancestors } = ancestryOf(cluster, directory)
+    const ids = [cluster.id, ...ancestors.map(({ id }) => id)]
+    return policies
+      .ofAll(ids, signal)
+      .then((all) => new InheritingPolicy(ancestors, all as readonly [LayeredPolicy, ...LayeredPolicy[]]))
+  }
+  const isForeign = (user: UserInfo, cluster: LogicalCluster): boolean =>
+    isOfOther(user, cluster) && !isOfAncestor(user, cluster, directory)
   return {
     authorize(user, attributes, { cluster, work, signal }) {
       if (isOpenPath(attributes)) return allow('')
@@ -72,21 +95,21 @@ export function createAuthorizer({ watchCache }: { readonly watchCache: Pick<Wat
       if (isForeign(user, cluster)) return deny('')
       const reason = superuserReason(user, cluster)
       if (reason !== undefined) return allow(reason)
-      return policies
-        .of(cluster.id, signal)
-        .then((policy) => decide({ policy, compiled, work, signal }, user, attributes))
+      return policyOf(cluster, signal).then((policy) => decide({ policy, compiled, work, signal }, user, attributes))
     },
     authorizeAll,
     isSuperuser: (user, cluster) => !isForeign(user, cluster) && superuserReason(user, cluster) !== undefined,
     rulesFor: async (user, namespace, { cluster, work, signal }) => {
       if (isAnonymous(user) || isForeign(user, cluster)) return none
       if (superuserReason(user, cluster) !== undefined) return everything
-      return heldRules({ policy: await policies.of(cluster.id, signal), compiled, work, signal }, user, namespace)
+      return heldRules({ policy: await policyOf(cluster, signal), compiled, work, signal }, user, namespace)
     },
     roleRules: async ({ kind, name, namespace }, cluster, signal) => {
-      const role = (await policies.of(cluster.id, signal)).roleOf(kind, name, namespace)
+      const role = (await policyOf(cluster, signal)).roleOf(kind, name, namespace)
       return role === undefined ? undefined : compiled.rulesOf(role).rules
     },
+    reviewed: (user, cluster) =>
+      cluster.parent === undefined ? user : fromBelow(user, ancestryOf(cluster, directory).ancestors),
     mayKnowAll: isInstallationAdmin,
   }
 }
@@ -94,7 +117,7 @@ export function createAuthorizer({ watchCache }: { readonly watchCache: Pick<Wat
 /** Why this user may do everything in `cluster` (may be empty); undefined: RBAC decides. */
 function superuserReason(user: UserInfo, cluster: LogicalCluster): string | undefined {
   if (isInstallationAdmin(user)) return 'administrator of the installation'
-  if (user.realm.kind === 'cluster' && user.groups.includes(mastersGroup)) return ''
+  if (user.realm.kind === 'cluster' && user.realm.id === cluster.id && user.groups.includes(mastersGroup)) return ''
   return isOwner(user, cluster.owners) ? 'owner of the logical cluster' : undefined
 }
 
@@ -106,10 +129,20 @@ function isInstallationAdmin({ realm, groups }: UserInfo): boolean {
  * True for users of another logical cluster, and for host users with a name reserved for logical clusters (see
  * hostName).
  */
-function isForeign({ realm, name, groups }: UserInfo, cluster: LogicalCluster): boolean {
+function isOfOther({ realm, name, groups }: UserInfo, cluster: LogicalCluster): boolean {
   if (realm.kind === 'cluster') return realm.id !== cluster.id
   const isReserved = (text: string): boolean => text.startsWith('system:') && text !== 'system:authenticated'
   return realm.kind === 'host' && (isReserved(name) || groups.some(isReserved))
+}
+
+/** True for a user that authentication has taken from an ancestor of the logical cluster. */
+function isOfAncestor(
+  { realm, home }: UserInfo,
+  cluster: LogicalCluster,
+  directory: Pick<ClusterDirectory, 'byName'>,
+): boolean {
+  if (home === undefined || realm.kind !== 'cluster' || cluster.parent === undefined) return false
+  return ancestryOf(cluster, directory).ancestors.some(({ id }) => id === realm.id)
 }
 
 function isAnonymous(user: UserInfo): boolean {
@@ -152,10 +185,15 @@ function deny(reason: string): Decision {
   return { allowed: false, reason }
 }
 
-/** True if the user is an owner. A user of a logical cluster never is: their `alice` is not the host's `alice`. */
+/**
+ * True if the user is an owner. A user of the logical cluster itself never is: their `alice` is not the host's `alice`.
+ * An owner `cluster:NAME:USER` is a user of an ancestor.
+ */
 function isOwner(user: UserInfo, owners: readonly OwnerSubject[]): boolean {
-  if (user.realm.kind === 'cluster') return false
+  if (user.realm.kind === 'cluster')
+    return user.home !== undefined && owners.some((owner) => isAncestorOwner(user, owner))
   return owners.some((owner) => {
+    if (isAncestorName(owner.name)) return false
     switch (owner.kind) {
       case 'User':
         return user.name === hostName(owner.name)
@@ -168,4 +206,9 @@ function isOwner(user: UserInfo, owners: readonly OwnerSubject[]): boolean {
         )
     }
   })
+}
+
+function isAncestorOwner({ name, groups }: UserInfo, owner: OwnerSubject): boolean {
+  if (!isAncestorName(owner.name)) return false
+  return owner.kind === 'User' ? name === owner.name : owner.kind === 'Group' && groups.includes(owner.name)
 }

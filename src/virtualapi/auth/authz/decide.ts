@@ -31,8 +31,12 @@ export async function decide(context: RbacContext, user: UserInfo, attributes: A
     const found = await decideLater(later, attributes, context, problems)
     if (found !== undefined) return allowedBy(found)
   }
-  const { texts } = problems
-  return { allowed: false, reason: texts.length === 0 ? '' : `RBAC: ${aggregateText(texts)}` }
+  const { texts, inheritedText } = problems
+  const reasons = [
+    ...(texts.length === 0 ? [] : [aggregateText(texts)]),
+    ...(inheritedText === '' ? [] : [inheritedText]),
+  ]
+  return { allowed: false, reason: reasons.length === 0 ? '' : `RBAC: ${reasons.join('; ')}` }
 }
 
 /**
@@ -60,9 +64,10 @@ function allows(rules: CompiledRules, attributes: Attributes, { work }: RbacCont
   return isAllowed === true
 }
 
-function allowedBy({ binding: { namespace, name, roleKind, roleName }, subject }: Grant): Decision {
+function allowedBy({ binding: { namespace, name, roleKind, roleName }, subject, from }: Grant): Decision {
   const binding = namespace === '' ? `ClusterRoleBinding "${name}"` : `RoleBinding "${name}/${namespace}"`
   const slash = subject.indexOf('/')
   const who = `${subject.slice(0, slash)} "${subject.slice(slash + 1)}"`
-  return { allowed: true, reason: `RBAC: allowed by ${binding} of ${roleKind} "${roleName}" to ${who}` }
+  const inherited = from === undefined ? '' : `, inherited from logical cluster "${from}"`
+  return { allowed: true, reason: `RBAC: allowed by ${binding} of ${roleKind} "${roleName}" to ${who}${inherited}` }
 }

@@ -20,6 +20,8 @@ export interface GrantedRole {
 
 /** How many missing roles are named. */
 const maxMissing = 20
+/** How many inherited bindings a refusal names. */
+const maxInherited = 5
 /**
  * The cost of one granted role, and of one group of the user, in steps of the work budget: some 200,000 of them may be
  * looked at.
@@ -37,7 +39,17 @@ export class RoleProblems {
   readonly #missing = new Set<string>()
   #more = 0
   isComplete = true
+  /** The bindings of ancestors that were looked at. */
+  readonly #inherited: string[] = []
 
+  inherited({ binding, from }: Grant): void {
+    if (this.#inherited.length < maxInherited)
+      this.#inherited.push(`ClusterRoleBinding "${binding.name}" inherited from logical cluster "${from ?? ''}"`)
+  }
+  /** The inherited bindings of the user, none of which allows the request; empty if there are none. */
+  get inheritedText(): string {
+    return this.#inherited.length === 0 ? '' : `not allowed by ${this.#inherited.join(', ')}`
+  }
   missing({ binding: { roleKind, roleName } }: Grant): void {
     if (this.#missing.size >= maxMissing) this.#more++
     else this.#missing.add(`${roleKind.toLowerCase()}.${rbacGroup} "${roleName}" not found`)
@@ -62,8 +74,8 @@ export function* grantedRoles(
   if (!work.trySpend(grantSteps * user.groups.length)) problems.isComplete = false
   else
     for (const grant of policy.grantsOf(user, namespace)) {
-      const { roleKind, roleName } = grant.binding
-      const role = policy.roleOf(roleKind, roleName, grant.binding.namespace)
+      const role = policy.roleOfGrant(grant)
+      if (grant.from !== undefined) problems.inherited(grant)
       if (!work.trySpend(grantSteps) || !work.trySpendBytes(role?.bytes ?? 0)) {
         problems.isComplete = false
         return

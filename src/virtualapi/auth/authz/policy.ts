@@ -1,5 +1,6 @@
 // The RBAC objects of one logical cluster: its own, layered over the bootstrap objects, which are compiled once and
 // shared by all logical clusters.
+import type { ClusterName } from '#apimachinery/meta/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import { RbacIndex, rbacResources, subjectKey, type Binding, type RbacPlace } from './rbac-index.ts'
 import type { StoredRole } from './stored-role.ts'
@@ -9,6 +10,8 @@ export interface Grant {
   readonly binding: Binding
   /** `User/NAME`, `Group/NAME` or `ServiceAccount/NAME/NAMESPACE`. */
   readonly subject: string
+  /** The ancestor that has the binding; absent for a binding of the logical cluster itself. */
+  readonly from?: ClusterName
 }
 
 /** Grants and roles of a logical cluster. It is updated in place: finish reading before the next await. */
@@ -17,6 +20,8 @@ export interface Policy {
   grantsOf(user: UserInfo, namespace: string): Iterable<Grant>
   /** A role; undefined if it does not exist. */
   roleOf(roleKind: string, roleName: string, namespace: string): StoredRole | undefined
+  /** The role of a grant that `grantsOf` returned; undefined if it does not exist. */
+  roleOfGrant(grant: Grant): StoredRole | undefined
 }
 
 export class LayeredPolicy implements Policy {
@@ -55,6 +60,24 @@ export class LayeredPolicy implements Policy {
           given.add(role)
           yield { binding, subject }
         }
+  }
+
+  /** The roles granted to this user here by ClusterRoleBindings that hold in descendants, too. */
+  *inheritedGrantsOf(user: UserInfo): Generator<Grant> {
+    if (!this.own.hasInheriting) return
+    const given = new Set<string>()
+    for (const subject of subjectsOf(user))
+      for (const bindings of this.own.bindingsOf(subject, ''))
+        for (const binding of bindings) {
+          if (binding.inherits !== true || given.has(roleText(binding))) continue
+          given.add(roleText(binding))
+          yield { binding, subject }
+          break
+        }
+  }
+
+  roleOfGrant({ binding: { roleKind, roleName, namespace } }: Grant): StoredRole | undefined {
+    return this.roleOf(roleKind, roleName, namespace)
   }
 
   roleOf(roleKind: string, roleName: string, namespace: string): StoredRole | undefined {

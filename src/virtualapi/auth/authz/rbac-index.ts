@@ -19,6 +19,8 @@ export interface Binding {
   readonly name: string
   readonly roleKind: string
   readonly roleName: string
+  /** True for a ClusterRoleBinding that holds in descendants, too. */
+  readonly inherits?: true
 }
 
 /** Key of an RBAC object within its logical cluster. */
@@ -45,6 +47,8 @@ interface Indexed {
 type Bindings = Binding | Set<Binding>
 
 export class RbacIndex {
+  /** How many ClusterRoleBindings hold in descendants. */
+  #inheriting = 0
   readonly #objects = new Map<string, Map<string, Indexed>>()
   /** The bindings by namespace and subject, then by role. */
   readonly #grants = new Map<string, Map<string, Bindings>>()
@@ -57,6 +61,11 @@ export class RbacIndex {
     const former = known.get(`${namespace}/${name}`)
     known.set(`${namespace}/${name}`, { place, revision, ...this.#indexed(place, source) })
     this.#revokeAll(former)
+  }
+
+  /** True if a ClusterRoleBinding holds in descendants. */
+  get hasInheriting(): boolean {
+    return this.#inheriting > 0
   }
 
   /** Removes an object if it is in the index. */
@@ -94,7 +103,14 @@ export class RbacIndex {
     const object = source.read()
     const { roleRef } = object
     if (!isJsonObject(roleRef)) return { subjects: [] }
-    const binding = { namespace, name, roleKind: textOf(roleRef['kind']), roleName: textOf(roleRef['name']) }
+    const binding: Binding = {
+      namespace,
+      name,
+      roleKind: textOf(roleRef['kind']),
+      roleName: textOf(roleRef['name']),
+      ...(namespace === '' && source.inherits ? { inherits: true } : {}),
+    }
+    if (binding.inherits) this.#inheriting++
     const subjects = subjectsIn(namespace, object['subjects'])
     for (const subject of subjects) this.#grant(subject, binding)
     return { binding, subjects }
@@ -112,6 +128,7 @@ export class RbacIndex {
   }
 
   #revokeAll({ binding, subjects = [] }: Partial<Indexed> = {}): void {
+    if (binding?.inherits) this.#inheriting--
     if (binding !== undefined) for (const subject of subjects) this.#revoke(subject, binding)
   }
 

@@ -146,7 +146,7 @@ function tenantRoles({ steps }: { steps?: number } = {}) {
   const put = (resource: string, name: string, object: Record<string, unknown>): void => {
     const json = JSON.stringify(object)
     const read = (): Record<string, unknown> => JSON.parse(json) as Record<string, unknown>
-    policy.own.set({ resource, namespace: '', name }, ++revision, { bytes: json.length, read })
+    policy.own.set({ resource, namespace: '', name }, ++revision, { bytes: json.length, inherits: false, read })
   }
   return {
     context,

@@ -7,6 +7,8 @@ import { parseRules } from './policy-rules.ts'
 export interface RbacSource {
   /** Size of its JSON. */
   readonly bytes: number
+  /** True if its label says that it holds in descendants, too. */
+  readonly inherits: boolean
   /** Parses the object. Called at once for a binding, and for a role whenever its rules must be compiled. */
   read(): Readonly<Record<string, unknown>>
 }
@@ -31,6 +33,11 @@ export class StoredRole {
   /** Size of its JSON. */
   get bytes(): number {
     return (this.#bytes ??= this.#source.bytes)
+  }
+
+  /** True if the role can be bound in descendants, too. */
+  get inherits(): boolean {
+    return this.#source.inherits
   }
 
   /** Parses the stored object and returns its rules, valid or not. */

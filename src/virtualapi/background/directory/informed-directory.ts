@@ -11,6 +11,7 @@ import { tryPodSecurityLevel } from '#apimachinery/pod-security/index.ts'
 import { createInformer, type DeepReadonly, type KubeClient } from '#client/index.ts'
 import { logicalClusters, type LogicalCluster as LogicalClusterObject } from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
+import { placeInTree } from '#virtualapi/request/hierarchy.ts'
 import type { ClusterDirectory, LogicalCluster, OwnerSubject } from '#virtualapi/request/logical-cluster.ts'
 
 export interface InformedDirectory extends ClusterDirectory {
@@ -66,6 +67,8 @@ class DirectoryOfInformer implements InformedDirectory {
    */
   readonly #candidates = new Map<ClusterId, LogicalCluster[]>()
   readonly #listeners = new Set<Listener>()
+  /** The children of each parent; logical clusters without a parent are in no set. */
+  readonly #children = new Map<ClusterName, Set<ClusterName>>()
 
   constructor(root: LogicalCluster | undefined) {
     this.#root = root
@@ -80,6 +83,12 @@ class DirectoryOfInformer implements InformedDirectory {
   }
   all(): Iterable<LogicalCluster> {
     return this.#byName.values()
+  }
+  *childrenOf(name: ClusterName): Generator<LogicalCluster> {
+    for (const child of this.#children.get(name) ?? []) {
+      const found = this.#byName.get(child)
+      if (found !== undefined) yield found
+    }
   }
   onChange(listener: Listener): () => void {
     this.#listeners.add(listener)
@@ -142,15 +151,28 @@ class DirectoryOfInformer implements InformedDirectory {
 
   #put(cluster: LogicalCluster): void {
     const before = this.#byId.get(cluster.id)
+    this.#leaveParent(before)
+    if (cluster.parent !== undefined) {
+      const siblings = this.#children.get(cluster.parent) ?? new Set<ClusterName>()
+      this.#children.set(cluster.parent, siblings.add(cluster.name))
+    }
     this.#byName.set(cluster.name, cluster)
     this.#byId.set(cluster.id, cluster)
     this.#notify({ ...(before === undefined ? {} : { before }), after: cluster })
   }
 
   #remove(cluster: LogicalCluster): void {
+    this.#leaveParent(cluster)
     this.#byName.delete(cluster.name)
     this.#byId.delete(cluster.id)
     this.#notify({ before: cluster })
+  }
+
+  #leaveParent({ name, parent }: Partial<LogicalCluster> = {}): void {
+    if (name === undefined || parent === undefined) return
+    const siblings = this.#children.get(parent)
+    siblings?.delete(name)
+    if (siblings?.size === 0) this.#children.delete(parent)
   }
 
   #notify(change: Parameters<Listener>[0]): void {
@@ -170,6 +192,9 @@ function withoutDetails({ apiVersion, kind, metadata, spec }: LogicalClusterObje
     spec: {
       ...(spec?.owners === undefined ? {} : { owners: spec.owners }),
       ...(spec?.podSecurity === undefined ? {} : { podSecurity: spec.podSecurity }),
+      ...(spec?.parentRef === undefined ? {} : { parentRef: spec.parentRef }),
+      ...(spec?.limits === undefined ? {} : { limits: spec.limits }),
+      ...(spec?.inherit === undefined ? {} : { inherit: spec.inherit }),
     },
   }
 }
@@ -201,5 +226,6 @@ function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalCluster
     deleting: deletionTimestamp !== undefined,
     ...(labels === undefined ? {} : { labels }),
     ...(podSecurity === undefined ? {} : { podSecurity }),
+    ...placeInTree(object.spec),
   }
 }

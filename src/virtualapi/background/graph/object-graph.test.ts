@@ -25,6 +25,7 @@ describe('the object graph', () => {
     byName: (name: ClusterName) => (name === acme.name ? acme : undefined),
     byId: (id: ClusterId) => (id === acme.id ? acme : undefined),
     all: () => [acme],
+    childrenOf: () => [],
     onChange: () => () => undefined,
   }
   let stack: AsyncDisposableStack

@@ -13,6 +13,7 @@ describe('the names of deleted logical clusters', () => {
       byName: () => undefined,
       byId: (id) => served.get(id),
       all: () => served.values(),
+      childrenOf: () => [],
       onChange: (listener) => {
         listeners.push(listener)
         return () => undefined

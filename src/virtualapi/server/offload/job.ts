@@ -11,6 +11,8 @@ export interface Job {
   /** Size of the body, bytes. */
   readonly bytes: number
   readonly objects: ClusterObjects | undefined
+  /** The objects of the ancestors of the logical cluster. */
+  readonly above: readonly ClusterObjects[]
   readonly signal: AbortSignal
   /** When it was queued, monotonic milliseconds. */
   readonly queuedAt: number

@@ -8,6 +8,7 @@ import type { Offload, OffloadableCall } from '#virtualapi/endpoints/call/depend
 import type { BytesResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { Outbound } from '#virtualapi/outbound/calls/outbound.ts'
 import type { PlainCluster } from '#virtualapi/request/plain-cluster.ts'
+import type { Ancestors } from '#virtualapi/hierarchy/ancestors.ts'
 import { findThread } from './find-thread.ts'
 import type { Job } from './job.ts'
 import { JobQueue } from './job-queue.ts'
@@ -44,6 +45,8 @@ export interface OffloadThreadOptions {
   readonly fleet?: () => Fleet | undefined
   /** Finds definitions that other logical clusters share; absent where none are shared. */
   readonly definition?: WorkerThreadOptions['definition']
+  /** The tree of logical clusters; absent: no logical cluster has a parent. */
+  readonly tree?: { readonly ancestors: Ancestors }
   /** A thread without jobs ends after this time, milliseconds. Default one minute. */
   readonly idleMs?: number
   /** How long a request may compute at once before its thread is ended, milliseconds. Default 15 s. */
@@ -52,7 +55,7 @@ export interface OffloadThreadOptions {
   readonly memoryBytes?: number
 }
 
-type JobRequest = Pick<Job, 'flow' | 'bytes' | 'objects'> & { readonly exchange: Exchange }
+type JobRequest = Pick<Job, 'flow' | 'bytes' | 'objects' | 'above'> & { readonly exchange: Exchange }
 
 /**
  * Answers requests that would block the event loop for tens of milliseconds on worker threads of lower priority.
@@ -61,8 +64,9 @@ type JobRequest = Pick<Job, 'flow' | 'bytes' | 'objects'> & { readonly exchange:
  * one.
  */
 export class OffloadThread implements Offload, AsyncDisposable {
-  readonly #options: Required<Omit<OffloadThreadOptions, 'memoryBytes' | 'fleet' | 'plain' | 'definition'>> &
+  readonly #options: Required<Omit<OffloadThreadOptions, 'memoryBytes' | 'fleet' | 'plain' | 'definition' | 'tree'>> &
     Pick<WorkerThreadOptions, 'fleet' | 'plain' | 'definition'> & { readonly maxHeapMb: number }
+  readonly #ancestors: Ancestors | undefined
   readonly #queue = new JobQueue()
   readonly #threads = new Set<WorkerThread>()
   #lastJob = 0
@@ -79,7 +83,9 @@ export class OffloadThread implements Offload, AsyncDisposable {
     idleMs = defaultIdleMs,
     maxComputeMs = defaultMaxComputeMs,
     memoryBytes = containerMemory(),
+    tree,
   }: OffloadThreadOptions) {
+    this.#ancestors = tree?.ancestors
     const maxHeapMb = Math.min(defaultMaxHeapMb, Math.floor((memoryBytes * heapShare) / (1024 * 1024)))
     const told = fleet && tellFleet(fleet)
     this.#options = { hasRoot, plain, outbound, mayRunPods, fleet: told, definition, idleMs, maxComputeMs, maxHeapMb }
@@ -94,11 +100,15 @@ export class OffloadThread implements Offload, AsyncDisposable {
     const { method, url, rawHeaders } = request
     const body = hasBody(exchange) ? await request.body() : new Uint8Array()
     const isLoopback = request.loopbackUser !== undefined
-    const outcome = await this.#run({ flow: cluster.id, bytes: body.length, objects, exchange }, (job) => {
+    await this.#ancestors?.load(cluster.id, exchange.signal)
+    const tree = this.#ancestors?.above(cluster.id) ?? []
+    const ancestors = tree.map((ancestor) => ancestor.cluster)
+    const above = tree.map((ancestor) => ancestor.objects)
+    const outcome = await this.#run({ flow: cluster.id, bytes: body.length, objects, above, exchange }, (job) => {
       const own = owned(body)
       const { now } = target.context
       const mayRunPods = this.#options.mayRunPods(cluster)
-      const heavyRequest = { method, url, rawHeaders, body: own, user, cluster, mayRunPods, isLoopback, now }
+      const heavyRequest = { method, url, rawHeaders, body: own, user, cluster, ancestors, mayRunPods, isLoopback, now }
       return { message: { do: 'answer', job, request: heavyRequest }, transfer: [own.buffer] }
     })
     if (outcome.is !== 'failed') {
@@ -117,10 +127,13 @@ export class OffloadThread implements Offload, AsyncDisposable {
     { exchange }: { exchange: Exchange },
   ): Promise<BytesResponse> {
     const flow = exchange.cluster?.id ?? '-'
-    const outcome = await this.#run({ flow, bytes: response.body.length, objects: undefined, exchange }, (job) => {
-      const body = owned(response.body)
-      return { message: { do: 'reformat', job, answer: { ...response, body }, form }, transfer: [body.buffer] }
-    })
+    const outcome = await this.#run(
+      { flow, bytes: response.body.length, objects: undefined, above: [], exchange },
+      (job) => {
+        const body = owned(response.body)
+        return { message: { do: 'reformat', job, answer: { ...response, body }, form }, transfer: [body.buffer] }
+      },
+    )
     return responseOf(outcome)
   }
 
@@ -142,7 +155,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
   }
 
   #queued(
-    { flow, bytes, objects, exchange }: JobRequest,
+    { flow, bytes, objects, above, exchange }: JobRequest,
     message: (job: number) => ReturnType<Job['message']>,
   ): Promise<JobResult> {
     const { signal } = exchange
@@ -164,6 +177,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
         flow,
         bytes,
         objects,
+        above,
         signal,
         message: () => message(id),
         settle,

@@ -231,6 +231,8 @@ export class WorkerThread {
 
   #objectsOf(cluster: ClusterId): ClusterObjects | undefined {
     for (const { objects } of this.#running.values()) if (objects?.cluster === cluster) return objects
+    for (const { above } of this.#running.values())
+      for (const objects of above) if (objects.cluster === cluster) return objects
     return undefined
   }
 }

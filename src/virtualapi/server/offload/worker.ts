@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { getPriority, setPriority } from 'node:os'
 import { LRUCache } from 'lru-cache'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
-import { makeProtoAPlainKey, type ClusterId } from '#apimachinery/meta/index.ts'
+import { makeProtoAPlainKey, type ClusterId, type ClusterName } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { abortable } from '#async/index.ts'
 import { EgressError } from '#network/egress/index.ts'
@@ -12,6 +12,7 @@ import type { WatchCache } from '#store/watch-cache/index.ts'
 import { createAuthorizer } from '#virtualapi/auth/authz/index.ts'
 import { reformat } from '#virtualapi/codec/responses.ts'
 import { dispatchOffloaded } from '#virtualapi/endpoints/dispatch.ts'
+import { createAncestors, type ObjectsInMemory } from '#virtualapi/hierarchy/ancestors.ts'
 import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { Conversions } from '#virtualapi/write/conversion/conversions.ts'
@@ -49,6 +50,8 @@ const niceness = 5
 const maxNiceness = 19
 /** How many logical clusters' compiled roles are cached on this thread. */
 const maxCached = 20
+/** How many logical clusters are known on this thread. */
+const maxClusters = 1000
 
 const port = parentPort
 if (!port) throw new Error('this file runs as a worker thread')
@@ -113,7 +116,7 @@ function watchCacheOf(link: Link): Pick<WatchCache, 'cluster'> {
  * The watch cache of the authorizer, which caches compiled roles by ClusterObjects: it returns the same ClusterObjects
  * until the logical cluster is loaded again.
  */
-function cachingWatchCacheOf(link: Link): Pick<WatchCache, 'cluster'> {
+function cachingWatchCacheOf(link: Link): ObjectsInMemory {
   const cached = new LRUCache<ClusterId, { readonly life: unknown; readonly objects: RemoteObjects }>({
     max: maxCached,
   })
@@ -125,7 +128,20 @@ function cachingWatchCacheOf(link: Link): Pick<WatchCache, 'cluster'> {
     cached.set(id, { life, objects })
     return objects
   }
-  return { cluster: async (id) => Promise.resolve(find(id)) }
+  return { cluster: async (id) => Promise.resolve(find(id)), loaded: find }
+}
+
+/** The logical clusters of the last requests, and their ancestors. */
+const clusters = new LRUCache<ClusterId, LogicalCluster>({ max: maxClusters })
+const idsByName = new LRUCache<ClusterName, ClusterId>({ max: maxClusters })
+const directory = {
+  byId: (id: ClusterId): LogicalCluster | undefined => clusters.get(id),
+  byName: (name: ClusterName): LogicalCluster | undefined => clusters.get(idsByName.get(name) ?? ('' as ClusterId)),
+}
+
+function know(cluster: LogicalCluster): void {
+  clusters.set(cluster.id, cluster)
+  idsByName.set(cluster.name, cluster.id)
 }
 
 /** Outbound calls are made by the main thread, which bounds them for all threads together. */
@@ -153,7 +169,9 @@ function posted(post: number, result: PostResult): void {
   else waiting?.reject(result.isEgress ? new EgressError(result.message) : new Error(result.message))
 }
 
-const authorizer = createAuthorizer({ watchCache: cachingWatchCacheOf(linkOf(0)) })
+const inMemory = cachingWatchCacheOf(linkOf(0))
+const authorizer = createAuthorizer({ watchCache: inMemory, directory })
+const ancestors = createAncestors(directory, inMemory)
 const definitions = heardDefinitions(
   (cluster, name, known) => read(cluster, { do: 'definition', name, known }) as ReadAnswers['definition'],
 )
@@ -172,6 +190,7 @@ const registry = createRegistry({
   conversions,
   mayRunPods,
   ledgerFor: remoteLedgers(read),
+  tree: { ancestors, directory },
   ...(hasFleet && { fleet }),
 })
 
@@ -223,6 +242,7 @@ function exchangeOf(request: OffloadedRequest, signal: AbortSignal): Exchange {
   })
   exchange.user = user
   exchange.cluster = cluster
+  for (const known of [cluster, ...request.ancestors]) know(known)
   if (!request.mayRunPods) withoutMembers.add(cluster)
   return exchange
 }

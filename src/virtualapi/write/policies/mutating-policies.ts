@@ -12,6 +12,7 @@ import { withAuthorizer } from './ask-authorizer.ts'
 import { collectParams, paramDefinition } from './collect-params.ts'
 import type { CompiledMutatingPolicy } from './compile-mutating-policy.ts'
 import { isExemptFromPolicies } from './exempt-resources.ts'
+import { atPolicy, inheritedPolicies } from './inherited-policies.ts'
 import { chargedTo } from './expression-costs.ts'
 import { RequestMatch } from './match-request.ts'
 import { type BoundPolicy, mutatingIndex } from './policy-index.ts'
@@ -28,11 +29,36 @@ export function mutatingPolicies(dependencies: PolicyDependencies): MutatingAdmi
   return {
     mutating(request) {
       const { context, operation } = request
-      const policies = mutatingIndex.bound(context.objects)
-      if (policies.length === 0 || operation === 'DELETE' || isExemptFromPolicies(request)) return undefined
+      const { cluster } = context
+      const own = mutatingIndex.bound(context.objects)
+      const { ancestors } = dependencies
+      const hasParent = cluster.parent !== undefined && ancestors !== undefined
+      if ((own.length === 0 && !hasParent) || operation === 'DELETE' || isExemptFromPolicies(request)) return undefined
       if (context.user.realm.kind === 'installation' || context.admitted === true) return undefined
-      return new PolicyRounds(dependencies, policies)
+      if (!hasParent) return new PolicyRounds(dependencies, own)
+      // The policies of the top run last: they have the final word.
+      const all = () => [...own, ...inheritedPolicies(mutatingIndex, cluster, ancestors)]
+      const loading = ancestors.load(cluster.id, request.signal)
+      if (loading !== undefined) return new LateRounds(loading.then(() => new PolicyRounds(dependencies, all())))
+      const policies = all()
+      return policies.length === 0 ? undefined : new PolicyRounds(dependencies, policies)
     },
+  }
+}
+
+/** The rounds of policies that are not in memory yet. */
+class LateRounds implements MutatingRounds {
+  readonly #rounds: Promise<MutatingRounds>
+
+  constructor(rounds: Promise<MutatingRounds>) {
+    this.#rounds = rounds
+    // A failure is reported when the rounds run.
+    rounds.catch(() => undefined)
+  }
+
+  async run(...write: Parameters<MutatingRounds['run']>): Promise<boolean> {
+    const rounds = await this.#rounds
+    return rounds.run(...write)
   }
 }
 
@@ -93,17 +119,20 @@ class PolicyRounds implements MutatingRounds {
   }
 
   async #invocations(
-    { name, policy, bindings }: BoundPolicy<CompiledMutatingPolicy>,
+    bound: BoundPolicy<CompiledMutatingPolicy>,
     request: AdmissionRequest,
     match: RequestMatch,
     failures: Failure[],
   ): Promise<Invocation[]> {
+    const { name: ownName, policy, bindings } = bound
+    const name = bound.from === undefined ? ownName : `${ownName} of logical cluster ${bound.from.cluster.name}`
     const form = match.form(policy.match)
     if (form === undefined) return []
+    const place = atPolicy(request, bound)
     const fail = (message: string): void => {
       if (!policy.failsOpen) failures.push({ message, isInvalid: false })
     }
-    const params = paramDefinition(policy, request, this.#dependencies.catalog)
+    const params = paramDefinition(policy, place, this.#dependencies.catalog)
     if (typeof params === 'string') {
       fail(`policy ${JSON.stringify(name)} denied request: failed to configure policy: ${params}`)
       return []
@@ -111,7 +140,7 @@ class PolicyRounds implements MutatingRounds {
     const invocations: Invocation[] = []
     for (const binding of bindings) {
       if (binding.match !== undefined && match.form(binding.match) === undefined) continue
-      const found = await collectParams(params, binding, request, this.#dependencies.conversions)
+      const found = await collectParams(params, binding, place, this.#dependencies.conversions)
       if (typeof found === 'string') fail(`${deniedBy(name, binding.name)}: failed to configure binding: ${found}`)
       else invocations.push(...found.map((param) => invocationOf({ name, binding: binding.name, policy, form }, param)))
     }

@@ -5,7 +5,9 @@ import type {
   V1MatchResources,
   V1ValidatingAdmissionPolicySpec,
 } from '@kubernetes/client-node'
+import { inheritLabel } from '#crds/index.ts'
 import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
+import type { Ancestor } from '#virtualapi/hierarchy/ancestors.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { compileMutatingPolicy, type CompiledMutatingPolicy } from './compile-mutating-policy.ts'
@@ -17,6 +19,8 @@ export interface Binding {
   readonly spec: BindingSpec
   /** The rules of the binding; undefined if it does not narrow the rules of the policy. */
   readonly match: ResourceMatch | undefined
+  /** True if the binding holds in descendants, too. */
+  readonly inherits: boolean
 }
 
 interface BindingSpec {
@@ -31,6 +35,8 @@ export interface BoundPolicy<P> {
   readonly name: string
   readonly policy: P
   readonly bindings: readonly Binding[]
+  /** The ancestor that has the policy; absent for a policy of the logical cluster itself. */
+  readonly from?: Ancestor
 }
 
 interface Index<P> {
@@ -41,11 +47,12 @@ interface Index<P> {
 const compiledBindings = new WeakMap<Entry, Binding>()
 
 /** The policies of one kind with their bindings. */
-class PolicyIndex<P> {
+export class PolicyIndex<P> {
   readonly #policyKey: string
   readonly #bindingKey: string
   readonly #compile: (spec: unknown) => P
   readonly #indexes = new WeakMap<ClusterObjects, Index<P>>()
+  readonly #inheritable = new WeakMap<readonly BoundPolicy<P>[], readonly BoundPolicy<P>[]>()
   readonly #compiled = new WeakMap<Entry, { readonly policy: P }>()
 
   constructor({ prefix, compile }: { prefix: string; compile: (spec: unknown) => P }) {
@@ -65,6 +72,20 @@ class PolicyIndex<P> {
     const policies = this.#read(objects)
     this.#indexes.set(objects, { changes, policies })
     return policies
+  }
+
+  /** The policies whose bindings hold in descendants, with only these bindings. */
+  inheritable(objects: ClusterObjects): readonly BoundPolicy<P>[] {
+    const all = this.bound(objects)
+    let found = this.#inheritable.get(all)
+    if (found === undefined) {
+      found = all.flatMap((policy) => {
+        const bindings = policy.bindings.filter(({ inherits }) => inherits)
+        return bindings.length === 0 ? [] : [{ ...policy, bindings }]
+      })
+      this.#inheritable.set(all, found)
+    }
+    return found
   }
 
   #read(objects: ClusterObjects): readonly BoundPolicy<P>[] {
@@ -94,18 +115,19 @@ function bindingOf(entry: Entry): Binding {
   if (binding === undefined) {
     const spec = decodeObject(entry.bytes)['spec'] as BindingSpec
     const { matchResources } = spec
-    binding = { name: entry.key.name, spec, match: matchResources && compileMatch(matchResources) }
+    const inherits = entry.facts.labels?.[inheritLabel] === 'true'
+    binding = { name: entry.key.name, spec, match: matchResources && compileMatch(matchResources), inherits }
     compiledBindings.set(entry, binding)
   }
   return binding
 }
 
-export const validatingIndex: Pick<PolicyIndex<CompiledPolicy>, 'bound'> = new PolicyIndex({
+export const validatingIndex: Pick<PolicyIndex<CompiledPolicy>, 'bound' | 'inheritable'> = new PolicyIndex({
   prefix: 'validating',
   compile: (spec) => compilePolicy(spec as Data<V1ValidatingAdmissionPolicySpec>),
 })
 
-export const mutatingIndex: Pick<PolicyIndex<CompiledMutatingPolicy>, 'bound'> = new PolicyIndex({
+export const mutatingIndex: Pick<PolicyIndex<CompiledMutatingPolicy>, 'bound' | 'inheritable'> = new PolicyIndex({
   prefix: 'mutating',
   compile: (spec) => compileMutatingPolicy(spec as Data<V1beta1MutatingAdmissionPolicySpec>),
 })

@@ -5,11 +5,13 @@ import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/write/admiss
 import type { FormDependencies, ReviewedForm } from '#virtualapi/write/admission/reviewed-form.ts'
 import type { Shown } from '#virtualapi/write/admission/shown.ts'
 import type { Authorizer } from '#virtualapi/auth/authz/index.ts'
+import type { Ancestors } from '#virtualapi/hierarchy/ancestors.ts'
 import { withAuthorizer } from './ask-authorizer.ts'
 import { collectParams, paramDefinition } from './collect-params.ts'
 import type { CompiledPolicy } from './compile-policy.ts'
 import { type Denial, evaluatePolicy, type Verdict, type AuditAnnotation } from './evaluate-policy.ts'
 import { isExemptFromPolicies } from './exempt-resources.ts'
+import { atPolicy, inheritedPolicies, policyText } from './inherited-policies.ts'
 import { chargedTo } from './expression-costs.ts'
 import { RequestMatch, type ReviewedObjects } from './match-request.ts'
 import { type Binding, type BoundPolicy, validatingIndex } from './policy-index.ts'
@@ -19,6 +21,8 @@ import type { RequestContext } from '#virtualapi/kinds/resources/resource-defini
 
 export interface PolicyDependencies extends FormDependencies {
   readonly authorizer: Pick<Authorizer, 'authorize'>
+  /** The ancestors whose policies act below; absent: no logical cluster has any. */
+  readonly ancestors?: Ancestors | undefined
 }
 
 const codes: Readonly<Record<string, number>> = { Forbidden: 403, Unauthorized: 401, RequestEntityTooLarge: 413 }
@@ -28,10 +32,17 @@ export function validatingPolicies(dependencies: PolicyDependencies): AdmissionP
     name: 'ValidatingAdmissionPolicy',
     validatesParts: true,
     validate(request, object, old) {
-      const policies = validatingIndex.bound(request.context.objects)
+      const { objects, cluster, admitted } = request.context
+      const own = validatingIndex.bound(objects)
+      const { ancestors } = dependencies
+      const hasParent = cluster.parent !== undefined && ancestors !== undefined
       // Writes that follow an admitted subresource request, such as the binding of a pod, are not admitted again.
-      if (policies.length === 0 || isExemptFromPolicies(request) || request.context.admitted === true) return
-      return new Review(dependencies, request, { object, old }).run(policies)
+      if ((own.length === 0 && !hasParent) || isExemptFromPolicies(request) || admitted === true) return undefined
+      const run = (policies: readonly BoundPolicy<CompiledPolicy>[]): Promise<void> | undefined =>
+        policies.length === 0 ? undefined : new Review(dependencies, request, { object, old }).run(policies)
+      if (!hasParent) return run(own)
+      const all = () => run([...own, ...inheritedPolicies(validatingIndex, cluster, ancestors)])
+      return ancestors.load(cluster.id, request.signal)?.then(all) ?? all()
     },
   }
 }
@@ -76,16 +87,19 @@ class Review {
     if (first !== undefined) throw this.#error(first)
   }
 
-  async #policy({ name, policy, bindings }: BoundPolicy<CompiledPolicy>, form: ReviewedForm): Promise<Refusal[]> {
+  async #policy(bound: BoundPolicy<CompiledPolicy>, form: ReviewedForm): Promise<Refusal[]> {
+    const { name, policy, bindings } = bound
+    const shownName = policyText(bound)
     const failed = (message: string, binding?: string): Refusal[] =>
-      policy.failsOpen ? [] : [{ policy: name, binding, message, reason: 'Invalid', index: 0 }]
-    const params = paramDefinition(policy, this.#request, this.#dependencies.catalog)
+      policy.failsOpen ? [] : [{ policy: shownName, binding, message, reason: 'Invalid', index: 0 }]
+    const place = atPolicy(this.#request, bound)
+    const params = paramDefinition(policy, place, this.#dependencies.catalog)
     if (typeof params === 'string') return failed(`failed to configure policy: ${params}`)
     const refusals: Refusal[] = []
     const annotations = new AuditAnnotations(name)
     for (const binding of bindings) {
       if (binding.match !== undefined && this.#match.form(binding.match) === undefined) continue
-      const found = await collectParams(params, binding, this.#request, this.#dependencies.conversions)
+      const found = await collectParams(params, binding, place, this.#dependencies.conversions)
       if (typeof found === 'string') {
         refusals.push(...failed(`failed to configure binding: ${found}`, binding.name))
         continue
@@ -93,7 +107,7 @@ class Review {
       for (const param of found) {
         const verdict = await this.#evaluate(policy, form, param)
         for (const annotation of verdict.annotations) annotations.add(annotation)
-        refusals.push(...this.#refusals(verdict, name, binding))
+        refusals.push(...this.#refusals(verdict, shownName, binding))
       }
     }
     annotations.publish(this.#request.context)
@@ -149,7 +163,7 @@ class Review {
         const { key, value } = validationFailure(denial, { policy: spec.policyName, binding: name, actions })
         context.annotate?.(key, value)
       } else if (action === 'Warn') {
-        const head = `Validation failed for ValidatingAdmissionPolicy '${policy}' with binding '${name}'`
+        const head = `Validation failed for ValidatingAdmissionPolicy ${policy} with binding '${name}'`
         context.warnings.push(`${head}: ${denial.message}`)
       }
     }
@@ -158,7 +172,7 @@ class Review {
 
   #error({ policy, binding, message, reason }: Refusal): Error {
     const by = binding === undefined ? '' : ` with binding '${binding}'`
-    const text = `ValidatingAdmissionPolicy '${policy}'${by} denied request: ${message}`
+    const text = `ValidatingAdmissionPolicy ${policy}${by} denied request: ${message}`
     const refusal = { code: codes[reason] ?? 422, reason, causes: [text] }
     return policyRefusal(this.#request, this.#objects.object, refusal)
   }

@@ -8,10 +8,18 @@ import { placementPreview } from '#virtualapi/write/admission/placement-preview.
 import { separationWarnings } from '#virtualapi/write/admission/separation-warnings.ts'
 import { placementTargets } from '#virtualapi/write/admission/placement-targets.ts'
 import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
-import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
 import { sharedApis } from '#virtualapi/write/admission/shared-apis.ts'
 import { viewWrites } from '#virtualapi/write/admission/view-writes.ts'
 import { rbacWrites } from '#virtualapi/write/admission/rbac-writes.ts'
+import {
+  clustersInTree,
+  hiddenDefinitions,
+  inheritedWrites,
+  validAncestry,
+} from '#virtualapi/write/admission/tree-of-clusters.ts'
+import type { TreeCheck } from '#virtualapi/hierarchy/tree-check.ts'
+import type { Ancestors } from '#virtualapi/hierarchy/ancestors.ts'
+import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
 import { isWithoutPlugin, type PlainCluster } from '#virtualapi/request/plain-cluster.ts'
 import { createRbacWriteCheck, forbiddenError, type RbacAuthorizer } from '#virtualapi/auth/authz/index.ts'
 import { mutatingPolicies } from '#virtualapi/write/policies/mutating-policies.ts'
@@ -37,6 +45,15 @@ export interface RegistryDependencies extends WebhookDependencies {
   readonly mayRunPods?: MayRunPods
   /** The logical clusters, whose exports others may bind. Absent on the offload thread. */
   readonly directory?: Pick<ClusterDirectory, 'byName'>
+  /** The tree of logical clusters; absent: no logical cluster has a parent. */
+  readonly tree?:
+    | {
+        readonly ancestors: Ancestors
+        readonly directory: Pick<ClusterDirectory, 'byName'>
+        /** Only on the main thread. */
+        readonly check?: TreeCheck
+      }
+    | undefined
   /** The quota ledgers that all threads share. Default: the ledgers of this thread. */
   readonly ledgerFor?: LedgerFor
 }
@@ -52,15 +69,18 @@ export function createRegistry({
   mayRunPods,
   ledgerFor,
   directory,
+  tree,
 }: RegistryDependencies): Registry {
-  const policyParts = { authorizer, catalog, conversions }
+  const policyParts = { authorizer, catalog, conversions, ancestors: tree?.ancestors }
   const plugins = [
+    ...(tree ? [validAncestry(tree.directory)] : []),
     ...standardPlugins(mayRunPods === undefined ? {} : { mayRunPods }),
-    ...(hasRoot ? [logicalClusterFinalizer] : []),
+    ...(hasRoot ? [logicalClusterFinalizer, clustersInTree(tree?.check)] : []),
     ...(fleet ? [placementTargets(fleet), placementPreview(fleet), separationWarnings(fleet)] : []),
     viewWrites,
     rbacWrites(createRbacWriteCheck(authorizer)),
     sharedApis({ authorizer, directory }),
+    ...(tree ? [inheritedWrites(authorizer), hiddenDefinitions(tree.ancestors)] : []),
     readParamsCheck({ authorizer, catalog }),
     certificateSigners(authorizer),
     validatingPolicies(policyParts),

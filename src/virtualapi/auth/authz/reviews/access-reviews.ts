@@ -76,21 +76,22 @@ function attributesOf(object: KubeObject): Attributes {
 }
 
 /**
- * The user in question, always as an identity of this logical cluster: a tenant must not ask about identities of the
- * host.
+ * The user in question, always as an identity of this logical cluster or of an ancestor: a tenant must not ask about
+ * identities of the host.
  */
-function subjectOf(object: KubeObject, { cluster }: ReviewContext): UserInfo {
+function subjectOf(object: KubeObject, { cluster, authorizer }: ReviewContext): UserInfo {
   const { user, uid, groups, extra } = specOf(object)
   const extras = isJsonObject(extra)
     ? Object.entries(extra).map(([key, values]) => [key, textsOf(values)] as const)
     : []
-  return {
+  const asked: UserInfo = {
     name: textOf(user),
     ...(typeof uid === 'string' && uid !== '' ? { uid } : {}),
     groups: textsOf(groups),
     extra: Object.fromEntries(extras),
     realm: { kind: 'cluster', id: cluster.id },
   }
+  return authorizer.reviewed(asked, cluster)
 }
 
 function attributesCauses(object: KubeObject): StatusCause[] {

@@ -14,7 +14,7 @@ export interface ReviewContext {
   readonly cluster: LogicalCluster
   /** Namespace in the URL; empty for cluster-scoped reviews. */
   readonly namespace: string
-  readonly authorizer: Pick<RbacAuthorizer, 'authorize' | 'rulesFor'>
+  readonly authorizer: Pick<RbacAuthorizer, 'authorize' | 'rulesFor' | 'reviewed'>
   readonly tokenReviewer: TokenReviewer | undefined
   /** The remaining cost of the request. */
   readonly work: WorkBudget

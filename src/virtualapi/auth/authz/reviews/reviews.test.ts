@@ -16,6 +16,7 @@ const context: ReviewContext = {
   namespace: '',
   // A fixed rule that records its arguments: these tests check how reviews are translated, not RBAC.
   authorizer: {
+    reviewed: (user) => user,
     authorize: async (user, attributes) => {
       asked.push({ user, attributes })
       return attributes.verb === 'get' ? { allowed: true, reason: 'RBAC: allowed' } : { allowed: false, reason: '' }

@@ -1,0 +1,416 @@
+import { expect } from 'chai'
+import { startServedApi, untilTrue, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'
+
+const logicalClusters = { group: 'kcp.dev', version: 'v1alpha1', resource: 'logicalclusters' }
+const rbac = '/apis/rbac.authorization.k8s.io/v1'
+const admission = '/apis/admissionregistration.k8s.io/v1'
+const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+const inherit = { 'kcp.dev/inherit': 'true' }
+
+describe('a tree of logical clusters', () => {
+  let served: ServedApi
+  let acme: ServedTenant
+  let dev: ServedTenant
+  let test: ServedTenant
+  let other: ServedTenant
+  let alice: ServedTenant
+
+  before(async () => {
+    served = await startServedApi()
+    acme = await served.tenant('acme')
+    ;[dev, test, other] = [await served.tenant('dev'), await served.tenant('test'), await served.tenant('other')]
+    await setParent(dev, 'acme')
+    await setParent(test, 'acme')
+    alice = await served.user(acme, 'alice')
+  })
+  after(() => served[Symbol.asyncDispose]())
+
+  async function setParent({ name, id }: ServedTenant, parent: string | null, more: object = {}): Promise<void> {
+    const spec = { parentRef: parent === null ? null : { name: parent }, ...more }
+    await served.root.patch(logicalClusters, { name }, 'merge', { spec }, { signal: served.signal })
+    await untilTrue(() => served.api.directory.byId(id)?.parent === (parent ?? undefined), `${name} is below ${parent}`)
+  }
+  const as = (who: ServedTenant, place: ServedTenant, path: string, body?: object, method?: string): Promise<Reply> =>
+    who.request(method ?? (body === undefined ? 'GET' : 'POST'), `${place.base}${path}`, {
+      ...(body === undefined ? {} : { body }),
+      ...(method === 'PATCH' ? { headers: { 'content-type': 'application/merge-patch+json' } } : {}),
+    })
+  const must = async (reply: Promise<Reply>): Promise<Reply> => {
+    const found = await reply
+    expect(found.status, found.text).to.be.lessThan(300)
+    return found
+  }
+  const bind = (name: string, role: string, subject: object, labels: object = inherit) => ({
+    metadata: { name, labels },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
+    subjects: [subject],
+  })
+  const configMaps = '/api/v1/namespaces/default/configmaps'
+  const secrets = '/api/v1/namespaces/default/secrets'
+
+  describe('identities and roles', () => {
+    it('let a user of the parent in below, under a name of its own, with inherited rights only', async () => {
+      expect((await as(alice, dev, configMaps)).status).to.equal(403)
+      await must(as(acme, acme, `${rbac}/clusterrolebindings`, bind('leads', 'edit', { kind: 'User', name: 'alice' })))
+      await must(as(alice, dev, configMaps, { metadata: { name: 'by-alice' } }))
+      const refused = await as(alice, dev, '/api/v1/nodes')
+      expect(refused.status).to.equal(403)
+      expect(refused.text).to.contain('User \\"cluster:acme:alice\\" cannot list resource')
+      expect(refused.text).to.contain('ClusterRoleBinding \\"leads\\" inherited from logical cluster \\"acme\\"')
+    })
+
+    it('explain themselves in access reviews', async () => {
+      const review = { spec: { resourceAttributes: { verb: 'list', resource: 'configmaps', namespace: 'default' } } }
+      const self = await must(as(alice, dev, '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', review))
+      expect(self.text).to.contain('inherited from logical cluster \\"acme\\"')
+      const of = (user: string, groups: string[] = []) =>
+        as(dev, dev, '/apis/authorization.k8s.io/v1/subjectaccessreviews', { spec: { ...review.spec, user, groups } })
+      expect((await must(of('cluster:acme:alice'))).text).to.contain('"allowed":true')
+      expect((await must(of('alice'))).text).to.contain('"allowed":false')
+      expect((await must(of('cluster:other:alice'))).text).to.contain('"allowed":false')
+    })
+
+    it('never confuse namesakes, whoever asks in whichever direction', async () => {
+      const namesake = await served.user(dev, 'alice')
+      for (const [who, place, status] of [
+        [namesake, dev, 403],
+        [namesake, acme, 401],
+        [namesake, test, 401],
+        [alice, other, 401],
+        [dev, acme, 401],
+        [dev, test, 401],
+        [acme, dev, 403],
+        [await served.user(dev, 'cluster:acme:alice'), dev, 401],
+        [await served.user(dev, 'x', ['cluster:acme:system:masters']), dev, 401],
+      ] as const)
+        for (const path of [configMaps, secrets])
+          expect((await as(who, place, path)).status, `${who.name} in ${place.name}`).to.equal(status)
+    })
+
+    it('take tokens of ServiceAccounts of the parent, and not for those of the same name below', async () => {
+      const subject = { kind: 'ServiceAccount', namespace: 'default', name: 'default' }
+      await must(as(acme, acme, `${rbac}/clusterrolebindings`, bind('robots', 'view', subject)))
+      const tokenOf = async (place: ServedTenant): Promise<string> => {
+        const path = '/api/v1/namespaces/default/serviceaccounts'
+        await as(place, place, path, { metadata: { name: 'default' } })
+        const { text } = await must(as(place, place, `${path}/default/token`, { spec: {} }))
+        return (JSON.parse(text) as { status: { token: string } }).status.token
+      }
+      const stranger = await served.tenant('stranger')
+      const ask = async (token: string, place: ServedTenant): Promise<number> => {
+        const { status } = await fetchWithToken(stranger, `${place.base}${configMaps}`, token)
+        return status
+      }
+      const [parents, childs] = [await tokenOf(acme), await tokenOf(dev)]
+      expect([await ask(parents, dev), await ask(parents, test)]).to.deep.equal([200, 200])
+      expect([await ask(parents, other), await ask(childs, acme), await ask(childs, test)]).to.deep.equal([
+        401, 401, 401,
+      ])
+      expect(await ask(childs, dev)).to.equal(403)
+    })
+
+    it('let no admin below take rights above: no impersonation, no masters, no label without verb inherit', async () => {
+      const { status, text } = await dev.request('GET', `${dev.base}${secrets}`, {
+        headers: { 'impersonate-user': 'cluster:acme:alice' },
+      })
+      expect(status, 'an impersonated name inherits nothing').to.equal(403)
+      expect(text).to.contain('cluster:acme:alice')
+      const up = await dev.request('GET', `${acme.base}${secrets}`, { headers: { 'impersonate-user': 'alice' } })
+      expect(up.status).to.equal(401)
+      await must(
+        as(acme, acme, `${rbac}/clusterrolebindings`, bind('makers', 'makers', { kind: 'User', name: 'alice' }, {})),
+      )
+      const rules = [
+        { apiGroups: ['rbac.authorization.k8s.io'], resources: ['*'], verbs: ['create', 'update', 'bind'] },
+      ]
+      await must(as(acme, acme, `${rbac}/clusterroles`, { metadata: { name: 'makers' }, rules }))
+      const mine = { kind: 'User', name: 'alice' }
+      const marked = await as(alice, acme, `${rbac}/clusterrolebindings`, bind('grab', 'cluster-admin', mine))
+      expect(marked.status).to.equal(403)
+      expect(marked.text).to.contain('cannot inherit resource')
+      await must(as(alice, acme, `${rbac}/clusterrolebindings`, bind('grab', 'view', mine, {})))
+      const relabelled = await as(
+        alice,
+        acme,
+        `${rbac}/clusterrolebindings/grab`,
+        { metadata: { labels: inherit } },
+        'PATCH',
+      )
+      expect(relabelled.status).to.equal(403)
+    })
+
+    it('are in force at once after an edit above, and end at once after a move', async () => {
+      const lead = await served.user(acme, 'lead')
+      await must(as(acme, acme, `${rbac}/clusterrolebindings`, bind('late', 'view', { kind: 'User', name: 'lead' })))
+      await must(as(lead, dev, configMaps))
+      await must(as(acme, acme, `${rbac}/clusterrolebindings/late`, undefined, 'DELETE'))
+      expect((await as(lead, dev, configMaps)).status).to.equal(403)
+      await must(as(acme, acme, `${rbac}/clusterrolebindings`, bind('late', 'view', { kind: 'User', name: 'lead' })))
+      await setParent(dev, 'other')
+      expect((await as(lead, dev, configMaps)).status).to.equal(401)
+      await setParent(dev, 'acme')
+      await must(as(lead, dev, configMaps))
+    })
+  })
+
+  describe('CustomResourceDefinitions', () => {
+    const widgets = (labels: object, field = 'size') => ({
+      metadata: { name: 'widgets.example.com', labels },
+      spec: {
+        group: 'example.com',
+        scope: 'Namespaced',
+        names: { plural: 'widgets', kind: 'Widget' },
+        versions: [
+          {
+            name: 'v1',
+            served: true,
+            storage: true,
+            schema: {
+              openAPIV3Schema: {
+                type: 'object',
+                properties: { spec: { type: 'object', properties: { [field]: { type: 'integer' } } } },
+              },
+            },
+          },
+        ],
+      },
+    })
+    const path = '/apis/example.com/v1/namespaces/default/widgets'
+
+    it('of the parent are served below, and the objects are stored below', async () => {
+      expect((await as(dev, dev, path)).status).to.equal(404)
+      await must(as(acme, acme, crds, widgets(inherit)))
+      await must(
+        as(dev, dev, path, {
+          apiVersion: 'example.com/v1',
+          kind: 'Widget',
+          metadata: { name: 'a' },
+          spec: { size: 1, shape: 'x' },
+        }),
+      )
+      expect((await as(dev, dev, `${path}/a`)).text)
+        .to.contain('"size":1')
+        .and.not.to.contain('shape')
+      expect((await as(dev, dev, '/apis')).text).to.contain('example.com')
+      for (const place of [acme, test]) expect((await as(place, place, `${path}/a`)).status).to.equal(404)
+      expect((await as(other, other, path)).status).to.equal(404)
+      expect((await as(dev, dev, `${crds}/widgets.example.com`)).status, 'not copied').to.equal(404)
+    })
+
+    it('change below with the parent, at once', async () => {
+      await must(as(acme, acme, `${crds}/widgets.example.com`, { spec: widgets({}, 'shape').spec }, 'PATCH'))
+      const bad = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'b' }, spec: { shape: 'x' } }
+      expect((await as(dev, dev, path, bad)).status).to.equal(422)
+      await must(as(acme, acme, `${crds}/widgets.example.com`, { spec: widgets({}, 'size').spec }, 'PATCH'))
+    })
+
+    it('of the logical cluster itself come first', async () => {
+      const own = await must(as(test, test, crds, widgets({}, 'own')))
+      expect(own.headers['warning']).to.contain('hides CustomResourceDefinition')
+      const body = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'a' }, spec: { own: 1, size: 2 } }
+      await must(as(test, test, path, body))
+      expect((await as(test, test, `${path}/a`)).text)
+        .to.contain('"own":1')
+        .and.not.to.contain('size')
+    })
+
+    it('end below when the label goes, without a loss of objects', async () => {
+      const label = (value: string | null) =>
+        must(
+          as(
+            acme,
+            acme,
+            `${crds}/widgets.example.com`,
+            { metadata: { labels: { 'kcp.dev/inherit': value } } },
+            'PATCH',
+          ),
+        )
+      await label(null)
+      expect((await as(dev, dev, path)).status).to.equal(404)
+      await label('true')
+      expect((await as(dev, dev, `${path}/a`)).status).to.equal(200)
+    })
+  })
+
+  describe('admission policies', () => {
+    const policy = (expression: string) => ({
+      metadata: { name: 'small' },
+      spec: {
+        failurePolicy: 'Fail',
+        matchConstraints: {
+          resourceRules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] }],
+        },
+        validations: [{ expression, message: 'too large' }],
+      },
+    })
+    const binding = (labels: object) => ({
+      metadata: { name: 'small', labels },
+      spec: { policyName: 'small', validationActions: ['Deny'] },
+    })
+    const make = (place: ServedTenant, data: object) =>
+      as(place, place, configMaps, { metadata: { generateName: 'c-' }, data })
+
+    it('of ancestors act below, and cannot be switched off there', async () => {
+      await must(as(acme, acme, `${admission}/validatingadmissionpolicies`, policy('object.data.size() < 2')))
+      await must(as(acme, acme, `${admission}/validatingadmissionpolicybindings`, binding(inherit)))
+      const refused = await make(dev, { a: '1', b: '2' })
+      expect(refused.status).to.equal(422)
+      expect(refused.text).to.contain("ValidatingAdmissionPolicy 'small' inherited from logical cluster 'acme'")
+      await must(make(dev, { a: '1' }))
+      await must(make(other, { a: '1', b: '2' }))
+      expect(
+        (await as(dev, dev, `${admission}/validatingadmissionpolicies/small`, undefined, 'DELETE')).status,
+      ).to.equal(404)
+      await must(as(dev, dev, `${admission}/validatingadmissionpolicies`, policy('true')))
+      await must(as(dev, dev, `${admission}/validatingadmissionpolicybindings`, binding({})))
+      expect((await make(dev, { a: '1', b: '2' })).status, 'a namesake below changes nothing').to.equal(422)
+    })
+
+    it('are excluded below only if the ancestor allows it', async () => {
+      await setParent(test, 'acme', { inherit: { exclude: ['small'] } })
+      await untilTrue(() => served.api.directory.byId(test.id)?.inherit !== undefined, 'the exclusion is known')
+      expect((await make(test, { a: '1', b: '2' })).status).to.equal(422)
+      await setParent(acme, null, { inherit: { allowExclusions: ['small'] } })
+      await untilTrue(() => served.api.directory.byId(acme.id)?.inherit !== undefined, 'the permission is known')
+      await must(make(test, { a: '1', b: '2' }))
+      expect((await make(dev, { a: '1', b: '2' })).status).to.equal(422)
+    })
+
+    it('change objects below, if they mutate', async () => {
+      const mutating = {
+        metadata: { name: 'stamp' },
+        spec: {
+          failurePolicy: 'Fail',
+          reinvocationPolicy: 'Never',
+          matchConstraints: policy('').spec.matchConstraints,
+          mutations: [
+            {
+              patchType: 'ApplyConfiguration',
+              applyConfiguration: { expression: 'Object{metadata: Object.metadata{labels: {"by": "acme"}}}' },
+            },
+          ],
+        },
+      }
+      await must(as(acme, acme, `${admission.replace('/v1', '/v1beta1')}/mutatingadmissionpolicies`, mutating))
+      const bound = { metadata: { name: 'stamp', labels: inherit }, spec: { policyName: 'stamp' } }
+      await must(as(acme, acme, `${admission.replace('/v1', '/v1beta1')}/mutatingadmissionpolicybindings`, bound))
+      expect((await must(make(dev, { a: '1' }))).text).to.contain('"by":"acme"')
+      expect((await must(make(other, { a: '1' }))).text).not.to.contain('"by":"acme"')
+    })
+  })
+})
+
+async function fetchWithToken(client: ServedTenant, path: string, token: string): Promise<Reply> {
+  // The certificate of another logical cluster is not valid there, so the token decides.
+  return client.request('GET', path, { headers: { authorization: `Bearer ${token}` } })
+}
+
+describe('limits of a subtree', () => {
+  let served: ServedApi
+  let team: ServedTenant
+  let one: ServedTenant
+  let two: ServedTenant
+  before(async () => {
+    served = await startServedApi()
+    ;[team, one, two] = [await served.tenant('team'), await served.tenant('one'), await served.tenant('two')]
+    await place('team', { limits: { objects: 10 } })
+    await place('one', { parentRef: { name: 'team' } })
+    await place('two', { parentRef: { name: 'team' } })
+  })
+  after(() => served[Symbol.asyncDispose]())
+
+  async function place(name: string, spec: object): Promise<void> {
+    await served.root.patch(logicalClusters, { name }, 'merge', { spec }, { signal: served.signal })
+    // The write is visible in the directory after the event of the watch.
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  const refusal = (name: string, spec: object): Promise<string> =>
+    place(name, spec).then(
+      () => 'written',
+      (error: unknown) => (error as Error).message,
+    )
+  const make = (tenant: ServedTenant, name: string): Promise<Reply> =>
+    tenant.request('POST', `${tenant.base}/api/v1/namespaces/default/configmaps`, { body: { metadata: { name } } })
+  const fill = async (tenant: ServedTenant, prefix: string): Promise<number> => {
+    for (let made = 0; made < 50; made++) {
+      const { status, text } = await make(tenant, `${prefix}-${made}`)
+      if (status === 403) {
+        expect(text).to.match(/exceeded quota: objects of logical cluster/)
+        return made
+      }
+      expect(status, text).to.equal(201)
+    }
+    throw new Error('no limit was enforced')
+  }
+  const drop = (tenant: ServedTenant, name: string): Promise<Reply> =>
+    tenant.request('DELETE', `${tenant.base}/api/v1/namespaces/default/configmaps/${name}`)
+
+  it('bound the sum of all that share them, whoever writes, also at the same time', async () => {
+    await make(one, 'first')
+    const both = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => make(i % 2 === 0 ? one : two, `burst-${i}`).then(({ status }) => status)),
+    )
+    expect(both.filter((status) => status === 201)).to.have.length(9)
+    expect((await make(team, 'own')).status).to.equal(403)
+    await drop(one, 'first')
+    expect((await make(two, 'after')).status, 'a deletion makes room for a sibling').to.equal(201)
+    expect((await make(one, 'again')).status).to.equal(403)
+  })
+
+  it('are carved up by limits below, which must fit into what is left', async () => {
+    for (const tenant of [one, two])
+      await tenant.request('DELETE', `${tenant.base}/api/v1/namespaces/default/configmaps`)
+    expect(await refusal('one', { limits: { objects: 11 } })).to.match(/objects 11 is more than the 10 that are left/)
+    expect(await refusal('one', { limits: { objects: 4 } })).to.equal('written')
+    expect(await refusal('two', { limits: { objects: 7 } })).to.match(/objects 7 is more than the 6 that are left/)
+    expect([await fill(one, 'a'), await fill(two, 'b')]).to.deep.equal([4, 6])
+    expect(await refusal('one', { limits: { objects: 5 } }), 'nobody widens what is used up').to.match(
+      /more than the 4/,
+    )
+    expect(await refusal('one', { limits: { objects: 3 } })).to.match(/use or set aside 4 already/)
+    expect(await refusal('team', { limits: { objects: 9 } })).to.match(/use or set aside 10 already/)
+  })
+
+  it('are checked by a move, and free what has moved away', async () => {
+    const small = await served.tenant('small')
+    await place(small.name, { limits: { objects: 3 } })
+    expect(await refusal('two', { parentRef: { name: 'small' } })).to.match(
+      /objects 6 is more than the 3 that are left/,
+    )
+    expect(await refusal('one', { parentRef: null })).to.equal('written')
+    expect(await fill(team, 'c')).to.equal(4)
+  })
+
+  it('count logical clusters below, and refuse cycles, depth, missing parents and removal of parents', async () => {
+    await place('team', { limits: { objects: null, children: 1 } })
+    expect(await refusal('small', { parentRef: { name: 'team' } })).to.match(
+      /may have 1 logical clusters below it, and has 1/,
+    )
+    await place('team', { limits: { children: null } })
+    expect(await refusal('team', { parentRef: { name: 'two' } })).to.match(/its parents form a cycle/)
+    expect(await refusal('small', { parentRef: { name: 'nowhere' } })).to.match(
+      /"nowhere", which is named as parent, does not exist/,
+    )
+    expect(await refusal('small', { parentRef: { name: 'root' } })).to.match(/"root" has no children/)
+    const removal = served.root.delete(logicalClusters, { name: 'team' }, { signal: served.signal })
+    expect(await removal.then(String, (error: unknown) => (error as Error).message)).to.match(
+      /it has children: two; delete them/,
+    )
+    await place('team', { limits: { depth: 1 } })
+    expect(await refusal('small', { parentRef: { name: 'two' }, limits: null })).to.match(
+      /may have 1 levels below it, and this is level 2/,
+    )
+  })
+
+  it('refuse a cycle by concurrent writes, every time', async () => {
+    const names = ['x', 'y', 'z']
+    for (const name of names) await served.tenant(name)
+    for (let round = 0; round < 10; round++) {
+      const outcomes = await Promise.all(
+        names.map((name, i) => refusal(name, { parentRef: { name: names[(i + 1) % names.length] } })),
+      )
+      expect(outcomes.filter((outcome) => outcome === 'written').length, outcomes.join('; ')).to.be.lessThan(3)
+      for (const name of names) await place(name, { parentRef: null })
+    }
+  })
+})
