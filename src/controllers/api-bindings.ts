@@ -26,6 +26,8 @@ import { condition, type SharingUpdate, withConditions } from './sharing-conditi
 const fieldManager = 'kcp-api-bindings'
 /** Between two looks at a binding that waits for its objects to go, or whose name conflicts. */
 const waitSeconds = 5
+/** Between two looks at the objects that keep a binding from the newest revision. */
+const heldSeconds = 30
 
 /** Reconciles every APIBinding until the signal aborts. */
 export async function startApiBindings(context: ControllerContext): Promise<void> {
@@ -40,7 +42,10 @@ export async function startApiBindings(context: ControllerContext): Promise<void
     listen: (enqueue) =>
       sharing.follow({
         onBinding: () => undefined,
-        onExport({ cluster, name }) {
+        onExport(facts, exists, before) {
+          // The status of an export changes with each consumer; that concerns no other consumer.
+          if (exists && before !== undefined && !isNews(facts, before)) return
+          const { cluster, name } = facts
           for (const facts of sharing.bindingsTo(graph.nameOf(cluster) ?? '', name))
             enqueue({ cluster: facts.cluster, name: facts.name })
         },
@@ -54,6 +59,11 @@ export async function startApiBindings(context: ControllerContext): Promise<void
   })
 }
 
+function isNews(now: ExportFacts, before: ExportFacts): boolean {
+  const { revision, released, claims, uid } = before
+  return now.revision !== revision || now.released !== released || now.claims !== claims || now.uid !== uid
+}
+
 interface Work {
   readonly cluster: string
   readonly binding: APIBinding
@@ -65,7 +75,6 @@ interface Work {
 
 async function bind(work: Work): Promise<ReconcileResult | undefined> {
   const { binding, cluster, sharing, signal } = work
-  if (binding.metadata.finalizers?.includes(apiBindingFinalizer) !== true) return addFinalizer(work)
   const { path, name: exportName = '' } = binding.spec?.reference?.export ?? {}
   const found = sharing.exportOf({ cluster, path: path === '' ? undefined : path, exportName })
   const bound = binding.status?.exportUID
@@ -81,26 +90,34 @@ async function bind(work: Work): Promise<ReconcileResult | undefined> {
       condition('APIExportValid', { reason: 'NoRevision', message: 'The export has no valid definitions yet.' }),
     ])
   const next = await nextRevision(work, found)
-  const resources = await sharing.resourcesOf(found.uid, next.revision, signal)
+  const clusterName = work.context.graph.nameOf(found.cluster) ?? ''
+  const of = { clusterName, exportUid: found.uid, revision: next.revision }
+  const resources = await sharing.resourcesOf(of, signal)
   if (resources === undefined)
     return report(work, binding.status ?? {}, [
       condition('APIExportValid', { reason: 'RevisionMissing', message: `Revision ${next.revision} is gone.` }),
     ])
+  const left = bound === undefined ? await leftObjects(work, resources) : undefined
+  if (left !== undefined) return report(work, binding.status ?? {}, [condition('BindingUpToDate', left)])
   const status = boundStatus(work, found, next.revision, resources)
-  const problem = next.problem
-  return report(work, status, [
+  const { problem } = next
+  const conflict = await report(work, status, [
     condition('APIExportValid'),
     condition('InitialBindingCompleted'),
     condition('BindingUpToDate', problem),
     ...claimConditions(binding, claimsOf(found)),
   ])
+  return problem?.reason === 'ObjectsWouldBreak' ? { requeueAfterSeconds: heldSeconds } : conflict
 }
 
-async function addFinalizer({ binding, client, signal }: Work): Promise<undefined> {
-  const finalizers = [...(binding.metadata.finalizers ?? []), apiBindingFinalizer]
-  const changed = { ...binding, metadata: { ...binding.metadata, finalizers } }
-  await client.update(apiBindings, changed, { fieldManager, signal }).catch(tolerate('NotFound', 'Conflict'))
-  return undefined
+/** Why a new binding waits: objects that an earlier binding left would become those of this export. */
+async function leftObjects({ binding, cluster, sharing, signal }: Work, resources: readonly RevisionResource[]) {
+  if (binding.spec?.adoptExisting === true) return undefined
+  const counts = await sharing.countObjects(cluster, resources.map(groupResourceText), signal)
+  const left = [...counts].filter(([, count]) => count > 0).map(([resource, count]) => `${count} of ${resource}`)
+  if (left.length === 0) return undefined
+  const message = `Objects exist that an earlier binding left: ${left.join(', ')}. Set spec.adoptExisting to give them to this export.`
+  return { reason: 'ObjectsLeft', message }
 }
 
 /** The revision that the binding should have, and why that is not the newest one. */
@@ -270,9 +287,10 @@ async function unbind(work: Work): Promise<ReconcileResult | undefined> {
 }
 
 async function deleteObjects({ binding, client, sharing, signal }: Work): Promise<void> {
-  const { exportUID = '', revision = 0 } = binding.status ?? {}
+  const { exportUID: exportUid = '', apiExportClusterName: clusterName = '', revision = 0 } = binding.status ?? {}
   const budget = new DeletionBudget()
-  for (const { group, resource, storageVersion } of (await sharing.resourcesOf(exportUID, revision, signal)) ?? [])
+  const resources = (await sharing.resourcesOf({ clusterName, exportUid, revision }, signal)) ?? []
+  for (const { group, resource, storageVersion } of resources)
     await deleteBatch(client, { gvr: { group, version: storageVersion, resource } }, budget, signal).catch(
       tolerate('NotFound'),
     )

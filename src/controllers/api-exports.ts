@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { groupResourceText, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
-import { tolerate } from '#apimachinery/status/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { systemClock, timestamp } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import {
@@ -70,13 +70,17 @@ interface Work {
 async function reconcileExport(work: Work): Promise<undefined> {
   const { client, name, signal } = work
   const found = await client.tryGet<APIExport>(apiExports, { name }, { signal })
-  if (found === undefined || found.metadata.deletionTimestamp !== undefined) return undefined
+  if (found === undefined || found.metadata.deletionTimestamp !== undefined) {
+    await dropRevisions(work, undefined)
+    return undefined
+  }
   const { definitions, problems } = await definitionsOf(found, work)
   const uid = found.metadata.uid ?? ''
   const before = found.status?.revision ?? 0
   const isSame = problems.length > 0 || (before > 0 && (await isUnchanged(work, uid, before, definitions)))
-  const revision = isSame ? before : before + 1
-  if (!isSame) await keepRevision(work, { name, uid }, revision, definitions)
+  const refused = isSame ? undefined : await keepRevision(work, { name, uid }, before + 1, definitions)
+  if (refused !== undefined) problems.push(refused)
+  const revision = isSame || refused !== undefined ? before : before + 1
   const bindings = [...work.sharing.bindingsOf(uid)]
   const updated = bindings.filter((binding) => binding.revision === revision)
   const held = bindings.filter((binding) => binding.held !== undefined && binding.revision !== revision)
@@ -114,7 +118,7 @@ async function reconcileExport(work: Work): Promise<undefined> {
   if (!isDeepStrictEqual(status, found.status))
     await client.update(apiExports, { ...found, status }, { subresource: 'status', fieldManager, signal })
   if (url !== undefined) await keepSlice(work, found, url)
-  await dropRevisions(work, uid, new Set([revision, ...bindings.map((binding) => binding.revision)]))
+  await dropRevisions(work, { uid, revision })
   return undefined
 }
 
@@ -166,30 +170,47 @@ async function isUnchanged(
   return kept !== undefined && isDeepStrictEqual(kept.spec.definitions, definitions)
 }
 
+/** Keeps a revision. Resolves with the reason if the server refuses it, because it is too large for example. */
 async function keepRevision(
   { client, signal }: Work,
   of: { readonly name: string; readonly uid: string },
   revision: number,
   definitions: readonly Definition[],
-): Promise<void> {
+): Promise<string | undefined> {
+  const name = `${of.uid}-${revision}`
   const object: APIExportRevision = {
     apiVersion: 'apis.kcp.io/v1alpha1',
     kind: 'APIExportRevision',
-    metadata: { name: `${of.uid}-${revision}` },
+    metadata: { name },
     spec: { export: of, revision, definitions: [...definitions] },
   }
-  const name = object.metadata.name ?? ''
   // A revision that was kept before the process stopped and that no status names was given to no consumer.
   await client.delete(apiExportRevisions, { name }, { signal }).catch(tolerate('NotFound'))
-  await client.create(apiExportRevisions, object, { fieldManager, signal })
+  try {
+    await client.create(apiExportRevisions, object, { fieldManager, signal })
+    return undefined
+  } catch (error) {
+    if (!isStatusError(error) || error.code < 400 || error.code >= 500 || error.code === 409) throw error
+    return `the definitions cannot be kept: ${error.message}`
+  }
 }
 
-/** Deletes the revisions of the export that no consumer has. */
-async function dropRevisions({ client, signal }: Work, uid: string, used: ReadonlySet<number>): Promise<void> {
+/** Deletes revisions that no consumer has, apart from the newest one of each export. `newest`: known of one export. */
+async function dropRevisions(
+  { client, cluster, sharing, signal }: Work,
+  newest: { readonly uid: string; readonly revision: number } | undefined,
+): Promise<void> {
   const { items } = await client.list<APIExportRevision>(apiExportRevisions, { signal })
-  for (const { metadata, spec } of items)
-    if (spec.export.uid === uid && !used.has(spec.revision))
+  for (const { metadata, spec } of items) {
+    const { uid } = spec.export
+    const facts = sharing.exportByUid(uid)
+    const current = uid === newest?.uid ? newest.revision : facts?.cluster === cluster ? facts.revision : -1
+    // A revision above the current one was just kept, and the status does not name it yet.
+    if (spec.revision === current || (current >= 0 && spec.revision > current)) continue
+    const isUsed = [...sharing.bindingsOf(uid)].some(({ revision }) => revision === spec.revision)
+    if (!isUsed)
       await client.delete(apiExportRevisions, { name: metadata.name ?? '' }, { signal }).catch(tolerate('NotFound'))
+  }
 }
 
 async function definitionsOf({ spec }: APIExport, work: Work) {

@@ -59,7 +59,7 @@ export interface ClaimSelector {
 export interface ClaimBounds {
   /** `*`: all. */
   verbs?: string[]
-  /** Subresources; absent: all. */
+  /** Subresources; absent: those that are parts of the object. */
   subresources?: string[]
   namespaces?: string[]
   /** Single objects; absent: all. */
@@ -229,7 +229,10 @@ function claimSelector(description: string): JsonSchema {
 
 const claimBounds: Record<string, JsonSchema> = {
   verbs: atomic('Verbs, or `*` for all of them.', text('A verb.', { minLength: 1, maxLength: 63 })),
-  subresources: atomic('Subresources, such as `status`. Absent: all of them.', text('A subresource.', maxName)),
+  subresources: atomic(
+    'Subresources, such as `status`. Absent: those that are parts of the object, so neither `token` nor `exec`.',
+    text('A subresource.', maxName),
+  ),
   namespaces: atomic('Namespaces. Absent: all of them.', name('A namespace.'), 256),
   objects: atomic(
     'Single objects. Absent: all of them.',

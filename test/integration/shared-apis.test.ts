@@ -284,6 +284,78 @@ describe('shared APIs', function () {
     }
   })
 
+  describe('that change', () => {
+    let [first, second]: Tenant[] = []
+    const exportPath = `${apis}/v1alpha2/apiexports/widgets`
+
+    before(async () => {
+      ;[first, second] = await Promise.all([kcp.tenant('first'), kcp.tenant('second')])
+      for (const tenant of [first, second]) {
+        await get(tenant, 'POST', bindings, widgetBinding())
+        await until(tenant, `${bindings}/widgets`, isReady)
+      }
+      await get(first, 'POST', widgets, widget('colored', { color: 'red' }))
+    })
+
+    it('reach consumers as a new revision, but not one whose objects would lose a field', async () => {
+      await redefine({ size: { type: 'integer' }, weight: { type: 'integer' } })
+      const held = await until(first!, `${bindings}/widgets`, hasReason('ObjectsWouldBreak'))
+      expect(JSON.stringify(held['status'])).to.include('default/colored').and.to.include('spec.color')
+      expect(isReady(held)).to.equal(true)
+      await get(first!, 'POST', widgets, widget('still', { color: 'blue' }))
+      const exported = await until(provider, exportPath, hasReason('Held'))
+      expect(JSON.stringify(exported['status'])).to.include('"cluster":"first"')
+      for (const name of ['colored', 'still']) await get(first!, 'DELETE', `${widgets}/${name}`)
+      await get(first!, 'PATCH', `${bindings}/widgets`, { metadata: { labels: { again: 'yes' } } })
+      await until(first!, `${bindings}/widgets`, (object) => (object.status as { revision?: number }).revision === 2)
+      await until(second!, `${bindings}/widgets`, (object) => (object.status as { revision?: number }).revision === 2)
+      await get(second!, 'POST', widgets, widget('heavy', { weight: 7 }))
+      expect((await get(second!, 'GET', `${widgets}/heavy`))['spec']).to.deep.equal({ weight: 7 })
+    })
+
+    it('wait while the rollout is paused', async () => {
+      await get(provider, 'PATCH', exportPath, { spec: { rollout: { pause: true } } })
+      await redefine({ size: { type: 'integer' }, weight: { type: 'integer' }, height: { type: 'integer' } })
+      await until(provider, exportPath, hasReason('Paused'))
+      await until(second!, `${bindings}/widgets`, hasReason('NotReleased'))
+      await get(provider, 'PATCH', exportPath, { spec: { rollout: { pause: false } } })
+      await until(second!, `${bindings}/widgets`, (object) => (object.status as { revision?: number }).revision === 3)
+    })
+
+    it('leave the objects of an orphaning binding to a successor that asks for them, with their uids', async () => {
+      const { metadata } = await get(second!, 'GET', `${widgets}/heavy`)
+      await get(second!, 'PATCH', `${bindings}/widgets`, { spec: { deletionPolicy: 'Orphan' } })
+      await get(second!, 'DELETE', `${bindings}/widgets`)
+      await gone(second!, `${bindings}/widgets`)
+      expect((await ask(second!, 'GET', `${widgets}/heavy`)).status).to.equal(404)
+      await get(second!, 'POST', bindings, widgetBinding())
+      await until(second!, `${bindings}/widgets`, hasReason('ObjectsLeft'))
+      await get(second!, 'PATCH', `${bindings}/widgets`, { spec: { adoptExisting: true } })
+      await until(second!, `${bindings}/widgets`, isReady)
+      expect((await get(second!, 'GET', `${widgets}/heavy`)).metadata.uid).to.equal(metadata.uid)
+    })
+
+    it('keep a tenant from revisions, statuses, finalizers and the reference', async () => {
+      const { items } = await get<KubeList>(provider, 'GET', `${apis}/v1alpha1/apiexportrevisions`)
+      const revision = `${apis}/v1alpha1/apiexportrevisions/${items[0]?.metadata.name ?? ''}`
+      expect((await ask(provider, 'DELETE', revision)).status).to.equal(403)
+      expect((await ask(provider, 'PATCH', revision, { spec: { revision: 9 } })).status).to.equal(403)
+      expect((await ask(provider, 'PATCH', `${exportPath}/status`, { status: { revision: 9 } })).status).to.equal(403)
+      const bound = `${bindings}/widgets`
+      const changed = await ask(first!, 'PATCH', bound, { spec: { reference: { export: { path: 'viewed' } } } })
+      expect(changed.status, changed.text).to.equal(422)
+      const { metadata } = await get(first!, 'PATCH', bound, { metadata: { finalizers: [] } })
+      expect(metadata.finalizers).to.deep.equal(['apis.kcp.io/apibinding-finalizer'])
+    })
+
+    async function redefine(properties: object): Promise<void> {
+      const path = `${definitions}/widgets.example.io`
+      const current = await get(provider, 'GET', path)
+      const wanted = widgetDefinition(properties) as { spec: object }
+      await get(provider, 'PUT', path, { ...current, spec: wanted.spec })
+    }
+  })
+
   async function exportWidgets(): Promise<void> {
     await get(provider, 'POST', definitions, widgetDefinition())
     const resources = [{ name: 'widgets', group: 'example.io', crd: 'widgets.example.io' }]

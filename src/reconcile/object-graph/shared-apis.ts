@@ -49,7 +49,8 @@ export interface RevisionResource {
 }
 
 export interface SharingListener {
-  onExport(facts: ExportFacts, exists: boolean): void
+  /** `before`: what was known; undefined for a new export. */
+  onExport(facts: ExportFacts, exists: boolean, before: ExportFacts | undefined): void
   onBinding(facts: BindingFacts, exists: boolean): void
 }
 
@@ -65,10 +66,9 @@ export interface SharedApis {
   bindingsOf(exportUid: string): Iterable<BindingFacts>
   /** The bindings that refer to an export, by the name of its logical cluster and its own name. */
   bindingsTo(clusterName: string, exportName: string): Iterable<BindingFacts>
-  /** The resources of a revision; undefined if it does not exist any more. */
+  /** The resources of a revision; undefined if it does not exist any more. `clusterName`: that of the export. */
   resourcesOf(
-    exportUid: string,
-    revision: number,
+    of: { readonly clusterName: string; readonly exportUid: string; readonly revision: number },
     signal: AbortSignal,
   ): Promise<readonly RevisionResource[] | undefined>
   /**

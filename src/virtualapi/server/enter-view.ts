@@ -24,6 +24,9 @@ export async function enterView(exchange: Exchange, path: ExportPath, dependenci
   if (view === undefined) throw pathNotFound()
   exchange.view = view
   const { cluster, info } = exchange
+  const { target, method } = info
+  // All other paths belong to the server, and the documents can only be read.
+  if (target.kind === 'path' && (!documents.test(target.path) || !readMethods.has(method))) throw pathNotFound()
   if (info.cluster.kind === 'one') requireConsumer(exchange, view)
   if (cluster !== undefined) exchange.user = providerIn(cluster, view, user, path)
 }
@@ -47,9 +50,8 @@ async function requireContent(exchange: Exchange, path: ExportPath, { authorizer
 /** Throws 403 or 404 unless the view lets the request do this in its logical cluster. */
 function requireConsumer(exchange: Exchange, view: RequestView): void {
   const { info, cluster } = exchange
-  const { target, method } = info
+  const { target } = info
   if (target.kind === 'path') {
-    if (!documents.test(target.path) || !readMethods.has(method)) throw pathNotFound()
     if (cluster === undefined || !isConsumer(view, cluster)) throw notBound(exchange)
     return
   }

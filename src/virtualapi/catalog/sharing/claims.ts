@@ -76,7 +76,7 @@ function ruleOf(asked: PermissionClaim, answer: AcceptedClaim): ViewRule {
     const allVerbs = verbs.includes('*') || (!isAsked && verbs.length === 0)
     return (verb: string, subresource: string): boolean =>
       (allVerbs || verbs.includes(verb)) &&
-      (subresource === '' || subresources === undefined || subresources.includes(subresource))
+      (subresource === '' || (subresources?.includes(subresource) ?? !named.has(subresource)))
   }
   const [byProvider, byConsumer] = [allowsOf(asked, true), allowsOf(answer, false)]
   return {
@@ -85,6 +85,19 @@ function ruleOf(asked: PermissionClaim, answer: AcceptedClaim): ViewRule {
     labels: answer.selector?.matchLabels ?? {},
   }
 }
+
+/** Subresources that give more than the object itself: claims include them only by name. */
+const named = new Set([
+  'token',
+  'exec',
+  'attach',
+  'portforward',
+  'proxy',
+  'ephemeralcontainers',
+  'log',
+  'eviction',
+  'binding',
+])
 
 type Check = (object: ViewedObject) => boolean
 

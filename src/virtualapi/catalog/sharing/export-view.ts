@@ -53,7 +53,9 @@ export class ExportView implements RequestView {
     if (bindings.some(({ resources }) => resources.includes(name))) return everything
     for (const { accepted } of bindings) {
       const rule = rulesOf(this.#facts.claims, accepted).get(name)
-      if (rule !== undefined && rule.expiresMs > this.#now) return rule
+      if (rule === undefined || rule.expiresMs <= this.#now) continue
+      // Through a view nobody accepts claims: a provider could accept its own.
+      return name === bindingsText ? this.#bindings : rule
     }
     return name === bindingsText ? this.#bindingRule(cluster) : undefined
   }

@@ -52,9 +52,8 @@ export function createSharedApis({ index, bindings, watchCache, directory }: Sha
     bindingsOf: (uid) => index.bindingsOf(uid),
     bindingsTo: (clusterName, name) => index.bindingsTo(clusterName, name),
     follow: (listener) => index.follow(listener),
-    async resourcesOf(exportUid, revision, signal) {
-      const facts = index.exportByUid(exportUid)
-      const found = facts && (await definitionsOf(facts, revision, signal))
+    async resourcesOf(of, signal) {
+      const found = await bindings.definitionsOf(of, signal)
       return found && [...found.values()].map(resourceOf)
     },
     async objections(binding, revision, signal) {

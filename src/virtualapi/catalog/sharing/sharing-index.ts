@@ -157,7 +157,7 @@ export class SharingIndex implements Indexed {
       this.#exportsByUid.set(facts.uid, facts)
       this.#exportsByIdentity.set(identityOf(facts.uid), facts)
     } else this.#exports.delete(key)
-    for (const listener of this.#listeners) listener.onExport(facts, exists)
+    for (const listener of this.#listeners) listener.onExport(facts, exists, known?.facts)
   }
 
   #takeBinding(entry: Entry, exists: boolean): void {
@@ -240,9 +240,7 @@ function sharedList(names: readonly string[]): readonly string[] {
 function exportFacts(entry: Entry): ExportFacts {
   const { spec, status } = decodeObject(entry.bytes) as APIExport
   const claims = spec?.permissionClaims === undefined ? '' : JSON.stringify(spec.permissionClaims)
-  const resources = (spec?.resources ?? []).map(({ group, name: resource }) =>
-    groupResourceText({ group, resource }),
-  )
+  const resources = (spec?.resources ?? []).map(({ group, name: resource }) => groupResourceText({ group, resource }))
   const { revision = 0, rollout } = status ?? {}
   const { cluster, name } = entry.key
   return { cluster, name, uid: entry.facts.uid, revision, released: rollout?.released ?? 100, resources, claims }

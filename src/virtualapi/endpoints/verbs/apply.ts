@@ -2,7 +2,7 @@
 // the fields that it no longer sets.
 import { hasLargeNumber, truncateIntegers } from '#apimachinery/schema/index.ts'
 import { goKind } from '#apimachinery/patch/index.ts'
-import { cloneJson, isJsonObject, type JsonObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
+import { cloneJson, isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
 import { badRequest, conflict, isStatusError, notFound } from '#apimachinery/status/index.ts'
 import { jsonBytes } from '#virtualapi/codec/responses.ts'
 import { decodeBody, type Decoded, type FieldValidation } from '#virtualapi/codec/read-object.ts'

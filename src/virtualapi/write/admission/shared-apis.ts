@@ -11,7 +11,7 @@ import {
 } from '#apimachinery/meta/index.ts'
 import { typeErrors } from '#apimachinery/schema/index.ts'
 import { forbidden, invalid, type StatusCause } from '#apimachinery/status/index.ts'
-import { apiExports, sharedApisGroup, type APIBinding } from '#crds/index.ts'
+import { apiBindingFinalizer, apiExports, sharedApisGroup, type APIBinding } from '#crds/index.ts'
 import type { RbacAuthorizer } from '#virtualapi/auth/authz/index.ts'
 import { defaultCrd, validateCrd, type CustomResourceDefinition } from '#virtualapi/catalog/apiextensions/index.ts'
 import { isSystemDefinition } from '#virtualapi/catalog/sharing/system-definitions.ts'
@@ -32,6 +32,12 @@ export interface SharedApiParts {
 export function sharedApis(parts: SharedApiParts): AdmissionPlugin {
   return {
     name: 'SharedApis',
+    mutate({ definition, operation }, { metadata }) {
+      if (definition.info.group !== sharedApisGroup || definition.info.resource !== 'apibindings') return
+      const { finalizers = [] } = metadata
+      if (operation === 'CREATE' && !finalizers.includes(apiBindingFinalizer))
+        metadata.finalizers = [...finalizers, apiBindingFinalizer]
+    },
     validate(request, object, old) {
       const { definition, context } = request
       if (definition.info.group !== sharedApisGroup || context.user.realm.kind === 'installation') return undefined
