@@ -10,6 +10,7 @@ import { builds } from './builds.ts'
 import { crd } from './crd.ts'
 import { create, tenThousand, thousand } from './logical-clusters.ts'
 import { envtest } from './envtest.ts'
+import { exportsMany } from './exports.ts'
 import { fleet } from './fleet.ts'
 import { hop } from './hop.ts'
 import { hostApi } from './host-api.ts'
@@ -50,6 +51,7 @@ const measurements: readonly Measurement[] = [
   syncMany,
   podStreams,
   watchAcrossMany,
+  exportsMany,
   fleet,
   syncerMembers,
   builds,

@@ -63,7 +63,7 @@ export function commands(): readonly Command[] {
       fenceCommand(),
     ]),
     ...grouped('Workloads:', [moveCommand(), explainCommand(), placementCommand(), topCommand()]),
-    ...grouped('APIs:', [crdCommand()]),
+    ...grouped('APIs:', [exportCommand(), bindCommand(), crdCommand()]),
     ...grouped('The installation:', [
       diagnoseCommand(),
       versionCommand(),
@@ -417,6 +417,30 @@ function gatewayCommand(): Command {
     )
     .addOption(logLevelOption('info'))
     .action(loadedLate(() => import('./commands/gateway.ts')))
+}
+
+/** `kcp export CRD...`: an APIExport. */
+function exportCommand(): Command {
+  return withInstallation(new Command('export'))
+    .description('offer CustomResourceDefinitions of a logical cluster to others (APIExport)')
+    .argument('<crds...>', 'names of CustomResourceDefinitions, such as widgets.example.com')
+    .addOption(clusterOption())
+    .option('--name <name>', 'name of the APIExport (default: that of the first definition)')
+    .action(loadedLate(() => import('./commands/export.ts')))
+}
+
+/** `kcp bind PROVIDER:EXPORT`: an APIBinding. */
+function bindCommand(): Command {
+  return withInstallation(new Command('bind'))
+    .description('use an API that another logical cluster exports (APIBinding)')
+    .argument('<export>', 'LOGICALCLUSTER:EXPORT')
+    .addOption(clusterOption())
+    .option('--name <name>', 'name of the APIBinding (default: that of the export)')
+    .option('--grant', 'let all users of the logical cluster bind the export (RBAC in that of the export)')
+    .option('--accept <claims>', 'permission claims to accept, with commas, such as secrets.core', parseNames)
+    .option('--reject <claims>', 'permission claims to reject, with commas', parseNames)
+    .option('--timeout <seconds>', 'how long to wait until the binding is ready', parseCount, 30)
+    .action(loadedLate(() => import('./commands/bind.ts')))
 }
 
 /** `kcp crd`: definitions of custom resources. */

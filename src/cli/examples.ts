@@ -60,6 +60,14 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   explain: ['kcp explain acme', 'kcp explain deployment/web -n shop -c acme', 'kcp explain member/east'],
   'placement explain': ['kcp placement explain deployment/web -n shop -c acme'],
   top: ['kcp top', 'kcp top members', 'kcp top pods --clusters acme --sort-by memory -w'],
+  export: [
+    'kcp export widgets.example.com -c platform',
+    'kcp export widgets.example.com gears.example.com --name tools',
+  ],
+  bind: [
+    'kcp bind platform:widgets.example.com -c acme --grant',
+    'kcp bind platform:tools -c acme --accept secrets.core --reject configmaps.core',
+  ],
   crd: ['kcp crd check widgets-v1.yaml widgets-v2.yaml'],
   'crd check': [
     'kcp crd check widgets-v1.yaml widgets-v2.yaml',

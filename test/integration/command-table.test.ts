@@ -106,6 +106,14 @@ const table: Readonly<Record<string, Row>> = {
     misused: [['planets'], /Allowed choices are clusters, members, pods/],
     completes: ['clusters', 'pods'],
   },
+  export: {
+    unknown: [['none.example.com', '-c', 'acme'], /there is no CustomResourceDefinition "none.example.com"/],
+    misused: [[], missing],
+  },
+  bind: {
+    unknown: [['acme:none', '-c', 'beta'], /there is no APIExport "none" in logical cluster "acme"/],
+    misused: [['acme', '-c', 'beta'], /"acme" is not LOGICALCLUSTER:EXPORT/],
+  },
   'crd check': {
     unknown: [['config/crd/none.yaml', 'config/crd/none.yaml'], /cannot read/],
     misused: [[], missing],

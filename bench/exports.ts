@@ -1,0 +1,252 @@
+// Measures one export with thousands of consumers: time to bind, memory of a binding, the provider's list and watch
+// through its view beside the same reads over all logical clusters, and a change of the schema under them.
+import { connect } from 'node:http2'
+import { sleep } from '#async/index.ts'
+import { connectionOf } from './connection.ts'
+import { inParallel } from './in-parallel.ts'
+import { startKcpUnderTest, type KcpUnderTest } from './kcp-under-test.ts'
+import { openEndpoint, type Endpoint } from './load.ts'
+import { firstNamespaces, logicalCluster, logicalClusters } from './logical-clusters.ts'
+import type { Measurement, Numbers } from './measurement.ts'
+import { residentMiB, withChildren } from './process-usage.ts'
+import { median, quantile, rounded } from './statistics.ts'
+
+const consumerCount = Number(process.env['KCP_BENCH_CONSUMERS'] ?? 10_000)
+const objectsEach = 10
+const atOnce = 16
+const lagRounds = 200
+const settleMs = 10_000
+
+const apis = '/apis/apis.kcp.io/v1alpha2'
+const widgetsOf = (cluster: string): string => `/${cluster}/apis/bench.example.com/v1/namespaces/default/widgets`
+const view = '/services/apiexport/provider/widgets/clusters/*'
+const allWidgets = '/apis/bench.example.com/v1/widgets'
+
+export const exportsMany: Measurement = {
+  name: 'exports',
+  describes: `one export, ${consumerCount} consumers, ${consumerCount * objectsEach} objects: bind, memory, the provider's view`,
+  async run({ signal, say }) {
+    await using kcp = await startKcpUnderTest()
+    await using root = openEndpoint(kcp.adminKubeconfig, { connections: atOnce })
+    await using all = openEndpoint(kcp.adminKubeconfig, { connections: atOnce, base: '/clusters' })
+    await using own = openEndpoint(kcp.adminKubeconfig, { connections: 2, base: '' })
+    const names = Array.from({ length: consumerCount }, (_, i) => `consumer-${i}`)
+    await inParallel(['provider', ...names], atOnce, async (name) => {
+      await root.json('POST', logicalClusters, logicalCluster(name))
+      await firstNamespaces(all, name)
+    })
+    await publish(all)
+    await sleep(settleMs, signal)
+    const pids = withChildren(kcp.pid)
+    const before = residentMiB(pids)
+    const bound = await bindAll(all, names, signal)
+    await sleep(settleMs, signal)
+    const bytes = (await all.text('GET', `/${names[0] ?? ''}${apis}/apibindings/widgets`)).length
+    const kibEach = ((residentMiB(pids) - before) * 1024) / consumerCount
+    say(`bound: ${JSON.stringify(bound)}, ${kibEach.toFixed(2)} KiB each of ${bytes} bytes`)
+    await inParallel(names, atOnce, async (name) => {
+      for (let i = 0; i < objectsEach; i++) await createWidget(all, name, i)
+    })
+    say(`${consumerCount * objectsEach} objects`)
+    return {
+      ...bound,
+      'KiB of memory per binding': rounded(kibEach),
+      'bytes of a binding': bytes,
+      ...(await listsOf(own)),
+      ...(await lagsOf(kcp, all, names)),
+      ...(await changeOf(all, names, signal)),
+      'MiB at the end': rounded(residentMiB(pids)),
+    }
+  },
+}
+
+const definition = (properties: object) => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'widgets.bench.example.com' },
+  spec: {
+    group: 'bench.example.com',
+    scope: 'Namespaced',
+    names: { plural: 'widgets', singular: 'widget', kind: 'Widget' },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: { type: 'object', properties: { spec: { type: 'object', properties } } } },
+      },
+    ],
+  },
+})
+const text = { type: 'string' }
+
+async function publish(all: Endpoint): Promise<void> {
+  const definitions = '/provider/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+  await all.json('POST', definitions, JSON.stringify(definition({ text, size: { type: 'integer' } })))
+  const resources = [{ name: 'widgets', group: 'bench.example.com', crd: 'widgets.bench.example.com' }]
+  const object = {
+    apiVersion: 'apis.kcp.io/v1alpha2',
+    kind: 'APIExport',
+    metadata: { name: 'widgets' },
+    spec: { resources },
+  }
+  await all.json('POST', `/provider${apis}/apiexports`, JSON.stringify(object))
+  await until(async () => (await statusOf(all, 'provider', 'apiexports')).revision === 1, 'the first revision')
+}
+
+const binding = JSON.stringify({
+  apiVersion: 'apis.kcp.io/v1alpha2',
+  kind: 'APIBinding',
+  metadata: { name: 'widgets' },
+  spec: { reference: { export: { path: 'provider', name: 'widgets' } } },
+})
+
+async function bindAll(all: Endpoint, names: readonly string[], signal: AbortSignal): Promise<Numbers> {
+  const began = performance.now()
+  const elapsed: number[] = []
+  await inParallel(names, atOnce, async (name) => {
+    const started = performance.now()
+    await all.json('POST', `/${name}${apis}/apibindings`, binding)
+    await until(async () => (await all.request('GET', widgetsOf(name))).status === 200, `a binding of ${name}`)
+    elapsed.push(performance.now() - started)
+  })
+  const seconds = (performance.now() - began) / 1000
+  await until(
+    async () => (await statusOf(all, 'provider', 'apiexports')).updatedConsumers === names.length,
+    'the count of consumers',
+    signal,
+  )
+  return {
+    'bind to served p50 ms': rounded(median(elapsed)),
+    'bind to served p99 ms': rounded(quantile(elapsed, 0.99)),
+    'bindings/s': rounded(names.length / seconds),
+  }
+}
+
+async function createWidget(all: Endpoint, cluster: string, index: number): Promise<void> {
+  const spec = { text: 'x'.repeat(200), size: index }
+  const object = { apiVersion: 'bench.example.com/v1', kind: 'Widget', metadata: { name: `w-${index}` }, spec }
+  await all.json('POST', widgetsOf(cluster), JSON.stringify(object))
+}
+
+/** The provider's list through its view, and the same list over all logical clusters. */
+async function listsOf(own: Endpoint): Promise<Numbers> {
+  const timed = async (path: string): Promise<number> => {
+    const elapsed: number[] = []
+    for (let i = 0; i < 3; i++) {
+      const began = performance.now()
+      const { items } = (await own.json('GET', path)) as { items: unknown[] }
+      if (items.length !== consumerCount * objectsEach) throw new Error(`${path} has ${items.length} objects`)
+      elapsed.push((performance.now() - began) / 1000)
+    }
+    return median(elapsed)
+  }
+  const through = await timed(`${view}${allWidgets}`)
+  const direct = await timed(`/clusters/*${allWidgets}`)
+  return {
+    's to list through the view': rounded(through),
+    's to list over all logical clusters': rounded(direct),
+    'times as long': rounded(through / direct),
+  }
+}
+
+/** From a write in a consumer to its event in a watch through the view, and in one over all logical clusters. */
+async function lagsOf(kcp: KcpUnderTest, all: Endpoint, names: readonly string[]): Promise<Numbers> {
+  const seen = { view: new Map<string, number>(), all: new Map<string, number>() }
+  await using own = openEndpoint(kcp.adminKubeconfig, { connections: 1, base: '' })
+  const { metadata } = (await own.json('GET', `${view}${allWidgets}?limit=1`)) as {
+    metadata: { resourceVersion: string }
+  }
+  const query = `watch=1&resourceVersion=${metadata.resourceVersion}`
+  using through = watchOf(kcp, `${view}${allWidgets}?${query}`, seen.view)
+  using direct = watchOf(kcp, `/clusters/*${allWidgets}?${query}`, seen.all)
+  await Promise.all([through.opened, direct.opened])
+  const sent = new Map<string, number>()
+  for (let i = 0; i < lagRounds; i++) {
+    const mark = `mark-${i}-${Math.random()}`
+    sent.set(mark, performance.now())
+    const patch = JSON.stringify({ spec: { text: mark } })
+    const name = names[(i * 37) % names.length] ?? ''
+    await all.request('PATCH', `${widgetsOf(name)}/w-0`, patch, 'application/merge-patch+json')
+    await sleep(10, AbortSignal.timeout(60_000))
+  }
+  await until(async () => Promise.resolve(seen.view.size === lagRounds && seen.all.size === lagRounds), 'all events')
+  const lags = (of: Map<string, number>): number[] => [...of].map(([mark, at]) => at - (sent.get(mark) ?? at))
+  return {
+    'write to event through the view p50 ms': rounded(median(lags(seen.view))),
+    'write to event through the view p99 ms': rounded(quantile(lags(seen.view), 0.99)),
+    'write to event over all p50 ms': rounded(median(lags(seen.all))),
+    'write to event over all p99 ms': rounded(quantile(lags(seen.all), 0.99)),
+  }
+}
+
+function watchOf({ adminKubeconfig }: KcpUnderTest, path: string, seen: Map<string, number>) {
+  const { host, port, ca, cert, key } = connectionOf(adminKubeconfig)
+  const session = connect(`https://${host}:${port}`, { ca, cert, key })
+  const stream = session.request({ ':path': path })
+  const opened = new Promise<void>((resolve, reject) => {
+    stream.on('response', ({ ':status': status }) => {
+      if (status === 200) resolve()
+      else reject(new Error(`watch ${path}: ${String(status)}`))
+    })
+    stream.on('error', reject)
+  })
+  let rest = ''
+  stream.setEncoding('utf8')
+  stream.on('data', (piece: string) => {
+    const lines = (rest + piece).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) {
+      const mark = /mark-[^"]+/.exec(line)?.[0]
+      if (mark !== undefined && !seen.has(mark)) seen.set(mark, performance.now())
+    }
+  })
+  return { opened, [Symbol.dispose]: () => session.destroy() }
+}
+
+/** A compatible change of the schema: how long until every consumer has it; then one that every consumer's objects break. */
+async function changeOf(all: Endpoint, names: readonly string[], signal: AbortSignal): Promise<Numbers> {
+  const path = '/provider/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.bench.example.com'
+  const change = async (properties: object): Promise<number> => {
+    const current = (await all.json('GET', path)) as object
+    await all.json('PUT', path, JSON.stringify({ ...current, spec: definition(properties).spec }))
+    return performance.now()
+  }
+  const status = () => statusOf(all, 'provider', 'apiexports')
+  const began = await change({ text, size: { type: 'integer' }, color: text })
+  await until(
+    async () => {
+      const { revision, updatedConsumers } = await status()
+      return revision === 2 && updatedConsumers === names.length
+    },
+    'the second revision',
+    signal,
+  )
+  const compatible = (performance.now() - began) / 1000
+  const broke = await change({ text, color: text })
+  await until(async () => ((await status()).heldConsumers?.length ?? 0) > 0, 'a held consumer', signal)
+  return {
+    's until all consumers have a new revision': rounded(compatible),
+    's until a breaking revision is held': rounded((performance.now() - broke) / 1000),
+    'consumers with the breaking revision': (await status()).updatedConsumers ?? 0,
+  }
+}
+
+interface ExportStatus {
+  readonly revision?: number
+  readonly updatedConsumers?: number
+  readonly heldConsumers?: readonly unknown[]
+}
+
+async function statusOf(all: Endpoint, cluster: string, resource: string): Promise<ExportStatus> {
+  const { status = {} } = (await all.json('GET', `/${cluster}${apis}/${resource}/widgets`)) as { status?: ExportStatus }
+  return status
+}
+
+async function until(probe: () => Promise<boolean>, what: string, signal?: AbortSignal): Promise<void> {
+  const end = performance.now() + 300_000
+  while (!(await probe())) {
+    if (performance.now() > end) throw new Error(`${what} did not come within 300 s`)
+    await sleep(5, signal ?? AbortSignal.timeout(300_000))
+  }
+}
