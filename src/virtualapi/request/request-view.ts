@@ -29,6 +29,8 @@ export interface RequestView {
   /** The logical cluster of the export, which pays for the request. */
   readonly provider: LogicalCluster
   readonly exportUid: string
+  /** The names from the top of the tree to a logical cluster, joined by colons. */
+  pathOf(cluster: LogicalCluster): string
   /** The rule of a resource in a logical cluster; undefined: the view shows none of it. */
   ruleFor(cluster: ClusterId, resource: GroupResource): ViewRule | undefined
   /** Whether the export offers or claims the resource, whatever its consumers accept. */

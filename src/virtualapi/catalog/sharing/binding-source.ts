@@ -167,17 +167,17 @@ function definitionsIn({ spec }: APIExportRevision, exportUid: string): Revision
   if (spec.export.uid !== exportUid) return undefined
   return new Map(
     spec.definitions.map(({ name, text, schemaName, uid }) => {
-      const read = (): CustomResourceDefinition => definitionOf(name, text)
+      const read = (): CustomResourceDefinition => definitionOf(name, text, spec.revision)
       return [name, { compiled: compileCrd(read()), read, schemaName, uid }]
     }),
   )
 }
 
 /** A CustomResourceDefinition from the text of its spec. */
-export function definitionOf(name: string, text: string): CustomResourceDefinition {
+function definitionOf(name: string, text: string, revision: number): CustomResourceDefinition {
   const spec = parseJsonText(text) as unknown as CustomResourceDefinition['spec']
-  // A later revision may differ from the schema that stored objects follow.
-  const metadata = { name, generation: 2 }
+  // Stored objects may follow the schema of an earlier revision.
+  const metadata = { name, generation: revision }
   const crd = { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', metadata, spec }
   defaultCrd(crd)
   return crd

@@ -3,7 +3,8 @@
 import { groupResourceText, tryClusterId, type ClusterId, type GroupResource } from '#apimachinery/meta/index.ts'
 import { apiBindings } from '#crds/index.ts'
 import type { BindingFacts, ExportFacts } from '#reconcile/object-graph/index.ts'
-import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
+import { pathOf } from '#virtualapi/request/hierarchy.ts'
+import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { RequestView, ViewedObject, ViewRule } from '#virtualapi/request/request-view.ts'
 import { claimsIn, resourcesOf, rulesOf } from './claims.ts'
 import type { SharingIndex } from './sharing-index.ts'
@@ -16,6 +17,7 @@ export interface ViewParts {
   readonly index: SharingIndex
   readonly provider: LogicalCluster
   readonly facts: ExportFacts
+  readonly directory: Pick<ClusterDirectory, 'byName'>
   /** Milliseconds since the epoch. */
   readonly now: number
 }
@@ -26,16 +28,22 @@ export class ExportView implements RequestView {
   readonly #index: SharingIndex
   readonly #facts: ExportFacts
   readonly #now: number
+  readonly #directory: Pick<ClusterDirectory, 'byName'>
   readonly #bindings: ViewRule
   readonly #rules = new Map<string, ViewRule | undefined>()
 
-  constructor({ index, provider, facts, now }: ViewParts) {
+  constructor({ index, provider, facts, now, directory }: ViewParts) {
+    this.#directory = directory
     this.provider = provider
     this.exportUid = facts.uid
     this.#index = index
     this.#facts = facts
     this.#now = now
     this.#bindings = { allows: (verb, subresource) => readVerbs.has(verb) && subresource === '', labels: {} }
+  }
+
+  pathOf(cluster: LogicalCluster): string {
+    return pathOf(cluster, this.#directory)
   }
 
   ruleFor(cluster: ClusterId, resource: GroupResource): ViewRule | undefined {

@@ -16,7 +16,7 @@ const bindingResource = 'apibindings.apis.kcp.io'
 export interface ViewSourceParts {
   readonly index: SharingIndex
   readonly bindings: BindingSource
-  readonly directory: Pick<ClusterDirectory, 'byId'>
+  readonly directory: Pick<ClusterDirectory, 'byId' | 'byName'>
 }
 
 /** The resources of a view, for discovery. */
@@ -34,10 +34,10 @@ export class ViewSource {
 
   /** The view of an export; undefined if there is no such export. */
   async viewOf(provider: LogicalCluster, exportName: string, now: number): Promise<ExportView | undefined> {
-    const { index } = this.#parts
+    const { index, directory } = this.#parts
     await index.ready()
     const facts = index.exportOf({ cluster: provider.id, path: undefined, exportName })
-    return facts === undefined ? undefined : new ExportView({ index, provider, facts, now })
+    return facts === undefined ? undefined : new ExportView({ index, provider, facts, now, directory })
   }
 
   /** The definition of a resource that the export offers, or that it claims from another export. */

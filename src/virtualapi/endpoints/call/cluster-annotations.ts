@@ -4,7 +4,6 @@ import type { Exchange } from '#virtualapi/request/exchange.ts'
 import { LRUCache } from 'lru-cache'
 import { annotateBytes } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { ResourceDefinition } from '#virtualapi/kinds/resources/resource-definition.ts'
-import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 
 /** As the kcp project names them; its clients read these. */
@@ -12,9 +11,9 @@ const kcpClusterAnnotation = 'kcp.io/cluster'
 const kcpPathAnnotation = 'kcp.io/path'
 
 /** The annotations of the objects of a logical cluster; those of the kcp project in the view of an export only. */
-export function clusterAnnotations(name: string, { view }: Pick<Exchange, 'view'>): Record<string, string> {
+export function clusterAnnotations(name: string, path: string, { view }: Pick<Exchange, 'view'>): Record<string, string> {
   const own = { [logicalClusterAnnotation]: name }
-  return view === undefined ? own : { ...own, [kcpClusterAnnotation]: name, [kcpPathAnnotation]: name }
+  return view === undefined ? own : { ...own, [kcpClusterAnnotation]: name, [kcpPathAnnotation]: path }
 }
 
 const shownDefinitions = new WeakMap<ResourceDefinition, LRUCache<string, ResourceDefinition>>()
@@ -24,16 +23,16 @@ const maxKept = 500
 /** The definition, whose objects are sent with the annotations of their logical cluster. */
 export function withClusterAnnotations(
   definition: ResourceDefinition,
-  { name }: LogicalCluster,
+  { name, path }: { readonly name: string; readonly path: string },
   exchange: Pick<Exchange, 'view'>,
 ): ResourceDefinition {
   const kept = shownDefinitions.get(definition) ?? new LRUCache<string, ResourceDefinition>({ max: maxKept })
   shownDefinitions.set(definition, kept)
-  let shown = kept.get(name)
+  let shown = kept.get(path)
   if (shown === undefined) {
-    const annotations = clusterAnnotations(name, exchange)
+    const annotations = clusterAnnotations(name, path, exchange)
     shown = { ...definition, shown: (bytes) => annotateBytes(bytes, annotations) }
-    kept.set(name, shown)
+    kept.set(path, shown)
   }
   return shown
 }

@@ -289,7 +289,10 @@ function annotatedView(
     annotate(entry) {
       const known = annotated.get(entry)
       if (known !== undefined) return known
-      const bytes = annotateBytes(entry.bytes, clusterAnnotations(nameOf(directory, entry.key.cluster), exchange))
+      const name = nameOf(directory, entry.key.cluster)
+      const cluster = exchange.view && directory.byId(entry.key.cluster)
+      const path = cluster === undefined ? name : (exchange.view?.pathOf(cluster) ?? name)
+      const bytes = annotateBytes(entry.bytes, clusterAnnotations(name, path, exchange))
       annotated.set(entry, bytes)
       return bytes
     },
