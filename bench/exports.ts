@@ -36,6 +36,12 @@ export const exportsMany: Measurement = {
       await firstNamespaces(all, name)
     })
     await publish(all)
+    // An object of the size of a binding in each: what is measured below is the cost beyond that.
+    await inParallel(names, atOnce, async (name) => {
+      await createConfigMap(all, name)
+      await createConfigMap(all, name, 'second')
+      await all.json('DELETE', `${configMapsOf(name)}/second`)
+    })
     await sleep(settleMs, signal)
     const pids = withChildren(kcp.pid)
     const before = residentMiB(pids)
@@ -43,6 +49,9 @@ export const exportsMany: Measurement = {
     await sleep(settleMs, signal)
     const bytes = (await all.text('GET', `/${names[0] ?? ''}${apis}/apibindings/widgets`)).length
     const kibEach = ((residentMiB(pids) - before) * 1024) / consumerCount
+    await inParallel(names, atOnce, async (name) => {
+      await all.json('DELETE', `${configMapsOf(name)}/first`)
+    })
     say(`bound: ${JSON.stringify(bound)}, ${kibEach.toFixed(2)} KiB each of ${bytes} bytes`)
     await inParallel(names, atOnce, async (name) => {
       for (let i = 0; i < objectsEach; i++) await createWidget(all, name, i)
@@ -121,6 +130,13 @@ async function bindAll(all: Endpoint, names: readonly string[], signal: AbortSig
     'bind to served p99 ms': rounded(quantile(elapsed, 0.99)),
     'bindings/s': rounded(names.length / seconds),
   }
+}
+
+const configMapsOf = (cluster: string): string => `/${cluster}/api/v1/namespaces/default/configmaps`
+
+async function createConfigMap(all: Endpoint, cluster: string, name = 'first'): Promise<void> {
+  const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { text: 'x'.repeat(2400) } }
+  await all.json('POST', configMapsOf(cluster), JSON.stringify(object))
 }
 
 async function createWidget(all: Endpoint, cluster: string, index: number): Promise<void> {

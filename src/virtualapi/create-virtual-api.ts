@@ -320,7 +320,7 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
     conversions,
     catalog,
     sharing,
-    viewSource: new ViewSource({ index, bindings, directory }),
+    viewSource: new ViewSource({ index, bindings, directory, watchCache, signal: foundations.life }),
     authenticator,
     authorizer,
     fairness,

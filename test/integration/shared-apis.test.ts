@@ -2,9 +2,11 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { LogicalCluster } from '#crds/index.ts'
-import { waitFor } from '#test/support/index.ts'
+import { sleep } from '#async/index.ts'
+import { rounds, waitFor } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
+const races = rounds({ short: 8, long: 1000 })
 const apis = '/apis/apis.kcp.io'
 const bindings = `${apis}/v1alpha2/apibindings`
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
@@ -251,6 +253,37 @@ describe('shared APIs', function () {
       expect((await watch.next())?.type).to.equal('DELETED')
     })
 
+    it('shows objects that exported objects name, and no others, while they name them', async () => {
+      const reference = { resource: 'widgets', group: 'example.io', namePath: 'spec.color' }
+      const claim = { group: '', resource: 'secrets', verbs: ['*'], reference }
+      const before = (await get(provider, 'GET', `${apis}/v1alpha2/apiexports/widgets`))['spec'] as {
+        permissionClaims: object[]
+      }
+      await get(provider, 'PATCH', `${apis}/v1alpha2/apiexports/widgets`, {
+        spec: { permissionClaims: [...before.permissionClaims, claim] },
+      })
+      const answer = { group: '', resource: 'secrets', verbs: ['*'], selector: { matchAll: true }, state: 'Accepted' }
+      await get(viewer, 'PATCH', `${bindings}/widgets`, { spec: { permissionClaims: [answer] } })
+      const secrets = '/viewed/api/v1/namespaces/default/secrets'
+      for (const name of ['named', 'other'])
+        await get(viewer, 'POST', '/api/v1/namespaces/default/secrets', { metadata: { name } })
+      await eventually(async () => (await ask_('GET', secrets)).status === 200)
+      await using watch = await provider.http.watch(`${view}/*/api/v1/secrets?watch=1`)
+      const { items: none } = await get_<KubeList>('GET', '/*/api/v1/secrets')
+      expect(none).to.be.empty
+      await get(viewer, 'POST', widgets, widget('naming', { color: 'named' }))
+      expect(await watch.next()).to.nested.include({ type: 'ADDED', 'object.metadata.name': 'named' })
+      const { items } = await get_<KubeList>('GET', secrets)
+      expect(items.map(({ metadata }) => metadata.name)).to.deep.equal(['named'])
+      expect((await ask_('GET', `${secrets}/other`)).status).to.equal(404)
+      expect((await ask_('PATCH', `${secrets}/other`, { metadata: { labels: { a: 'b' } } })).status).to.equal(404)
+      expect((await ask_('POST', secrets, { metadata: { name: 'third' } })).status).to.equal(403)
+      await get(viewer, 'DELETE', `${widgets}/naming`)
+      expect(await watch.next()).to.nested.include({ type: 'DELETED', 'object.metadata.name': 'named' })
+      expect((await get_<KubeList>('GET', secrets)).items).to.be.empty
+      await get(provider, 'PATCH', `${apis}/v1alpha2/apiexports/widgets`, { spec: before })
+    })
+
     it('refuses what is neither exported nor claimed, other logical clusters, other users, and writes over all', async () => {
       expect((await ask_('GET', '/viewed/api/v1/namespaces/default/secrets')).status).to.equal(404)
       expect((await ask_('GET', '/*/api/v1/secrets')).status).to.equal(404)
@@ -282,6 +315,38 @@ describe('shared APIs', function () {
       const claim = { group: '', resource: 'configmaps', verbs: ['*'], selector: { matchAll: true }, state }
       await get(viewer, 'PATCH', `${bindings}/widgets`, { spec: { permissionClaims: [claim] } })
     }
+  })
+
+  it(`give a resource one owner in ${races} races of a definition and a binding`, async function () {
+    this.timeout(races * 2000 + 60_000)
+    const racer = await kcp.tenant('racer')
+    const wins = { definition: 0, binding: 0 }
+    for (let i = 0; i < races; i++) {
+      // The binding is bound some milliseconds after its write.
+      const later = sleep((i % 8) * 2, AbortSignal.timeout(5000)).then(() =>
+        ask(racer, 'POST', definitions, widgetDefinition()),
+      )
+      const [bindingAnswer, definitionAnswer] = await Promise.all([
+        ask(racer, 'POST', bindings, widgetBinding()),
+        later,
+      ])
+      expect(bindingAnswer.status, bindingAnswer.text).to.equal(201)
+      const settled = await until(
+        racer,
+        `${bindings}/widgets`,
+        (one) => isReady(one) || hasReason('NamingConflicts')(one),
+      )
+      const isBound = isReady(settled)
+      expect(isBound, `${String(definitionAnswer.status)} ${definitionAnswer.text}`).to.equal(
+        definitionAnswer.status === 422,
+      )
+      wins[isBound ? 'binding' : 'definition']++
+      if (!isBound) await get(racer, 'DELETE', `${definitions}/widgets.example.io`)
+      await get(racer, 'DELETE', `${bindings}/widgets`)
+      await gone(racer, `${bindings}/widgets`)
+      await gone(racer, `${definitions}/widgets.example.io`)
+    }
+    expect(wins.definition + wins.binding).to.equal(races)
   })
 
   describe('that change', () => {

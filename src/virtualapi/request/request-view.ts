@@ -41,6 +41,9 @@ export interface RequestView {
   lastLoss(): number
   /** The logical clusters whose binding changed after a revision. */
   changedSince(revision: number): Iterable<ClusterId>
-  /** Calls the listener when the rules of a logical cluster may have changed. Returns the function that ends it. */
-  follow(listener: (cluster: ClusterId) => void): () => void
+  /**
+   * Calls the listener when the rules of a logical cluster may have changed, or, with `objects`, what they say of these
+   * objects (`NAMESPACE/NAME`). Returns the function that ends it.
+   */
+  follow(listener: (cluster: ClusterId, objects?: readonly string[]) => void): () => void
 }

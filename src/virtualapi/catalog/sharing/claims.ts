@@ -16,6 +16,7 @@ import { groupResourceText, type GroupResource } from '#apimachinery/meta/index.
 import {
   matches as matchesSelector,
   type AcceptedClaim,
+  type ClaimReference,
   type ClaimBounds,
   type ClaimSelector,
   type PermissionClaim,
@@ -23,7 +24,14 @@ import {
 import type { ViewedObject, ViewRule } from '#virtualapi/request/request-view.ts'
 
 /** The rules of a consumer, by `PLURAL.GROUP`. */
-export type ConsumerRules = ReadonlyMap<string, ViewRule & { readonly expiresMs: number }>
+export type ConsumerRules = ReadonlyMap<string, ConsumerRule>
+
+/** A rule that is the same for all consumers that accept the same. */
+export interface ConsumerRule extends ViewRule {
+  readonly expiresMs: number
+  /** The objects must be named in each of these ways, too. */
+  readonly references: readonly ClaimReference[]
+}
 
 /** Equal claims of thousands of consumers share their compiled form. */
 const compiled = new LRUCache<string, ConsumerRules>({ max: 5000 })
@@ -41,19 +49,26 @@ export function claimsIn(text: string): PermissionClaim[] {
   return text === '' ? [] : (parseJsonText(text) as unknown as PermissionClaim[])
 }
 
+/** The references of the claims of an export. */
+export function referencesIn(text: string): ClaimReference[] {
+  return claimsIn(text).flatMap(({ reference }) => (reference === undefined ? [] : [reference]))
+}
+
 export function claimId({ group = '', resource, identityHash = '' }: PermissionClaim): string {
   return `${groupResourceText({ group, resource })}:${identityHash}`
 }
 
 function compile(claims: string, accepted: string): ConsumerRules {
   const answers = new Map((claimsIn(accepted) as AcceptedClaim[]).map((claim) => [claimId(claim), claim]))
-  const rules = new Map<string, ViewRule & { readonly expiresMs: number }>()
+  const rules = new Map<string, ConsumerRule>()
   for (const asked of claimsIn(claims)) {
     const answer = answers.get(claimId(asked))
     if (answer?.state !== 'Accepted') continue
+    // Not those of the consumer: each reference costs an index.
+    const references = asked.reference === undefined ? [] : [asked.reference]
     const expiresMs = answer.expires === undefined ? Infinity : Date.parse(answer.expires)
     for (const resource of resourcesOf(asked))
-      rules.set(groupResourceText(resource), { ...ruleOf(asked, answer), expiresMs })
+      rules.set(groupResourceText(resource), { ...ruleOf(asked, answer), expiresMs, references })
   }
   return rules
 }

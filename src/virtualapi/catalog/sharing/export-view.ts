@@ -1,12 +1,13 @@
 // What the provider of an export sees of its consumers: the exported resources, the objects that the consumers have
 // accepted to share, and the bindings to the export. Cheap to make: each request through a view makes one.
 import { groupResourceText, tryClusterId, type ClusterId, type GroupResource } from '#apimachinery/meta/index.ts'
-import { apiBindings } from '#crds/index.ts'
+import { apiBindings, type ClaimReference } from '#crds/index.ts'
 import type { BindingFacts, ExportFacts } from '#reconcile/object-graph/index.ts'
 import { pathOf } from '#virtualapi/request/hierarchy.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { RequestView, ViewedObject, ViewRule } from '#virtualapi/request/request-view.ts'
-import { claimsIn, resourcesOf, rulesOf } from './claims.ts'
+import { claimsIn, referencesIn, resourcesOf, rulesOf, type ConsumerRule } from './claims.ts'
+import type { ReferenceIndex } from './reference-index.ts'
 import type { SharingIndex } from './sharing-index.ts'
 
 const readVerbs = new Set(['get', 'list', 'watch'])
@@ -18,6 +19,8 @@ export interface ViewParts {
   readonly provider: LogicalCluster
   readonly facts: ExportFacts
   readonly directory: Pick<ClusterDirectory, 'byName'>
+  /** The index of a reference, which is filled. */
+  readonly references: (reference: ClaimReference) => ReferenceIndex
   /** Milliseconds since the epoch. */
   readonly now: number
 }
@@ -28,11 +31,13 @@ export class ExportView implements RequestView {
   readonly #index: SharingIndex
   readonly #facts: ExportFacts
   readonly #now: number
+  readonly #references: ViewParts['references']
   readonly #directory: Pick<ClusterDirectory, 'byName'>
   readonly #bindings: ViewRule
   readonly #rules = new Map<string, ViewRule | undefined>()
 
-  constructor({ index, provider, facts, now, directory }: ViewParts) {
+  constructor({ index, provider, facts, now, directory, references }: ViewParts) {
+    this.#references = references
     this.#directory = directory
     this.provider = provider
     this.exportUid = facts.uid
@@ -63,9 +68,21 @@ export class ExportView implements RequestView {
       const rule = rulesOf(this.#facts.claims, accepted).get(name)
       if (rule === undefined || rule.expiresMs <= this.#now) continue
       // Through a view nobody accepts claims: a provider could accept its own.
-      return name === bindingsText ? this.#bindings : rule
+      return name === bindingsText ? this.#bindings : this.#withReferences(cluster, rule)
     }
     return name === bindingsText ? this.#bindingRule(cluster) : undefined
+  }
+
+  #withReferences(cluster: ClusterId, rule: ConsumerRule): ViewRule {
+    if (rule.references.length === 0) return rule
+    const offered = ({ group = '', resource }: ClaimReference): boolean =>
+      this.#facts.resources.includes(groupResourceText({ group, resource }))
+    // Only objects of the export itself name others.
+    if (!rule.references.every(offered)) return { ...rule, matches: () => false }
+    const indexes = rule.references.map((reference) => this.#references(reference))
+    const matches = (object: ViewedObject): boolean =>
+      rule.matches?.(object) !== false && indexes.every((index) => index.names(cluster, object))
+    return { ...rule, matches }
   }
 
   /** Bindings of other exports are not shown. */
@@ -108,7 +125,15 @@ export class ExportView implements RequestView {
     }
   }
 
-  follow(listener: (cluster: ClusterId) => void): () => void {
+  follow(listener: (cluster: ClusterId, objects?: readonly string[]) => void): () => void {
+    const stops = referencesIn(this.#facts.claims).map((reference) => this.#references(reference).follow(listener))
+    stops.push(this.#followBindings(listener))
+    return () => {
+      for (const stop of stops) stop()
+    }
+  }
+
+  #followBindings(listener: (cluster: ClusterId) => void): () => void {
     const tell = (facts: BindingFacts): void => {
       const id = tryClusterId(facts.cluster)
       if (id === undefined) return

@@ -5,7 +5,9 @@ import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logic
 import { builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import type { BindingSource } from './binding-source.ts'
-import { claimsIn, resourcesOf } from './claims.ts'
+import type { ClaimReference } from '#crds/index.ts'
+import { claimsIn, referencesIn, resourcesOf } from './claims.ts'
+import { ReferenceIndex, type ReferenceDependencies } from './reference-index.ts'
 import type { SharedDefinition } from './definition-source.ts'
 import { ExportView } from './export-view.ts'
 import type { SharingIndex } from './sharing-index.ts'
@@ -13,7 +15,7 @@ import { systemDefinitions } from './system-definitions.ts'
 
 const bindingResource = 'apibindings.apis.kcp.io'
 
-export interface ViewSourceParts {
+export interface ViewSourceParts extends ReferenceDependencies {
   readonly index: SharingIndex
   readonly bindings: BindingSource
   readonly directory: Pick<ClusterDirectory, 'byId' | 'byName'>
@@ -27,6 +29,8 @@ export interface ViewResources {
 
 export class ViewSource {
   readonly #parts: ViewSourceParts
+  /** By export and reference. */
+  readonly #indexes = new Map<string, ReferenceIndex>()
 
   constructor(parts: ViewSourceParts) {
     this.#parts = parts
@@ -37,7 +41,18 @@ export class ViewSource {
     const { index, directory } = this.#parts
     await index.ready()
     const facts = index.exportOf({ cluster: provider.id, path: undefined, exportName })
-    return facts === undefined ? undefined : new ExportView({ index, provider, facts, now, directory })
+    if (facts === undefined) return undefined
+    const references = (reference: ClaimReference): ReferenceIndex => this.#referenceIndex(facts, reference)
+    await Promise.all(referencesIn(facts.claims).map((one) => references(one).ready(this.#parts)))
+    return new ExportView({ index, provider, facts, now, directory, references })
+  }
+
+  #referenceIndex({ uid }: ExportFacts, reference: ClaimReference): ReferenceIndex {
+    const { group = '', resource, namePath, namespacePath } = reference
+    const key = JSON.stringify([uid, group, resource, namePath, namespacePath])
+    const known = this.#indexes.get(key) ?? new ReferenceIndex(uid, reference)
+    this.#indexes.set(key, known)
+    return known
   }
 
   /** The definition of a resource that the export offers, or that it claims from another export. */

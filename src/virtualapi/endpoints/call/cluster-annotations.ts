@@ -11,7 +11,11 @@ const kcpClusterAnnotation = 'kcp.io/cluster'
 const kcpPathAnnotation = 'kcp.io/path'
 
 /** The annotations of the objects of a logical cluster; those of the kcp project in the view of an export only. */
-export function clusterAnnotations(name: string, path: string, { view }: Pick<Exchange, 'view'>): Record<string, string> {
+export function clusterAnnotations(
+  name: string,
+  path: string,
+  { view }: Pick<Exchange, 'view'>,
+): Record<string, string> {
   const own = { [logicalClusterAnnotation]: name }
   return view === undefined ? own : { ...own, [kcpClusterAnnotation]: name, [kcpPathAnnotation]: path }
 }

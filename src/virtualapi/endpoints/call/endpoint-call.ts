@@ -50,7 +50,12 @@ export async function prepareCall<Dependencies extends ObjectDependencies>(
     definition = catalog.find(objects, request)
   }
   if (definition === undefined) throw groupNotServed(request.group)
-  if (exchange.view !== undefined) definition = withClusterAnnotations(definition, { name: cluster.name, path: exchange.view.pathOf(cluster) }, exchange)
+  if (exchange.view !== undefined)
+    definition = withClusterAnnotations(
+      definition,
+      { name: cluster.name, path: exchange.view.pathOf(cluster) },
+      exchange,
+    )
   requirePath(definition.info, request, info)
   requireName(request.name)
   // For custom resources, kube-apiserver looks for the subresource before it reads the options.

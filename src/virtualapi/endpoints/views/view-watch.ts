@@ -28,12 +28,15 @@ export class ViewWatch implements CacheWatch, WatchReader {
   /** The rules by which the client has seen each consumer. */
   readonly #seen = new Map<ClusterId, ViewRule | undefined>()
   readonly #changed = new Set<ClusterId>()
-  /** Events up to this revision are part of what was sent for the consumer. */
-  readonly #floors = new Map<ClusterId, Revision>()
+  /** Objects, as NAMESPACE/NAME, that the view shows from now on or no longer, by consumer. */
+  readonly #changedObjects = new Map<ClusterId, Set<string>>()
+  /** Events up to this revision are part of what was sent: for a consumer, or for one object of it. */
+  readonly #floors = new Map<string, Revision>()
   /** Entries that are sent whatever the rules say now. */
   readonly #forced = new WeakSet<Entry>()
   #queue: CacheEvent[] = []
   #queuedBytes = 0
+  #highestFloor = 0
   #reader: WatchReader | undefined
   #failure: StoreError | undefined
   #isBusy = false
@@ -45,8 +48,9 @@ export class ViewWatch implements CacheWatch, WatchReader {
       this.#seen.delete(id)
       this.#changed.add(id)
     }
-    this.#unfollow = parts.view.follow((id) => {
-      this.#changed.add(id)
+    this.#unfollow = parts.view.follow((id, objects) => {
+      if (objects === undefined) this.#changed.add(id)
+      else this.#changedObjects.set(id, new Set([...(this.#changedObjects.get(id) ?? []), ...objects]))
       this.#update()
     })
     this.#update()
@@ -85,7 +89,13 @@ export class ViewWatch implements CacheWatch, WatchReader {
     }
     const events = this.#parts.source.take(maxBytes)
     if (this.#floors.size === 0 || events === undefined) return events
-    return events.filter(({ entry, revision }) => revision > (this.#floors.get(entry.key.cluster) ?? 0))
+    const later = events.filter(({ entry: { key }, revision }) => {
+      const { cluster, namespace, name } = key
+      const floor = this.#floors.get(`${cluster}/${namespace}/${name}`) ?? this.#floors.get(cluster) ?? 0
+      return revision > floor
+    })
+    if (!this.#parts.source.waits && this.#parts.source.progress() >= this.#highestFloor) this.#floors.clear()
+    return later
   }
 
   progress(): Revision {
@@ -99,7 +109,7 @@ export class ViewWatch implements CacheWatch, WatchReader {
   }
 
   #update(): void {
-    if (this.#isBusy || this.#changed.size === 0) return
+    if (this.#isBusy || (this.#changed.size === 0 && this.#changedObjects.size === 0)) return
     this.#isBusy = true
     void this.#readChanged()
   }
@@ -112,6 +122,10 @@ export class ViewWatch implements CacheWatch, WatchReader {
       for (const id of this.#changed) {
         this.#changed.delete(id)
         await this.#readConsumer(id, signal)
+      }
+      for (const [id, objects] of this.#changedObjects) {
+        this.#changedObjects.delete(id)
+        await this.#readObjects(id, objects, signal)
       }
     } catch (error) {
       if (!signal.aborted) this.#failure = new StoreError('Compacted', 'a consumer could not be read', { cause: error })
@@ -127,7 +141,7 @@ export class ViewWatch implements CacheWatch, WatchReader {
     if (before === now) return
     const { entries, revision } = await watchCache.listAll(scope, [id], { signal })
     this.#seen.set(id, now)
-    this.#floors.set(id, revision)
+    this.#setFloor(id, revision)
     for (const entry of entries) {
       const was = isShown({ ruleFor: () => before }, resource, entry)
       const is = isShown({ ruleFor: () => now }, resource, entry)
@@ -136,6 +150,32 @@ export class ViewWatch implements CacheWatch, WatchReader {
       this.#queue.push(is ? { type: 'ADDED', entry, revision } : { type: 'DELETED', entry, previous: entry, revision })
       this.#queuedBytes += entry.size
     }
+    this.#requireRoom()
+  }
+
+  /** Sends what the rules say now of single objects. */
+  async #readObjects(id: ClusterId, objects: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+    const { view, resource, scope, watchCache } = this.#parts
+    if (view.ruleFor(id, resource) === undefined) return
+    const { entries, revision } = await watchCache.listAll(scope, [id], { signal })
+    for (const entry of entries) {
+      const { namespace, name } = entry.key
+      if (!objects.has(`${namespace}/${name}`)) continue
+      this.#setFloor(`${id}/${namespace}/${name}`, revision)
+      const is = isShown(view, resource, entry)
+      if (!is) this.#forced.add(entry)
+      this.#queue.push(is ? { type: 'ADDED', entry, revision } : { type: 'DELETED', entry, previous: entry, revision })
+      this.#queuedBytes += entry.size
+    }
+    this.#requireRoom()
+  }
+
+  #setFloor(of: string, revision: Revision): void {
+    this.#floors.set(of, revision)
+    this.#highestFloor = Math.max(this.#highestFloor, revision)
+  }
+
+  #requireRoom(): void {
     if (this.#queuedBytes > maxQueuedBytes)
       this.#failure = new StoreError('Compacted', 'the objects of new consumers are too many for this watch')
   }
