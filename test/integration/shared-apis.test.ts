@@ -10,6 +10,7 @@ const races = rounds({ short: 8, long: 1000 })
 const apis = '/apis/apis.kcp.io'
 const bindings = `${apis}/v1alpha2/apibindings`
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+const rbac = '/apis/rbac.authorization.k8s.io/v1'
 const widgets = '/apis/example.io/v1/namespaces/default/widgets'
 
 interface KubeList {
@@ -142,7 +143,14 @@ describe('shared APIs', function () {
     expect(spec['permissionClaims']?.[0]).to.include({ resource: 'configmaps', group: '' })
     const claims = [{ resource: 'configmaps', verbs: ['get'], namespaces: ['default'] }]
     await get(provider, 'PATCH', path('v1alpha2'), { spec: { permissionClaims: claims } })
-    await get(provider, 'PUT', path('v1alpha1'), await get(provider, 'GET', path('v1alpha1')))
+    // The server writes the status meanwhile.
+    await waitFor(
+      async () => {
+        const current = await get(provider, 'GET', path('v1alpha1'))
+        return (await ask(provider, 'PUT', path('v1alpha1'), current)).status === 200
+      },
+      { what: 'the update', deadlineMs: 10_000 },
+    )
     const after = (await get(provider, 'GET', path('v1alpha2')))['spec'] as { permissionClaims: object[] }
     expect(after.permissionClaims[0]).to.deep.include({ verbs: ['get'], namespaces: ['default'] })
   })
@@ -207,13 +215,14 @@ describe('shared APIs', function () {
 
     it('lists exported objects of all consumers, with the annotations of their logical clusters', async () => {
       const { items } = await get_<KubeList>('GET', '/*/apis/example.io/v1/widgets')
-      expect(items.map(({ metadata }) => metadata.annotations?.['kcp.io/cluster'])).to.deep.equal(['viewed'])
+      const shown = items.filter(({ metadata }) => metadata.name === 'one')
+      expect(shown.map(({ metadata }) => metadata.annotations?.['kcp.io/cluster'])).to.deep.equal(['viewed'])
       const slice = await get<WithEndpoints>(provider, 'GET', `${apis}/v1alpha1/apiexportendpointslices/widgets`)
       expect(slice.status?.endpoints?.[0]?.url).to.equal(
         `https://127.0.0.1:${kcp.port}/services/apiexport/provider/widgets`,
       )
       const bound = await get_<KubeList>('GET', '/*/apis/apis.kcp.io/v1alpha1/apibindings')
-      expect(bound.items.map(({ metadata }) => metadata.name)).to.deep.equal(['widgets'])
+      expect(new Set(bound.items.map(({ metadata }) => metadata.name))).to.deep.equal(new Set(['widgets']))
     })
 
     it('writes exported objects of a consumer, and stores none of the annotations of the view', async () => {
@@ -349,6 +358,30 @@ describe('shared APIs', function () {
     expect(wins.definition + wins.binding).to.equal(races)
   })
 
+  it('let RBAC of the provider bound what users of consumers do, if the export says so', async () => {
+    const bounded = await kcp.tenant('bounded')
+    await get(bounded, 'POST', bindings, widgetBinding())
+    await until(bounded, `${bindings}/widgets`, isReady)
+    const exported = `${apis}/v1alpha2/apiexports/widgets`
+    await get(provider, 'PATCH', exported, { spec: { maximalPermissionPolicy: { local: {} } } })
+    await eventually(async () => (await ask(bounded, 'GET', widgets)).status === 403)
+    const rules = [{ apiGroups: ['example.io'], resources: ['widgets'], verbs: ['get', 'list'] }]
+    await get(provider, 'POST', `${rbac}/clusterroles`, { metadata: { name: 'bounds' }, rules })
+    await get(provider, 'POST', `${rbac}/clusterrolebindings`, {
+      metadata: { name: 'bounds' },
+      subjects: [
+        { kind: 'Group', apiGroup: 'rbac.authorization.k8s.io', name: 'apis.kcp.io:binding:system:authenticated' },
+      ],
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'bounds' },
+    })
+    await get(bounded, 'GET', widgets)
+    const refused = await ask(bounded, 'POST', widgets, widget('no', {}))
+    expect(refused.status, refused.text).to.equal(403)
+    expect(refused.text).to.include('maximal permission policy')
+    await get(provider, 'PATCH', exported, { spec: { maximalPermissionPolicy: null } })
+    await eventually(async () => (await ask(bounded, 'POST', widgets, widget('yes', {}))).status === 201)
+  })
+
   describe('that change', () => {
     let [first, second]: Tenant[] = []
     const exportPath = `${apis}/v1alpha2/apiexports/widgets`
@@ -436,7 +469,6 @@ describe('shared APIs', function () {
   /** Lets a group of users, by default all users of the consumer, bind the exports of the provider. */
   async function letBind(group?: string, name = 'bind'): Promise<void> {
     const role = { rules: [{ apiGroups: ['apis.kcp.io'], resources: ['apiexports'], verbs: ['bind'] }] }
-    const rbac = '/apis/rbac.authorization.k8s.io/v1'
     await get(provider, 'POST', `${rbac}/clusterroles`, { metadata: { name }, ...role })
     const { status } = await get<LogicalCluster>(kcp.admin, 'GET', '/apis/kcp.dev/v1alpha1/logicalclusters/consumer')
     await get(provider, 'POST', `${rbac}/clusterrolebindings`, {

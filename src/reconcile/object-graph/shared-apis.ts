@@ -14,6 +14,8 @@ export interface ExportFacts {
   readonly released: number
   /** PLURAL.GROUP of each resource that the export offers. */
   readonly resources: readonly string[]
+  /** Whether RBAC of the export's logical cluster bounds what users of consumers do (maximalPermissionPolicy). */
+  readonly hasPolicy: boolean
   /** The claims of the export, as JSON: equal texts are one string in memory. */
   readonly claims: string
 }

@@ -107,7 +107,11 @@ export class ClusterCatalog implements Catalog {
     if (own === undefined) return undefined
     let definition = this.#sharedVersions.get(own)
     if (definition === undefined) {
-      definition = { ...own, strategy: { ...own.strategy, prepareForCreate: this.#requireShared(compiled.name, own) } }
+      definition = {
+        ...own,
+        isShared: true,
+        strategy: { ...own.strategy, prepareForCreate: this.#requireShared(compiled.name, own) },
+      }
       this.#sharedVersions.set(own, definition)
     }
     return isTerminating ? withoutCreate(definition) : definition

@@ -35,6 +35,7 @@ import { canOffload, shouldOffload } from './should-offload.ts'
 import { requestToken } from './subresources/token-request.ts'
 import { updateObject } from './verbs/update.ts'
 import { viewed } from './verbs/selection.ts'
+import { requirePermitted } from './call/permission-policy.ts'
 import { watchObjects } from './verbs/watch.ts'
 
 type Endpoint<Dependencies extends ObjectDependencies> = (call: EndpointCall<Dependencies>) => Promise<ApiResponse>
@@ -76,6 +77,7 @@ export async function dispatch(exchange: Exchange, dependencies: EndpointDepende
   }
   const call = withForward(await prepareCall(exchange, dependencies, target))
   if (exchange.view !== undefined) requireShown(call)
+  if (call.definition.isShared) await requirePermitted(call)
   if (target.group === 'apiregistration.k8s.io') keepAvailability(exchange, dependencies)
   if (target.group === '' && target.resource === 'componentstatuses') return componentStatuses(call)
   if (call.definition.isProjected) return memberViews(call)

@@ -241,9 +241,19 @@ function exportFacts(entry: Entry): ExportFacts {
   const { spec, status } = decodeObject(entry.bytes) as APIExport
   const claims = spec?.permissionClaims === undefined ? '' : JSON.stringify(spec.permissionClaims)
   const resources = (spec?.resources ?? []).map(({ group, name: resource }) => groupResourceText({ group, resource }))
+  const hasPolicy = spec?.maximalPermissionPolicy?.local !== undefined
   const { revision = 0, rollout } = status ?? {}
   const { cluster, name } = entry.key
-  return { cluster, name, uid: entry.facts.uid, revision, released: rollout?.released ?? 100, resources, claims }
+  return {
+    cluster,
+    name,
+    uid: entry.facts.uid,
+    revision,
+    released: rollout?.released ?? 100,
+    resources,
+    hasPolicy,
+    claims,
+  }
 }
 
 function bindingFacts(entry: Entry): BindingFacts {

@@ -4,13 +4,14 @@ import type { ExportFacts } from '#reconcile/object-graph/index.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
-import type { BindingSource } from './binding-source.ts'
+import { boundRevision, type BindingSource } from './binding-source.ts'
 import type { ClaimReference } from '#crds/index.ts'
 import { claimsIn, referencesIn, resourcesOf } from './claims.ts'
 import { ReferenceIndex, type ReferenceDependencies } from './reference-index.ts'
 import type { SharedDefinition } from './definition-source.ts'
 import { ExportView } from './export-view.ts'
-import type { SharingIndex } from './sharing-index.ts'
+import { bindingKey, type SharingIndex } from './sharing-index.ts'
+import type { ClusterObjects } from '#store/watch-cache/index.ts'
 import { systemDefinitions } from './system-definitions.ts'
 
 const bindingResource = 'apibindings.apis.kcp.io'
@@ -45,6 +46,18 @@ export class ViewSource {
     const references = (reference: ClaimReference): ReferenceIndex => this.#referenceIndex(facts, reference)
     await Promise.all(referencesIn(facts.claims).map((one) => references(one).ready(this.#parts)))
     return new ExportView({ index, provider, facts, now, directory, references })
+  }
+
+  /** The logical cluster whose RBAC bounds what users of this one do with a bound resource; undefined: none does. */
+  policyOf(objects: ClusterObjects, name: string): LogicalCluster | undefined {
+    for (const entry of objects.list({ resource: bindingKey })) {
+      const bound = boundRevision(entry)
+      if (bound?.resources.includes(name) !== true) continue
+      const facts = this.#parts.index.exportByUid(bound.exportUid)
+      const id = facts?.hasPolicy === true ? tryClusterId(facts.cluster) : undefined
+      return id === undefined ? undefined : this.#parts.directory.byId(id)
+    }
+    return undefined
   }
 
   #referenceIndex({ uid }: ExportFacts, reference: ClaimReference): ReferenceIndex {

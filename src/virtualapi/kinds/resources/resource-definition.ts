@@ -158,6 +158,8 @@ export interface ResourceDefinition {
   readonly custom?: CustomFacts
   /** True: the objects are not stored, but made from the MemberClusters when they are read. */
   readonly isProjected?: true
+  /** True: the definition belongs to another logical cluster, whose APIExport may bound what users do here. */
+  readonly isShared?: true
   /** Applied to the bytes of an object that is sent, after all else: adds the annotations of a view. */
   readonly shown?: (bytes: Uint8Array) => Uint8Array
   /** Text of the `Warning` header on every response: this version is deprecated. */
