@@ -45,6 +45,7 @@ interface MemberControllersOptions {
   readonly gatewayImage?: string
   readonly drainSeconds?: number
   readonly forwardSeconds?: number
+  readonly soakSeconds?: number
   /** Seconds between two reads of metrics by autoscalers of divided workloads. Default 15. */
   readonly autoscaleSeconds?: number
   /** Seconds between two rounds of balancing members, if balancing is turned on. Default 60. */
@@ -58,6 +59,7 @@ export function memberControllers({
   gatewayImage = `kcp.dev/kcp:${programVersion}`,
   drainSeconds,
   forwardSeconds,
+  soakSeconds,
   rebalanceSeconds,
   autoscaleSeconds,
 }: MemberControllersOptions): OperatorController[] {
@@ -104,6 +106,7 @@ export function memberControllers({
   const placement = placementController({
     ...(drainSeconds !== undefined && { drainSeconds }),
     ...(forwardSeconds !== undefined && { forwardSeconds }),
+    ...(soakSeconds !== undefined && { soakSeconds }),
     ...(rebalanceSeconds !== undefined && { rebalanceSeconds }),
   })
   return [

@@ -12,7 +12,7 @@ import { podTemplateUp } from '#syncer/transform/pod-template.ts'
 import { createUpstream } from '#syncer/context/upstream.ts'
 import { createLogger } from '#telemetry/index.ts'
 import { podPatch } from '#virtualapi/outbound/members/pod-patch.ts'
-import { startCluster, waitFor } from '#test/support/index.ts'
+import { startCluster, waitFor, type ClusterOptions } from '#test/support/index.ts'
 import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
 import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 
@@ -132,8 +132,12 @@ describe('a manifest that an API server accepts', function () {
     this.timeout(300_000)
     const log = createLogger({ level: (process.env['KCP_TEST_LOG'] as 'debug' | undefined) ?? 'error' })
     const flags = { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount,LimitRanger'] }
-    up = await clientOf(stack.use(await startCluster({ name: 'up', flags })).kubeconfig, stack)
-    east = await clientOf(stack.use(await startCluster({ name: 'east', controllerManager: true })).kubeconfig, stack)
+    const started = async (options: ClusterOptions): Promise<KubeClient> =>
+      clientOf(stack.use(await startCluster(options)).kubeconfig, stack)
+    ;[up, east] = await Promise.all([
+      started({ name: 'up', flags }),
+      started({ name: 'east', controllerManager: true }),
+    ])
     kubelet = simulateKubelet(east, { subnet: '10.91.0', signal: life.signal })
     const informers = sharedInformers(asWildcard(up, 'acme'), { allClusters: true, log, signal: life.signal })
     const syncer = startSyncer({

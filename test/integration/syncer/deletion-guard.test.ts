@@ -34,8 +34,9 @@ describe('a syncer whose workloads vanish upstream though nobody deleted them', 
     this.timeout(300_000)
     const life = new AbortController()
     const flags = { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] }
-    up = await clientOf(stack.use(await startCluster({ name: 'up', flags })).kubeconfig, stack)
-    member = await clientOf(stack.use(await startCluster({ name: 'east', flags })).kubeconfig, stack)
+    const started = async (name: string): Promise<KubeClient> =>
+      clientOf(stack.use(await startCluster({ name, flags })).kubeconfig, stack)
+    ;[up, member] = await Promise.all([started('up'), started('east')])
     stack.defer(() => life.abort())
     const options = { allClusters: true, log: silentLogger, signal: life.signal }
     const upstream = createUpstream({

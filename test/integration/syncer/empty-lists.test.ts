@@ -8,7 +8,7 @@ import { startSyncer } from '#syncer/syncer.ts'
 import { gvrs } from '#syncer/context/resources.ts'
 import { createUpstream } from '#syncer/context/upstream.ts'
 import { silentLogger } from '#telemetry/index.ts'
-import { startCluster, waitFor } from '#test/support/index.ts'
+import { startCluster, waitFor, type ClusterOptions } from '#test/support/index.ts'
 import { Mistake } from './mistake.ts'
 import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
 import { simulateKubelet } from './played-member.ts'
@@ -36,12 +36,15 @@ describe('the endpoints of a Service', function () {
     this.timeout(300_000)
     const life = new AbortController()
     const flags = { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] }
-    up = await clientOf(stack.use(await startCluster({ name: 'up', flags })).kubeconfig, stack)
     // Endpoints are believed only with the addresses of pods of a workload that the member has.
     const controllers = '--controllers=deployment-controller,replicaset-controller,serviceaccount-controller'
     const ofMember = { 'kube-controller-manager': [controllers] }
-    const east = await startCluster({ name: 'east', controllerManager: true, flags: ofMember })
-    member = await clientOf(stack.use(east).kubeconfig, stack)
+    const started = async (options: ClusterOptions): Promise<KubeClient> =>
+      clientOf(stack.use(await startCluster(options)).kubeconfig, stack)
+    ;[up, member] = await Promise.all([
+      started({ name: 'up', flags }),
+      started({ name: 'east', controllerManager: true, flags: ofMember }),
+    ])
     simulateKubelet(member, { subnet: '10.1.2', signal: life.signal })
     stack.defer(() => life.abort())
     const options = { allClusters: true, log: silentLogger, signal: life.signal }

@@ -9,7 +9,7 @@ import { ensureCrds, startOperator } from '#operator/index.ts'
 import { joinMember } from '#syncer/index.ts'
 import { createLogger } from '#telemetry/index.ts'
 import { createPki, createPkiMaterial } from '#virtualapi/index.ts'
-import { startCluster, waitFor } from '#test/support/index.ts'
+import { startCluster, waitFor, type Cluster, type ClusterOptions } from '#test/support/index.ts'
 import { asWildcard, clientOf } from './ordinary-upstream.ts'
 import { simulateKubelet } from './played-member.ts'
 
@@ -90,15 +90,20 @@ describe('members with gateways', function () {
     this.timeout(300_000)
     const life = new AbortController()
     const log = createLogger({ level: (process.env['KCP_TEST_LOG'] as 'debug' | undefined) ?? 'error' })
-    const hostCluster = stack.use(await startCluster({ name: 'host' }))
-    host = await clientOf(hostCluster.kubeconfig, stack)
     const flags = { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] }
-    up = await clientOf(stack.use(await startCluster({ name: 'up', flags })).kubeconfig, stack)
+    const started = async (options: ClusterOptions): Promise<Cluster> => stack.use(await startCluster(options))
+    const [hostCluster, upCluster, ofMembers] = await Promise.all([
+      started({ name: 'host' }),
+      started({ name: 'up', flags }),
+      Promise.all(['east', 'west'].map((name) => started({ name, controllerManager: true }))),
+    ])
+    host = await clientOf(hostCluster.kubeconfig, stack)
+    up = await clientOf(upCluster.kubeconfig, stack)
     for (const client of [host, up]) await ensureCrds(client, { crds: kcpCrds(), signal })
     const object = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name: 'acme' } }
     id = clusterIdOf((await host.create<KubeObject>(logicalClusters, object, { signal })).metadata.uid ?? '')
-    for (const [index, name] of ['east', 'west'].entries()) {
-      const cluster = stack.use(await startCluster({ name, controllerManager: true }))
+    for (const [index, cluster] of ofMembers.entries()) {
+      const { name } = cluster
       members[name] = await clientOf(cluster.kubeconfig, stack)
       simulateKubelet(member(name), { subnet: `10.9${index}.0`, signal: life.signal })
       const memberKubeconfig = await loadKubeconfig({ file: cluster.kubeconfig }, { trusted: true })
@@ -109,7 +114,11 @@ describe('members with gateways', function () {
       { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
       { signal },
     )
-    const controllers = memberControllers({ advertise: { host: 'kcp.example', port: 7443 }, drainSeconds: 3 })
+    const controllers = memberControllers({
+      advertise: { host: 'kcp.example', port: 7443 },
+      drainSeconds: 1,
+      soakSeconds: 1,
+    })
     stack.use(
       await startOperator({
         clusters: host,

@@ -10,7 +10,7 @@ import { gvrs } from '#syncer/context/resources.ts'
 import { startSyncer, type Syncer } from '#syncer/syncer.ts'
 import { namespaceLabel } from '#syncer/transform/dependents-down.ts'
 import { createUpstream, type Upstream } from '#syncer/context/upstream.ts'
-import { startCluster, waitFor } from '#test/support/index.ts'
+import { startCluster, waitFor, type ClusterOptions } from '#test/support/index.ts'
 import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
 import { simulateKubelet } from './played-member.ts'
 
@@ -54,9 +54,12 @@ describe('a syncer and the rules of single kinds', function () {
     this.timeout(300_000)
     log = createLogger({ level: (process.env['KCP_TEST_LOG'] as 'debug' | undefined) ?? 'error' })
     const flags = { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] }
-    up = await clientOf(stack.use(await startCluster({ name: 'up', flags })).kubeconfig, stack)
-    const cluster = stack.use(await startCluster({ name: 'east', controllerManager: true }))
-    east = await clientOf(cluster.kubeconfig, stack)
+    const started = async (options: ClusterOptions): Promise<KubeClient> =>
+      clientOf(stack.use(await startCluster(options)).kubeconfig, stack)
+    ;[up, east] = await Promise.all([
+      started({ name: 'up', flags }),
+      started({ name: 'east', controllerManager: true }),
+    ])
     stack.defer(async () => {
       life.abort()
       await syncer[Symbol.asyncDispose]()

@@ -4,7 +4,7 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { createClient, createInformer, httpTransport, loadKubeconfig, type Informer } from '#client/index.ts'
-import { placedOn, type CopyState } from '#crds/index.ts'
+import { placedOn, placements, type CopyState } from '#crds/index.ts'
 import { silentLogger } from '#telemetry/index.ts'
 import { isLongRun, runKcp, startCluster, waitFor, type Cluster, type ManagedProcess } from '#test/support/index.ts'
 import { startReplicas, type ReplicaSet } from '#test/integration/replicas.ts'
@@ -52,9 +52,12 @@ describe('a move during which kcp is killed', function () {
 
   before(async function () {
     this.timeout(300_000)
+    const starting = ['east', 'west'].map(async (name) =>
+      stack.use(await startCluster({ name, controllerManager: true })),
+    )
     kcp = stack.use(await startReplicas(1))
-    for (const [index, name] of ['east', 'west'].entries()) {
-      const cluster = stack.use(await startCluster({ name, controllerManager: true }))
+    for (const [index, cluster] of (await Promise.all(starting)).entries()) {
+      const { name } = cluster
       clusters[name] = cluster
       simulateKubelet(await clientOf(cluster.kubeconfig, stack), { subnet: `10.9${index}.0`, signal })
       const flags = ['--kubeconfig', cluster.kubeconfig, '--service-network', 'Flat']
@@ -68,6 +71,14 @@ describe('a move during which kcp is killed', function () {
     const transport = stack.use(httpTransport(await loadKubeconfig({ file: kubeconfig }, { trusted: true })))
     const client = createClient(transport, { basePath: '' })
     await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }, { signal })
+    const metadata = { name: 'short' }
+    const placement = {
+      apiVersion: 'kcp.dev/v1alpha1',
+      kind: 'Placement',
+      metadata,
+      spec: { move: { drainSeconds: 5 } },
+    }
+    await client.create(placements, placement, { signal })
     // It keeps the namespace and its Services in east, where endpoints are watched.
     await client.create(deployments, deployment('client', 'east'), { signal })
     await client.create(deployments, deployment('web', 'east'), { signal })

@@ -15,7 +15,7 @@ import { ensureCrds, explainWorkload, PlacementInputs, previewDrain, startOperat
 import { joinMember } from '#syncer/index.ts'
 import { createLogger } from '#telemetry/index.ts'
 import { createPki, createPkiMaterial } from '#virtualapi/index.ts'
-import { isLongRun, kubectl, startCluster, waitFor, type Cluster } from '#test/support/index.ts'
+import { isLongRun, kubectl, startCluster, waitFor, type Cluster, type ClusterOptions } from '#test/support/index.ts'
 import { asWildcard, clientOf } from './ordinary-upstream.ts'
 import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 
@@ -84,19 +84,19 @@ describe('the operator and two members', function () {
   before(async function () {
     this.timeout(300_000)
     const life = new AbortController()
-    const hostCluster = stack.use(await startCluster({ name: 'host' }))
+    const started = async (options: ClusterOptions): Promise<Cluster> => stack.use(await startCluster(options))
+    const [hostCluster, upCluster, ofMembers] = await Promise.all([
+      started({ name: 'host' }),
+      started({ name: 'up', flags: { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] } }),
+      Promise.all(['east', 'west'].map((name) => started({ name, controllerManager: true }))),
+    ])
     host = await clientOf(hostCluster.kubeconfig, stack)
-    const upCluster = stack.use(
-      await startCluster({ name: 'up', flags: { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] } }),
-    )
     up = await clientOf(upCluster.kubeconfig, stack)
     upKubeconfig = upCluster.kubeconfig
-    await ensureCrds(host, { crds: kcpCrds(), signal })
-    await ensureCrds(up, { crds: kcpCrds(), signal })
-    for (const [index, name] of ['east', 'west'].entries()) {
-      const cluster = stack.use(await startCluster({ name, controllerManager: true }))
+    await Promise.all([host, up].map((client) => ensureCrds(client, { crds: kcpCrds(), signal })))
+    for (const [index, cluster] of ofMembers.entries()) {
       const client = await clientOf(cluster.kubeconfig, stack)
-      members[name] = {
+      members[cluster.name] = {
         client,
         cluster,
         kubelet: simulateKubelet(client, { subnet: `10.9${index}.0`, signal: life.signal }),
@@ -110,8 +110,9 @@ describe('the operator and two members', function () {
     const advertise = { host: 'kcp.example', port: 7443 }
     const controllers = memberControllers({
       advertise,
-      drainSeconds: 3,
-      rebalanceSeconds: 2,
+      drainSeconds: 2,
+      soakSeconds: 1,
+      rebalanceSeconds: 1,
       autoscaleSeconds: 1,
     }).filter(({ name }) => name !== 'logical-cluster')
     stack.use(
@@ -332,7 +333,7 @@ describe('the operator and two members', function () {
     const ref = { namespace: space, name: 'site' }
     const labels = { app: 'site' }
     await up.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: space } }, { signal })
-    const move = { drainSeconds: 5, soakSeconds: 1, forwardSeconds: 8 }
+    const move = { drainSeconds: 5, soakSeconds: 1, forwardSeconds: 6 }
     const apiVersion = 'kcp.dev/v1alpha1'
     const namespaceSelector = { matchLabels: { 'kubernetes.io/metadata.name': space } }
     const placement = { apiVersion, kind: 'Placement', metadata: { name: space }, spec: { namespaceSelector, move } }
@@ -657,26 +658,23 @@ describe('the operator and two members', function () {
     await host.delete(placements, metadata, { signal })
     await setSpec('east', { capacity: null })
     await setSpec('west', { capacity: null })
-    await target('east')
-    await until('back in east', () => isPlaced({ east: 'Serving' }), 60_000)
-    await target(null)
   })
 
   it('does not let a tenant choose a member that an admin does not allow', async () => {
-    const spec = { clusters: ['east'] }
+    const spec = { clusters: ['west'] }
     await host.create(
       placements,
-      { apiVersion: 'kcp.dev/v1alpha1', kind: 'Placement', metadata: { name: 'in-east' }, spec },
+      { apiVersion: 'kcp.dev/v1alpha1', kind: 'Placement', metadata: { name: 'in-west' }, spec },
       { signal },
     )
-    await target('west')
-    await until('west Held', () => isPlaced({ east: 'Serving', west: 'Held' }))
+    await target('east')
+    await until('east Held', () => isPlaced({ west: 'Serving', east: 'Held' }))
     expect((await workload())?.metadata.annotations?.['kcp.dev/held']).to.equal(
-      'Placement "in-east" of the administrators does not allow member cluster "west"',
+      'Placement "in-west" of the administrators does not allow member cluster "east"',
     )
-    await host.delete(placements, { name: 'in-east' }, { signal })
+    await host.delete(placements, { name: 'in-west' }, { signal })
     await target(null)
-    await until('east alone', () => isPlaced({ east: 'Serving' }))
+    await until('west alone', () => isPlaced({ west: 'Serving' }))
   })
 
   // Two and a half minutes: a member is lost after 40 s, the Placement tolerates 41 s, and the return takes as long.
@@ -692,43 +690,43 @@ describe('the operator and two members', function () {
         },
         { signal },
       )
-      const { cluster } = members['east']!
+      const { cluster } = members['west']!
       await cluster.processes.get('kube-apiserver')!.kill()
-      await until('west serves', async () => (await placed())['west'] === 'Serving', 120_000)
-      const { status } = await host.get<MemberCluster>(memberClusters, { name: 'east' }, { signal })
+      await until('east serves', async () => (await placed())['east'] === 'Serving', 120_000)
+      const { status } = await host.get<MemberCluster>(memberClusters, { name: 'west' }, { signal })
       expect(status?.conditions?.find(({ type }) => type === 'Ready')).to.include({ status: 'Unknown', reason: 'Lost' })
       await up.delete(placements, { name: 'hasty' }, { signal })
       await cluster.processes.get('kube-apiserver')!.start()
-      await until('one copy', () => isPlaced({ west: 'Serving' }), 90_000)
-      await setSpec('west', { state: 'Draining' })
-      await until('back in east', () => isPlaced({ east: 'Serving' }), 90_000)
-      await setSpec('west', { state: 'Active' })
+      await until('one copy', () => isPlaced({ east: 'Serving' }), 90_000)
+      await setSpec('east', { state: 'Draining' })
+      await until('back in west', () => isPlaced({ west: 'Serving' }), 90_000)
+      await setSpec('east', { state: 'Active' })
     }).timeout(300_000)
 
   it('drains a member that is deleted and leaves no object of ours in it', async () => {
-    await host.delete(memberClusters, { name: 'east' }, { signal })
+    await host.delete(memberClusters, { name: 'west' }, { signal })
     await until(
-      'east gone',
-      async () => (await host.tryGet(memberClusters, { name: 'east' }, { signal })) === undefined,
+      'west gone',
+      async () => (await host.tryGet(memberClusters, { name: 'west' }, { signal })) === undefined,
       60_000,
     )
-    expect(await placed()).to.deep.equal({ west: 'Serving' })
+    expect(await placed()).to.deep.equal({ east: 'Serving' })
     await until(
       'kcp-system gone',
-      async () => (await members['east']!.client.tryGet(namespaces, { name: 'kcp-system' }, { signal })) === undefined,
+      async () => (await members['west']!.client.tryGet(namespaces, { name: 'kcp-system' }, { signal })) === undefined,
     )
   })
 
   it('waits for a member that is away, and releases it when an admin removes it by force', async () => {
-    const { cluster } = members['west']!
+    const { cluster } = members['east']!
     await cluster.processes.get('kube-apiserver')!.kill()
-    await host.delete(memberClusters, { name: 'west' }, { signal })
-    const held = await host.get<MemberCluster>(memberClusters, { name: 'west' }, { signal })
+    await host.delete(memberClusters, { name: 'east' }, { signal })
+    const held = await host.get<MemberCluster>(memberClusters, { name: 'east' }, { signal })
     expect(held.metadata.finalizers).to.deep.equal(['kcp.dev/member'])
-    expect((await workload())?.metadata.finalizers).to.deep.equal(['syncer.kcp.dev/west'])
-    await host.patch(memberClusters, { name: 'west' }, 'merge', { metadata: { finalizers: null } }, { signal })
+    expect((await workload())?.metadata.finalizers).to.deep.equal(['syncer.kcp.dev/east'])
+    await host.patch(memberClusters, { name: 'east' }, 'merge', { metadata: { finalizers: null } }, { signal })
     await until('nothing to wait for', async () => (await workload())?.metadata.finalizers === undefined)
-    expect((await workload())?.metadata.annotations).to.not.have.property('status.kcp.dev/west')
+    expect((await workload())?.metadata.annotations).to.not.have.property('status.kcp.dev/east')
     expect((await up.list(pods, { namespace, signal })).items).to.be.empty
   })
 

@@ -8,7 +8,14 @@ import { joinMember } from '#syncer/index.ts'
 import { createLogger } from '#telemetry/index.ts'
 import { createMembers, type Members } from '#virtualapi/outbound/members/index.ts'
 import { createPki, createPkiMaterial } from '#virtualapi/index.ts'
-import { agnhostImage, needsNodes, startCluster, waitFor, type Cluster } from '#test/support/index.ts'
+import {
+  agnhostImage,
+  needsNodes,
+  startCluster,
+  waitFor,
+  type Cluster,
+  type ClusterOptions,
+} from '#test/support/index.ts'
 import { asWildcard, clientOf } from './ordinary-upstream.ts'
 
 const signal = new AbortController().signal
@@ -34,13 +41,15 @@ describe('a member with a real node', function () {
     this.timeout(300_000)
     const life = new AbortController()
     const log = createLogger({ level: (process.env['KCP_TEST_LOG'] as 'debug' | undefined) ?? 'error' })
-    const hostCluster = stack.use(await startCluster({ name: 'host' }))
+    const started = async (options: ClusterOptions): Promise<Cluster> => stack.use(await startCluster(options))
+    const [hostCluster, upCluster, member] = await Promise.all([
+      started({ name: 'host' }),
+      started({ name: 'up', flags: { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] } }),
+      started({ name: 'east', nodes: 1 }),
+    ])
+    east = member
     const host = await clientOf(hostCluster.kubeconfig, stack)
-    const upCluster = stack.use(
-      await startCluster({ name: 'up', flags: { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] } }),
-    )
     up = await clientOf(upCluster.kubeconfig, stack)
-    east = stack.use(await startCluster({ name: 'east', nodes: 1 }))
     for (const client of [host, up]) await ensureCrds(client, { crds: kcpCrds(), signal })
     const acme: KubeObject = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name: 'acme' } }
     uid = (await host.create(logicalClusters, acme, { signal })).metadata.uid ?? ''

@@ -3,7 +3,7 @@ import { clusterIdOf, type KubeObject } from '#apimachinery/meta/index.ts'
 import { memberLoss } from '#operator/member-cluster/apply.ts'
 import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
 import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
-import { startCluster, waitFor, type Cluster } from '#test/support/index.ts'
+import { startCluster, waitFor, type Cluster, type ClusterOptions } from '#test/support/index.ts'
 import { sharedInformers, type KubeClient } from '#client/index.ts'
 import {
   kcpCrds,
@@ -62,7 +62,11 @@ describe('a syncer between a logical cluster and real members', function () {
     const life = new AbortController()
     const log = createLogger({ level: (process.env['KCP_TEST_LOG'] as 'debug' | undefined) ?? 'error' })
     const upstreamFlags = { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] }
-    const upCluster = stack.use(await startCluster({ name: 'up', flags: upstreamFlags }))
+    const started = async (options: ClusterOptions): Promise<Cluster> => stack.use(await startCluster(options))
+    const [upCluster, ofMembers] = await Promise.all([
+      started({ name: 'up', flags: upstreamFlags }),
+      Promise.all(['east', 'west'].map((name) => started({ name, controllerManager: true }))),
+    ])
     up = await clientOf(upCluster.kubeconfig, stack)
     stack.defer(() => life.abort())
     const informers = sharedInformers(asWildcard(up, 'acme'), { allClusters: true, log, signal: life.signal })
@@ -80,10 +84,10 @@ describe('a syncer between a logical cluster and real members', function () {
         signal: life.signal,
       }),
     )
-    for (const [index, name] of ['east', 'west'].entries()) {
+    for (const [index, cluster] of ofMembers.entries()) {
+      const { name } = cluster
       const object = { apiVersion: 'kcp.dev/v1alpha1', kind: 'MemberCluster', metadata: { name } }
       await up.create(memberClusters, object, { signal })
-      const cluster = stack.use(await startCluster({ name, controllerManager: true }))
       const client = await clientOf(cluster.kubeconfig, stack)
       const kubelet = simulateKubelet(client, { subnet: `10.9${index}.0`, signal: life.signal })
       const loss = memberLoss(name, hostInformers)

@@ -7,7 +7,7 @@ import { gvrs } from '#syncer/context/resources.ts'
 import { startSyncer, type Syncer } from '#syncer/syncer.ts'
 import { createUpstream } from '#syncer/context/upstream.ts'
 import { createLogger } from '#telemetry/index.ts'
-import { startCluster, waitFor } from '#test/support/index.ts'
+import { startCluster, waitFor, type Cluster, type ClusterOptions } from '#test/support/index.ts'
 import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
 import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 
@@ -41,7 +41,11 @@ export async function startSyncedMembers(names: readonly string[]): Promise<Sync
       '--controllers=namespace-controller,garbage-collector-controller,persistentvolumeclaim-protection-controller',
     ],
   }
-  const upCluster = stack.use(await startCluster({ name: 'up', controllerManager: true, flags }))
+  const started = async (options: ClusterOptions): Promise<Cluster> => stack.use(await startCluster(options))
+  const [upCluster, clusters] = await Promise.all([
+    started({ name: 'up', controllerManager: true, flags }),
+    Promise.all(names.map((name) => started({ name, controllerManager: true }))),
+  ])
   const up = await clientOf(upCluster.kubeconfig, stack)
   const informers = sharedInformers(asWildcard(up, 'acme'), { allClusters: true, log, signal: life.signal })
   const upstream = createUpstream({ informers, client: () => up, ids })
@@ -59,8 +63,8 @@ export async function startSyncedMembers(names: readonly string[]): Promise<Sync
         signal: life.signal,
       }),
     )
-  for (const [index, name] of names.entries()) {
-    const cluster = stack.use(await startCluster({ name, controllerManager: true }))
+  for (const [index, cluster] of clusters.entries()) {
+    const { name } = cluster
     const client = await clientOf(cluster.kubeconfig, stack)
     members[name] = {
       client,
