@@ -7,7 +7,8 @@ import { join, resolve } from 'node:path'
 const root = resolve(import.meta.dirname, '..')
 const bin = (name: string): string => join(root, 'node_modules/.bin', name)
 
-const lintCache = 'node_modules/.cache/eslint'
+/** With their results of the last run here, the slow checks take seconds. */
+const cache = (name: string): string => `node_modules/.cache/${name}`
 
 interface Check {
   readonly name: string
@@ -19,7 +20,10 @@ const checks: readonly Check[] = [
   {
     name: 'types',
     // The native compiler. Package `typescript` is the one with an API, which typescript-eslint needs.
-    command: [process.execPath, 'node_modules/typescript-7/bin/tsc', '-p', 'tsconfig.json'],
+    command: [
+      ...[process.execPath, 'node_modules/typescript-7/bin/tsc', '-p', 'tsconfig.json'],
+      ...['--incremental', '--tsBuildInfoFile', cache('types.tsbuildinfo')],
+    ],
     repair: 'mend the code',
   },
   {
@@ -40,18 +44,28 @@ const checks: readonly Check[] = [
   },
   {
     name: 'lint',
-    // With a cache, a second run takes seconds. A changed type can alter the result for a file that did not change: a
-    // clean clone, as in CI, finds that.
-    command: [bin('eslint'), '--cache', '--cache-strategy', 'content', '--cache-location', lintCache, '.'],
+    // A changed type can alter the result for a file that did not change: a clean clone, as in CI, finds that.
+    command: [bin('eslint'), '--cache', '--cache-strategy', 'content', '--cache-location', cache('eslint'), '.'],
     repair: 'npx eslint --fix .',
   },
-  { name: 'format', command: [bin('prettier'), '--check', '--log-level', 'warn', '.'], repair: 'npm run format' },
+  {
+    name: 'format',
+    command: [
+      ...[bin('prettier'), '--check', '--log-level', 'warn'],
+      ...['--cache', '--cache-strategy', 'content', '--cache-location', cache('prettier'), '.'],
+    ],
+    repair: 'npm run format',
+  },
   {
     name: 'imports',
     command: [process.execPath, 'scripts/verify-imports.ts'],
     repair: 'move the code, or a row of scripts/imports/rules.ts',
   },
-  { name: 'unused', command: [bin('knip'), '--no-progress'], repair: 'delete what nobody uses' },
+  {
+    name: 'unused',
+    command: [bin('knip'), '--no-progress', '--cache', '--cache-location', cache('knip')],
+    repair: 'delete what nobody uses',
+  },
   { name: 'manifests', command: [process.execPath, 'scripts/manifests.ts', '--check'], repair: 'make manifests' },
   {
     name: 'kustomize',
