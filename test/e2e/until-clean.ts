@@ -16,8 +16,7 @@ interface List {
 
 /** Resolves when no namespace of these logical clusters is left; rejects with those that are, and what holds them. */
 export async function untilClean(member: Cluster, clusterIds: readonly string[]): Promise<void> {
-  const listed = async (what: string, ...flags: string[]): Promise<List> =>
-    JSON.parse((await member.kubectl(['get', what, ...flags, '-o', 'json'])).stdout) as List
+  const listed = async (what: string): Promise<List> => (await member.get(`/api/v1/${what}`)) as List
   await waitFor(
     async () => {
       const left = (await listed('namespaces')).items.filter(
@@ -29,7 +28,7 @@ export async function untilClean(member: Cluster, clusterIds: readonly string[])
         const held = (status?.conditions ?? []).filter((one) => one.status === 'True').map(({ message }) => message)
         return `${metadata.name} deleted at ${metadata.deletionTimestamp ?? 'no time'} ${held.join(' ')}`
       })
-      const pods = (await listed('pods', '--all-namespaces')).items.filter(({ metadata }) =>
+      const pods = (await listed('pods')).items.filter(({ metadata }) =>
         left.some(({ metadata: { name } }) => name === metadata.namespace),
       )
       const running = pods.map(

@@ -2,16 +2,10 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openInstallation } from '#cli/commands/installation.ts'
+import { issueKubeconfig, nameOfLogicalCluster } from '#cli/index.ts'
 import { isConditionTrue, type LogicalCluster } from '#crds/index.ts'
-import {
-  freePort,
-  kubectl,
-  runKcp,
-  startKcp,
-  waitFor,
-  type CommandResult,
-  type ManagedProcess,
-} from '#test/support/index.ts'
+import { freePort, kubectl, startKcp, waitFor, type CommandResult, type ManagedProcess } from '#test/support/index.ts'
 import { openRawClient, type RawClient } from './raw-client.ts'
 
 const logicalClusters = '/clusters/root/apis/kcp.dev/v1alpha1/logicalclusters'
@@ -84,9 +78,12 @@ export async function startInstance(
       const ready = async (signal: AbortSignal): Promise<boolean> =>
         isReadyObject((await admin.http.request('GET', `${logicalClusters}/${name}`, { signal })).json())
       await waitFor(ready, { what: `LogicalCluster "${name}" to be Ready`, deadlineMs: 20_000, intervalMs: 50 })
-      const { stdout } = await runKcp(['kubeconfig', name, '--root-dir', rootDir])
+      // As `kcp kubeconfig` does, in this process for the same reason.
+      const { signal } = new AbortController()
+      await using installation = await openInstallation({ rootDir }, signal)
+      const text = await issueKubeconfig(installation, nameOfLogicalCluster(name), 365, signal)
       const file = join(dir, `${name}.kubeconfig`)
-      writeFileSync(file, stdout, { mode: 0o600 })
+      writeFileSync(file, text, { mode: 0o600 })
       const http = openRawClient({ kubeconfig: file })
       owned.use(http)
       return {

@@ -7,11 +7,13 @@ export interface WaitOptions {
   what: string
   deadlineMs: number
   signal?: AbortSignal | undefined
-  /** Time between two probes; 100 by default. */
+  /** Time between two probes; 100 by default. After a slow probe it is twice as long as the probe, at most a second. */
   intervalMs?: number
 }
 
 const never = new AbortController().signal
+/** A probe that starts kubectl every 100 ms would take half of a processor from those that the test waits for. */
+const mostPauseMs = 1000
 
 /**
  * Calls `probe` until it returns something other than undefined, null or false, and resolves with that. A probe that
@@ -26,6 +28,7 @@ export async function waitFor<T>(
   let last = 'nothing yet'
   for (;;) {
     signal.throwIfAborted()
+    const began = performance.now()
     const leftMs = started + deadlineMs - performance.now()
     if (leftMs <= 0) throw new Error(`waited ${deadlineMs} ms for ${what}; last seen: ${last}`)
     try {
@@ -37,7 +40,8 @@ export async function waitFor<T>(
       // A probe aborted by the deadline has nothing new to report.
       if (error !== cutOff || last === 'nothing yet') last = error instanceof Error ? error.message : String(error)
     }
-    await sleep(Math.min(intervalMs, Math.max(1, started + deadlineMs - performance.now())), signal)
+    const pauseMs = Math.max(intervalMs, Math.min(2 * (performance.now() - began), mostPauseMs))
+    await sleep(Math.min(pauseMs, Math.max(1, started + deadlineMs - performance.now())), signal)
   }
 }
 
