@@ -52,7 +52,7 @@ test-conformance: build ## one suite per contract, on every implementation
 
 .PHONY: test-integration
 test-integration: build ## our program against real kubectl and a real kube-apiserver
-	@$(WITH_NODE) node scripts/test.ts integration syncer moves
+	@$(WITH_NODE) node scripts/test.ts integration integration-2 syncer moves
 
 .PHONY: test-parity
 test-parity: build ## the same requests to a logical cluster and to a real kube-apiserver; the answers must be equal
@@ -64,7 +64,7 @@ test-clients: build ## Go, Rust, Java, Python and JavaScript clients, Helm, Flux
 
 .PHONY: test-e2e
 test-e2e: build ## the main user story on a real host and two real members with pods; PROVIDER=kind: members of kind
-	@$(WITH_NODE) KCP_TEST_CLUSTERS="$${KCP_TEST_CLUSTERS:-$(PROVIDER)}" node scripts/test.ts e2e
+	@$(WITH_NODE) KCP_TEST_CLUSTERS="$${KCP_TEST_CLUSTERS:-$(PROVIDER)}" node scripts/test.ts e2e e2e-2
 
 .PHONY: conformance
 conformance: build ## the Kubernetes end-to-end tests and shell tests of kubectl in two logical clusters at once; the last line counts, docs/reference/conformance.md has each result

@@ -1,9 +1,9 @@
 // Runs the suites and counts.   node scripts/test.ts
-// all|long|verify|unit|conformance|integration|syncer|moves|harness|parity|clients|faults|e2e ... `long` is what
-// `make test-long` runs: every suite with more rounds and seeds, parity through a host, and test/long besides. Without
-// names of suites, three suites at a time run side by side, then those that measure the machine. What the second and the
-// third lane print appears when a suite of theirs has ended. The last line is `N passed, N failed, N skipped`. With
-// CI=true a skipped test is a failure: CI has what every test needs.
+// all|long|verify|unit|conformance|integration|integration-2|syncer|moves|harness|parity|clients|faults|amplifiers|e2e ...
+// `long` is what `make test-long` runs: every suite with more rounds and seeds, parity through a host, and test/long
+// besides. Without names of suites, three suites at a time run side by side, then those that measure the machine. What
+// the second and the third lane print appears when a suite of theirs has ended. The last line is `N passed, N failed,
+// N skipped`. With CI=true a skipped test is a failure: CI has what every test needs.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -48,6 +48,16 @@ const lateMoves = [
   'test/integration/syncer/gateway.test.ts',
   'test/integration/gateway/**/*.test.ts',
 ]
+/** About half of the others. */
+const secondHalf = [
+  'test/integration/{c,d}*.test.ts',
+  'test/integration/{member,kubectl,monitoring,operator}*.test.ts',
+  'test/integration/simulation/**/*.test.ts',
+]
+/** End-to-end tests that do not use the lab of the others. */
+const withoutLab = ['test/e2e/{chart,demo,pods-through-replicas}.test.ts']
+/** Tests that measure times, for which nothing else may run. */
+const measuring = ['test/faults/{amplifiers,hostile-definitions}.test.ts']
 
 // Tests of real processes run again once when they fail: on a machine that is shared, one of ten thousand meets a pause
 // that no deadline foresaw. If a test fails then too, or a hook does, its whole file runs once more in a new process,
@@ -59,10 +69,11 @@ const suites: readonly Suite[] = [
   {
     name: 'integration',
     files: ['test/integration/**/*.test.ts'],
-    without: [...syncer, ...lateMoves],
+    without: [...syncer, ...lateMoves, ...secondHalf],
     timeoutMs: 180_000,
     repeats: true,
   },
+  { name: 'integration-2', files: secondHalf, timeoutMs: 180_000, repeats: true },
   { name: 'syncer', files: syncer, without: lateMoves, timeoutMs: 180_000, repeats: true },
   { name: 'moves', files: lateMoves, timeoutMs: 180_000, repeats: true },
   {
@@ -80,8 +91,10 @@ const suites: readonly Suite[] = [
   },
   { name: 'documents', files: ['test/documents/**/*.test.ts'], timeoutMs: 180_000, repeats: true },
   { name: 'console', files: ['test/console/**/*.test.ts'], timeoutMs: 120_000, repeats: true },
-  { name: 'faults', files: ['test/faults/**/*.test.ts'], timeoutMs: 300_000, repeats: true },
-  { name: 'e2e', files: ['test/e2e/**/*.test.ts'], timeoutMs: 300_000, repeats: true },
+  { name: 'faults', files: ['test/faults/**/*.test.ts'], without: measuring, timeoutMs: 300_000, repeats: true },
+  { name: 'amplifiers', files: measuring, timeoutMs: 300_000, repeats: true },
+  { name: 'e2e', files: ['test/e2e/**/*.test.ts'], without: withoutLab, timeoutMs: 300_000, repeats: true },
+  { name: 'e2e-2', files: withoutLab, timeoutMs: 300_000, repeats: true },
 ]
 /** Too slow for every change: run by hand and before a release. */
 const longSuites: readonly Suite[] = [
@@ -99,17 +112,20 @@ const names = ['verify', ...suites.map(({ name }) => name)]
 /** Suites that run side by side: each lane takes the next one of the list. The longest come first. */
 const sideBySide = [
   'e2e',
-  'integration',
+  'integration-2',
   'syncer',
+  'integration',
   'parity',
-  'clients',
-  'console',
+  'e2e-2',
   'verify',
-  'moves',
-  'documents',
+  'clients',
+  'faults',
   'unit',
+  'moves',
+  'console',
   'harness',
   'conformance',
+  'documents',
 ]
 const lanes = 3
 /** More files than these have a common cause that another try does not mend. */
@@ -171,7 +187,15 @@ async function runOnce(
       ...options,
       ...files,
     ]
-    const env = { ...added, KCP_TEST_COUNTS: counts, ...(isLong ? { KCP_TEST_LONG: '1' } : {}) }
+    const env = {
+      // What Node has compiled of the sources, for the processes of all suites: 3 s of the unit tests.
+      NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/compiled'),
+      // Fewer garbage collections in etcd, kube-apiserver, kubelet, kubectl: a sixth of their work, for some memory.
+      GOGC: '400',
+      ...added,
+      KCP_TEST_COUNTS: counts,
+      ...(isLong ? { KCP_TEST_LONG: '1' } : {}),
+    }
     const status = await runNode(args, env, output)
     const result = readCounts(counts)
     if (result === undefined) return { passed: 0, failed: 1, skipped: 0 }
