@@ -168,8 +168,10 @@ describe('a proxy of a logical cluster without members', () => {
   ])
     it(`refuses ${title}`, async () => {
       for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
-        const { status, text: answer } = await send(method, path, ['GET', 'DELETE'].includes(method) ? undefined : {})
+        const body = ['GET', 'DELETE'].includes(method) ? undefined : {}
+        const { status, text: answer, headers } = await send(method, path, body)
         expect(status, method).to.equal(code)
+        expect(headers, method).to.not.have.property('retry-after')
         expect(JSON.parse(answer)).to.include({ message })
       }
     })

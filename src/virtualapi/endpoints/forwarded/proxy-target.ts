@@ -1,6 +1,6 @@
 // The pod and port of a proxy request to `pods/[SCHEME:]NAME[:PORT]/proxy` or `services/[SCHEME:]NAME[:PORT]/proxy`.
 import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
-import { badRequest, forbidden, notFound, serviceUnavailable } from '#apimachinery/status/index.ts'
+import { badRequest, forbidden, notFound, statusError, type StatusError } from '#apimachinery/status/index.ts'
 import { goQuote } from '#apimachinery/text/index.ts'
 import { memberAnnotation } from '#crds/index.ts'
 import { podsOfService } from '#virtualapi/outbound/calls/resolve-service.ts'
@@ -72,7 +72,7 @@ function serviceTarget({ objects, request }: EndpointCall, { scheme, name, port 
   const chosen = ready[Math.floor(Math.random() * ready.length)]
   if (chosen !== undefined) return { scheme, ...chosen }
   const named = podsOfService(objects, { namespace, name }).length === 0 ? name : request.name
-  throw serviceUnavailable(`no endpoints available for service ${goQuote(named)}`)
+  throw unreachable(`no endpoints available for service ${goQuote(named)}`)
 }
 
 /**
@@ -83,6 +83,11 @@ function nameOfPort({ metadata, spec }: KubeObject, number: number): string {
   const { ports } = isJsonObject(spec) ? spec : ({} as JsonObject)
   const one = Array.isArray(ports) ? ports.find((row) => isJsonObject(row) && row['port'] === number) : undefined
   if (!isJsonObject(one))
-    throw serviceUnavailable(`no service port ${number} found for service ${goQuote(metadata.name ?? '')}`)
+    throw unreachable(`no service port ${number} found for service ${goQuote(metadata.name ?? '')}`)
   return typeof one['name'] === 'string' ? one['name'] : ''
+}
+
+/** As kube-apiserver without Retry-After, for which kubectl would ask ten times, a second apart. */
+function unreachable(message: string): StatusError {
+  return statusError(503, 'ServiceUnavailable', message)
 }
