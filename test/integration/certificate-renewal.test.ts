@@ -1,5 +1,5 @@
-// 24 hours in steps of ten minutes, then 400 days in steps of one, on a clock that the test moves: nothing that we
-// issue runs out while it is used, and what was open before goes on.
+// 24 hours in steps of ten minutes, then 400 days in steps of one (larger steps in `make test`), on a clock that the
+// test moves: nothing that we issue runs out while it is used, and what was open before goes on.
 import { expect } from 'chai'
 import { X509Certificate } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -29,10 +29,12 @@ import {
   rootCluster,
   type Pki,
 } from '#virtualapi/index.ts'
-import { waitFor } from '#test/support/index.ts'
+import { rounds, waitFor } from '#test/support/index.ts'
 
 const minute = 60_000
 const day = 24 * 60 * minute
+const minutes = rounds({ short: 30, long: 10 })
+const days = rounds({ short: 3, long: 1 })
 const core = (resource: string) => ({ group: '', version: 'v1', resource })
 const crds = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' }
 const operatorRequest = {
@@ -164,7 +166,10 @@ describe('an installation that runs for longer than its certificates are valid',
     await waitFor(() => terms === 1, { what: 'the lease', deadlineMs: 10_000, intervalMs: 10 })
 
     const serving = new Set<string>()
-    const steps = [...Array.from({ length: 144 }, () => 10 * minute), ...Array.from({ length: 400 }, () => day)]
+    const steps = [
+      ...Array.from({ length: (24 * 60) / minutes }, () => minutes * minute),
+      ...Array.from({ length: Math.floor(400 / days) }, () => days * day),
+    ]
     for (const step of steps) {
       now += step
       await renewAll()

@@ -6,12 +6,13 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:http2'
 import { expect } from 'chai'
 import { parse } from 'yaml'
-import { isLongRun } from '#test/support/index.ts'
+import { isLongRun, rounds } from '#test/support/index.ts'
 import type { Flood } from './http2-flood.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
 // Generous in `make test`, where other suites share the machine.
 const maxWaitMs = isLongRun ? 150 : 5000
+const requests = rounds({ short: 300, long: 1000 })
 const configMaps = '/clusters/acme/api/v1/namespaces/default/configmaps'
 
 describe('floods over HTTP/2', function () {
@@ -49,19 +50,19 @@ describe('floods over HTTP/2', function () {
   }
 
   for (const { title, options } of [
-    { title: 'of one tenant, over its budget', options: { connections: 8, requests: 1000, certified: true } },
-    { title: 'without a certificate', options: { connections: 30, requests: 1000 } },
+    { title: 'of one tenant, over its budget', options: { connections: 8, requests, certified: true } },
+    { title: 'without a certificate', options: { connections: 30, requests } },
     {
       title: 'of watches that connect again and again',
-      options: { connections: 8, requests: 1000, rounds: 3, certified: true, path: `${configMaps}?watch=1` },
+      options: { connections: 8, requests, rounds: 3, certified: true, path: `${configMaps}?watch=1` },
     },
     {
       title: 'of clients that take no answer',
-      options: { connections: 8, requests: 1000, rounds: 2, certified: true, zeroWindow: true },
+      options: { connections: 8, requests, rounds: 2, certified: true, zeroWindow: true },
     },
     {
       title: 'of requests that are reset at once',
-      options: { connections: 8, requests: 1000, rounds: 2, certified: true, resets: true },
+      options: { connections: 8, requests, rounds: 2, certified: true, resets: true },
     },
   ])
     it(`let others wait for a short time: ${title}`, async () => {

@@ -363,11 +363,9 @@ describe('the answers of servers of tenants', function () {
             ]),
           ),
         })
+      const documents = groups.map((group) => Buffer.from(document(group)))
       server.answerWith((request, response) => {
-        const answer =
-          request.url === '/openapi/v2'
-            ? Buffer.from(groups.map(document)[server.asked.length % 30] ?? '')
-            : Buffer.from('{}')
+        const answer = request.url === '/openapi/v2' ? documents[server.asked.length % 30] : '{}'
         response.writeHead(200, { 'content-type': 'application/json' }).end(answer)
       })
       const { status, text } = await send(by, 'GET', '/openapi/v2')

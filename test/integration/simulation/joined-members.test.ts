@@ -73,6 +73,10 @@ describe('simulated members of kcp', function () {
   })
 
   it('run what a tenant applies, and show it with its pods, logs, exec and metrics', async () => {
+    const metadata = { name: 'quick' }
+    await acme.kubectl(['apply', '-f', '-'], {
+      input: { apiVersion: 'kcp.dev/v1alpha1', kind: 'Placement', metadata, spec: { move: { drainSeconds: 5 } } },
+    })
     await acme.kubectl(['annotate', 'namespace', 'default', 'kcp.dev/clusters=paris'])
     for (const [name, image] of [
       ['backend', 'demo/backend:1'],

@@ -69,7 +69,7 @@ describe('OffloadThread', function () {
     start({ maxComputeMs: 10_000 })
     await write('acme')
     const gone = new AbortController()
-    const long = write('acme', { count: 700_000, signal: gone.signal })
+    const long = write('acme', { count: 200_000, signal: gone.signal })
     const next = write('acme')
     gone.abort(new Error('the client went away'))
     expect(await long).to.equal(-1)
@@ -77,8 +77,9 @@ describe('OffloadThread', function () {
   })
 
   it('refuses a request that needs too much memory with 413, and goes on', async () => {
-    start({ maxComputeMs: 110_000 })
-    const large = write('acme', { count: 3_000_000 })
+    // A quarter of this memory is less than 500,000 objects take. To fill the largest heap takes 20 s.
+    start({ maxComputeMs: 110_000, memoryBytes: 512 * 1024 * 1024 })
+    const large = write('acme', { count: 500_000 })
     const others = ['acme', 'bob'].map((name) => write(name))
     expect(await large).to.equal(413)
     expect(await Promise.all(others)).to.deep.equal([200, 200])
