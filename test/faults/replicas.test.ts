@@ -43,9 +43,10 @@ describe('replicas of kcp apiserver that are killed, paused and restarted under 
     over.abort()
   })
 
-  for (const { title, stop, resume } of [
+  for (const { title, awayMs, stop, resume } of [
     {
       title: 'is killed with -9',
+      awayMs: 0,
       stop: (replica: RunningReplica) => replica.process.kill(),
       resume: async (replica: RunningReplica) => {
         await replica.process.start()
@@ -54,6 +55,7 @@ describe('replicas of kcp apiserver that are killed, paused and restarted under 
     },
     {
       title: 'is paused for longer than its Lease, and goes on',
+      awayMs: pausedMs,
       stop: (replica: RunningReplica) => process.kill(replica.process.pid, 'SIGSTOP'),
       resume: (replica: RunningReplica) => process.kill(replica.process.pid, 'SIGCONT'),
     },
@@ -72,7 +74,7 @@ describe('replicas of kcp apiserver that are killed, paused and restarted under 
             const began = performance.now()
             await waitFor(() => isWritable(first), { what: 'a takeover', deadlineMs })
             tookOverMs = Math.round(performance.now() - began)
-            await delay(Math.max(0, pausedMs - tookOverMs))
+            await delay(Math.max(0, awayMs - tookOverMs))
           },
         })
         const { acknowledged, before, unknown, lists, expired, unexpected, violations } = round

@@ -39,8 +39,8 @@ describe('manifests of well-known applications', function () {
     expect(Object.keys(recording.transcripts)).to.deep.equal(applicationTitles)
   })
 
-  // All of them in `make test-long`; a fifth shows what breaks all.
-  const played = applicationTitles.filter((_, index) => isLongRun || index % 5 === 0)
+  // All of them in `make test-long`; a tenth shows what breaks all.
+  const played = applicationTitles.filter((_, index) => isLongRun || index % 10 === 0)
   for (const title of played)
     it(title, async () => {
       const set = sets.find((candidate) => candidate.title === title)!

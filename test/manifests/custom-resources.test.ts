@@ -46,6 +46,7 @@ const everyProject: readonly Project[] = [
     title: 'prometheus-operator',
     folders: [['github.com/prometheus-operator/prometheus-operator', 'example/prometheus-operator-crd']],
     count: 10,
+    isMore: true,
   },
   { title: 'Argo CD', folders: [['github.com/argoproj/argo-cd/v3', 'manifests/crds']], count: 3 },
   {

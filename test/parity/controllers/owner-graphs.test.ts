@@ -6,9 +6,9 @@ import { isLongRun, waitFor } from '#test/support/index.ts'
 import { BuiltGraph, randomGraph } from './owner-graphs.ts'
 
 const firstSeed = Number(process.env['KCP_SEED'] ?? 1)
-const graphs = isLongRun ? 40 : 3
+const graphs = isLongRun ? 40 : 2
 const size = 30
-const deletions = isLongRun ? 8 : 4
+const deletions = isLongRun ? 8 : 3
 const atOnce = 6
 
 describe('garbage collection of random graphs', function () {
