@@ -2,7 +2,7 @@
 // logs and terminals.
 import { expect } from 'chai'
 import type { Tenant } from '#test/integration/kcp-instance.ts'
-import { startKcp, waitFor } from '#test/support/index.ts'
+import { isLongRun, startKcp, waitFor } from '#test/support/index.ts'
 import { AxeBuilder } from './axe.ts'
 import { keepPicture, openConsole, type ConsoleUnderTest } from './open-console.ts'
 
@@ -39,6 +39,15 @@ describe('the pages of the console about members', function () {
       stack.use(await startKcp(args, { name: `member-${member}`, ready: () => isReady(member) }))
     }
     acme = await kcp.tenant('acme')
+    const metadata = { name: 'quick' }
+    const placement = {
+      apiVersion: 'kcp.dev/v1alpha1',
+      kind: 'Placement',
+      metadata,
+      spec: { move: { drainSeconds: 5 } },
+    }
+    const placed = await acme.http.request('POST', `${acme.base}/apis/kcp.dev/v1alpha1/placements`, { body: placement })
+    expect(placed.status, placed.text).to.equal(201)
     const labels = { app: 'web' }
     const containers = [
       {
@@ -181,16 +190,18 @@ describe('the pages of the console about members', function () {
     const { page, go } = console_
     const found: string[] = []
     const [pod = ''] = await podNames()
-    for (const colorScheme of ['light', 'dark'] as const) {
+    const pages = [
+      '#/members',
+      '#/members/east',
+      '#/moves',
+      '#/o/acme/apps/v1/deployments/default/web/where',
+      `#/o/acme/core/v1/pods/default/${pod}/logs`,
+      `#/o/acme/core/v1/pods/default/${pod}/terminal`,
+    ]
+    // `make test-long` looks at each page in both; `make test` at every other page in each.
+    for (const [scheme, colorScheme] of (['light', 'dark'] as const).entries()) {
       await page.emulateMedia({ colorScheme })
-      for (const fragment of [
-        '#/members',
-        '#/members/east',
-        '#/moves',
-        '#/o/acme/apps/v1/deployments/default/web/where',
-        `#/o/acme/core/v1/pods/default/${pod}/logs`,
-        `#/o/acme/core/v1/pods/default/${pod}/terminal`,
-      ]) {
+      for (const fragment of pages.filter((_, index) => isLongRun || index % 2 === scheme)) {
         await go(fragment)
         await page.waitForTimeout(900)
         for (const violation of await AxeBuilder.serious(page)) found.push(`${colorScheme} ${fragment}: ${violation}`)
