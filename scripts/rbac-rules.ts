@@ -88,6 +88,8 @@ const consoleRecord: PolicyRule = {
 
 const apiserver: PolicyRule[] = [
   { apiGroups: ['kcp.dev'], resources: ['logicalclusters', 'memberclusters', 'placements'], verbs: read },
+  // Tenants create children of their logical clusters.
+  { apiGroups: ['kcp.dev'], resources: ['logicalclusters'], verbs: ['create', 'delete', 'update'] },
   {
     apiGroups: ['storage.kcp.dev'],
     resources: ['records'],

@@ -9,7 +9,7 @@ import {
   reasonColumn,
   unobservedStatus,
 } from './conditions.ts'
-import type { JsonSchema, Kind } from './crd.ts'
+import { crdOf, type CustomResourceDefinition, type JsonSchema, type Kind } from './crd.ts'
 
 /** An rbac Subject. */
 export interface Subject {
@@ -87,6 +87,9 @@ export const logicalClusterConditions = ['Ready', 'ContentDeleted', 'Kubeconfigs
  * because the server finds it without decoding the object.
  */
 export const inheritLabel = 'kcp.dev/inherit'
+
+/** Label of a LogicalCluster that a tenant has created: its name in the API of the parent. */
+export const childNameLabel = 'kcp.dev/child-name'
 
 /** How many levels of logical clusters a tree may have below its top, unless limits.depth of the top says otherwise. */
 export const defaultLevelsBelow = 4
@@ -340,3 +343,8 @@ export const logicalClusterKind: Kind = {
 }
 
 export const logicalClusters = { group: 'kcp.dev', version: 'v1alpha1', resource: 'logicalclusters' } as const
+
+/** The definition of LogicalCluster, as logical clusters serve it for their children. */
+export function logicalClusterCrd(): CustomResourceDefinition {
+  return crdOf(logicalClusterKind)
+}

@@ -36,6 +36,7 @@ import { createOutbound } from './outbound/calls/outbound.ts'
 import { LateMembers } from './outbound/members/late-members.ts'
 import { createServiceResolver } from './outbound/calls/resolve-service.ts'
 import type { ServiceResolver } from './outbound/calls/service-resolver.ts'
+import { childDefinitions } from './hierarchy/child-clusters.ts'
 import { createAncestors } from './hierarchy/ancestors.ts'
 import { SubtreeBudgets, type Kept } from './hierarchy/subtree-budgets.ts'
 import { createTreeCheck } from './hierarchy/tree-check.ts'
@@ -143,6 +144,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   if (root?.isPlain === true || settings.plain !== undefined) readiness.synced()
   const directory = createDirectory(root === undefined ? {} : { root })
   const baseLayer = createServerBaseLayer(settings, directory)
+  const logicalClusterSource: { client?: KubeClient } = {}
   const budgets = new SubtreeBudgets(directory, {
     inMemory: (id) => keptOf(watchCache.loadOf(id)),
     read: (id) => readKept(watchCache, id, signal),
@@ -156,6 +158,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     watchCache,
     directory,
     budgets,
+    source: logicalClusterSource,
     members,
     readiness,
     client,
@@ -189,6 +192,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     graph,
     sharing: dependencies.sharing,
     async follow(source) {
+      logicalClusterSource.client = source
       const followed = directory.follow({ client: source, log, signal })
       await followed.synced(signal)
       readiness.synced()
@@ -264,6 +268,8 @@ interface Foundations {
   readonly watchCache: WatchCache
   readonly directory: InformedDirectory
   readonly budgets: SubtreeBudgets
+  /** The API with the LogicalClusters, once the server follows it. */
+  readonly source: { readonly client?: KubeClient }
   readonly members: LateMembers
   readonly readiness: Readiness
   readonly client: VirtualApi['client']
@@ -292,6 +298,7 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   const authorizer = createAuthorizer({ watchCache, directory })
   const { authenticator, accountTokens } = createAuthentication(settings, foundations)
   const ancestors = createAncestors(directory, watchCache)
+  const check = createTreeCheck(directory, budgets, () => clock.monotonic())
   const isPlain = plain !== undefined || root?.isPlain === true
   const bindings = new BindingSource({ watchCache, directory })
   const index = new SharingIndex({ watchCache, directory, signal: foundations.life })
@@ -299,7 +306,7 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   const catalog = new ClusterCatalog({
     hasMembers: () => !members.isEmpty,
     isPlain,
-    sources: [bindings, inheritedDefinitions(ancestors)],
+    sources: [bindings, inheritedDefinitions(ancestors), childDefinitions(directory)],
   })
   const conversions = new Conversions({ outbound, turnOf })
   const admitted = {
@@ -308,7 +315,7 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
     outbound,
     mayRunPods: (cluster: LogicalCluster) => members.mayRunPods(cluster),
     fleet: () => members.fleet,
-    tree: { ancestors, directory, check: createTreeCheck(directory, budgets, () => clock.monotonic()) },
+    tree: { ancestors, directory, check },
   }
   const offload = stack.use(
     new OffloadThread({ ...admitted, definition: (objects, read) => tellDefinition(catalog, objects, read) }),
@@ -344,6 +351,16 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
       return members.metrics
     },
     tokenReviewer: authenticator,
+    children: {
+      get client() {
+        return foundations.source.client
+      },
+      check,
+      follow: (parent, changed) =>
+        directory.onChildChange((name) => {
+          if (name === parent) changed()
+        }),
+    },
     accountTokens,
     watchClock,
     unfinishedLists,

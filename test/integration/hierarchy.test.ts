@@ -414,3 +414,130 @@ describe('limits of a subtree', () => {
     }
   })
 })
+
+describe('children through the API of their parent', () => {
+  let served: ServedApi
+  let acme: ServedTenant
+  let beta: ServedTenant
+  let flat: ServedTenant
+  const path = '/apis/kcp.dev/v1alpha1/logicalclusters'
+  before(async () => {
+    served = await startServedApi()
+    ;[acme, beta, flat] = [await served.tenant('acme'), await served.tenant('beta'), await served.tenant('flat')]
+    for (const name of ['acme', 'beta'])
+      await served.root.patch(
+        logicalClusters,
+        { name },
+        'merge',
+        { spec: { limits: { children: 2, objects: 20 } } },
+        { signal: served.signal },
+      )
+    await untilTrue(() => served.api.directory.byId(beta.id)?.limits !== undefined, 'the limits are known')
+  })
+  after(() => served[Symbol.asyncDispose]())
+  const on = (who: ServedTenant, method: string, name = '', body?: object, base = who.base): Promise<Reply> =>
+    who.request(method, `${base}${path}${name && `/${name}`}`, {
+      ...(body === undefined ? {} : { body: { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', ...body } }),
+      ...(method === 'PATCH' ? { headers: { 'content-type': 'application/merge-patch+json' } } : {}),
+    })
+  const named = (name: string, spec: object = {}): object => ({ metadata: { name }, spec })
+  const hostOf = (place: ServedTenant, name: string) => {
+    const child = [...served.api.directory.childrenOf(place.name)].find(
+      (one) => one.labels?.['kcp.dev/child-name'] === name,
+    )
+    return child
+  }
+
+  it('are created, read, changed and deleted by those with permission there', async () => {
+    const created = await on(acme, 'POST', '', named('dev'))
+    expect(created.status, created.text).to.equal(201)
+    expect(JSON.parse(created.text)).to.deep.include({ kind: 'LogicalCluster' })
+    await untilTrue(() => hostOf(acme, 'dev') !== undefined, 'the child is served')
+    expect(JSON.parse((await on(acme, 'GET', 'dev')).text)).to.have.nested.property('spec.parentRef.name', 'acme')
+    const list = JSON.parse((await on(acme, 'GET')).text) as { items: { metadata: { name: string } }[] }
+    expect(list.items.map(({ metadata }) => metadata.name)).to.deep.equal(['dev'])
+    const changed = await on(acme, 'PATCH', 'dev', { spec: { limits: { objects: 5 } } })
+    expect(changed.status, changed.text).to.equal(200)
+    const wide = await on(acme, 'PATCH', 'dev', { spec: { limits: { objects: 21 } } })
+    expect(wide.status).to.equal(422)
+    expect(wide.text).to.contain('left of the limit of logical cluster')
+  })
+
+  it('belong to their creator, who comes in with the credentials of the parent', async () => {
+    const child = hostOf(acme, 'dev')!
+    const inside = await acme.request('GET', `/clusters/${child.name}/api/v1/namespaces/default/secrets`)
+    expect(inside.status, inside.text).to.equal(200)
+    const stranger = await beta.request('GET', `/clusters/${child.name}/api/v1/namespaces/default/secrets`)
+    expect(stranger.status).to.equal(401)
+  })
+
+  it('have names that neither collide with nor reveal those of other tenants', async () => {
+    expect((await on(beta, 'GET', 'dev')).status).to.equal(404)
+    expect((await on(beta, 'GET', hostOf(acme, 'dev')!.name)).status).to.equal(404)
+    for (const name of ['flat', 'acme', 'dev']) expect((await on(beta, 'GET', name)).status, name).to.equal(404)
+    const same = await on(beta, 'POST', '', named('dev'))
+    expect(same.status, same.text).to.equal(201)
+    expect((await on(beta, 'POST', '', named('flat'))).status, 'the name of a top-level one is free below').to.equal(
+      201,
+    )
+    expect((await on(acme, 'POST', '', named('dev'))).status).to.equal(409)
+    expect((await on(beta, 'DELETE', hostOf(acme, 'dev')!.name)).status).to.equal(404)
+  })
+
+  it('are bounded, and refused with a forged parent, labels, Secrets of the installation or a wider level', async () => {
+    await untilTrue(() => [...served.api.directory.childrenOf(beta.name)].length === 2, 'both children are known')
+    const third = await on(beta, 'POST', '', named('third'))
+    expect(third.status).to.equal(422)
+    expect(third.text).to.contain('may have 2 logical clusters below it, and has 2')
+    for (const [spec, reason] of [
+      [{ parentRef: { name: 'beta' } }, 'is below'],
+      [{ parentRef: { name: 'root' } }, 'is below'],
+      [{ kubeconfigs: [{ namespace: 'x', name: 'y', format: 'Flux' }] }, 'for its admins'],
+      [{ podSecurity: { enforce: 'privileged' } }, 'not wider'],
+    ] as const) {
+      const refused = await on(acme, 'POST', '', named('forged', spec))
+      expect(refused.status, refused.text).to.equal(422)
+      expect(refused.text).to.contain(reason)
+    }
+    const labelled = await on(acme, 'POST', '', { metadata: { name: 'x', labels: { tier: 'gold' } } })
+    expect(labelled.status).to.equal(422)
+    const moved = await on(acme, 'PATCH', 'dev', { spec: { parentRef: { name: 'beta' } } })
+    expect(moved.status).to.equal(422)
+  })
+
+  it('are served nowhere else: not without limits.children, not by a copy of the definition, not to others', async () => {
+    expect((await on(flat, 'GET')).status).to.equal(404)
+    expect((await on(flat, 'POST', '', named('dev'))).status).to.equal(404)
+    const bob = await served.user(acme, 'bob')
+    for (const method of ['GET', 'POST'])
+      expect((await on(bob, method, '', method === 'POST' ? named('b') : undefined)).status).to.equal(403)
+    const crd = await served.root.get<{ spec: object } & Parameters<typeof served.root.create>[1]>(
+      { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' },
+      { name: 'logicalclusters.kcp.dev' },
+      { signal: served.signal },
+    )
+    const copied = await flat.request('POST', `${flat.base}${crds}`, {
+      body: { metadata: { name: 'logicalclusters.kcp.dev' }, spec: crd.spec },
+    })
+    expect(copied.status, copied.text).to.equal(201)
+    expect((await on(flat, 'POST', '', named('fake'))).status).to.equal(201)
+    expect([...served.api.directory.all()].some(({ name }) => name.startsWith('fake'))).to.equal(false)
+  })
+
+  it('tell watches what changes, and cannot go while they have children of their own', async () => {
+    const open = await acme.open('GET', `${acme.base}${path}?watch=true&resourceVersion=0`)
+    const lines: string[] = []
+    open.on('data', (chunk: Buffer) => lines.push(chunk.toString()))
+    const child = hostOf(acme, 'dev')!
+    const grandchild = await on(acme, 'POST', '', named('deep'), `/clusters/${child.name}`)
+    expect(grandchild.status, grandchild.text).to.equal(201)
+    await untilTrue(() => [...served.api.directory.childrenOf(child.name)].length === 1, 'the grandchild is known')
+    const held = await on(acme, 'DELETE', 'dev')
+    expect(held.status).to.equal(409)
+    expect(held.text).to.contain('it has children')
+    expect((await on(acme, 'DELETE', 'deep', undefined, `/clusters/${child.name}`)).status).to.equal(200)
+    await on(acme, 'PATCH', 'dev', { metadata: { annotations: { note: 'seen' } } })
+    await untilTrue(() => lines.join('').includes('"note":"seen"'), 'the watch has told the change')
+    open.destroy()
+  })
+})

@@ -13,6 +13,9 @@ import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { EndpointDependencies, ObjectDependencies } from './call/dependencies.ts'
 import { aggregatedRequest, keepAvailability, passOn } from './forwarded/aggregated.ts'
 import { allClusters } from './views/all-clusters.ts'
+import { childClusters } from './views/child-clusters.ts'
+import { logicalClusters } from '#crds/index.ts'
+import { showsChildren } from '#virtualapi/hierarchy/child-clusters.ts'
 import { bindThroughCollection, bindPod } from './subresources/binding.ts'
 import { isLargeSize } from '#virtualapi/codec/effort.ts'
 import { componentStatuses } from './views/component-statuses.ts'
@@ -77,6 +80,7 @@ export async function dispatch(exchange: Exchange, dependencies: EndpointDepende
   }
   const call = withForward(await prepareCall(exchange, dependencies, target))
   if (exchange.view !== undefined) requireShown(call)
+  if (isOfChildren(call)) return childClusters(call, dependencies.children)
   if (call.definition.isShared) await requirePermitted(call)
   if (target.group === 'apiregistration.k8s.io') keepAvailability(exchange, dependencies)
   if (target.group === '' && target.resource === 'componentstatuses') return componentStatuses(call)
@@ -105,6 +109,13 @@ function requireShown({ exchange, definition, request, objects, target }: Endpoi
 }
 
 const largestInView = 512 * 1024
+
+/** True for LogicalClusters in the API of their parent. */
+function isOfChildren({ definition, cluster, objects, dependencies }: EndpointCall<EndpointDependencies>): boolean {
+  const { group, resource } = definition.info
+  if (group !== logicalClusters.group || resource !== logicalClusters.resource) return false
+  return showsChildren(cluster, objects, dependencies.directory)
+}
 
 /**
  * The answer; it comes from the offload thread if webhooks or policies make a small object large: the request then

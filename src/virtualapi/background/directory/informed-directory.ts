@@ -16,6 +16,11 @@ import type { ClusterDirectory, LogicalCluster, OwnerSubject } from '#virtualapi
 
 export interface InformedDirectory extends ClusterDirectory {
   /**
+   * Calls the listener with the parent of a LogicalCluster after each change of its object, its status included.
+   * Returns the function that unsubscribes.
+   */
+  onChildChange(listener: (parent: string) => void): () => void
+  /**
    * Fills the directory from the LogicalCluster objects of `client` until `signal` aborts. Call it once, when the API
    * behind `client` can respond. In embedded mode this API is the server itself, which needs the directory before it
    * can start.
@@ -67,6 +72,7 @@ class DirectoryOfInformer implements InformedDirectory {
    */
   readonly #candidates = new Map<ClusterId, LogicalCluster[]>()
   readonly #listeners = new Set<Listener>()
+  readonly #childListeners = new Set<(parent: string) => void>()
   /** The children of each parent; logical clusters without a parent are in no set. */
   readonly #children = new Map<ClusterName, Set<ClusterName>>()
 
@@ -95,6 +101,11 @@ class DirectoryOfInformer implements InformedDirectory {
     return () => void this.#listeners.delete(listener)
   }
 
+  onChildChange(listener: (parent: string) => void): () => void {
+    this.#childListeners.add(listener)
+    return () => void this.#childListeners.delete(listener)
+  }
+
   follow({ client, log, signal }: Parameters<InformedDirectory['follow']>[0]): FollowedDirectory {
     const informer = createInformer<LogicalClusterObject>({
       client,
@@ -117,6 +128,8 @@ class DirectoryOfInformer implements InformedDirectory {
       )
       if (was !== undefined && was.id !== is?.id) this.#update(was, undefined, log)
       if (is !== undefined) this.#update(is, is, log)
+      for (const parent of new Set([was?.parent, is?.parent]))
+        if (parent !== undefined) for (const listener of this.#childListeners) listener(parent)
     })
     return {
       synced: (until) => informer.synced(until),

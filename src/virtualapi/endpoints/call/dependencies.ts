@@ -5,6 +5,9 @@ import type { AggregatedServers } from '#virtualapi/outbound/aggregation/aggrega
 import type { Availability } from '#virtualapi/outbound/aggregation/availability.ts'
 import type { RemoteDocuments } from '#virtualapi/outbound/aggregation/remote-documents.ts'
 import type { ClusterObjects, WatchCache } from '#store/watch-cache/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import type { ClusterName } from '#apimachinery/meta/index.ts'
+import type { TreeCheck } from '#virtualapi/hierarchy/tree-check.ts'
 import type { Metrics } from '#telemetry/index.ts'
 import type { ServiceAccountTokens } from '#virtualapi/auth/authn/service-account-tokens.ts'
 import type { TokenReviewer } from '#virtualapi/auth/authn/token-reviewer.ts'
@@ -52,6 +55,8 @@ export interface EndpointDependencies extends ObjectDependencies {
   readonly memberMetrics: MemberMetrics | undefined
   readonly connectToPod: ConnectToPod
   readonly aggregation: Aggregation
+  /** The LogicalClusters of the installation, for their parents. */
+  readonly children: ChildClusters
   readonly tokenReviewer: TokenReviewer | undefined
   readonly accountTokens: ServiceAccountTokens
   readonly watchClock: WatchClock
@@ -96,4 +101,13 @@ export interface OffloadableCall {
   readonly cluster: LogicalCluster
   readonly objects: ClusterObjects
   readonly target: RegistryTarget
+}
+
+/** The LogicalClusters of the installation, for their parents. */
+export interface ChildClusters {
+  /** The API with the LogicalClusters; undefined until the server follows one. */
+  readonly client: KubeClient | undefined
+  readonly check: TreeCheck
+  /** Calls `changed` after each change of a child of `parent`, its status included. Returns the end of that. */
+  follow(parent: ClusterName, changed: () => void): () => void
 }
