@@ -1,7 +1,7 @@
 // The controller of LogicalClusters: from creation to Ready, and from deletion until nothing is left.
 import { systemClock, timestamp, type Clock } from '#async/index.ts'
 import type { DeepReadonly, Informer, KubeClient } from '#client/index.ts'
-import { findCondition, logicalClusters, memberClusters, type LogicalCluster } from '#crds/index.ts'
+import { chainOf, findCondition, logicalClusters, memberClusters, type LogicalCluster } from '#crds/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '#reconcile/index.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 import { recordEvent, type EventText } from '#operator/framework/record-event.ts'
@@ -42,10 +42,16 @@ async function run(
   await operator.start()
   started()
   const { clusters, log } = context
+  // A change of a parent concerns all that is below.
+  const unfollow = objects.onChange(({ before, after }) => {
+    if (before === undefined || JSON.stringify(placeOf(before)) === JSON.stringify(placeOf(after))) return
+    for (const { metadata, spec } of objects.store.list()) if (spec?.parentRef !== undefined) queue.add(metadata.name)
+  })
   const following = followSecrets({ clusters, objects, changed: (name) => queue.add(name), log, signal })
   const reconcile = (key: string, signal: AbortSignal): Promise<ReconcileResult> => operator.reconcile(key, signal)
   await runController({ name: 'logical-cluster', queue, workers: 8, reconcile, log, signal })
   operator.stop()
+  unfollow()
   await following
 }
 
@@ -79,7 +85,7 @@ class LogicalClusterOperator extends ResilientOperator {
       const object = this.#object(name)
       if (object === undefined) return {}
       const now = timestamp(this.#dependencies.clock.now())
-      const steps = plan({ object, urls: this.#context.urls(name), now, ...observed })
+      const steps = plan({ object, urls: this.#context.urls(name), now, ...this.#tree(object), ...observed })
       let planAgain = false
       for (const step of steps) {
         if (step.do === 'probe') {
@@ -123,6 +129,20 @@ class LogicalClusterOperator extends ResilientOperator {
     // The status tells the failure. The error causes another reconcile after the backoff.
     if (observed.served?.ok === false) throw new Error(observed.served.message)
     return result
+  }
+
+  /** The place in the tree of logical clusters. */
+  #tree({ metadata, spec }: DeepReadonly<LogicalCluster>): Pick<Observed, 'parents' | 'children'> {
+    const { store } = this.#dependencies.objects
+    const { name, deletionTimestamp } = metadata
+    if (deletionTimestamp !== undefined) {
+      const children = store.list().filter((one) => one.spec?.parentRef?.name === name)
+      return { children: children.map((child) => child.metadata.name) }
+    }
+    if (spec?.parentRef === undefined) return {}
+    const { ancestors, problem } = chainOf({ name, parent: spec.parentRef.name }, (above) => placeOf(store.get(above)))
+    if (problem !== undefined) return { parents: { problem } }
+    return { parents: { path: [...ancestors.map((above) => above.name).reverse(), name].join(':') } }
   }
 
   #keeping(object: DeepReadonly<LogicalCluster>, virtual: KubeClient, signal: AbortSignal): KeepContext {
@@ -175,4 +195,8 @@ class LogicalClusterOperator extends ResilientOperator {
     const cached = this.#dependencies.objects.store.get(name)
     return cached === undefined ? undefined : this.newest<LogicalCluster>(logicalClusters, cached)
   }
+}
+
+function placeOf(object: DeepReadonly<LogicalCluster> | undefined) {
+  return object && { name: object.metadata.name, parent: object.spec?.parentRef?.name, limits: object.spec?.limits }
 }

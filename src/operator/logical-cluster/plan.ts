@@ -16,6 +16,10 @@ export interface Observed {
   readonly content?: ContentLeft
   /** State of the Secrets of spec.kubeconfigs; absent: not observed yet. */
   readonly kubeconfigs?: KubeconfigsOutcome
+  /** The parents of a logical cluster that names one: their path, or why they are invalid. */
+  readonly parents?: { readonly path: string } | { readonly problem: string }
+  /** Names of logical clusters that name this one as parent; only for one that is being deleted. */
+  readonly children?: readonly string[]
   /** RFC 3339, for conditions. */
   readonly now: string
 }
@@ -66,25 +70,52 @@ function planReady(observed: Observed): Step[] {
     served?.ok === false
       ? { type: 'Ready', status: 'False', reason: 'NotServed', message: served.message }
       : { type: 'Ready', status: 'True', reason: 'Served', message: 'its API is served' }
-  if (condition.status === 'False' || !hasKubeconfigs(object)) return [...steps, ...statusStep(observed, [condition])]
-  return [...steps, ...planKubeconfigs(observed, condition)]
+  const conditions = [condition, ...parentCondition(observed)]
+  if (condition.status === 'False' || !hasKubeconfigs(object))
+    return [...steps, ...statusStep(observed, conditions, droppedParent(observed))]
+  return [...steps, ...planKubeconfigs(observed, conditions)]
+}
+
+/** Condition ParentValid of a logical cluster that names a parent. */
+function parentCondition({ parents }: Observed): ConditionUpdate[] {
+  if (parents === undefined) return []
+  if ('problem' in parents)
+    return [
+      {
+        type: 'ParentValid',
+        status: 'False',
+        reason: 'ParentsInvalid',
+        message: `nothing is inherited, and tenants cannot write: ${parents.problem}`,
+      },
+    ]
+  return [{ type: 'ParentValid', status: 'True', reason: 'Inherits', message: `its path is ${parents.path}` }]
+}
+
+function droppedParent({ parents }: Observed): Pick<StatusInput, 'dropCondition'> {
+  return parents === undefined ? { dropCondition: 'ParentValid' } : {}
 }
 
 /** Secrets are in the status before they are written: whatever happens in between, they are found and deleted later. */
-function planKubeconfigs(observed: Observed, ready: ConditionUpdate): Step[] {
+function planKubeconfigs(observed: Observed, conditions: readonly ConditionUpdate[]): Step[] {
   const { object, kubeconfigs } = observed
   if (kubeconfigs === undefined)
-    return [...statusStep(observed, [ready], { kubeconfigs: claimedSecrets(object) }), { do: 'keepKubeconfigs' }]
+    return [...statusStep(observed, conditions, { kubeconfigs: claimedSecrets(object) }), { do: 'keepKubeconfigs' }]
   const written = kubeconfigsCondition(kubeconfigs)
-  return statusStep(observed, written === undefined ? [ready] : [ready, written], {
+  return statusStep(observed, written === undefined ? conditions : [...conditions, written], {
     kubeconfigs: kubeconfigs.secrets,
     ...(written === undefined && { dropCondition: 'KubeconfigsWritten' }),
   })
 }
 
 function planDeletion(observed: Observed): Step[] {
-  const { object, content } = observed
+  const { object, content, children = [] } = observed
   if (!hasFinalizer(object)) return []
+  if (children.length > 0) {
+    const named = children.slice(0, maxNamed).join(', ')
+    const message = `it has children, which must be deleted or get another parent first: ${named}${children.length > maxNamed ? ' and more' : ''}`
+    const held = { type: 'ContentDeleted', status: 'False', reason: 'ChildrenRemain', message } as const
+    return [...statusStep(observed, [held]), { do: 'waitForContent' }]
+  }
   if (content === undefined) return [{ do: 'inspectContent' }]
   if (content.total === 0)
     return [...(hasKubeconfigs(object) ? [{ do: 'removeKubeconfigs' } as const] : []), { do: 'purgeAndRelease' }]
@@ -152,6 +183,7 @@ export interface ContentLeft {
 export const maxHeld = 500
 
 const maxLines = 20
+const maxNamed = 5
 
 /** One sentence for a condition: what is left, and which finalizers hold it. */
 function describeContent({ total, counts }: ContentLeft): string {

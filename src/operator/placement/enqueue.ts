@@ -2,7 +2,7 @@
 // that a change concerns.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { clusterInKey, namespaceKeyOf, parseKey, type DeepReadonly } from '#client/index.ts'
-import { isPlaceable, matches, placedOnAnnotation, type LogicalCluster, type Placement } from '#crds/index.ts'
+import { inheritLabel, isPlaceable, matches, placedOnAnnotation, type Placement } from '#crds/index.ts'
 import { memberOfClaim, storageClassOf, usesClaim } from '#placement/index.ts'
 import { selects } from './copy-seen.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
@@ -61,16 +61,25 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
       isFrozen = inputs.isFailoverFrozen
       for (const lost of inputs.unreachable) if (lost !== key) enqueueAll(inputs.workloadKeysIn(lost))
     }),
-    inputs.tenantPlacements.onChange(({ key }) => enqueueAll(inputs.workloadKeysInCluster(clusterInKey(key)))),
+    inputs.tenantPlacements.onChange(({ key, before, after }) => {
+      const cluster = clusterInKey(key)
+      const isInherited = [before, after].some((one) => one?.metadata.labels?.[inheritLabel] === 'true')
+      for (const name of isInherited ? inputs.subtreeOf(cluster) : [cluster])
+        enqueueAll(inputs.workloadKeysInCluster(name))
+    }),
     inputs.adminPlacements.onChange(({ before, after }) => {
       for (const cluster of inputs.clusters.store.list()) {
-        if (appliesTo(before, cluster) || appliesTo(after, cluster))
+        const labels = inputs.labelsOf(cluster.metadata.name)
+        if (appliesTo(before, labels) || appliesTo(after, labels))
           enqueueAll(inputs.workloadKeysInCluster(cluster.metadata.name))
       }
     }),
     inputs.clusters.onChange(({ key, before, after }) => {
-      if (JSON.stringify(before?.metadata.labels) !== JSON.stringify(after?.metadata.labels) || before === undefined)
-        enqueueAll(inputs.workloadKeysInCluster(key))
+      const isMoved = before?.spec?.parentRef?.name !== after?.spec?.parentRef?.name
+      const isRelabelled = JSON.stringify(before?.metadata.labels) !== JSON.stringify(after?.metadata.labels)
+      if (before === undefined) enqueueAll(inputs.workloadKeysInCluster(key))
+      else if (isMoved || isRelabelled)
+        for (const name of inputs.subtreeOf(key)) enqueueAll(inputs.workloadKeysInCluster(name))
     }),
   ]
   return () => {
@@ -79,8 +88,11 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
 }
 
 /** Whether an admin's Placement selects this logical cluster. */
-function appliesTo(rule: DeepReadonly<Placement> | undefined, cluster: DeepReadonly<LogicalCluster>): boolean {
-  return rule !== undefined && matches(rule.spec?.logicalClusterSelector, cluster.metadata.labels)
+function appliesTo(
+  rule: DeepReadonly<Placement> | undefined,
+  labels: Readonly<Record<string, string>> | undefined,
+): boolean {
+  return rule !== undefined && matches(rule.spec?.logicalClusterSelector, labels)
 }
 
 /** The fields of a MemberCluster that decisions depend on, as text. */

@@ -112,8 +112,11 @@ function choiceFor(
     namespace,
     namespaceObject,
     rules: applicableRules(
-      { ofTenant: inputs.tenantPlacementsIn(cluster), ofAdmins: inputs.adminPlacements.store.list() },
-      { clusterLabels: owner.metadata.labels, namespaceLabels: namespaceObject?.metadata.labels },
+      {
+        ofTenant: inputs.tenantPlacementsIn(cluster),
+        ofAdmins: [...inputs.adminPlacements.store.list(), ...inputs.inheritedPlacements(cluster)],
+      },
+      { clusterLabels: inputs.labelsOf(cluster), namespaceLabels: namespaceObject?.metadata.labels },
     ),
     claims: [...inputs.claimsIn(namespaceKey)],
     members: () => inputs.members.store.list(),
@@ -126,12 +129,13 @@ function choiceFor(
 }
 
 function candidatesFor(
-  { metadata: { name: cluster, labels } }: DeepReadonly<LogicalCluster>,
+  { metadata: { name: cluster } }: DeepReadonly<LogicalCluster>,
   { workload, key }: { readonly workload: CachedObject; readonly key: string },
   inputs: PlacementInputs,
   nowMs: number,
 ): Candidate[] {
   const isFrozen = inputs.isFailoverFrozen
+  const labels = inputs.labelsOf(cluster)
   return inputs.members.store.list().map((member) => {
     const { name } = member.metadata
     const facts = memberFacts(member, { clusterLabels: labels, workload })

@@ -4,9 +4,12 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { childSignal } from '#async/index.ts'
 import { clusterInKey, namespaceKeyOf, ObjectIndex, type DeepReadonly, type Informer } from '#client/index.ts'
 import {
+  inheritLabel,
   isConditionTrue,
   isPlaceable,
+  labelsInTree,
   logicalClusters,
+  maxLevelsBelow,
   memberClusters,
   membersWithCopy,
   memberState,
@@ -207,6 +210,41 @@ export class PlacementInputs implements Disposable {
     return this.#budgetsByNamespace.of(namespaceKey)
   }
 
+  /** The labels of a logical cluster and its ancestors, which rules of admins select. */
+  labelsOf(cluster: string): Readonly<Record<string, string>> | undefined {
+    const find = (name: string) => treeFactsOf(this.clusters.store.get(name))
+    const own = find(cluster)
+    return own && labelsInTree(own, find)
+  }
+
+  /** The Placements that ancestors let hold below: they bound the logical cluster as those of admins do. */
+  *inheritedPlacements(cluster: string): Generator<DeepReadonly<Placement>> {
+    for (const above of this.#ancestorsOf(cluster))
+      for (const placement of this.tenantPlacementsIn(above))
+        if (placement.metadata.labels?.[inheritLabel] === 'true') yield withoutSelector(placement)
+  }
+
+  /** The names of the logical clusters below this one, and of itself. */
+  *subtreeOf(cluster: string): Generator<string> {
+    yield cluster
+    if (!this.#hasTree) return
+    for (const { metadata } of this.clusters.store.list())
+      if (metadata.name !== cluster && [...this.#ancestorsOf(metadata.name)].includes(cluster)) yield metadata.name
+  }
+
+  /** The ancestors, the parent first; as many as a tree can have. */
+  *#ancestorsOf(cluster: string): Generator<string> {
+    let next = this.clusters.store.get(cluster)?.spec?.parentRef?.name
+    for (let level = 0; next !== undefined && level < maxLevelsBelow; level++) {
+      yield next
+      next = this.clusters.store.get(next)?.spec?.parentRef?.name
+    }
+  }
+
+  get #hasTree(): boolean {
+    return this.clusters.store.list().some(({ spec }) => spec?.parentRef !== undefined)
+  }
+
   tenantPlacementsIn(cluster: string): Iterable<DeepReadonly<Placement>> {
     return this.#placementsByCluster.of(cluster)
   }
@@ -300,4 +338,14 @@ function replaceIn(
 
 function copiesOf(workload: CachedObject | undefined): string[] {
   return workload === undefined ? [] : membersWithCopy(workload as KubeObject)
+}
+
+function treeFactsOf(cluster: DeepReadonly<LogicalCluster> | undefined) {
+  return cluster && { labels: cluster.metadata.labels, parent: cluster.spec?.parentRef?.name }
+}
+
+/** A tenant's Placement selects namespaces only. */
+function withoutSelector(placement: DeepReadonly<Placement>): DeepReadonly<Placement> {
+  const { logicalClusterSelector: _, ...spec } = placement.spec ?? {}
+  return { ...placement, spec }
 }

@@ -8,6 +8,7 @@ import {
   classKinds,
   classObject,
   isConditionTrue,
+  labelsInTree,
   type LogicalCluster,
   logicalClusters,
   matches,
@@ -37,7 +38,12 @@ export function classesController(): OperatorController {
           for (const { metadata } of clusters.store.list()) add(metadata.name)
         }),
         clusters.onChange(({ key, before, after }) => {
-          if (factsOfCluster(before) !== factsOfCluster(after)) add(key)
+          if (factsOfCluster(before) === factsOfCluster(after)) return
+          add(key)
+          // Labels hold for the logical clusters below, too.
+          if (before !== undefined)
+            for (const { metadata, spec } of clusters.store.list())
+              if (spec?.parentRef !== undefined) add(metadata.name)
         }),
         ...classes.map(({ informer }) => informer.onChange(({ key }) => add(clusterInKey(key)))),
       ],
@@ -45,9 +51,14 @@ export function classesController(): OperatorController {
         const cluster = clusters.store.get(name)
         if (cluster === undefined || cluster.metadata.deletionTimestamp !== undefined) return
         if (!isConditionTrue(cluster, 'Ready')) return
+        const labelsOf = ({ metadata, spec }: DeepReadonly<LogicalCluster>) =>
+          labelsInTree({ labels: metadata.labels, parent: spec?.parentRef?.name }, (above) => {
+            const found = clusters.store.get(above)
+            return found && { labels: found.metadata.labels, parent: found.spec?.parentRef?.name }
+          })
         const admitting = members.store
           .list()
-          .filter(({ spec }) => matches(spec?.logicalClusterSelector, cluster.metadata.labels))
+          .filter(({ spec }) => matches(spec?.logicalClusterSelector, labelsOf(cluster)))
         const steps = planClasses(admitting, (kind) => byCluster.get(kind)?.of(name) ?? [])
         for (const step of steps) await apply(step, name, context, signal)
       },

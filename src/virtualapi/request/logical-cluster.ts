@@ -31,7 +31,7 @@ export interface LogicalCluster {
   /** The creation time, RFC 3339; also the creationTimestamp of the logical cluster's bootstrap objects. */
   readonly creationTimestamp: string
   readonly owners: readonly OwnerSubject[]
-  /** Labels of the LogicalCluster object, which rules of admins select; absent if it has none. */
+  /** Labels of the LogicalCluster object and of its ancestors, which rules of admins select; absent if there are none. */
   readonly labels?: Readonly<Record<string, string>>
   /** True while the logical cluster is being deleted: it is still served, but tenants cannot create objects. */
   readonly deleting: boolean

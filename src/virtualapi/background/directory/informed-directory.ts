@@ -9,7 +9,7 @@ import {
 } from '#apimachinery/meta/index.ts'
 import { tryPodSecurityLevel } from '#apimachinery/pod-security/index.ts'
 import { createInformer, type DeepReadonly, type KubeClient } from '#client/index.ts'
-import { logicalClusters, type LogicalCluster as LogicalClusterObject } from '#crds/index.ts'
+import { labelsInTree, logicalClusters, type LogicalCluster as LogicalClusterObject } from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import { placeInTree } from '#virtualapi/request/hierarchy.ts'
 import type { ClusterDirectory, LogicalCluster, OwnerSubject } from '#virtualapi/request/logical-cluster.ts'
@@ -73,6 +73,8 @@ class DirectoryOfInformer implements InformedDirectory {
   readonly #candidates = new Map<ClusterId, LogicalCluster[]>()
   readonly #listeners = new Set<Listener>()
   readonly #childListeners = new Set<(parent: string) => void>()
+  /** Labels of LogicalClusters themselves, where they may differ from those with the labels of ancestors. */
+  readonly #ownLabels = new Map<ClusterName, LogicalCluster['labels']>()
   /** The children of each parent; logical clusters without a parent are in no set. */
   readonly #children = new Map<ClusterName, Set<ClusterName>>()
 
@@ -159,7 +161,28 @@ class DirectoryOfInformer implements InformedDirectory {
     for (const { name } of refused) log.error('a LogicalCluster is refused: an older one has the same id', { name, id })
     const holder = this.#byId.get(id)
     if (holder !== undefined && holder.name !== winner?.name) this.#remove(holder)
-    if (winner !== undefined && !isSame(winner, this.#byId.get(id))) this.#put(winner)
+    if (winner !== undefined) this.#putWithLabels(winner)
+  }
+
+  /** Puts a logical cluster with the labels of its ancestors, and those below it whose labels change by that. */
+  #putWithLabels(own: LogicalCluster): void {
+    if (own.parent !== undefined || own.labels !== undefined) this.#ownLabels.set(own.name, own.labels)
+    else this.#ownLabels.delete(own.name)
+    const { labels: _labels, ...rest } = own
+    const labels = labelsInTree(own, (name) => {
+      const above = this.#byName.get(name as ClusterName)
+      return above && { ...above, labels: this.#ownLabels.get(above.name) }
+    })
+    const cluster = labels === undefined ? rest : { ...rest, labels }
+    if (isSame(cluster, this.#byId.get(own.id))) return
+    const before = this.#byId.get(own.id)?.labels
+    this.#put(cluster)
+    if (JSON.stringify(before) === JSON.stringify(labels)) return
+    for (const child of this.childrenOf(own.name)) {
+      const { labels: _, ...known } = child
+      const childLabels = this.#ownLabels.get(child.name)
+      this.#putWithLabels(childLabels === undefined ? known : { ...known, labels: childLabels })
+    }
   }
 
   #put(cluster: LogicalCluster): void {
@@ -176,6 +199,7 @@ class DirectoryOfInformer implements InformedDirectory {
 
   #remove(cluster: LogicalCluster): void {
     this.#leaveParent(cluster)
+    this.#ownLabels.delete(cluster.name)
     this.#byName.delete(cluster.name)
     this.#byId.delete(cluster.id)
     this.#notify({ before: cluster })

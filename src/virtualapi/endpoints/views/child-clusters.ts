@@ -84,8 +84,7 @@ function answered({ definition, representation, target, cluster }: Call, object:
   return jsonBytes(view.object(stampRevision(shown, revision)), { status })
 }
 
-const encoded = (object: KubeObject): Uint8Array =>
-  Buffer.from(encodeJson(JSON.parse(JSON.stringify(object)) as JsonObject))
+const encoded = (object: KubeObject): Uint8Array => Buffer.from(encodeJson(object as unknown as JsonObject))
 
 /** The child that the URL names, as it is stored. Throws 404 for every other LogicalCluster. */
 async function readChild(
@@ -189,7 +188,7 @@ async function create(call: Call, parts: Parts): Promise<ApiResponse> {
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
   const child = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings }) as Stored
-  if (!child.metadata.name && child.metadata.generateName)
+  if ((child as KubeObject).metadata.name === undefined && child.metadata.generateName !== undefined)
     child.metadata.name = `${child.metadata.generateName}${randomBytes(3).toString('hex')}`
   const { name } = child.metadata
   exchange.names(child.metadata)
@@ -211,7 +210,7 @@ async function create(call: Call, parts: Parts): Promise<ApiResponse> {
 async function update(call: Call, parts: Parts): Promise<ApiResponse> {
   const { definition, exchange, cluster, request, target } = call
   const current = await readChild(call, parts)
-  const before = JSON.parse(JSON.stringify(shownChild(current, cluster.name))) as Stored
+  const before = structuredClone(shownChild(current, cluster.name)) as Stored
   const child = await changed(call, before)
   requireName(child.metadata.name, request.name)
   requireValid(child, call)
