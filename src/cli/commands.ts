@@ -47,6 +47,7 @@ export function commands(): readonly Command[] {
     ...grouped('Logical clusters:', [
       createCommand(),
       listCommand(),
+      treeCommand(),
       useCommand(),
       getCommand(),
       connectCommand(),
@@ -128,6 +129,7 @@ function createCommand(): Command {
     .description('create a logical cluster and wait until it is ready')
     .argument('<name>', 'name of the LogicalCluster')
     .option('--owner <kind:name...>', 'a user or group of the host with all rights inside: User:alice, Group:team', [])
+    .addOption(naming('logicalCluster', new Option('--parent <name>', 'the LogicalCluster that it is below')))
     .option('--no-wait', 'do not wait')
     .option('--timeout <seconds>', 'how long to wait', parseCount, 60)
     .addOption(new Option('-o, --output <format>', 'form of the output').choices(createdFormats).default('text'))
@@ -142,6 +144,15 @@ function listCommand(): Command {
     .description('list the logical clusters')
     .addOption(outputOption())
     .action(loadedLate(() => import('./commands/list.ts')))
+}
+
+/** `kcp tree [NAME]`: the logical clusters below their parents. */
+function treeCommand(): Command {
+  return withInstallation(new Command('tree'))
+    .description('show the logical clusters below their parents, with their limits')
+    .addArgument(clusterArgument('[name]'))
+    .addOption(textOutputOption())
+    .action(loadedLate(() => import('./commands/tree.ts')))
 }
 
 /** `kcp connect NAME -- COMMAND`: a command inside a logical cluster. */

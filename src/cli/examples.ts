@@ -18,7 +18,8 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp start --root-dir .run/kcp',
     'kcp start --root-dir /var/lib/kcp --bind-address 0.0.0.0 --advertise-address kcp.example.com',
   ],
-  create: ['kcp create acme', 'kcp create acme --owner User:alice Group:acme-admins'],
+  create: ['kcp create acme', 'kcp create dev --parent acme', 'kcp create acme --owner User:alice Group:acme-admins'],
+  tree: ['kcp tree', 'kcp tree acme'],
   list: ['kcp list', 'kcp list -o wide', 'kcp list -o name'],
   use: [
     'kcp use acme        # kubectl works in acme from now on',

@@ -36,6 +36,12 @@ const table: Readonly<Record<string, Row>> = {
     unknown: [['acme'], /LogicalCluster "acme" exists already/],
     misused: [['Not_A_Name'], /not a valid name/],
   },
+  tree: {
+    works: [],
+    unknown: [['nobody'], noCluster],
+    misused: [['-o', 'xml'], /Allowed choices are text, json, yaml/],
+    completes: clusters,
+  },
   list: { works: [], misused: [['-o', 'xml'], /Allowed choices are table, wide, name, json, yaml/] },
   use: {
     works: ['acme'],

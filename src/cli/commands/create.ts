@@ -15,6 +15,7 @@ import { documentText, type OutputFormat } from './output.ts'
 interface Flags extends InstallationFlags {
   /** `User:NAME` or `Group:NAME`. */
   readonly owner: readonly string[]
+  readonly parent?: string
   readonly wait: boolean
   /** Seconds. */
   readonly timeout: number
@@ -26,17 +27,18 @@ const apiGroup = 'rbac.authorization.k8s.io'
 const tellMs = 2000
 
 /** Runs the command. */
-export async function run(text: string, { owner, wait, timeout, output, ...flags }: Flags): Promise<void> {
+export async function run(text: string, { owner, parent, wait, timeout, output, ...flags }: Flags): Promise<void> {
   const name = nameOfLogicalCluster(text)
   const owners = owner.map(subjectOf)
   const signal = processSignal()
   await using installation = await openInstallation(flags, signal)
   const { clusters } = installation
+  const spec = { ...(owners.length > 0 && { owners }), ...(parent !== undefined && { parentRef: { name: parent } }) }
   const object: LogicalCluster = {
     apiVersion: 'kcp.dev/v1alpha1',
     kind: 'LogicalCluster',
     metadata: { name },
-    ...(owners.length > 0 && { spec: { owners } }),
+    ...(Object.keys(spec).length > 0 && { spec }),
   }
   await clusters.create(logicalClusters, object, { signal }).catch((error: unknown) => {
     if (isStatusError(error, 'AlreadyExists')) throw new ExitError(`LogicalCluster "${name}" exists already`)

@@ -168,18 +168,18 @@ async function watch(call: Call, parts: Parts): Promise<ApiResponse> {
 
 /** A function that runs `work` once at a time, and once more if it was called meanwhile. */
 function coalesced(work: () => Promise<void>): () => void {
-  let [isRunning, isDue] = [false, false]
+  const state = { isRunning: false, isDue: false }
   const run = async (): Promise<void> => {
-    isRunning = true
-    do {
-      isDue = false
+    state.isRunning = true
+    while (state.isDue) {
+      state.isDue = false
       await work()
-    } while (isDue)
-    isRunning = false
+    }
+    state.isRunning = false
   }
   return () => {
-    isDue = true
-    if (!isRunning) void run()
+    state.isDue = true
+    if (!state.isRunning) void run()
   }
 }
 
@@ -188,8 +188,9 @@ async function create(call: Call, parts: Parts): Promise<ApiResponse> {
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
   const child = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings }) as Stored
-  if ((child as KubeObject).metadata.name === undefined && child.metadata.generateName !== undefined)
-    child.metadata.name = `${child.metadata.generateName}${randomBytes(3).toString('hex')}`
+  const given: Partial<Stored['metadata']> = child.metadata
+  if (given.name === undefined && given.generateName !== undefined)
+    child.metadata.name = `${given.generateName}${randomBytes(3).toString('hex')}`
   const { name } = child.metadata
   exchange.names(child.metadata)
   requireValid(child, call)
