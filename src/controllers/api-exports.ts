@@ -2,6 +2,7 @@
 // consumers step by step, and makes the endpoint slice through which the provider reaches them.
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import { LRUCache } from 'lru-cache'
 import { groupResourceText, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { systemClock, timestamp } from '#async/index.ts'
@@ -16,6 +17,7 @@ import {
   type APIExportStatus,
   type ExportedResource,
 } from '#crds/index.ts'
+import type { ReconcileResult } from '#reconcile/index.ts'
 import type { BindingFacts, SharedApis } from '#reconcile/object-graph/index.ts'
 import { type ChangedOptions, type ControllerContext, reconcileChanged } from './framework.ts'
 import { customResourceDefinitions } from './resources.ts'
@@ -35,6 +37,7 @@ export async function startApiExports(context: ControllerContext): Promise<void>
   const { sharing } = context
   if (sharing === undefined) return
   await sharing.ready()
+  const revised = new Revised()
   const ofDefinitions: ChangedOptions['follow'][string] = ({ key: { cluster } }, enqueue) => {
     for (const name of sharing.exportsOf(cluster)) enqueue({ cluster, name }, collectMs)
   }
@@ -54,11 +57,29 @@ export async function startApiExports(context: ControllerContext): Promise<void>
         },
       }),
     reconcile: ({ cluster, name }, { client, signal: reconcileSignal }) =>
-      reconcileExport({ cluster, name, client, sharing, context, signal: reconcileSignal }),
+      reconcileExport({ cluster, name, client, sharing, context, revised, signal: reconcileSignal }),
   })
 }
 
+/** A new revision costs a write in each consumer: with many of them, revisions keep a distance. */
+const manyConsumers = 100
+const minDistanceMs = 10_000
+
+/** When the newest revision of each export was made. */
+class Revised {
+  readonly #times = new LRUCache<string, number>({ max: 10_000 })
+
+  /** How long the next revision of the export has to wait; if it has not, it counts as made now. */
+  waitMs(exportUid: string): number {
+    const now = systemClock.monotonic()
+    const left = (this.#times.get(exportUid) ?? -Infinity) + minDistanceMs - now
+    if (left <= 0) this.#times.set(exportUid, now)
+    return Math.max(0, left)
+  }
+}
+
 interface Work {
+  readonly revised: Revised
   readonly cluster: string
   readonly name: string
   readonly client: KubeClient
@@ -67,7 +88,7 @@ interface Work {
   readonly context: ControllerContext
 }
 
-async function reconcileExport(work: Work): Promise<undefined> {
+async function reconcileExport(work: Work): Promise<ReconcileResult | undefined> {
   const { client, name, signal } = work
   const found = await client.tryGet<APIExport>(apiExports, { name }, { signal })
   if (found === undefined || found.metadata.deletionTimestamp !== undefined) {
@@ -77,11 +98,15 @@ async function reconcileExport(work: Work): Promise<undefined> {
   const { definitions, problems } = await definitionsOf(found, work)
   const uid = found.metadata.uid ?? ''
   const before = found.status?.revision ?? 0
+  const bindings = [...work.sharing.bindingsOf(uid)]
   const isSame = problems.length > 0 || (before > 0 && (await isUnchanged(work, uid, before, definitions)))
+  if (!isSame && bindings.length > manyConsumers) {
+    const waitMs = work.revised.waitMs(uid)
+    if (waitMs > 0) return { requeueAfterSeconds: waitMs / 1000 }
+  }
   const refused = isSame ? undefined : await keepRevision(work, { name, uid }, before + 1, definitions)
   if (refused !== undefined) problems.push(refused)
   const revision = isSame || refused !== undefined ? before : before + 1
-  const bindings = [...work.sharing.bindingsOf(uid)]
   const updated = bindings.filter((binding) => binding.revision === revision)
   const held = bindings.filter((binding) => binding.held !== undefined && binding.revision !== revision)
   const released = releasedShare(found, { isNew: revision !== before, bindings, held, revision })

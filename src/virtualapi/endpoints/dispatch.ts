@@ -72,7 +72,8 @@ export async function dispatch(exchange: Exchange, dependencies: EndpointDepende
   if (target.kind === 'path') return discovery(exchange, dependencies, target.path)
   if (cluster.kind === 'all') return allClusters(exchange, dependencies, target)
   if (isReview(target)) return createReview(exchange, dependencies, target)
-  if (!isBuiltInGroup(target.group)) {
+  // A server of the consumer must not answer for the resources of an export.
+  if (!isBuiltInGroup(target.group) && exchange.view === undefined) {
     const remote = await aggregatedRequest(exchange, dependencies)
     if (remote !== undefined) return passOn(exchange, dependencies, remote)
     const metrics = await servedMetrics(exchange, dependencies, target)

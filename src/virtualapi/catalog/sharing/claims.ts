@@ -34,7 +34,11 @@ export interface ConsumerRule extends ViewRule {
 }
 
 /** Equal claims of thousands of consumers share their compiled form. */
-const compiled = new LRUCache<string, ConsumerRules>({ max: 5000 })
+const compiled = new LRUCache<string, ConsumerRules>({
+  max: 5000,
+  maxSize: 16 << 20,
+  sizeCalculation: (_rules, { length }) => length,
+})
 
 /** The rules of a consumer: `claims` of the export, `accepted` of the binding; JSON, or empty for none. */
 export function rulesOf(claims: string, accepted: string): ConsumerRules {

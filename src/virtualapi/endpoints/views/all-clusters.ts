@@ -138,9 +138,11 @@ async function listAll(
     exchange,
   )
   const items: ListItem[] = []
-  // A logical cluster may have been deleted since its objects were kept.
+  // Since the objects were kept for this page, a logical cluster may have been deleted, or may have left the view.
+  const isGone = ({ key }: Entry): boolean => directory.byId(key.cluster) === undefined
+  const isHidden = (entry: Entry): boolean => exchange.view !== undefined && !isShown(exchange.view, request, entry)
   for (const entry of page)
-    if (directory.byId(entry.key.cluster) !== undefined) items.push(listItem(view.annotate(entry)))
+    if (!isGone(entry) && (kept === undefined || !isHidden(entry))) items.push(listItem(view.annotate(entry)))
   return listResponse(view, items, metadata)
 }
 
@@ -168,7 +170,9 @@ async function readRest(
     resource: definition.storageKey,
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
-  const { entries, revision } = isTrue(exchange.info.query.get(storedOnly))
+  // In a view, the cost follows what the view shows.
+  const isStoredOnly = exchange.view === undefined && isTrue(exchange.info.query.get(storedOnly))
+  const { entries, revision } = isStoredOnly
     ? await watchCache.listStored(scope, { signal })
     : await watchCache.listAll(scope, idsOf(directory, exchange, request), { signal })
   // An older state can be answered only if nothing of this resource has changed since: no history is kept over all

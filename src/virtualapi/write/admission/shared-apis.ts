@@ -43,11 +43,32 @@ export function sharedApis(parts: SharedApiParts): AdmissionPlugin {
       if (definition.info.group !== sharedApisGroup || context.user.realm.kind === 'installation') return undefined
       requireOwnWriter(request)
       if (object === undefined) return undefined
+      requireBounds(request, object)
       if (definition.info.resource === 'apiresourceschemas') requireSchema(request, object, old)
       const isNew = definition.info.resource === 'apibindings' && request.operation === 'CREATE'
       return isNew ? requireBind(parts, request, object as APIBinding) : undefined
     },
   }
+}
+
+/**
+ * Bounds of one logical cluster: the server keeps the claims of all exports and bindings in memory, and a change of a
+ * definition concerns each export.
+ */
+const maxObjects: Readonly<Record<string, number>> = { apibindings: 100, apiexports: 100, apiexportendpointslices: 200 }
+const maxSpecCharacters = 16 * 1024
+
+function requireBounds(
+  { definition: { info, storageKey }, context, operation }: AdmissionRequest,
+  object: KubeObject,
+): void {
+  const most = maxObjects[info.resource]
+  if (most === undefined) return
+  const name = object.metadata.name ?? ''
+  if (operation === 'CREATE' && context.objects.list({ resource: storageKey }).length >= most)
+    throw forbidden(info, name, `a logical cluster may have at most ${most} ${info.resource}`)
+  if (JSON.stringify(object['spec'] ?? {}).length > maxSpecCharacters)
+    throw forbidden(info, name, `the spec may have at most ${maxSpecCharacters} characters`)
 }
 
 /** Throws 403 for revisions and statuses, which the server derives and other logical clusters rely on. */
