@@ -88,6 +88,8 @@ export interface VirtualApiOptions {
   readonly storageBytes?: number
   /** Lifetime of an Event after its last write. Default one hour, as in kube-apiserver. */
   readonly eventTtlMs?: number
+  /** False: logical clusters do not serve apis.kcp.io. Default true. */
+  readonly sharedApis?: boolean
   /** Takes the audit lines of every request. Default: none are written. */
   readonly audit?: AuditSink
   /** The addresses that calls caused by tenants, such as those of webhooks, may reach. */
@@ -300,12 +302,14 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   const ancestors = createAncestors(directory, watchCache)
   const check = createTreeCheck(directory, budgets, () => clock.monotonic())
   const isPlain = plain !== undefined || root?.isPlain === true
+  const sharedApis = !isPlain && settings.sharedApis !== false
   const bindings = new BindingSource({ watchCache, directory })
   const index = new SharingIndex({ watchCache, directory, signal: foundations.life })
   const sharing = createSharedApis({ index, bindings, watchCache, directory })
   const catalog = new ClusterCatalog({
     hasMembers: () => !members.isEmpty,
     isPlain,
+    sharedApis,
     sources: [bindings, inheritedDefinitions(ancestors), childDefinitions(directory)],
   })
   const conversions = new Conversions({ outbound, turnOf })
@@ -323,7 +327,14 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   return {
     watchCache,
     directory,
-    registry: createRegistry({ ...admitted, authorizer, catalog, conversions, directory }),
+    registry: createRegistry({
+      ...admitted,
+      servesSharedApis: sharedApis,
+      authorizer,
+      catalog,
+      conversions,
+      directory,
+    }),
     conversions,
     catalog,
     sharing,

@@ -13,6 +13,7 @@ import { containerMemory, type Logger, type LogLevel, type Metrics, openTracer }
 export interface StorageFlags {
   readonly storagePerCluster: number
   readonly eventTtl: number
+  readonly sharedApis: boolean
 }
 
 /** The same values as options of the roles. */
@@ -21,9 +22,11 @@ interface StorageOptions {
   readonly storageBytes?: number
   /** Lifetime of an Event after its last write, in milliseconds. */
   readonly eventTtlMs?: number
+  /** False: logical clusters do not serve apis.kcp.io. */
+  readonly sharedApis: boolean
 }
 
-/** Adds `--storage-per-cluster` and `--event-ttl`. */
+/** Adds `--storage-per-cluster`, `--event-ttl` and `--no-shared-apis`. */
 export function withStorageFlags(command: Command): Command {
   return command
     .addOption(
@@ -40,6 +43,7 @@ export function withStorageFlags(command: Command): Command {
         .argParser(parseDuration)
         .default(60 * 60_000, '1h'),
     )
+    .option('--no-shared-apis', 'do not serve the group apis.kcp.io (APIExport, APIBinding) in logical clusters')
 }
 
 /**
@@ -51,9 +55,9 @@ function defaultPerCluster(): number {
 }
 
 /** Converts the flag values to options. */
-export function storageOf({ storagePerCluster, eventTtl }: StorageFlags): StorageOptions {
+export function storageOf({ storagePerCluster, eventTtl, sharedApis }: StorageFlags): StorageOptions {
   const bound = storagePerCluster === 0 ? {} : { storageBytes: storagePerCluster * 1024 * 1024 }
-  return { ...bound, eventTtlMs: eventTtl }
+  return { ...bound, eventTtlMs: eventTtl, sharedApis }
 }
 
 const maxMs = 30 * 24 * 60 * 60_000

@@ -42,6 +42,8 @@ export interface ApiserverOptions {
   readonly totalStorageBytes?: number
   /** Lifetime of an Event after its last write, in milliseconds. Default one hour. */
   readonly eventTtlMs?: number
+  /** False: logical clusters do not serve apis.kcp.io. Default true. */
+  readonly sharedApis?: boolean
   /** The addresses at which tenants' webhooks may be called; absent: public addresses. */
   readonly egress?: AddressPolicyOptions
   /** Name of the Secret in the installation's namespace for Prometheus' client certificate; absent: no such Secret. */
@@ -108,6 +110,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       members: () => createMembers({ transport, log, signal }),
       ...(audit && { audit }),
       ...(options.storageBytes !== undefined && { storageBytes: options.storageBytes }),
+      sharedApis: options.sharedApis ?? true,
       ...(options.eventTtlMs !== undefined && { eventTtlMs: options.eventTtlMs }),
       ...(options.egress !== undefined && { egress: options.egress }),
       log,
@@ -147,7 +150,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       signClientRequest: ({ clusterId, ...request }) =>
         pki.signClientRequest({ ...request, realm: clusterId as ClusterId }),
       graph: api.graph,
-      sharing: api.sharing,
+      ...(options.sharedApis !== false && { sharing: api.sharing }),
       viewUrl: (cluster, name) => `${url}/services/apiexport/${cluster}/${name}`,
       log,
       signal,

@@ -49,6 +49,8 @@ export interface EmbeddedOptions {
   readonly storageBytes?: number
   /** Lifetime of an Event after its last write, in milliseconds. Default one hour. */
   readonly eventTtlMs?: number
+  /** False: logical clusters do not serve apis.kcp.io. Default true. */
+  readonly sharedApis?: boolean
   /** The addresses at which tenants' webhooks may be called; absent: public addresses. */
   readonly egress?: AddressPolicyOptions
   /**
@@ -131,7 +133,7 @@ interface Data {
 
 /** The API server over the store of the directory. */
 async function createServer(options: Settings, { store, pki, audit }: Data): Promise<VirtualApi> {
-  const { advertiseAddress, port, storageBytes, eventTtlMs, egress, log, metrics, signal } = options
+  const { advertiseAddress, port, storageBytes, eventTtlMs, sharedApis = true, egress, log, metrics, signal } = options
   const { validFromDate } = new X509Certificate(pki.clientCa)
   return await createVirtualApi({
     store: measuredStore(store, { name: 'sqlite', metrics }),
@@ -144,6 +146,7 @@ async function createServer(options: Settings, { store, pki, audit }: Data): Pro
     }),
     ...(audit && { audit }),
     ...(storageBytes !== undefined && { storageBytes }),
+    sharedApis,
     ...(eventTtlMs !== undefined && { eventTtlMs }),
     ...(egress !== undefined && { egress }),
     log,
@@ -160,7 +163,7 @@ interface Server {
 
 /** The controllers inside logical clusters. */
 async function startClusterControllers(
-  { log, signal }: Settings,
+  { log, signal, sharedApis = true }: Settings,
   { api, pki, port }: Server & { readonly port: number },
 ): ReturnType<typeof startControllers> {
   return await startControllers({
@@ -170,7 +173,7 @@ async function startClusterControllers(
     signClientRequest: ({ clusterId, ...request }) =>
       pki.signClientRequest({ ...request, realm: clusterId as ClusterId }),
     graph: api.graph,
-    sharing: api.sharing,
+    ...(sharedApis && { sharing: api.sharing }),
     viewUrl: (cluster, name) => `${localUrl(port)}/services/apiexport/${cluster}/${name}`,
     log,
     signal,

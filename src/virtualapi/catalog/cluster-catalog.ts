@@ -30,12 +30,15 @@ export interface CatalogOptions {
   readonly hasMembers?: () => boolean
   /** True: a plain cluster, which serves nothing of ours. */
   readonly isPlain?: boolean
+  /** False: the group apis.kcp.io is not served. Default: it is, except in a plain cluster. */
+  readonly sharedApis?: boolean
   /** Definitions of other logical clusters. The first source that has a definition is taken. */
   readonly sources?: readonly DefinitionSource[]
 }
 
 export class ClusterCatalog implements Catalog {
   readonly #hasMembers: () => boolean
+  readonly #hasSharedApis: boolean
   readonly #sources: readonly DefinitionSource[]
   #projected: ResourceDefinition | undefined
   readonly #builtIn = new Map<string, ResourceDefinition>()
@@ -48,9 +51,10 @@ export class ClusterCatalog implements Catalog {
   readonly #custom = new WeakMap<CompiledCrd, Map<string, ResourceDefinition>>()
   readonly #sharedVersions = new WeakMap<ResourceDefinition, ResourceDefinition>()
 
-  constructor({ hasMembers = () => false, isPlain = false, sources = [] }: CatalogOptions = {}) {
+  constructor({ hasMembers = () => false, isPlain = false, sharedApis = !isPlain, sources = [] }: CatalogOptions = {}) {
     this.#hasMembers = hasMembers
-    this.#sources = isPlain ? [] : [systemDefinitions, ...sources]
+    this.#hasSharedApis = sharedApis
+    this.#sources = isPlain ? [] : [...(sharedApis ? [systemDefinitions] : []), ...sources]
   }
 
   find(objects: ClusterObjects, gvr: GroupVersionResource): ResourceDefinition | undefined {
@@ -82,7 +86,7 @@ export class ClusterCatalog implements Catalog {
   }
 
   #isOurs(name: string): boolean {
-    return this.#sources.length > 0 && isSystemDefinition(name)
+    return this.#hasSharedApis && isSystemDefinition(name)
   }
 
   sharedDefinition(objects: ClusterObjects, name: string): SharedDefinition | undefined {

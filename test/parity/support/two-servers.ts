@@ -39,7 +39,7 @@ export async function startTwoServers({
     : startCluster({ name, controllerManager, flags: { 'kube-apiserver': kubeApiserver } })
   const [cluster, tenant] = await Promise.all([
     real.then((started) => stack.use(started)),
-    startOurServer({ name, flags: ourFlags }).then((started) => stack.use(started)),
+    startOurServer({ name, flags: ['--no-shared-apis', ...ourFlags] }).then((started) => stack.use(started)),
   ])
   const open = (kubeconfig: string): Side => stack.adopt(openSide(kubeconfig), (side) => side.close())
   const sides = { real: open(cluster.kubeconfig), ours: open(tenant.kubeconfig) }
@@ -48,7 +48,7 @@ export async function startTwoServers({
   return { ...sides, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-/** Only ours has the kind Placement. A tenant may delete its definition, and has an ordinary cluster then. */
+/** Only ours has the kind Placement, besides apis.kcp.io, without which it is started. A tenant may delete its definition, and has an ordinary cluster then. */
 async function removePlacements(ours: Side): Promise<void> {
   await ours.request('DELETE', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/placements.kcp.dev')
   const isGone = async (): Promise<boolean> => {

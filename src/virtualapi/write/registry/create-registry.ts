@@ -43,6 +43,8 @@ export interface RegistryDependencies extends WebhookDependencies {
   readonly fleet?: () => Fleet | undefined
   /** True if a member may run pods of a logical cluster with these labels. Absent: always true. */
   readonly mayRunPods?: MayRunPods
+  /** False: no group apis.kcp.io is served. Default: true, except on a server of one cluster. */
+  readonly servesSharedApis?: boolean
   /** The logical clusters, whose exports others may bind. Absent on the offload thread. */
   readonly directory?: Pick<ClusterDirectory, 'byName'>
   /** The tree of logical clusters; absent: no logical cluster has a parent. */
@@ -69,6 +71,7 @@ export function createRegistry({
   mayRunPods,
   ledgerFor,
   directory,
+  servesSharedApis,
   tree,
 }: RegistryDependencies): Registry {
   const policyParts = { authorizer, catalog, conversions, ancestors: tree?.ancestors }
@@ -99,7 +102,7 @@ export function createRegistry({
       webhooks: createWebhooks({ ...policyParts, outbound }),
     }),
     conversions,
-    isPlain: plain !== undefined,
+    sharedApis: servesSharedApis ?? plain === undefined,
     ...(ledgerFor && { ledgerFor }),
   })
 }

@@ -42,8 +42,8 @@ export interface RegistryDependencies {
   readonly mayCreate?: (target: RegistryTarget, name: string) => Promise<void>
   /** The quota ledgers that all threads share. Default: the ledgers of this thread. */
   readonly ledgerFor?: LedgerFor
-  /** True on a server of one cluster. Default: false. */
-  readonly isPlain?: boolean
+  /** False where no shared APIs are served. Default: true. */
+  readonly sharedApis?: boolean
 }
 
 /** Reads and writes objects of every kind. It keeps no objects, only the queues of writers that lost a race. */
@@ -59,11 +59,11 @@ export class Registry {
     mayCreate,
     conversions,
     ledgerFor = ledgerOfThread,
-    isPlain = false,
+    sharedApis = true,
   }: RegistryDependencies) {
     this.forms = new StoredForms(conversions)
     this.#mayCreate = mayCreate
-    this.#dependencies = { admission, forms: this.forms, ledgerFor, isPlain }
+    this.#dependencies = { admission, forms: this.forms, ledgerFor, sharedApis }
   }
 
   /** The entry of one object. Throws NotFound. */

@@ -293,7 +293,7 @@ function holdQuota(write: Write): void {
 
 /** Reserves the names of resources that a definition or a binding takes until the write has ended. */
 function holdResourceNames(write: Write): void {
-  const names = write.dependencies.isPlain ? undefined : holdNames(write.request, write.object)
+  const names = write.dependencies.sharedApis ? holdNames(write.request, write.object) : undefined
   if (names === undefined) return
   const held = new DisposableStack()
   if (write.held !== undefined) held.use(write.held)

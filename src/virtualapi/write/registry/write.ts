@@ -84,8 +84,8 @@ export interface WriteDependencies {
   readonly admission: Admission
   readonly forms: StoredForms
   readonly ledgerFor: LedgerFor
-  /** True on a server of one cluster, which has no shared APIs. */
-  readonly isPlain: boolean
+  /** False where no shared APIs are served. */
+  readonly sharedApis: boolean
 }
 
 /** A try of a write: it ends with a result, an error, or a lost race. */
