@@ -4,6 +4,7 @@ import { expect } from 'chai'
 import { join } from 'node:path'
 import {
   ensurePrograms,
+  itInLongRun,
   kubectl,
   kubectlEnvironment,
   needsNodes,
@@ -183,7 +184,8 @@ describe('a three-tier application in members', function () {
   const podIp = async (name: string): Promise<string | undefined> =>
     (await get('pod', name)).status?.['podIP'] as string | undefined
 
-  it('is scaled, restarted and set back', async () => {
+  // story.ts does this with a Deployment, workloads.test.ts with a StatefulSet.
+  itInLongRun('is scaled, restarted and set back', async () => {
     await asAlice('scale', 'deployment/orders', '--replicas=2')
     await rolledOut('deployment/orders')
     expect((await get('deployment', 'orders')).status).to.include({ replicas: 2, availableReplicas: 2 })

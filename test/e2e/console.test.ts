@@ -1,6 +1,6 @@
 // The console in Chromium before two real members: pods that kubelets run, their logs and terminals, a move and a drain.
 import { expect } from 'chai'
-import { ensureBrowser, kubectl, needsNodes, runKcp } from '#test/support/index.ts'
+import { ensureBrowser, itInLongRun, kubectl, needsNodes, runKcp } from '#test/support/index.ts'
 import { openBrowser, type OpenBrowser } from '#test/console/open-console.ts'
 import { deleteAll } from './delete-all.ts'
 import { createLogicalCluster, installWithoutHost, type Installation } from './installation.ts'
@@ -76,7 +76,8 @@ describe('the console before real members', function () {
       .waitFor()
   })
 
-  it('shows a move until it is complete', async () => {
+  // test/console/members.test.ts does both with simulated members.
+  itInLongRun('shows a move until it is complete', async () => {
     const { page, go } = console_
     await go('#/moves')
     await page.getByText(/Nothing moves/).waitFor()
@@ -89,7 +90,7 @@ describe('the console before real members', function () {
     await page.getByRole('row', { name: /^west chosen/ }).waitFor({ timeout: 60_000 })
   })
 
-  it('drains a member after its preview', async () => {
+  itInLongRun('drains a member after its preview', async () => {
     const { page, go } = console_
     await annotate('-')
     await go('#/members/west')

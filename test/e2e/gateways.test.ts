@@ -16,7 +16,7 @@ import { deleteAll } from './delete-all.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab, type Lab } from './lab.ts'
 import { startLoad } from './load.ts'
-import { namespace, toolbox, webApplication } from './manifests.ts'
+import { namespace, quickMoves, toolbox, webApplication } from './manifests.ts'
 import { unjoinPods } from './unjoined-networks.ts'
 
 const image = 'kcp.test/kcp:gateway'
@@ -69,6 +69,7 @@ describe('members whose pod networks are not joined', function () {
       await kubectl(tenant, ['apply', '-f', '-'], { input: namespace('shop', 'west') })
       await kubectl(tenant, ['apply', '-f', '-'], { input: pinned })
     }
+    await kubectl(alice, ['apply', '-f', '-'], { input: quickMoves })
     await asAlice('apply', '-f', '-')(webApplication('shop'))
     for (const tenant of [alice, bob])
       await kubectl(tenant, ['rollout', 'status', 'deployment/toolbox', '-n', 'shop', '--timeout=90s'])

@@ -31,10 +31,12 @@ export function lab(): Promise<Lab> {
 }
 
 async function boot(): Promise<Lab> {
+  // An autoscaler looks every 15 s by default.
+  const flags = { 'kube-controller-manager': ['--horizontal-pod-autoscaler-sync-period=2s'] }
   const [host, east, west, image] = await Promise.all([
     startCluster({ name: 'host', nodes: 0 }),
-    startCluster({ name: 'east', nodes: 1 }),
-    startCluster({ name: 'west', nodes: 1 }),
+    startCluster({ name: 'east', nodes: 1, flags }),
+    startCluster({ name: 'west', nodes: 1, flags }),
     kubectlArchive(),
   ])
   for (const { node } of [east, west]) await node?.importImages(image)

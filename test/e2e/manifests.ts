@@ -10,6 +10,14 @@ export function namespace(name: string, clusters?: string): Manifest {
   return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, annotations } }
 }
 
+/** Shortens the moves of a logical cluster: the old copy drains for 5 s, not 10. */
+export const quickMoves: Manifest = {
+  apiVersion: 'kcp.dev/v1alpha1',
+  kind: 'Placement',
+  metadata: { name: 'quick' },
+  spec: { move: { drainSeconds: 5 } },
+}
+
 /**
  * The template of pods that answer with their names, and take two seconds to end as servers with requests under way do.
  */

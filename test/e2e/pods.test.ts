@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   ensurePrograms,
+  isLongRun,
   kubectl,
   kubectlEnvironment,
   needsNodes,
@@ -23,19 +24,25 @@ import { createLogicalCluster, installOnHost, installWithoutHost, type Installat
 import { endLabAfterAll, lab, type Lab } from './lab.ts'
 import { toolbox } from './manifests.ts'
 
-const protocols = [
-  { title: 'WebSocket', webSocket: 'true' },
-  { title: 'SPDY', webSocket: 'false' },
-] as const
+interface Protocol {
+  readonly title: string
+  readonly webSocket: 'true' | 'false'
+}
+const webSocketOnly: Protocol = { title: 'WebSocket', webSocket: 'true' }
+const protocols: readonly Protocol[] = [webSocketOnly, { title: 'SPDY', webSocket: 'false' }]
 
 /** Number of started kubectls, for the names of their logs. */
 let started = 0
 
 endLabAfterAll()
-definePodSuite('without a host', installWithoutHost)
-definePodSuite("through the host's API", installOnHost)
+definePodSuite('without a host', installWithoutHost, isLongRun ? protocols : [webSocketOnly])
+definePodSuite("through the host's API", installOnHost, protocols)
 
-function definePodSuite(title: string, install: (clusters: Lab) => Promise<Installation>): void {
+function definePodSuite(
+  title: string,
+  install: (clusters: Lab) => Promise<Installation>,
+  protocols: readonly Protocol[],
+): void {
   describe(`kubectl on pods, ${title}`, function () {
     this.timeout(60_000)
     const stack = new AsyncDisposableStack()

@@ -16,7 +16,7 @@ import {
 import { createLogicalCluster, idOf, type Installation } from './installation.ts'
 import { lab, type Lab } from './lab.ts'
 import { startLoad } from './load.ts'
-import { apiClient, namedPods, namespace, webApplication } from './manifests.ts'
+import { apiClient, namedPods, namespace, quickMoves, webApplication } from './manifests.ts'
 import { untilClean } from './until-clean.ts'
 
 interface Cast {
@@ -64,6 +64,7 @@ export function defineStory(title: string, install: (clusters: Lab) => Promise<I
 
     it("runs alice's Deployment, Service and ConfigMap in a member", async () => {
       await asAlice(['apply', '-f', '-'], { input: namespace('shop', 'east') })
+      await asAlice(['apply', '-f', '-'], { input: quickMoves })
       await asAlice(['apply', '-f', '-'], { input: webApplication('shop') })
       await asAlice(['rollout', 'status', 'deployment/web', '-n', 'shop', '--timeout=90s'])
       await waitFor(async () => (await podsOn(asAlice, 'east-node')) === 2, {
