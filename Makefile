@@ -17,10 +17,12 @@ node_modules/.installed: package.json package-lock.json
 .PHONY: install
 install: node_modules/.installed ## install the npm packages (and Node 24 if the system's is older)
 
+BUILT_FROM = src console scripts packages config package.json package-lock.json tsconfig.json tsconfig.build.json
+
 .PHONY: build
-build: install ## compile to dist/ and put the OpenAPI documents beside it
-	@echo "building, about 15 s ..." >&2
-	@$(WITH_NODE) npm run --silent build
+build: install ## compile to dist/ and put the OpenAPI documents beside it, if anything has changed
+	@if [ ! -f dist/.built ] || [ -n "$$(find $(BUILT_FROM) -newer dist/.built -print -quit)" ]; then \
+	  echo "building, about 15 s ..." >&2; $(WITH_NODE) rm -f dist/.built; npm run --silent build && touch dist/.built; fi
 
 .PHONY: run
 run: build ## start kcp on its embedded store and print the next commands

@@ -1,8 +1,8 @@
 // Runs the suites and counts.   node scripts/test.ts
 // all|long|verify|unit|conformance|integration|integration-2|syncer|moves|harness|parity|clients|faults|amplifiers|e2e ...
 // `long` is what `make test-long` runs: every suite with more rounds and seeds, parity through a host, and test/long
-// besides. Without names of suites, three suites at a time run side by side, then those that measure the machine. What
-// the second and the third lane print appears when a suite of theirs has ended. The last line is `N passed, N failed,
+// besides. Without names of suites, four suites at a time run side by side, then those that measure the machine. What
+// the lanes after the first print appears when a suite of theirs has ended. The last line is `N passed, N failed,
 // N skipped`. With CI=true a skipped test is a failure: CI has what every test needs.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -109,25 +109,20 @@ const longSuites: readonly Suite[] = [
 ]
 const longNames = longSuites.map(({ name }) => name)
 const names = ['verify', ...suites.map(({ name }) => name)]
-/** Suites that run side by side: each lane takes the next one of the list. The longest come first. */
-const sideBySide = [
-  'e2e',
-  'integration-2',
-  'syncer',
+/** Suites that run side by side, the longest first: those that mostly wait for real clusters, and those that compute. */
+const waiting = ['e2e', 'syncer', 'e2e-2', 'moves', 'faults']
+const computing = [
   'integration',
+  'integration-2',
   'parity',
-  'e2e-2',
   'verify',
   'clients',
-  'faults',
   'unit',
-  'moves',
   'console',
   'harness',
   'conformance',
   'documents',
 ]
-const lanes = 3
 /** More files than these have a common cause that another try does not mend. */
 const maxRepeatedFiles = 3
 /** Where output goes: through at once, or kept until the suite has ended. */
@@ -267,13 +262,15 @@ async function prepared(): Promise<void> {
 
 if (named.length === 0 && !isLong) {
   await prepared()
-  const next = sideBySide.values()
-  // The lanes share one iterator.
-  const runLane = async (_: unknown, number: number): Promise<void> => {
-    for (const name of next) await runAndCount(name, number === 0 ? 'inherit' : 'kept')
+  // Lanes share the queues. Two processors are busy with two suites that compute and two that wait.
+  const [waits, computes] = [waiting.values(), computing.values()]
+  const lanes = [[waits, computes], [waits], [computes], [computes]]
+  const runLane = async (queues: (typeof lanes)[number], number: number): Promise<void> => {
+    for (const queue of queues) for (const name of queue) await runAndCount(name, number === 0 ? 'inherit' : 'kept')
   }
-  await Promise.all(Array.from({ length: lanes }, runLane))
-  for (const name of wanted) if (!sideBySide.includes(name)) await runAndCount(name, 'inherit')
+  await Promise.all(lanes.map(runLane))
+  const besides = new Set([...waiting, ...computing])
+  for (const name of wanted) if (!besides.has(name)) await runAndCount(name, 'inherit')
 } else {
   let isPrepared = false
   for (const name of wanted) {

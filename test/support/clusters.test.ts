@@ -6,6 +6,7 @@ import { expect } from 'chai'
 import { type Cluster, startCluster } from './cluster.ts'
 import { kubectl } from './kubectl.ts'
 import { leftovers } from './leftovers.ts'
+import { describeInLongRun } from './long-run.ts'
 import { needsNodes } from './needs.ts'
 import { agnhostImage } from './node-images.ts'
 import { clusterPrograms, ensurePrograms } from './programs.ts'
@@ -145,7 +146,8 @@ describe('a cluster with a node', function () {
   })
 })
 
-describe('a cluster whose test process is killed', function () {
+// The end-to-end tests show that the clusters of one run reach each other, and any run sweeps after those before.
+describeInLongRun('a cluster whose test process is killed', function () {
   this.timeout(120_000)
   before(async function () {
     await needsNodes(this)
@@ -173,7 +175,7 @@ describe('a cluster whose test process is killed', function () {
   })
 })
 
-describe('clusters of one run', function () {
+describeInLongRun('clusters of one run', function () {
   this.timeout(180_000)
   const clusters: Cluster[] = []
   before(async function () {

@@ -12,3 +12,8 @@ export function rounds({ short, long }: { short: number; long: number }): number
 export function itInLongRun(title: string, test: Mocha.AsyncFunc): void {
   if (isLongRun) it(title, test)
 }
+
+/** The same for a whole group of tests, with its hooks. */
+export function describeInLongRun(title: string, suite: (this: Mocha.Suite) => void): void {
+  if (isLongRun) describe(title, suite)
+}
