@@ -4,7 +4,7 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { createClient, createInformer, httpTransport, loadKubeconfig, type Informer } from '#client/index.ts'
-import { placedOn, placements, type CopyState } from '#crds/index.ts'
+import { placedOn, type CopyState } from '#crds/index.ts'
 import { silentLogger } from '#telemetry/index.ts'
 import { isLongRun, runKcp, startCluster, waitFor, type Cluster, type ManagedProcess } from '#test/support/index.ts'
 import { startReplicas, type ReplicaSet } from '#test/integration/replicas.ts'
@@ -71,14 +71,6 @@ describe('a move during which kcp is killed', function () {
     const transport = stack.use(httpTransport(await loadKubeconfig({ file: kubeconfig }, { trusted: true })))
     const client = createClient(transport, { basePath: '' })
     await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }, { signal })
-    const metadata = { name: 'short' }
-    const placement = {
-      apiVersion: 'kcp.dev/v1alpha1',
-      kind: 'Placement',
-      metadata,
-      spec: { move: { drainSeconds: 5 } },
-    }
-    await client.create(placements, placement, { signal })
     // It keeps the namespace and its Services in east, where endpoints are watched.
     await client.create(deployments, deployment('client', 'east'), { signal })
     await client.create(deployments, deployment('web', 'east'), { signal })
