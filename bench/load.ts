@@ -12,10 +12,14 @@ export interface Endpoint extends AsyncDisposable {
   text(method: string, path: string): Promise<string>
 }
 
-/** Opens connections with the certificate of a kubeconfig. `base` replaces the path in it. */
+/** Opens connections with the certificate of a kubeconfig. `base` replaces the path in it, `headers` are sent with each request. */
 export function openEndpoint(
   kubeconfig: string,
-  { connections, base: givenBase }: { connections: number; base?: string },
+  {
+    connections,
+    base: givenBase,
+    headers = {},
+  }: { connections: number; base?: string; headers?: Record<string, string> },
 ): Endpoint {
   const { host, port, base: ownBase, ca, cert, key } = connectionOf(kubeconfig)
   const pool = new Pool(`https://${host}:${port}`, { connections, allowH2: false, connect: { ca, cert, key } })
@@ -24,7 +28,7 @@ export function openEndpoint(
     pool.request({
       method,
       path: base + path,
-      headers: body === undefined ? {} : { 'content-type': type },
+      headers: body === undefined ? headers : { ...headers, 'content-type': type },
       ...(body === undefined ? {} : { body }),
     })
   const text = async (method: string, path: string, body?: string): Promise<string> => {

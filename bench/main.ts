@@ -27,6 +27,7 @@ import { start } from './start.ts'
 import { sync, syncMany } from './sync.ts'
 import { syncerMembers } from './syncer-members.ts'
 import { watchAcrossMany } from './watch-across.ts'
+import { tree } from './tree.ts'
 import { idleWatches, watchFanOut } from './watches.ts'
 
 const measurements: readonly Measurement[] = [
@@ -52,6 +53,7 @@ const measurements: readonly Measurement[] = [
   podStreams,
   watchAcrossMany,
   exportsMany,
+  tree,
   fleet,
   syncerMembers,
   builds,
