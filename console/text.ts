@@ -29,6 +29,7 @@ export const text = {
   clusters: {
     title: 'Logical clusters',
     name: 'Name',
+    parent: 'Parent',
     health: 'Health',
     memory: 'Memory',
     inMemory: 'in memory',

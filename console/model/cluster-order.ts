@@ -19,9 +19,9 @@ export function clustersInOrder(
     .map(({ item }) => item)
 }
 
-function textOf({ name, reason = '', phase = '', message = '', ready, loaded }: ClusterItem): string {
+function textOf({ name, parent = '', reason = '', phase = '', message = '', ready, loaded }: ClusterItem): string {
   const words = [ready === true ? 'ready' : 'notready', loaded === true ? 'in memory' : 'unloaded']
-  return [name, reason, phase, message, ...words].join(' ').toLowerCase()
+  return [name, parent, reason, phase, message, ...words].join(' ').toLowerCase()
 }
 
 type Key = string | number
@@ -30,6 +30,7 @@ const healthKey = ({ ready }: ClusterItem): number => (ready === true ? 1 : 0)
 
 const keys: Readonly<Record<string, (item: ClusterItem) => Key>> = {
   name: ({ name }) => name,
+  parent: ({ parent = '' }) => parent,
   health: healthKey,
   loaded: ({ loaded }) => (loaded === true ? 0 : 1),
   objects: ({ usage }) => -(usage?.objects ?? -1),

@@ -16,6 +16,7 @@ const t = text.clusters
 
 /** Columns with their values, as far as they may be absent: a column without any value is not shown. */
 const optional: Readonly<Record<string, (item: ClusterItem) => unknown>> = {
+  parent: ({ parent }) => parent,
   loaded: ({ loaded }) => loaded,
   objects: ({ usage }) => usage?.objects,
   bytes: ({ usage }) => usage?.bytes,
@@ -24,6 +25,7 @@ const optional: Readonly<Record<string, (item: ClusterItem) => unknown>> = {
 
 const columns: readonly GridColumn<ClusterItem>[] = [
   { id: 'name', title: t.name, width: 24, cell: ({ name }) => <span class="strong">{name}</span> },
+  { id: 'parent', title: t.parent, width: 14, cell: ({ parent = '' }) => <Plain>{parent}</Plain> },
   { id: 'health', title: t.health, width: 14, cell: healthCell },
   { id: 'loaded', title: t.memory, width: 12, cell: loadedCell },
   {

@@ -10,6 +10,7 @@ export interface ClusterItem {
   readonly reason?: string
   readonly message?: string
   readonly created?: string
+  readonly parent?: string
   /** Whether its objects are in memory. */
   readonly loaded?: boolean
   readonly usage?: {

@@ -41,6 +41,8 @@ const remedies: Readonly<Record<string, string>> = {
   // LogicalClusters.
   NotServed: 'check that kcp apiserver runs and that the operator can reach it',
   NameNotAllowed: 'create it under another name',
+  ParentsInvalid: 'correct spec.parentRef; kcp tree draws all logical clusters',
+  ChildrenRemain: 'delete the children, or give them another parent',
   NamespaceMissing: 'create the namespace, or remove the entry from spec.kubeconfigs',
   SecretNotOurs: 'delete that Secret, or choose another name in spec.kubeconfigs',
   Forbidden: 'bind ClusterRole kcp-kubeconfig-secrets to the operator, see docs/reference/kubeconfigs.md',

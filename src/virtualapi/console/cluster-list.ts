@@ -20,6 +20,8 @@ export interface ShownCluster {
   readonly message: string
   readonly created: string
   readonly labels?: Readonly<Record<string, string>>
+  /** Name of its parent; absent if it has none. */
+  readonly parent?: string
   /** Whether its objects are in the memory of the process that answers. */
   readonly loaded: boolean
   /** Its load in that process; absent if it is not in memory. */
@@ -112,7 +114,7 @@ export class ClusterList {
 }
 
 function shownCluster(
-  { name, id, creationTimestamp, deleting, labels }: LogicalCluster,
+  { name, id, creationTimestamp, deleting, labels, parent }: LogicalCluster,
   object: DeepReadonly<LogicalClusterObject> | undefined,
   load: ClusterLoad | undefined,
 ): ShownCluster {
@@ -129,6 +131,7 @@ function shownCluster(
     message: condition?.message ?? '',
     created: creationTimestamp,
     ...(labels && { labels }),
+    ...(parent !== undefined && { parent }),
     loaded: load !== undefined,
     ...(load && { usage: { objects: load.objects, bytes: load.bytes, watches: load.watches } }),
   }
