@@ -50,8 +50,7 @@ async function created(shape: 'flat' | 'tree', signal: AbortSignal): Promise<Num
   return {
     [`${shape}: created per second`]: rounded(perSecond),
     [`${shape}: KiB each`]: rounded(kibEach),
-    ...(await latencies(kcp, all, shape)),
-    ...(shape === 'tree' ? await editsOf(kcp, all) : {}),
+    ...(shape === 'tree' ? await inTree(kcp, root, all) : {}),
   }
 }
 
@@ -77,52 +76,73 @@ const boundUser = { kind: 'User', name: 'bob' }
 const masters = { kind: 'Group', name: 'system:masters' }
 const inherit = { 'kcp.dev/inherit': 'true' }
 
-/** Latency of a GET of a missing object in the last logical cluster: allowed by a role there, and refused. */
-async function latencies(kcp: KcpUnderTest, all: Endpoint, shape: string): Promise<Numbers> {
-  await all.json('POST', `/${leaf}${bindings}`, bindingOf('bob', boundUser))
-  const kubeconfig = await kubeconfigOf(kcp, leaf)
-  const as = (user: string) => openEndpoint(kubeconfig, { connections: 1, headers: { 'impersonate-user': user } })
-  await using bob = as('bob')
-  await using eve = as('eve')
-  return {
-    ...(await latencyOf(`${shape}: allowed`, bob, { path: read, status: 404 })),
-    ...(await latencyOf(`${shape}: refused`, eve, { path: read, status: 403 })),
-  }
+/** A request of a user, which is answered with a status: 404 if a role allows it, 403 if none does. */
+interface Probe {
+  readonly title: string
+  readonly user: Endpoint
+  readonly path: string
+  readonly status: number
 }
 
-async function latencyOf(
-  title: string,
-  endpoint: Endpoint,
-  { path, status: wanted }: { readonly path: string; readonly status: number },
-): Promise<Numbers> {
-  const elapsed: number[] = []
-  for (let i = 0; i < rounds; i++) {
-    const began = performance.now()
-    const { status } = await endpoint.request('GET', path)
-    elapsed.push(performance.now() - began)
-    if (status !== wanted) throw new Error(`GET ${path}: ${String(status)} instead of ${String(wanted)}`)
-  }
-  const later = elapsed.slice(rounds / 4)
-  return { [`${title} p50 ms`]: rounded(median(later)), [`${title} p99 ms`]: rounded(quantile(later, 0.99)) }
+/** Latencies in a leaf and in a flat logical cluster of the same server, and the time until an edit at the top counts. */
+async function inTree(kcp: KcpUnderTest, root: Endpoint, all: Endpoint): Promise<Numbers> {
+  await root.json('POST', logicalClusters, objectOf('flat', count))
+  const flat = nameOf(count)
+  await firstNamespaces(all, flat)
+  for (const name of [flat, leaf]) await all.json('POST', `/${name}${bindings}`, bindingOf('bob', boundUser))
+  await all.json('POST', `/${nameOf(0)}${bindings}`, bindingOf('below', masters, inherit))
+  const [ofFlat, ofLeaf] = [await kubeconfigOf(kcp, flat), await kubeconfigOf(kcp, leaf)]
+  const as = (kubeconfig: string, user: string) =>
+    openEndpoint(kubeconfig, { connections: 1, headers: { 'impersonate-user': user } })
+  await using top = openEndpoint(await kubeconfigOf(kcp, nameOf(0)), { connections: 1, base: '/clusters' })
+  await using bobInFlat = as(ofFlat, 'bob')
+  await using bob = as(ofLeaf, 'bob')
+  await using eveInFlat = as(ofFlat, 'eve')
+  await using eve = as(ofLeaf, 'eve')
+  const probes: Probe[] = [
+    { title: 'allowed in a flat one', user: bobInFlat, path: read, status: 404 },
+    { title: 'allowed in a leaf', user: bob, path: read, status: 404 },
+    { title: 'allowed in a leaf by an inherited role', user: top, path: `/${leaf}${read}`, status: 404 },
+    { title: 'refused in a flat one', user: eveInFlat, path: read, status: 403 },
+    { title: 'refused in a leaf', user: eve, path: read, status: 403 },
+  ]
+  return { ...(await latenciesOf(probes)), ...(await editsOf(top, all)) }
 }
 
-/** A user of the top in a leaf: the latency with an inherited role, and the time until an edit at the top counts. */
-async function editsOf(kcp: KcpUnderTest, all: Endpoint): Promise<Numbers> {
-  await using user = openEndpoint(await kubeconfigOf(kcp, nameOf(0)), { connections: 1, base: '/clusters' })
+/** The probes by turns, so that all meet the same load of the machine. */
+async function latenciesOf(probes: readonly Probe[]): Promise<Numbers> {
+  const elapsed = probes.map((): number[] => [])
+  for (let i = 0; i < rounds; i++)
+    for (const [at, { user, path, status: wanted }] of probes.entries()) {
+      const began = performance.now()
+      const { status } = await user.request('GET', path)
+      elapsed[at]?.push(performance.now() - began)
+      if (status !== wanted) throw new Error(`GET ${path}: ${String(status)} instead of ${String(wanted)}`)
+    }
+  return Object.fromEntries(
+    probes.flatMap(({ title }, at) => {
+      const later = (elapsed[at] ?? []).slice(rounds / 4)
+      return [
+        [`${title} p50 ms`, rounded(median(later))],
+        [`${title} p99 ms`, rounded(quantile(later, 0.99))],
+      ]
+    }),
+  )
+}
+
+/** Takes a role of the top's users away and gives it back; a user of the top asks in a leaf until that counts. */
+async function editsOf(user: Endpoint, all: Endpoint): Promise<Numbers> {
   const top = `/${nameOf(0)}${bindings}`
-  const path = `/${leaf}${read}`
-  await all.json('POST', top, bindingOf('below', masters, inherit))
-  const inherited = await latencyOf('tree: allowed by an inherited role', user, { path, status: 404 })
   const elapsed: number[] = []
   for (let i = 0; i < edits; i++)
     for (const status of [403, 404]) {
       if (status === 403) await all.json('DELETE', `${top}/below`)
       else await all.json('POST', top, bindingOf('below', masters, inherit))
       const began = performance.now()
-      while ((await user.request('GET', path)).status !== status);
+      while ((await user.request('GET', `/${leaf}${read}`)).status !== status);
       elapsed.push(performance.now() - began)
     }
-  return { ...inherited, 'tree: edit at the top until it counts in a leaf, slowest ms': rounded(Math.max(...elapsed)) }
+  return { 'edit at the top until it counts in a leaf, slowest ms': rounded(Math.max(...elapsed)) }
 }
 
 async function kubeconfigOf(kcp: KcpUnderTest, name: string): Promise<string> {
