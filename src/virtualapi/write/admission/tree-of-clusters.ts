@@ -51,14 +51,18 @@ export function inheritedWrites(authorizer: Pick<RbacAuthorizer, 'authorize'>): 
 
 /** Tenants cannot write while the chain of parents is invalid: the policies above are not known then. */
 export function validAncestry(directory: Pick<ClusterDirectory, 'byName'>): AdmissionPlugin {
+  const check = ({ definition, name, context }: AdmissionRequest): void => {
+    if (context.cluster.parent === undefined || context.user.realm.kind === 'installation') return
+    const { problem } = ancestryOf(context.cluster, directory)
+    if (problem !== undefined)
+      throw forbidden(definition.info, name, `logical cluster "${context.cluster.name}" takes no writes: ${problem}`)
+  }
   return {
     name: 'ValidAncestry',
-    mutate({ definition, name, context }) {
-      if (context.cluster.parent === undefined || context.user.realm.kind === 'installation') return
-      const { problem } = ancestryOf(context.cluster, directory)
-      if (problem !== undefined)
-        throw forbidden(definition.info, name, `logical cluster "${context.cluster.name}" takes no writes: ${problem}`)
-    },
+    validatesParts: true,
+    mutate: check,
+    // Deletions and subresources have no object to mutate.
+    validate: check,
   }
 }
 
