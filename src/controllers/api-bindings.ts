@@ -31,7 +31,7 @@ const heldSeconds = 30
 
 /** Reconciles every APIBinding until the signal aborts. */
 export async function startApiBindings(context: ControllerContext): Promise<void> {
-  const { sharing, graph } = context
+  const { sharing } = context
   if (sharing === undefined) return
   await sharing.ready()
   await reconcileChanged(context, {
@@ -46,7 +46,7 @@ export async function startApiBindings(context: ControllerContext): Promise<void
           // The status of an export changes with each consumer; that concerns no other consumer.
           if (exists && before !== undefined && !isNews(facts, before)) return
           const { cluster, name } = facts
-          for (const facts of sharing.bindingsTo(graph.nameOf(cluster) ?? '', name))
+          for (const facts of sharing.bindingsTo(sharing.nameOf(cluster) ?? '', name))
             enqueue({ cluster: facts.cluster, name: facts.name })
         },
       }),
@@ -90,7 +90,7 @@ async function bind(work: Work): Promise<ReconcileResult | undefined> {
       condition('APIExportValid', { reason: 'NoRevision', message: 'The export has no valid definitions yet.' }),
     ])
   const next = await nextRevision(work, found)
-  const clusterName = work.context.graph.nameOf(found.cluster) ?? ''
+  const clusterName = work.sharing.nameOf(found.cluster) ?? ''
   const of = { clusterName, exportUid: found.uid, revision: next.revision }
   const resources = await sharing.resourcesOf(of, signal)
   if (resources === undefined)
@@ -169,7 +169,7 @@ function claimsOf({ claims }: ExportFacts): PermissionClaim[] {
 }
 
 function boundStatus(
-  { binding, context }: Work,
+  { binding, sharing }: Work,
   found: ExportFacts,
   revision: number,
   resources: readonly RevisionResource[],
@@ -184,7 +184,7 @@ function boundStatus(
   const claims = claimsOf(found)
   return {
     ...binding.status,
-    apiExportClusterName: context.graph.nameOf(found.cluster) ?? '',
+    apiExportClusterName: sharing.nameOf(found.cluster) ?? '',
     exportUID: found.uid,
     revision,
     boundResources,

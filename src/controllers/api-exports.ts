@@ -110,7 +110,7 @@ async function reconcileExport(work: Work): Promise<ReconcileResult | undefined>
   const updated = bindings.filter((binding) => binding.revision === revision)
   const held = bindings.filter((binding) => binding.held !== undefined && binding.revision !== revision)
   const released = releasedShare(found, { isNew: revision !== before, bindings, held, revision })
-  const url = work.context.viewUrl?.(work.context.graph.nameOf(work.cluster) ?? '', name)
+  const url = work.context.viewUrl?.(work.sharing.nameOf(work.cluster) ?? '', name)
   const now = timestamp(systemClock.now())
   const status: APIExportStatus = {
     ...found.status,
@@ -119,7 +119,7 @@ async function reconcileExport(work: Work): Promise<ReconcileResult | undefined>
     consumers: bindings.length,
     updatedConsumers: updated.length,
     heldConsumers: held.slice(0, 10).map(({ cluster, held: message = '' }) => ({
-      cluster: work.context.graph.nameOf(cluster) ?? cluster,
+      cluster: work.sharing.nameOf(cluster) ?? cluster,
       message,
     })),
     rollout: { released },

@@ -207,6 +207,79 @@ describe('three replicas of kcp apiserver', function () {
     }
   })
 
+  it('share the APIs of one logical cluster with consumers that other replicas own, and show all to the provider', async () => {
+    const consumers = ['share-a', 'share-b', 'share-c', 'share-d']
+    await Promise.all(consumers.map((name) => set.create(name)))
+    const owners = new Set(await Promise.all(consumers.map((name) => set.ownerOf(name))))
+    expect(owners.size, 'owners of the consumers').to.be.greaterThan(1)
+    const apis = '/apis/apis.kcp.io/v1alpha2'
+    const definition = {
+      metadata: { name: 'gears.example.io' },
+      spec: {
+        group: 'example.io',
+        scope: 'Namespaced',
+        names: { plural: 'gears', kind: 'Gear' },
+        versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
+      },
+    }
+    const send = async (client: RawClient, path: string, body: object): Promise<void> => {
+      const { status, text } = await client.request('POST', path, { body })
+      expect(status, text).to.equal(201)
+    }
+    await send(through, `${base}/apis/apiextensions.k8s.io/v1/customresourcedefinitions`, definition)
+    const resources = [{ name: 'gears', group: 'example.io', crd: 'gears.example.io' }]
+    await send(through, `${base}${apis}/apiexports`, {
+      apiVersion: 'apis.kcp.io/v1alpha2',
+      kind: 'APIExport',
+      metadata: { name: 'gears' },
+      spec: { resources },
+    })
+    const rbac = `${base}/apis/rbac.authorization.k8s.io/v1`
+    const rules = [{ apiGroups: ['apis.kcp.io'], resources: ['apiexports'], verbs: ['bind'] }]
+    await send(through, `${rbac}/clusterroles`, { metadata: { name: 'bind' }, rules })
+    await send(through, `${rbac}/clusterrolebindings`, {
+      metadata: { name: 'bind' },
+      subjects: [{ kind: 'Group', apiGroup: 'rbac.authorization.k8s.io', name: 'system:authenticated' }],
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'bind' },
+    })
+    for (const name of consumers) {
+      await using client = openRawClient({ kubeconfig: await set.kubeconfig(name, other), host: other.address })
+      const spec = { reference: { export: { path: 'acme', name: 'gears' } } }
+      await send(client, `/clusters/${name}${apis}/apibindings`, {
+        apiVersion: 'apis.kcp.io/v1alpha2',
+        kind: 'APIBinding',
+        metadata: { name: 'gears' },
+        spec,
+      })
+      const gears = `/clusters/${name}/apis/example.io/v1/namespaces/default/gears`
+      await waitFor(async () => (await client.request('GET', gears)).status === 200, {
+        what: `the bound resource in ${name}`,
+        deadlineMs: 20_000,
+      })
+      await send(client, gears, { apiVersion: 'example.io/v1', kind: 'Gear', metadata: { name: 'one' } })
+    }
+    const view = '/services/apiexport/acme/gears/clusters'
+    for (const client of [through, direct]) {
+      const shown = (await client.request('GET', `${view}/*/apis/example.io/v1/gears`)).json() as {
+        items: { metadata: { annotations: Record<string, string> } }[]
+      }
+      expect(shown.items.map(({ metadata }) => metadata.annotations['kcp.io/cluster'])).to.have.members(consumers)
+      const written = await client.request(
+        'DELETE',
+        `${view}/${consumers[client === through ? 0 : 1] ?? ''}/apis/example.io/v1/namespaces/default/gears/one`,
+      )
+      expect(written.status, written.text).to.equal(200)
+      consumers.splice(client === through ? 0 : 1, 1)
+      await waitFor(
+        async () => {
+          const { text } = await client.request('GET', `${view}/*/apis/example.io/v1/gears`)
+          return (JSON.parse(text) as { items: object[] }).items.length === consumers.length
+        },
+        { what: 'the deletion to be seen', deadlineMs: 10_000 },
+      )
+    }
+  })
+
   it('answer through the aggregated API of the host too', async () => {
     const path = `/apis/virtual.kcp.dev/v1alpha1/logicalclusters/bob/proxy/api/v1/namespaces/default/configmaps`
     const { stdout } = await kubectl(set.host.kubeconfig, ['get', '--raw', path])

@@ -59,6 +59,8 @@ export interface SharingListener {
 export interface SharedApis {
   /** Resolves once all existing objects are known. */
   ready(): Promise<void>
+  /** The name of any logical cluster, also of those of other processes; undefined after its deletion. */
+  nameOf(cluster: string): string | undefined
   /** The export that a binding refers to. */
   exportOf(binding: Pick<BindingFacts, 'cluster' | 'path' | 'exportName'>): ExportFacts | undefined
   exportByUid(uid: string): ExportFacts | undefined

@@ -45,6 +45,10 @@ export function createSharedApis({ index, bindings, watchCache, directory }: Sha
     return id === undefined || directory.byId(id) === undefined ? undefined : watchCache.cluster(id, { signal })
   }
   return {
+    nameOf: (cluster) => {
+      const id = tryClusterId(cluster)
+      return id === undefined ? undefined : directory.byId(id)?.name
+    },
     ready: () => index.ready(),
     exportOf: (binding) => index.exportOf(binding),
     exportByUid: (uid) => index.exportByUid(uid),

@@ -30,7 +30,7 @@ interface Known<Facts> {
 }
 
 /** The part of the contract that is answered from the index alone. */
-type Indexed = Omit<SharedApis, 'resourcesOf' | 'objections' | 'countObjects'>
+type Indexed = Omit<SharedApis, 'nameOf' | 'resourcesOf' | 'objections' | 'countObjects'>
 
 export class SharingIndex implements Indexed {
   readonly #dependencies: SharingDependencies
