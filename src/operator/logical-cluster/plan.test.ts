@@ -67,6 +67,16 @@ describe('the plan for a LogicalCluster', () => {
       steps: ['setStatus'],
     },
     {
+      title: 'tells the path of its parents',
+      given: observed({ metadata: held, status: readyStatus, parents: { path: 'top:acme' } }),
+      steps: ['setStatus'],
+    },
+    {
+      title: 'waits for its children before anything is deleted',
+      given: observed({ metadata: deleting, status: readyStatus, content, children: ['dev', 'test'] }),
+      steps: ['setStatus', 'waitForContent'],
+    },
+    {
       title: 'updates the addresses in the status',
       given: observed({ metadata: held, status: { ...readyStatus, url: 'https://old/acme' } }),
       steps: ['setStatus'],

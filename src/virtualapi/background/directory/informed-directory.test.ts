@@ -83,6 +83,29 @@ describe('the directory of logical clusters', () => {
     expect(lines.join('')).to.contain('an older one has the same id').and.to.contain('"young"')
   })
 
+  it('knows children, and gives them the labels of their ancestors, also after a change above', async () => {
+    api.objects = [
+      object('deep', 'u3', { parentRef: { name: 'dev' } }, { labels: { tier: 'own', 'kcp.dev/child-name': 'deep' } }),
+      object('dev', 'u2', { parentRef: { name: 'acme' } }, { labels: { 'kcp.dev/child-name': 'dev' } }),
+      object('acme', 'u1', {}, { labels: { tier: 'gold', region: 'eu' } }),
+      object('flat', 'u4'),
+    ]
+    const directory = await follow()
+    const labelsOf = (name: string) => directory.byName(name as ClusterName)?.labels
+    expect(labelsOf('deep')).to.deep.equal({ tier: 'own', region: 'eu', 'kcp.dev/child-name': 'deep' })
+    expect(labelsOf('dev')).to.deep.equal({ tier: 'gold', region: 'eu', 'kcp.dev/child-name': 'dev' })
+    expect(labelsOf('flat')).to.equal(undefined)
+    expect([...directory.childrenOf('acme' as ClusterName)].map(({ name }) => name)).to.deep.equal(['dev'])
+    const heard = listen(directory, () => undefined)
+    api.tell('MODIFIED', object('acme', 'u1', {}, { resourceVersion: '7', labels: { tier: 'silver' } }))
+    await heard.until(() => labelsOf('deep')?.['region'] === undefined)
+    expect(labelsOf('dev')).to.deep.equal({ tier: 'silver', 'kcp.dev/child-name': 'dev' })
+    api.tell('MODIFIED', object('dev', 'u2', {}, { resourceVersion: '8' }))
+    await heard.until(() => labelsOf('dev') === undefined)
+    expect(labelsOf('deep')).to.deep.equal({ tier: 'own', 'kcp.dev/child-name': 'deep' })
+    expect([...directory.childrenOf('acme' as ClusterName)]).to.deep.equal([])
+  })
+
   it('has root without an API, and lets no object take its name', async () => {
     const root = rootCluster({ instanceId: 'data', creationTimestamp: '2026-01-01T00:00:00Z' })
     const directory = createDirectory({ root })
