@@ -19,6 +19,7 @@ const inheritable = new Set([
   'validatingadmissionpolicybindings.admissionregistration.k8s.io',
   'mutatingadmissionpolicies.admissionregistration.k8s.io',
   'mutatingadmissionpolicybindings.admissionregistration.k8s.io',
+  'placements.kcp.dev',
 ])
 
 /**
