@@ -6,7 +6,11 @@ import { join, resolve } from 'node:path'
 const root = resolve(import.meta.dirname, '..')
 const tests = '**/*.test.ts'
 /** Where conditions and Events of ours are made; elsewhere are the reasons that Kubernetes has for its own kinds. */
-const places = ['src/{crds,operator,placement,syncer}/**/*.ts', 'src/virtualapi/endpoints/views/member-views.ts']
+const places = [
+  'src/{crds,operator,placement,syncer}/**/*.ts',
+  'src/controllers/api-{bindings,exports}.ts',
+  'src/virtualapi/endpoints/views/member-views.ts',
+]
 /** Writes an Event of Kubernetes, as its garbage collector does. */
 const foreignEvents = ['src/controllers/collect-object.ts']
 
@@ -15,7 +19,7 @@ const patterns: readonly RegExp[] = [
   // A property or a variable, or what stands for an absent one.
   /\breason(?:: | = | \?\? )((?:\$\{[^}]*\}|[^,;{}])*)/g,
   /\bcondition\(\s*'\w+',\s*'\w+',\s*([^,]*),/g,
-  /\b(?:refuse|invalid|changed)\(\s*([^,]*),/g,
+  /\b(?:refuse|invalid|changed|said)\(\s*([^,]*),/g,
   /\blimited\(\s*[\w.]+,\s*([^,]*),/g,
   /\bconst \w+Reason = ([^\n]*)/g,
   // The state of a MemberCluster is the reason of its condition Schedulable.
