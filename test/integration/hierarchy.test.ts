@@ -197,6 +197,18 @@ describe('a tree of logical clusters', () => {
       expect((await as(dev, dev, `${crds}/widgets.example.com`)).status, 'not copied').to.equal(404)
     })
 
+    it('take large objects below, which another thread handles', async () => {
+      const annotations = Object.fromEntries(Array.from({ length: 8000 }, (_, i) => [`example.com/key-${i}`, 'v']))
+      const metadata = { name: 'large', annotations }
+      await must(
+        as(dev, dev, path, { apiVersion: 'example.com/v1', kind: 'Widget', metadata, spec: { size: 1, x: 2 } }),
+      )
+      expect((await as(dev, dev, `${path}/large`)).text)
+        .to.contain('"size":1')
+        .and.not.to.contain('"x":2')
+      await must(as(dev, dev, `${path}/large`, undefined, 'DELETE'))
+    })
+
     it('change below with the parent, at once', async () => {
       await must(as(acme, acme, `${crds}/widgets.example.com`, { spec: widgets({}, 'shape').spec }, 'PATCH'))
       const bad = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'b' }, spec: { shape: 'x' } }
@@ -264,6 +276,14 @@ describe('a tree of logical clusters', () => {
       await must(as(dev, dev, `${admission}/validatingadmissionpolicies`, policy('true')))
       await must(as(dev, dev, `${admission}/validatingadmissionpolicybindings`, binding({})))
       expect((await make(dev, { a: '1', b: '2' })).status, 'a namesake below changes nothing').to.equal(422)
+    })
+
+    it('of ancestors act on large objects, too, which another thread handles', async () => {
+      const many = Object.fromEntries(Array.from({ length: 30_000 }, (_, i) => [`key-${i}`, 'value']))
+      const refused = await make(dev, many)
+      expect(refused.status).to.equal(422)
+      expect(refused.text).to.contain("inherited from logical cluster 'acme'")
+      await must(make(other, many))
     })
 
     it('are excluded below only if the ancestor allows it', async () => {

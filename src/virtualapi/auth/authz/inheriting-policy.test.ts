@@ -104,6 +104,15 @@ describe('inherited roles', () => {
     expect(await may(belowOf(userOf(acme, ci), acme), asked, dev)).to.equal(true)
   })
 
+  it('mean by system:authenticated the users of the ancestor, not those of the child', async () => {
+    const everybody = { kind: 'Group', name: 'system:authenticated' }
+    await put(top, binding('everybody', 'view', [everybody], true))
+    const asked = on('list', '/configmaps', 'shop')
+    expect(await may(belowOf(userOf(top, 'anybody'), top), asked, dev)).to.equal(true)
+    expect(await may(userOf(dev, 'anybody'), asked, dev)).to.equal(false)
+    await put(top, binding('everybody', 'view', [], true))
+  })
+
   it('never hold above or beside: a child gives no rights in its parent or its sibling', async () => {
     for (const cluster of [top, acme, dev])
       for (const who of [userOf(test, 'alice'), belowOf(userOf(test, 'alice'), test)])
