@@ -24,6 +24,8 @@ import { nextTheme, theme } from '#console/state/theme.ts'
 import { text } from '#console/text.ts'
 
 const pods: ResourceRef = { group: '', version: 'v1', resource: 'pods' }
+const exports_: ResourceRef = { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apiexports' }
+const bindings: ResourceRef = { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apibindings' }
 const deployments: ResourceRef = { group: 'apps', version: 'v1', resource: 'deployments' }
 
 export function App(): JSX.Element | null {
@@ -57,6 +59,8 @@ const globalKeys = {
   'g p': { help: text.nav.pods, run: () => go(tableRoute(pods)) },
   'g m': { help: text.nav.members, run: () => go({ page: 'members' }) },
   'g v': { help: text.nav.moves, run: () => go({ page: 'moves' }) },
+  'g a': { help: text.nav.exports, run: () => go(tableRoute(exports_)) },
+  'g b': { help: text.nav.bindings, run: () => go(tableRoute(bindings)) },
   'g x': { help: text.nav.explain, run: () => go({ page: 'explain' }) },
   'g t': { help: text.help.theme, run: nextTheme },
 }
@@ -97,6 +101,8 @@ function Navigation(): JSX.Element {
     [text.nav.pods, { page: 'table', cluster: everyCluster, resource: pods }, 'g p'],
     [text.nav.members, { page: 'members' }, 'g m'],
     [text.nav.moves, { page: 'moves' }, 'g v'],
+    [text.nav.exports, { page: 'table', cluster: everyCluster, resource: exports_ }, 'g a'],
+    [text.nav.bindings, { page: 'table', cluster: everyCluster, resource: bindings }, 'g b'],
     [text.nav.explain, { page: 'explain' }, 'g x'],
   ]
   const here = fragmentOf(route.value)

@@ -12,6 +12,8 @@ export const text = {
     pods: 'Pods',
     members: 'Members',
     moves: 'Moves',
+    exports: 'Exported APIs',
+    bindings: 'Bound APIs',
     explain: 'Why?',
     kinds: 'All kinds',
     keys: 'Keys',

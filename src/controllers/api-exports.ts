@@ -242,6 +242,10 @@ async function definitionsOf({ spec }: APIExport, work: Work) {
   const definitions: Definition[] = []
   const problems: string[] = []
   for (const resource of spec?.resources ?? []) {
+    if (/(^|\.)kcp\.(dev|io)$/.test(resource.group)) {
+      problems.push(`group "${resource.group}" belongs to the installation`)
+      continue
+    }
     const found = resource.crd === undefined ? await ofSchema(resource, work) : await ofDefinition(resource, work)
     if (typeof found === 'string') problems.push(found)
     else definitions.push(found)

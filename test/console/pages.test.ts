@@ -98,6 +98,18 @@ describe('the pages of the console', function () {
     await late.waitFor({ state: 'detached' })
   })
 
+  it('show exports and bindings of all logical clusters with the columns of their kinds', async () => {
+    const { page, go } = console_
+    const object = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'tools' }, spec: {} }
+    await create(beta, '/apis/apis.kcp.io/v1alpha2/apiexports', object)
+    await go('#/clusters')
+    await page.keyboard.press('g')
+    await page.keyboard.press('a')
+    await page.getByRole('gridcell', { name: 'tools' }).waitFor()
+    await page.getByRole('columnheader', { name: 'Consumers' }).waitFor()
+    expect(await AxeBuilder.serious(page)).to.deep.equal([])
+  })
+
   it('filter by column, sort by a column, and show wide columns', async () => {
     const { page, go } = console_
     await go('#/t/*/apps/v1/deployments')

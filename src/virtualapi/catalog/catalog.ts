@@ -20,6 +20,8 @@ export interface Catalog {
   find(objects: ClusterObjects, gvr: GroupVersionResource): ResourceDefinition | undefined
   /** The resource if it is built in, or undefined. Built-in resources are the same in every logical cluster. */
   findBuiltIn(gvr: GroupVersionResource): ResourceDefinition | undefined
+  /** The resource if its definition is ours and the same in every logical cluster. */
+  findOurs(gvr: GroupVersionResource): ResourceDefinition | undefined
   /** The other served versions of the same stored resource. */
   equivalents(objects: ClusterObjects, definition: ResourceDefinition): readonly ResourceDefinition[]
   /** All resource versions that this logical cluster serves, for discovery. */

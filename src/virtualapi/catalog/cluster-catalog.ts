@@ -9,7 +9,7 @@ import { builtInSchema } from '#virtualapi/kinds/resources/builtin-schemas.ts'
 import type { Catalog, DocumentedCrd, ServedCrd } from './catalog.ts'
 import type { DefinitionSource, SharedDefinition } from './sharing/definition-source.ts'
 import { versionConversions } from './sharing/convert-versions.ts'
-import { isSystemDefinition, systemDefinitions } from './sharing/system-definitions.ts'
+import { isSystemDefinition, systemDefinition, systemDefinitions } from './sharing/system-definitions.ts'
 import { crdStorageKey, crdStrategy } from './apiextensions/crd-strategy.ts'
 import { compileCrd, isEstablished, type CompiledCrd, type CustomResourceDefinition } from './apiextensions/index.ts'
 import { customStrategy } from './apiextensions/custom-strategy.ts'
@@ -64,6 +64,12 @@ export class ClusterCatalog implements Catalog {
       this.#findShared(objects, gvr) ??
       this.#findMembers(gvr)
     )
+  }
+
+  findOurs({ group, version, resource }: GroupVersionResource): ResourceDefinition | undefined {
+    const name = `${resource}.${group}`
+    const found = this.#isOurs(name) ? systemDefinition(name) : undefined
+    return found && this.versionOf(found, version)
   }
 
   load(objects: ClusterObjects, signal: AbortSignal): Promise<void> | undefined {

@@ -21,6 +21,11 @@ export function isSystemDefinition(name: string): boolean {
   return name.endsWith(`.${sharedApisGroup}`)
 }
 
+/** The definition of `PLURAL.GROUP`, which needs no objects of a logical cluster. */
+export function systemDefinition(name: string): SharedDefinition | undefined {
+  return loaded().get(name)
+}
+
 export const systemDefinitions: DefinitionSource = {
   find: (_objects, name) => (isSystemDefinition(name) ? loaded().get(name) : undefined),
   all: () => [...loaded().values()],

@@ -12,7 +12,7 @@ import type { SharedDefinition } from './definition-source.ts'
 import { ExportView } from './export-view.ts'
 import { bindingKey, type SharingIndex } from './sharing-index.ts'
 import type { ClusterObjects } from '#store/watch-cache/index.ts'
-import { systemDefinitions } from './system-definitions.ts'
+import { systemDefinition } from './system-definitions.ts'
 
 const bindingResource = 'apibindings.apis.kcp.io'
 
@@ -79,13 +79,13 @@ export class ViewSource {
     const facts = index.exportByUid(exportUid)
     const definitions = facts === undefined ? [] : await this.#definitionsOf(facts, signal)
     const builtIn: ResourceInfo[] = []
-    const bindingsOnly = systemDefinitions.all(noObjects).filter(({ compiled }) => compiled.name === bindingResource)
+    const bindingDefinition = systemDefinition(bindingResource)
     for (const claim of claimsIn(facts?.claims ?? '')) {
       const { identityHash = '' } = claim
       if (identityHash === '') for (const resource of resourcesOf(claim)) builtIn.push(...builtInVersions(resource))
       else definitions.push(...(await this.#claimed(identityHash, claim.resource, signal)))
     }
-    return { definitions: [...definitions, ...bindingsOnly], builtIn }
+    return { definitions: bindingDefinition === undefined ? definitions : [...definitions, bindingDefinition], builtIn }
   }
 
   async #claimed(identityHash: string, resource: string, signal: AbortSignal): Promise<SharedDefinition[]> {
@@ -102,9 +102,6 @@ export class ViewSource {
     return [...(found?.values() ?? [])].map(({ compiled, read }) => ({ compiled, read, isTerminating: false }))
   }
 }
-
-/** The system definitions are the same in every logical cluster. */
-const noObjects = undefined as never
 
 function builtInVersions({ group, resource }: Pick<GroupVersionResource, 'group' | 'resource'>): ResourceInfo[] {
   return builtInResources().filter((info) => info.group === group && info.resource === resource)

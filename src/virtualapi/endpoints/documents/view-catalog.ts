@@ -9,6 +9,7 @@ export function viewCatalog(catalog: Catalog, { definitions, builtIn }: ViewReso
   return {
     find: (objects, gvr) => catalog.find(objects, gvr),
     findBuiltIn: (gvr) => catalog.findBuiltIn(gvr),
+    findOurs: (gvr) => catalog.findOurs(gvr),
     equivalents: (objects, definition) => catalog.equivalents(objects, definition),
     load: (objects, signal) => catalog.load(objects, signal),
     versionOf: (shared, version) => catalog.versionOf(shared, version),

@@ -68,6 +68,8 @@ export async function allClusters(
 function definitionFor({ catalog }: EndpointDependencies, request: ResourceTarget): ResourceDefinition {
   const builtIn = catalog.findBuiltIn(request)
   if (builtIn !== undefined) return builtIn
+  const ours = catalog.findOurs(request)
+  if (ours !== undefined) return ours
   if (request.group === '' || !request.group.includes('.')) throw pathNotFound()
   const { group, version, resource } = request
   const info = {
