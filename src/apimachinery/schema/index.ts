@@ -1,4 +1,6 @@
 export * from './apply-defaults.ts'
+export * from './common-definition.ts'
+export * from './common-schema.ts'
 export * from './compare-schemas.ts'
 export * from './correlate.ts'
 export * from './formats.ts'
