@@ -73,7 +73,7 @@ export const rules: ImportRules = {
     'virtualapi/endpoints': ['call', 'forwarded verbs', 'subresources views', 'documents', '.'],
     syncer: ['join transform', 'context', 'gateway member-dns rules', 'up', 'report', 'down', 'exports triggers', '.'],
     placement: ['move reported-status rules', 'choose', 'rebalance', '.'],
-    operator: ['framework', 'autoscaling logical-cluster member-cluster placement projections', '.'],
+    operator: ['framework', 'exported-apis', 'autoscaling logical-cluster member-cluster placement projections', '.'],
     simulation: ['cluster', 'runtime', 'nodes', 'pods workloads', 'demo', '.'],
     cli: ['process', 'roles', 'across test-programs', 'commands', '.'],
   },

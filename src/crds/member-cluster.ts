@@ -10,7 +10,12 @@ import {
 } from './conditions.ts'
 import type { JsonSchema, Kind } from './crd.ts'
 import { gatewayAddressPattern, type MemberGateway } from './member-gateway.ts'
-import { exportedApisSchema, type ExportedApi } from './exported-api.ts'
+import {
+  exportedApisSchema,
+  exportedApiStatusSchema,
+  type ExportedApi,
+  type ExportedApiStatus,
+} from './exported-api.ts'
 import { labelSelectorSchema, type LabelSelector } from './label-selector.ts'
 import { memberClassesSchema, type MemberClasses } from './member-classes.ts'
 
@@ -101,7 +106,7 @@ export interface MemberClusterStatus {
   /** With service network Gateway: how other members reach its gateway. */
   gateway?: MemberGateway
   /** The APIs that it exports, and the APIs that are still being withdrawn. */
-  exportedAPIs?: ExportedApi[]
+  exportedAPIs?: ExportedApiStatus[]
   lastHeartbeatTime?: string
   observedGeneration?: number
   conditions?: Condition[]
@@ -367,7 +372,7 @@ export const memberClusterKind: Kind = {
             },
           },
         },
-        exportedAPIs: exportedApisSchema('What it exports, and what is still being withdrawn.'),
+        exportedAPIs: exportedApiStatusSchema('What it exports, and what is still being withdrawn.'),
         lastHeartbeatTime: { type: 'string', format: 'date-time', description: 'When the member answered last.' },
         observedGeneration: observedGenerationSchema,
         conditions: conditionsSchema(memberClusterConditions),

@@ -5,7 +5,7 @@ import { parseJsonText } from '#apimachinery/json/index.ts'
 import { createHash } from 'node:crypto'
 import { isJsonObject, tryClusterId, type ClusterId, type KubeObject } from '#apimachinery/meta/index.ts'
 import { remember } from '#apimachinery/memo/index.ts'
-import { unchangingHash } from './content-hash.ts'
+import { contentHash, unchangingHash } from './content-hash.ts'
 
 // --- Upstream: on objects of a logical cluster. ---
 
@@ -40,12 +40,23 @@ export const memberLostAnnotation = 'kcp.dev/member-lost'
  */
 export const projectedAnnotation = 'kcp.dev/projected-from'
 /**
- * Label, written by a syncer on CustomResourceDefinitions that its member exports to a logical cluster: the name of the
- * member.
+ * Label, written by the operator on CustomResourceDefinitions that members export to a logical cluster: the name of the
+ * first of the members.
  */
 export const exportedFromLabel = 'kcp.dev/exported-from'
+/** Written by the operator on these: the members that may take objects, such as `east,west`. */
+export const exportedByAnnotation = 'kcp.dev/exported-by'
+/** Written by the operator on these: the fields that some members do not have, JSON of DroppedField[]. */
+export const droppedFieldsAnnotation = 'kcp.dev/dropped-fields'
+/** Written by the operator on these: why a change of the definition in a member is held. Absent otherwise. */
+export const heldChangeAnnotation = 'kcp.dev/held-change'
 /** Written by syncers on ReplicaSets: the content hash of the pod template in the Deployment. */
 export const templateAnnotation = 'kcp.dev/template'
+/**
+ * Written by a syncer on Secrets and ConfigMaps that a member made for a custom resource: the name of its definition and
+ * its own, such as `databases.example.com orders`.
+ */
+export const relatedToAnnotation = 'kcp.dev/related-to'
 /** Header of a create request: keep uid and status of the object. The server accepts it from the installation only. */
 export const keepUidHeader = 'kcp-keep-uid'
 
@@ -82,6 +93,10 @@ const ownAnnotations: ReadonlySet<string> = new Set([
   formerAccountsAnnotation,
   templateAnnotation,
   projectedAnnotation,
+  exportedByAnnotation,
+  droppedFieldsAnnotation,
+  heldChangeAnnotation,
+  relatedToAnnotation,
 ])
 
 /** True for annotations that tenants can read and only the installation can write. */
@@ -329,6 +344,26 @@ export function sourceOf(
 }
 
 // --- Copies and what members report. ---
+
+/** What a member reports about its copy of a custom resource. While there is a report, it may have something of it. */
+export interface CustomObjectReport {
+  /** customSourceOf the object that it has. */
+  readonly observed?: string
+  /** Its controller finds the copy well. */
+  readonly ready?: true
+}
+
+/** The identity of the content of a custom resource. The object must not be changed afterwards. */
+export function customSourceOf(object: { readonly metadata: unknown }): string {
+  const known = customSources.get(object)
+  if (known !== undefined) return known
+  const { metadata: _metadata, status: _status, ...content } = object as unknown as KubeObject
+  const hash = contentHash(content)
+  customSources.set(object, hash)
+  return hash
+}
+
+const customSources = new WeakMap<object, string>()
 
 /** The upstream object of a copy. `uid` is of that object, `clusterId` of its logical cluster. */
 export interface Locator {

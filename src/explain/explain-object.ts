@@ -89,8 +89,10 @@ const syncerPrefix = 'syncer.kcp.dev/'
 
 /** Why a workload has no copy at all. Condition Placed, where there is one, says it among the other conditions. */
 function placementFindings(object: SeenObject, subject: Subject, { members, nowMs }: Surroundings): Finding[] {
-  if (!isPlacedKind(object) || object.metadata.deletionTimestamp !== undefined) return []
+  if (object.metadata.deletionTimestamp !== undefined) return []
   const held = object.metadata.annotations?.[heldAnnotation]
+  // Kinds that members export are placed, too.
+  if (!isPlacedKind(object) && held === undefined) return definitionFindings(object, subject)
   const hasCondition = conditionOf(object, 'Placed')?.status === 'False'
   if (held !== undefined && !hasCondition) return [{ subject, state: 'wrong', what: `it is held: ${held}` }]
   if (copiesOf(object).length > 0 || held !== undefined || hasCondition) return []
@@ -121,6 +123,26 @@ function placementFindings(object: SeenObject, subject: Subject, { members, nowM
 const newMs = 30_000
 
 /** Kinds that are placed. Pods that a member made have no record of their own. */
+/** What members keep from a logical cluster of an API that they export. */
+function definitionFindings({ metadata: { annotations = {} } }: SeenObject, subject: Subject): Finding[] {
+  const held = annotations['kcp.dev/held-change']
+  const dropped = annotations['kcp.dev/dropped-fields']
+  return [
+    ...(held === undefined
+      ? []
+      : [{ subject, state: 'wrong' as const, what: held, reason: 'ChangeHeld', ...todoIf(remedyOf('ChangeHeld')) }]),
+    ...(dropped === undefined
+      ? []
+      : [
+          {
+            subject,
+            state: 'note' as const,
+            what: `members lack fields, so the logical cluster does not have them: ${dropped}`,
+          },
+        ]),
+  ]
+}
+
 function isPlacedKind({ kind, metadata }: SeenObject): boolean {
   if (!placedKinds.has(kind)) return false
   const isMade =

@@ -190,6 +190,23 @@ describe('the explanation of an object', () => {
     expect(textOf(explainMember(member('west')))).to.match(/^ok .*it answers/)
   })
 
+  it('tells which fields of an API members lack, and why a change of it is held', () => {
+    const annotations = {
+      'kcp.dev/held-change': 'the change is held, because 2 stored objects would lose spec.colour',
+      'kcp.dev/dropped-fields': '[{"version":"v1","path":".spec.size","members":["west"]}]',
+    }
+    const definition = { ...deployment(annotations), kind: 'CustomResourceDefinition' }
+    expect(textOf(explainObject(definition, { cluster: 'acme', nowMs }))).to.match(
+      /^WRONG .*2 stored objects would lose spec.colour\n +-> remove the fields[^]*members lack fields.*\.spec\.size/,
+    )
+    const droppedFields = [{ version: 'v1', path: '.spec.colour', members: ['west'] }]
+    const conditions = [condition('Compatible', 'False', 'DefinitionsDiffer', 'spec.scope is Cluster')]
+    const api = { group: 'example.com', resource: 'widgets', droppedFields, conditions }
+    expect(textOf(explainMember(member('east', { status: { exportedAPIs: [api] } })))).to.match(
+      /^WRONG .*widgets\.example\.com: Compatible is False: spec\.scope is Cluster[^]*\.spec\.colour \(west\)/,
+    )
+  })
+
   it('lets no message look like another finding', () => {
     const message = 'full\nok    Deployment shop/web in acme: nothing is wrong'
     const object = deployment(placed({ east: { state: 'Held', message } }))

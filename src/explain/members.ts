@@ -9,7 +9,27 @@ export function memberFindings(member: SeenObject): Finding[] {
   const { state } = recordOf(member['spec'])
   // Other conditions repeat a member that does not answer.
   const ready = problems.filter(({ what }) => what.startsWith('Ready '))
-  return [...(ready.length > 0 ? ready : problems), ...stateFindings(member, textOf(state))]
+  return [...(ready.length > 0 ? ready : problems), ...stateFindings(member, textOf(state)), ...apiFindings(member)]
+}
+
+/** What logical clusters lack of the APIs that the member exports, and what they cannot use of it. */
+function apiFindings(member: SeenObject): Finding[] {
+  const subject = subjectOf(member)
+  return listOf(recordOf(member['status'])['exportedAPIs'])
+    .map(recordOf)
+    .flatMap((api): Finding[] => {
+      const name = `${textOf(api['resource'])}.${textOf(api['group'])}`
+      const status = { ...member, status: api }
+      const problems = conditionFindings(status, subject)
+        .filter(({ what }) => what.startsWith('Compatible '))
+        .map((finding) => ({ ...finding, what: `${name}: ${finding.what}` }))
+      const fields = listOf(api['droppedFields'])
+        .map(recordOf)
+        .map((field) => `${textOf(field['path'])} (${listOf(field['members']).map(textOf).join(', ')})`)
+      if (fields.length === 0) return problems
+      const what = `logical clusters do not have all fields of ${name}, because members lack them: ${fields.join(', ')}`
+      return [...problems, { subject, state: 'note', what }]
+    })
 }
 
 function stateFindings(member: SeenObject, state: string): Finding[] {

@@ -37,6 +37,7 @@ const remedies: Readonly<Record<string, string>> = {
   MoveStalled: 'mend what the new copy waits for; until then the old copy stays. Or ask for the former member again',
   ClassMissing: 'name a class that the member has (kubectl get members -o yaml), or admin: create the class there',
   Held: 'see condition Placed of the workload that the message names',
+  ChangeHeld: 'remove the fields that the message names from the objects, or admin: upgrade the member that lacks them',
   SyncFailed: 'mend what the member refuses (webhooks, quotas, policies), or the object itself',
   // LogicalClusters.
   NotServed: 'check that kcp apiserver runs and that the operator can reach it',
@@ -54,6 +55,8 @@ const remedies: Readonly<Record<string, string>> = {
   Refused: "renew the credentials: run 'kcp member join' again",
   ConnectionUnusable: "replace the kubeconfig of the member: run 'kcp member join' again",
   NotAccepted: 'remove one of the two MemberClusters',
+  DefinitionsDiffer:
+    'admin: bring the definition in the member to the version of the others, or remove the fields from the objects',
   TooManyAtOnce: 'see docs/placement.md, "Workloads that vanish"',
   ObjectsFail:
     'see the Events of that object: mend what the member refuses (webhooks, quotas, policies), or the object itself',

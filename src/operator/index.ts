@@ -1,4 +1,6 @@
 export { autoscalingController } from './autoscaling/controller.ts'
+export { exportedApisController } from './exported-apis/controller.ts'
+export { MemberApis } from './exported-apis/member-apis.ts'
 export {
   operatorMetrics,
   type ClusterUrls,

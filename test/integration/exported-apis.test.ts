@@ -143,20 +143,39 @@ describe('an API that a member exports', function () {
   })
 
   it('says on the object why the member refuses it', async () => {
-    const rule = [{ rule: 'self.size < 10', message: 'too large for this member' }]
-    // The logical cluster has the former definition when the object is created.
     await apply(acme, widget(50, 'large'))
     await until('the copy', () => copy('large'))
-    const spec = { type: 'object', properties: { size: { type: 'integer' } }, 'x-kubernetes-validations': rule }
-    await apply(east, definition({ spec, status: open }))
+    const rules = { apiGroups: ['example.com'], apiVersions: ['*'], operations: ['*'], resources: ['widgets'] }
+    const policy = {
+      ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind: 'ValidatingAdmissionPolicy' },
+      metadata: { name: 'small-widgets' },
+      spec: {
+        matchConstraints: { resourceRules: [rules] },
+        validations: [{ expression: 'object.spec.size < 60', message: 'too large for this member' }],
+      },
+    }
+    await apply(east, policy)
+    await apply(east, {
+      ...{ ...policy, kind: 'ValidatingAdmissionPolicyBinding' },
+      spec: { policyName: 'small-widgets', validationActions: ['Deny'] },
+    })
     await until('the refusal', async () => {
       const { code } = await east.kubectl(
-        ['patch', 'widget/large', '-n', space['acme']!, '--type=merge', '-p', '{"spec":{"size":60}}'],
+        [
+          'patch',
+          'widget/large',
+          '-n',
+          space['acme']!,
+          '--type=merge',
+          '-p',
+          '{"spec":{"size":60}}',
+          '--dry-run=server',
+        ],
         { expectCode: 'any' },
       )
       return code !== 0
     })
-    await acme.kubectl(['patch', 'widget/large', '--type=merge', '-p', '{"spec":{"size":70}}'], { expectCode: 'any' })
+    await acme.kubectl(['patch', 'widget/large', '--type=merge', '-p', '{"spec":{"size":70}}'])
     const events = async (): Promise<string> =>
       (await acme.kubectl(['get', 'events', '-o', 'jsonpath={.items[*].message}'])).stdout
     await until('the Event', async () => (await events()).includes('too large for this member'))

@@ -8,7 +8,7 @@ import type { Clock } from '#async/index.ts'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '#client/index.ts'
 import { kcpCrds, locatorAnnotation, memberClusters, type MemberCluster } from '#crds/index.ts'
 import { requestMemberToken } from '#client/member/index.ts'
-import { ensureCrds, memberClusterController, startOperator } from '#operator/index.ts'
+import { ensureCrds, MemberApis, memberClusterController, startOperator } from '#operator/index.ts'
 import { joinMember } from '#syncer/index.ts'
 import { createLogger, silentLogger } from '#telemetry/index.ts'
 import { createPki, createPkiMaterial } from '#virtualapi/index.ts'
@@ -140,7 +140,7 @@ describe('the identity of the syncer in a member', function () {
       virtual: (path) => (path === '/clusters/*' ? wildcard : admin),
       urls: () => ({ url: 'https://unused.example', directURL: 'https://unused.example' }),
       issuer: createPki(await createPkiMaterial()),
-      controllers: [memberClusterController({ clock, startSyncer, probeSeconds: 0.2 })],
+      controllers: [memberClusterController({ apis: new MemberApis(), clock, startSyncer, probeSeconds: 0.2 })],
       log: silentLogger,
       signal,
     })

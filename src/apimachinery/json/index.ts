@@ -1,4 +1,5 @@
 export * from './canonical-json.ts'
+export * from './is-subset.ts'
 export * from './json-equal.ts'
 export * from './parse-in-turns.ts'
 export * from './parse-json.ts'

@@ -64,6 +64,16 @@ export function commonSchema(
   return { conflict: cause ?? { path: '.', kind: 'dropped', what: 'has no common schema', members: namesOf(parts) } }
 }
 
+/** Whether objects and lists in the value are nested more than `levels` deep. Needs no stack. */
+export function isDeeperThan(value: unknown, levels: number): boolean {
+  let level: unknown[] = [value]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > levels) return true
+    level = level.flatMap((one) => (typeof one === 'object' && one !== null ? Object.values(one) : []))
+  }
+  return false
+}
+
 function byPath(a: SchemaLoss, b: SchemaLoss): number {
   return a.path < b.path ? -1 : a.path > b.path ? 1 : 0
 }

@@ -14,7 +14,9 @@ import {
   allControllers,
   autoscalingController,
   classesController,
+  exportedApisController,
   lostMembersController,
+  MemberApis,
   memberClusterController,
   type MemberToSync,
   type OperatorContext,
@@ -64,7 +66,9 @@ export function memberControllers({
   autoscaleSeconds,
 }: MemberControllersOptions): OperatorController[] {
   const upstreams = new WeakMap<OperatorContext, Upstream>()
+  const apis = new MemberApis()
   const members = memberClusterController({
+    apis,
     async startSyncer(toSync, context) {
       const { client: downstream, exports, log, signal, gatewayReported: _, ...member } = toSync
       let upstream = upstreams.get(context)
@@ -104,6 +108,7 @@ export function memberControllers({
     },
   })
   const placement = placementController({
+    apis,
     ...(drainSeconds !== undefined && { drainSeconds }),
     ...(forwardSeconds !== undefined && { forwardSeconds }),
     ...(soakSeconds !== undefined && { soakSeconds }),
@@ -113,6 +118,7 @@ export function memberControllers({
     ...allControllers,
     members,
     placement,
+    exportedApisController(apis),
     autoscalingController(autoscaleSeconds === undefined ? {} : { periodSeconds: autoscaleSeconds }),
     classesController(),
     volumesController(),

@@ -6,8 +6,9 @@ import type { DeepReadonly, KubeClient, SharedInformers } from '#client/index.ts
 import { requestMemberToken, withMemberToken } from '#client/member/index.ts'
 import {
   acceptsDeletions,
+  definitionName,
+  type ExportedApiStatus,
   type ClassKindName,
-  type ExportReport,
   type GatewayReport,
   installationAnnotation,
   isLostMember,
@@ -20,6 +21,7 @@ import {
   memberFinalizer,
   type ServiceNetwork,
 } from '#crds/index.ts'
+import type { MemberApis } from '#operator/exported-apis/member-apis.ts'
 import type { OperatorContext } from '#operator/framework/operator-context.ts'
 import type { EventText } from '#operator/framework/record-event.ts'
 import type { Logger } from '#telemetry/index.ts'
@@ -65,8 +67,7 @@ interface ApplyContext {
   /** The life of syncers: that of the controller, longer than the reconcile. */
   readonly controllerSignal: AbortSignal
   readonly logRemaining: () => void
-  /** Takes the syncer's report on the APIs that the member exports. */
-  readonly exportsReported: (report: ExportReport) => void
+  readonly apis: MemberApis
   /** Takes the syncer's report on the gateway in the member. */
   readonly gatewayReported: (report: GatewayReport) => void
   /** Called when the failures of its syncer may differ. */
@@ -107,6 +108,7 @@ export async function apply(
       const patch = { status: { ...status, ...Object.fromEntries(gone.map((field) => [field, null])) } }
       await operator.clusters.patch(memberClusters, { name }, 'merge', patch, { subresource: 'status', signal })
       for (const text of transitions(object.status?.conditions, status.conditions)) await context.record(text)
+      for (const text of apiTransitions(object.status?.exportedAPIs, status.exportedAPIs)) await context.record(text)
       return
     }
     case 'reportRestored':
@@ -172,15 +174,7 @@ async function renewToken(
 async function sync(
   id: string,
   object: DeepReadonly<MemberCluster>,
-  {
-    operator,
-    connected,
-    startSyncer,
-    controllerSignal,
-    exportsReported,
-    gatewayReported,
-    failuresChanged,
-  }: ApplyContext,
+  { operator, connected, startSyncer, controllerSignal, apis: shared, gatewayReported, failuresChanged }: ApplyContext,
 ): Promise<void> {
   const { name } = object.metadata
   const { type: serviceNetwork = 'None', gatewayAddress } = object.spec?.serviceNetwork ?? {}
@@ -192,7 +186,7 @@ async function sync(
   }
   const known = operator.informers.of<MemberCluster>(memberClusters)
   const accepts = (): boolean => acceptsDeletions(known.store.get(name) ?? object, systemClock.now())
-  const exports = memberExports(object, operator.informers, exportsReported)
+  const exports = memberExports(object, { apis: shared, context: operator, signal: controllerSignal })
   const { apis, former } = exports ?? {}
   await connected.sync(
     name,
@@ -252,6 +246,26 @@ export function transitions(
         ? { type: problems.has(type) ? 'Warning' : 'Normal', reason: type, message }
         : { type: eventType(reason), reason, message },
     ]
+  })
+}
+
+/** Events after what is known of exported APIs has changed: each that cannot be used, or has lost other fields. */
+export function apiTransitions(
+  before: readonly DeepReadonly<ExportedApiStatus>[] = [],
+  after: readonly DeepReadonly<ExportedApiStatus>[] = [],
+): EventText[] {
+  return after.flatMap((api): EventText[] => {
+    const name = definitionName(api)
+    const known = before.find((one) => definitionName(one) === name)
+    const found: EventText[] = []
+    const [was, is] = [known, api].map((one) => one?.conditions?.find(({ type }) => type === 'Compatible'))
+    if (is?.status === 'False' && (was?.status !== 'False' || was.message !== is.message))
+      found.push({ type: 'Warning', reason: 'APIIncompatible', message: `${name}: ${is.message}` })
+    const [had, has] = [known, api].map((one) => JSON.stringify(one?.droppedFields ?? []))
+    if (had === has || api.droppedFields === undefined) return found
+    const fields = api.droppedFields.map(({ version, path, members }) => `${version} ${path} (${members.join(', ')})`)
+    const message = `${name}: logical clusters do not have fields that some members lack: ${fields.join('; ')}`
+    return [...found, { type: 'Normal', reason: 'FieldsDropped', message: message.slice(0, 1000) }]
   })
 }
 

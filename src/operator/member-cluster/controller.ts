@@ -7,11 +7,11 @@ import {
   logicalClusters,
   memberClusters,
   memberState,
-  type ExportReport,
   type GatewayReport,
   type LogicalCluster,
   type MemberCluster,
 } from '#crds/index.ts'
+import type { MemberApis } from '#operator/exported-apis/member-apis.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 import { recordEvent, type EventText } from '#operator/framework/record-event.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
@@ -28,6 +28,7 @@ import type { Probe } from './status.ts'
 export interface MemberClusterDeps {
   /** Starts a syncer. The program that wires operator and syncer knows how. */
   readonly startSyncer: StartSyncer
+  readonly apis: MemberApis
   readonly clock?: Clock
   /** Seconds between probes of a member. Default 10. */
   readonly probeSeconds?: number
@@ -68,6 +69,7 @@ export function memberClusterController(deps: MemberClusterDeps): OperatorContro
         reconcileSoon: (name) => queue.addAfter(name, collectMs),
         signal,
       })
+      const endReports = deps.apis.onReport((name) => queue.addAfter(name, collectMs))
       using count = new MemberCount(context.metrics?.members)
       const unsubscribe = informer.onChange(({ key, before, after }) => {
         count.change(before, after)
@@ -84,6 +86,7 @@ export function memberClusterController(deps: MemberClusterDeps): OperatorContro
           members.reconcile(name, signal)
         await runController({ name: 'member-cluster', queue, workers, reconcile, log: context.log, signal })
       } finally {
+        endReports()
         unsubscribe()
       }
     },
@@ -119,8 +122,6 @@ class Members {
   /** By member that is being deleted: the number of workloads that was logged last. */
   readonly #loggedRemaining = new Map<string, number>()
   readonly #revisions = new Revisions()
-  /** By member: its syncer's report on the APIs that it exports. */
-  readonly #exports = new Map<string, ExportReport>()
   /** By member: its syncer's report on its gateway. */
   readonly #gateways = new Map<string, GatewayReport>()
 
@@ -135,7 +136,6 @@ class Members {
     if (object === undefined) {
       this.#loggedRemaining.delete(name)
       this.#revisions.forget(name)
-      this.#exports.delete(name)
       this.#gateways.delete(name)
       schemas.forget(name)
       await connected.disconnect(name)
@@ -148,10 +148,7 @@ class Members {
       connected,
       startSyncer: deps.startSyncer,
       controllerSignal: this.#dependencies.signal,
-      exportsReported: (report: ExportReport) => {
-        this.#exports.set(name, report)
-        this.#dependencies.reconcile(name)
-      },
+      apis: deps.apis,
       gatewayReported: (report: GatewayReport) => {
         this.#gateways.set(name, report)
         this.#dependencies.reconcile(name)
@@ -171,7 +168,7 @@ class Members {
   }
 
   async #observe(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<Observed> {
-    const { informer, context, placed, connected, schemas } = this.#dependencies
+    const { informer, context, placed, connected, schemas, deps } = this.#dependencies
     const { name, deletionTimestamp } = object.metadata
     const found = await this.#probe(object, signal)
     const twin = found.kind === 'answered' ? olderTwinOf(object, found.uid, informer.store.list()) : undefined
@@ -189,7 +186,7 @@ class Members {
     const classes = connected.classesOf(name)
     const client = connected.clientOf(name)
     const unsupportedFields = found.kind === 'answered' && client && schemas.unsupportedBy(name, client, found.version)
-    const exports = this.#exports.get(name)
+    const exports = deps.apis.reportOf(name)
     const gateway = this.#gateways.get(name)
     const failures = connected.failuresOf(name)
     const facts = {

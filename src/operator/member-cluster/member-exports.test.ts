@@ -1,16 +1,19 @@
 import { expect } from 'chai'
-import type { SharedInformers } from '#client/index.ts'
 import { logicalClusters, memberClusters } from '#crds/index.ts'
+import { MemberApis } from '#operator/exported-apis/member-apis.ts'
+import type { OperatorContext } from '#operator/framework/operator-context.ts'
+import { silentLogger } from '#telemetry/index.ts'
 import { memberExports } from './member-exports.ts'
 
-/** Informers that know these objects. */
-function informersOf(objects: Readonly<Record<string, readonly object[]>>): SharedInformers {
+/** A context whose informers know these objects. */
+function contextWith(objects: Readonly<Record<string, readonly object[]>>): OperatorContext {
   const of = ({ resource }: { resource: string }): object => {
     const all = (objects[resource] ?? []) as { metadata: { name: string } }[]
     const get = (name: string): object | undefined => all.find(({ metadata }) => metadata.name === name)
     return { store: { get, list: () => all }, onChange: () => () => undefined }
   }
-  return { of } as unknown as SharedInformers
+  const virtual = () => ({ list: () => new Promise(() => undefined) })
+  return { informers: { of }, virtual, log: silentLogger } as unknown as OperatorContext
 }
 
 describe('the APIs that a member exports', () => {
@@ -25,9 +28,10 @@ describe('the APIs that a member exports', () => {
   } as const
   const cluster = (name: string, labels: object, more: object = {}): object => ({ metadata: { name, labels, ...more } })
   const notServed = { conditions: [{ type: 'Ready', status: 'False', reason: 'NotServed' }] }
-  const exported = memberExports(
-    member,
-    informersOf({
+  const exported = memberExports(member, {
+    apis: new MemberApis(),
+    signal: AbortSignal.abort(),
+    context: contextWith({
       [memberClusters.resource]: [member],
       [logicalClusters.resource]: [
         cluster('gold', { tier: 'gold' }),
@@ -36,8 +40,7 @@ describe('the APIs that a member exports', () => {
         cluster('leaving', { tier: 'gold' }, { deletionTimestamp: '2026-01-01T00:00:00Z' }),
       ],
     }),
-    () => undefined,
-  )
+  })
 
   for (const [name, isAdmitted] of [
     ['gold', true],

@@ -1,33 +1,41 @@
 // The facts that a member's syncer needs about the APIs that the member exports, from its MemberCluster and the logical
 // clusters.
-import type { DeepReadonly, SharedInformers } from '#client/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
 import {
   definitionName,
   logicalClusters,
   matches,
   memberClusters,
-  type ExportReport,
   type LogicalCluster,
   type MemberCluster,
   type MemberExports,
 } from '#crds/index.ts'
+import type { MemberApis } from '#operator/exported-apis/member-apis.ts'
+import type { OperatorContext } from '#operator/framework/operator-context.ts'
 
 /** Undefined if the member exports nothing, and has nothing to withdraw. */
 export function memberExports(
   { metadata: { name }, spec, status }: DeepReadonly<MemberCluster>,
-  informers: SharedInformers,
-  report: (report: ExportReport) => void,
+  {
+    apis: shared,
+    context,
+    signal,
+  }: {
+    readonly apis: MemberApis
+    readonly context: OperatorContext
+    readonly signal: AbortSignal
+  },
 ): MemberExports | undefined {
-  const apis = spec?.exportedAPIs ?? []
+  const apis = (spec?.exportedAPIs ?? []) as MemberExports['apis']
   const names = new Set(apis.map(definitionName))
   const former = (status?.exportedAPIs ?? []).filter((api) => !names.has(definitionName(api)))
   if (apis.length === 0 && former.length === 0) return undefined
+  const { informers } = context
   const members = informers.of<MemberCluster>(memberClusters)
   const clusters = informers.of<LogicalCluster>(logicalClusters)
   return {
     apis,
-    former,
-    clusters: () => clusters.store.list().map(({ metadata }) => metadata.name),
+    former: former.map(({ group, resource }) => ({ group, resource })),
     admits(cluster) {
       const object = clusters.store.get(cluster)
       const selector = members.store.get(name)?.spec?.logicalClusterSelector
@@ -48,7 +56,13 @@ export function memberExports(
         for (const end of ends) end()
       }
     },
-    isMember: (other) => members.store.get(other) !== undefined,
-    report,
+    definitions: shared.definitions(context, signal),
+    async objectsOf(api, life) {
+      const objects = shared.objectsOf(api, context, signal)
+      await objects.informer.synced(life)
+      return objects
+    },
+    seen: (definition, seen) => shared.seen(name, definition, seen),
+    withdrawn: (withdrawn) => shared.withdrawn(name, withdrawn),
   }
 }

@@ -11,6 +11,7 @@ import {
   syncFailureText,
   type ExportReport,
   type ExportedApi,
+  type ExportedApiStatus,
   type GatewayReport,
   type MemberClasses,
   type MemberClusterStatus,
@@ -267,13 +268,53 @@ function failingCondition({ failures }: StatusInput): ConditionUpdate[] {
 }
 
 /** The exported APIs, and earlier ones that are not withdrawn yet. */
-function exportedNow({ previous, exported = [], exports }: StatusInput): ExportedApi[] {
+function exportedNow(input: StatusInput): ExportedApiStatus[] {
+  const { previous, exported = [], exports } = input
   const names = new Set(exported.map(definitionName))
   const leaving = (previous?.exportedAPIs ?? []).filter((api) => {
     const name = definitionName(api)
     return !names.has(name) && exports?.withdrawn.includes(name) !== true
   })
-  return [...exported.map((api) => ({ ...api })), ...leaving].slice(0, maxExportedApis)
+  return [...exported.map((api) => exportedApiNow(api, input)), ...leaving].slice(0, maxExportedApis)
+}
+
+/** One exported API; until something is known of it, as it was. */
+function exportedApiNow({ group, resource }: Readonly<ExportedApi>, input: StatusInput): ExportedApiStatus {
+  const { previous, exports, now, generation } = input
+  const isIt = (api: Pick<ExportedApi, 'group' | 'resource'>): boolean =>
+    api.group === group && api.resource === resource
+  const before = previous?.exportedAPIs?.find(isIt) ?? { group, resource }
+  const report = exports?.apis.find(isIt)
+  if (report === undefined) return before
+  const { logicalClusters, droppedFields, incompatible } = report
+  let conditions: readonly Readonly<Condition>[] = before.conditions ?? []
+  for (const update of apiConditions(logicalClusters, incompatible))
+    conditions = setCondition(conditions, { ...update, observedGeneration: generation }, now)
+  return {
+    group,
+    resource,
+    logicalClusters,
+    ...(droppedFields.length > 0 && {
+      droppedFields: droppedFields.map((field) => ({ ...field, members: [...field.members] })),
+    }),
+    conditions: [...conditions],
+  }
+}
+
+/** Compatible: all logical clusters that may use the member can use it for the API. Available implies it. */
+function apiConditions(logicalClusters: number, incompatible: string | undefined): ConditionUpdate[] {
+  if (incompatible !== undefined)
+    return [
+      { type: 'Compatible', status: 'False', reason: 'DefinitionsDiffer', message: incompatible },
+      { type: 'Available', status: 'False', reason: 'Incompatible', message: incompatible },
+    ]
+  const compatible = 'its definition has all that logical clusters have of the API'
+  return [
+    { type: 'Compatible', status: 'True', reason: 'Agreed', message: compatible },
+    logicalClusters > 0
+      ? { type: 'Available', status: 'True', reason: 'Offered', message: `${logicalClusters} logical clusters have it` }
+      : { type: 'Available', status: 'False', reason: 'NotOffered', message: 'no logical cluster has it' },
+  ]
 }
 
 function exportedCondition(input: StatusInput): ConditionUpdate[] {

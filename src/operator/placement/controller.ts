@@ -3,10 +3,12 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { systemClock, timestamp, type Clock } from '#async/index.ts'
 import { clusterInKey, type DeepReadonly } from '#client/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
+import type { MemberApis } from '#operator/exported-apis/member-apis.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 import { apply, isRefusedWrite } from './apply.ts'
 import { enqueueChanges } from './enqueue.ts'
 import { observe } from './observe.ts'
+import { clusterOfImportedKey, followImported, placeImported } from './imported-objects.ts'
 import { lossEvents, moveBegun } from './moves.ts'
 import { PlacementInputs } from './placement-inputs.ts'
 import { followPlacements, PlacementReports, reportTo, writePlacementStatus } from './placement-status.ts'
@@ -27,6 +29,8 @@ export interface PlacementDeps {
   /** How often members are balanced, where an admin turned that on. Default 60. */
   readonly rebalanceSeconds?: number
   readonly clock?: Clock
+  /** The APIs that members export; absent: their objects are not placed. */
+  readonly apis?: MemberApis
 }
 
 /** Places the workloads of all logical clusters on members. */
@@ -37,10 +41,18 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
       using inputs = new PlacementInputs(context)
       using queue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterOfWorkloadKey })
       using statusQueue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterInKey })
+      using importedQueue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterOfImportedKey })
       using claimQueue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterInKey })
       const reports = new PlacementReports(reportTo(statusQueue))
       await inputs.synced(signal)
+      const imported = deps.apis && {
+        ...{ context, inputs, apis: deps.apis, clock: deps.clock ?? systemClock, queue: importedQueue, signal },
+        times: { drainSeconds: 0, soakSeconds: deps.soakSeconds ?? 2 },
+      }
+      const placeObject = async (key: string, life: AbortSignal): Promise<ReconcileResult> =>
+        imported === undefined ? {} : placeImported(key, imported, life)
       const ends = [
+        ...(imported ? [followImported(imported)] : []),
         enqueueChanges(inputs, (key) => queue.add(key)),
         followPlacements(inputs, statusQueue),
         followClaims(inputs, claimQueue),
@@ -58,6 +70,14 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
         await Promise.all([
           runRebalancing(inputs, (key) => queue.add(key), balancing, signal),
           runController({ name: 'waiting-claims', queue: claimQueue, workers: 2, reconcile: tellOfClaim, log, signal }),
+          runController({
+            name: 'imported-objects',
+            queue: importedQueue,
+            workers: 4,
+            reconcile: placeObject,
+            log,
+            signal,
+          }),
           runController({ name: 'placement', queue, workers: 8, reconcile, log, signal }),
           runController({
             name: 'placement-status',

@@ -12,6 +12,7 @@ import {
   type Candidate,
   type Choice,
   type CopySeen,
+  type Rebalancing,
 } from '#placement/index.ts'
 import { copySeen, selects } from './copy-seen.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
@@ -73,7 +74,8 @@ function oncePerMember<T>(compute: (member: string) => T): (member: string) => T
   }
 }
 
-function lostOf({ candidates, demand }: Choice, member: string, nowMs: number): Pick<CopySeen, 'lost'> {
+/** Whether the member of a copy is lost. */
+export function lostOf({ candidates, demand }: Choice, member: string, nowMs: number): Pick<CopySeen, 'lost'> {
   const candidate = candidates.find(({ name }) => name === member)
   if (candidate?.unreachableMs === undefined || candidate.unreachableMs < lostAfterMs) return {}
   const failoverMs = failoverInMs(candidate, demand)
@@ -103,10 +105,32 @@ function choiceFor(
 ): Choice | undefined {
   const owner = inputs.clusters.store.get(cluster)
   if (owner === undefined) return undefined
-  const namespaceObject = inputs.namespaces.store.get(keyFor({ cluster, name: namespace }))
-  const namespaceKey = namespaceKeyOf(objectKey)
   const key = workloadKey(kind, objectKey)
   const rebalancing = inputs.rebalancing.get(key)
+  const candidates = candidatesFor(owner, { workload, key }, inputs, nowMs)
+  const claims = inputs.claimsIn(namespaceKeyOf(objectKey))
+  return choiceOfObject({ workload, cluster, namespace, candidates, claims, rebalancing }, inputs, nowMs)
+}
+
+interface ObjectToPlace {
+  readonly workload: CachedObject
+  readonly cluster: string
+  /** Empty for an object without a namespace. */
+  readonly namespace: string
+  readonly candidates: readonly Candidate[]
+  readonly claims: Iterable<CachedObject>
+  readonly rebalancing?: Rebalancing | undefined
+}
+
+/** The question where an object should run; undefined while its logical cluster is not known. */
+export function choiceOfObject(
+  { workload, cluster, namespace, candidates, claims, rebalancing }: ObjectToPlace,
+  inputs: PlacementInputs,
+  nowMs: number,
+): Choice | undefined {
+  const owner = inputs.clusters.store.get(cluster)
+  if (owner === undefined) return undefined
+  const namespaceObject = inputs.namespaces.store.get(keyFor({ cluster, name: namespace }))
   return choiceOf({
     workload,
     namespace,
@@ -118,17 +142,18 @@ function choiceFor(
       },
       { clusterLabels: inputs.labelsOf(cluster), namespaceLabels: namespaceObject?.metadata.labels },
     ),
-    claims: [...inputs.claimsIn(namespaceKey)],
+    claims: [...claims],
     members: () => inputs.members.store.list(),
-    candidates: candidatesFor(owner, { workload, key }, inputs, nowMs),
-    near: inputs.membersOfOthers(namespaceKey, workload),
+    candidates,
+    near: inputs.membersOfOthers(`${cluster}|${namespace}`, workload),
     keyOf: (name, isTenants) => keyFor(isTenants ? { cluster, name } : { name }),
     ...(rebalancing && { rebalancing }),
     nowMs,
   })
 }
 
-function candidatesFor(
+/** All members as placement sees them. */
+export function candidatesFor(
   { metadata: { name: cluster } }: DeepReadonly<LogicalCluster>,
   { workload, key }: { readonly workload: CachedObject; readonly key: string },
   inputs: PlacementInputs,

@@ -9,7 +9,7 @@ import {
   syncerFieldManager,
   type Locator,
 } from '#crds/index.ts'
-import { isSubset } from '#syncer/context/is-subset.ts'
+import { isSubset } from '#apimachinery/json/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
 import type { Reconcile, Scope } from '#syncer/context/scope.ts'

@@ -11,7 +11,7 @@ import {
   syncerFieldManager,
   systemNamespace,
 } from '#crds/index.ts'
-import { isSubset } from '#syncer/context/is-subset.ts'
+import { isSubset } from '#apimachinery/json/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
 import { ownerCluster, type Reconcile, type Scope } from '#syncer/context/scope.ts'

@@ -1,10 +1,20 @@
-// One custom resource and its copy in the member that exports its API: copied down, its status up, deleted with it.
-import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
+// One custom resource and its copy in the member: copied down while the scheduler wants it there, its status and a
+// report up, deleted with it.
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { isSubset } from '#apimachinery/json/index.ts'
 import { replacingPatch } from '#apimachinery/patch/index.ts'
 import { conflict, tolerate } from '#apimachinery/status/index.ts'
-import { keyFor, type Informer, type ObjectIndex } from '#client/index.ts'
-import { appliedAnnotation, canonicalJson, contentHash, syncerFieldManager } from '#crds/index.ts'
-import { isSubset } from '#syncer/context/is-subset.ts'
+import { keyFor } from '#client/index.ts'
+import {
+  appliedAnnotation,
+  canonicalJson,
+  contentHash,
+  customSourceOf,
+  memberStatusAnnotation,
+  placedOn,
+  syncerFieldManager,
+  type CustomObjectReport,
+} from '#crds/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 import { ownerCluster, Reconcile } from '#syncer/context/scope.ts'
@@ -12,20 +22,9 @@ import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { ensureNamespace } from '#syncer/down/ensure-namespace.ts'
 import { tellingFailures } from '#syncer/report/tell-failure.ts'
 import { contentDown } from '#syncer/transform/down.ts'
-import { statusUp } from './exported-status.ts'
-
-/** One exported API while its definition in the member is known. */
-export interface SyncedApi extends AsyncDisposable {
-  readonly gvr: GroupVersionResource
-  readonly hasStatus: boolean
-  readonly definition: KubeObject
-  readonly objects: Informer<KubeObject>
-  /** The objects upstream by namespace, and by name of the logical cluster. */
-  readonly groups: ObjectIndex
-  readonly copies: Informer<KubeObject>
-  /** The copies by namespace in the member, and by id of the logical cluster. */
-  readonly copyGroups: ObjectIndex
-}
+import { isHealthy, statusUp } from './exported-status.ts'
+import { speaker } from './speaker.ts'
+import type { SyncedApi } from './synced-api.ts'
 
 /** A custom resource and its copy, as one reconcile finds them. */
 export interface CustomObject {
@@ -33,11 +32,15 @@ export interface CustomObject {
   readonly name: string
   readonly object: CachedObject | undefined
   readonly copy: CachedObject | undefined
-  /** Whether its logical cluster has the definition from this member. */
+  /** Whether its logical cluster has the definition from members, and may use this one. */
   readonly isOffered: boolean
+  /** Whether the scheduler wants a copy here. */
+  readonly isWanted: boolean
+  /** The version in which it is copied: that in which its logical cluster stores it. */
+  readonly version: string
 }
 
-/** The reconcile of the namespace in which a custom resource is. */
+/** The reconcile of the namespace in which a custom resource is; without a namespace, of its logical cluster. */
 export function reconcileIn(
   context: SyncContext,
   { cluster, namespace }: { readonly cluster: string; readonly namespace: string },
@@ -46,69 +49,153 @@ export function reconcileIn(
   return new Reconcile(context, { kind: 'namespace', cluster, namespace, name: namespace }, signal)
 }
 
+interface Questions {
+  /**
+   * Rejects, so that the reconcile is repeated, if the copy seems to be needed no more only because a list lacked
+   * something.
+   */
+  readonly confirmGone: (copy: CachedObject) => Promise<void>
+}
+
 /**
- * Makes the copy in the member match the custom resource, and tells the tenant if that fails. `confirmGone` rejects, so
- * that the reconcile is repeated, if the copy seems to be needed no more only because a list lacked something.
+ * Makes the copy in the member match the custom resource, and tells the tenant if that fails. Resolves with the copy
+ * that was found, if it is the copy of the object.
  */
 export async function reconcileCustomObject(
   reconcile: Reconcile,
   custom: CustomObject,
-  confirmGone: (copy: CachedObject) => Promise<void>,
-): Promise<void> {
+  questions: Questions,
+): Promise<CachedObject | undefined> {
   const { cluster, namespace } = reconcile
-  const { api, name, object, isOffered } = custom
+  const { api, name, object, isWanted } = custom
   const subject = { resource: `${api.gvr.resource}.${api.gvr.group}`, cluster, namespace, name }
   const about = {
     step: `${subject.resource} ${keyFor({ cluster, namespace, name })}`,
     subject: () => subject,
-    ...(object && isOffered && { object }),
+    ...(object && isWanted && { object }),
   }
-  await tellingFailures(reconcile, about, () => syncCustomObject(reconcile, custom, confirmGone))
+  return await tellingFailures(reconcile, about, () => syncCustomObject(reconcile, custom, questions))
 }
 
 async function syncCustomObject(
   reconcile: Reconcile,
   custom: CustomObject,
-  confirmGone: (copy: CachedObject) => Promise<void>,
-): Promise<void> {
+  { confirmGone }: Questions,
+): Promise<CachedObject | undefined> {
   const { clusterId } = reconcile
-  if (reconcile.memberNamespace === undefined || clusterId === undefined) return
-  const { api, object, copy, isOffered } = custom
-  const wanted = isOffered && object !== undefined && object.metadata.deletionTimestamp === undefined
+  const { api, object, copy, isWanted } = custom
+  if (clusterId === undefined) return undefined
   const isOfAnother = copy !== undefined && locatorOf(copy)?.uid !== object?.metadata.uid
-  if (copy !== undefined && (!wanted || isOfAnother)) {
-    if (object === undefined || !isOffered) await confirmGone(copy)
+  if (copy !== undefined && (!isWanted || isOfAnother)) {
+    await confirmGone(copy)
     await deleteCopy(reconcile, custom, copy)
   }
-  if (!wanted || isOfAnother) {
-    reconcile.enqueueNamespace()
-    return
+  if (!isWanted || object === undefined || isOfAnother) {
+    if (api.isNamespaced) reconcile.enqueueNamespace()
+    if (!isWanted && object !== undefined && copy === undefined) await endReport(reconcile, custom, object)
+    return undefined
   }
-  await ensureNamespace(reconcile)
+  // Before the copy exists: the scheduler takes a member without a report for one that has nothing of the object.
+  if (!hasReport(reconcile, object)) await writeReport(reconcile, custom, object, {})
+  if (api.isNamespaced) await ensureNamespace(reconcile)
+  const desired = desiredCopy(reconcile, custom, object)
+  const live = copy === undefined ? undefined : await inVersion(reconcile, custom, copy)
+  const isCurrent = live !== undefined && isSubset(live, desired)
+  if (!isCurrent) await writeCopy(reconcile, custom, object, desired)
+  if (live === undefined || copy === undefined) return undefined
+  await report(reconcile, custom, object, { live, isCurrent })
+  return live
+}
+
+function desiredCopy(reconcile: Reconcile, { api, name, version }: CustomObject, object: CachedObject): KubeObject {
+  const { clusterId } = reconcile
+  if (clusterId === undefined) throw new Error('the id of the logical cluster is not known')
   const desired = contentDown(object, ownerCluster(reconcile, clusterId))
-  // Versions of exported definitions differ in nothing but their schema.
-  desired.apiVersion = `${api.gvr.group}/${api.gvr.version}`
+  desired.apiVersion = `${api.gvr.group}/${version}`
+  const ref = api.copyRef(reconcile, name)
+  if (ref !== undefined) desired.metadata.name = ref.name
+  if (!api.isNamespaced) delete desired.metadata.namespace
   desired.metadata.annotations = { ...desired.metadata.annotations, [appliedAnnotation]: contentHash(desired) }
-  const isCurrent = copy !== undefined && isSubset(copy, desired)
-  if (!isCurrent) await writeCopy(reconcile, api, object, desired)
-  if (api.hasStatus && copy !== undefined && copy['status'] !== undefined)
-    await writeStatus(reconcile, api, object, statusUp(copy, object, isCurrent))
+  return desired
+}
+
+/** The copy in the version of the logical cluster; the cache has the version that the member stores. */
+async function inVersion(
+  { context, signal }: Reconcile,
+  { api, version }: CustomObject,
+  copy: CachedObject,
+): Promise<CachedObject | undefined> {
+  if (version === api.gvr.version) return copy
+  const { namespace, name = '' } = copy.metadata
+  const ref = { ...(namespace !== undefined && { namespace }), name }
+  return await context.downstream.tryGet<KubeObject>({ ...api.gvr, version }, ref, { signal })
+}
+
+interface Found {
+  readonly live: CachedObject
+  readonly isCurrent: boolean
+}
+
+/** Tells the scheduler how the copy is, and the tenant its status. */
+async function report(
+  reconcile: Reconcile,
+  custom: CustomObject,
+  object: CachedObject,
+  { live, isCurrent }: Found,
+): Promise<void> {
+  const status = statusUp(live, object, isCurrent)
+  const isSeen = isCurrent && isHealthy(live, object)
+  const found = { ...(isCurrent && { observed: customSourceOf(object) }), ...(isSeen && { ready: true as const }) }
+  await writeReport(reconcile, custom, object, found)
+  const chief = speaker(placedOn(object as KubeObject))
+  if (live['status'] !== undefined && chief === reconcile.member.name)
+    await writeStatus(reconcile, custom, object, status)
+}
+
+function hasReport({ member }: Reconcile, { metadata }: CachedObject): boolean {
+  return metadata.annotations?.[memberStatusAnnotation(member.name)] !== undefined
+}
+
+async function writeReport(
+  reconcile: Reconcile,
+  custom: CustomObject,
+  object: CachedObject,
+  report: CustomObjectReport | null,
+): Promise<void> {
+  const annotation = memberStatusAnnotation(reconcile.member.name)
+  const text = report && JSON.stringify(report)
+  if (object.metadata.annotations?.[annotation] === (text ?? undefined)) return
+  const { uid } = object.metadata
+  const patch = { metadata: { uid, annotations: { [annotation]: text } } }
+  await patchUpstream(reconcile, custom, object, patch)
+}
+
+/** After the last trace of the copy is gone in the member, not only in the cache. */
+async function endReport(reconcile: Reconcile, custom: CustomObject, object: CachedObject): Promise<void> {
+  if (!hasReport(reconcile, object)) return
+  const { context, signal } = reconcile
+  const ref = custom.api.copyRef(reconcile, custom.name)
+  if (ref === undefined) return
+  const live = await context.downstream.tryGet<KubeObject>(custom.api.gvr, ref, { signal })
+  if (live === undefined || locatorOf(live)?.uid !== object.metadata.uid)
+    await writeReport(reconcile, custom, object, null)
 }
 
 async function writeCopy(
   { context, signal }: Reconcile,
-  { gvr }: SyncedApi,
+  { api, version }: CustomObject,
   object: CachedObject,
   desired: KubeObject,
 ): Promise<void> {
   const { downstream } = context
-  const { namespace = '', name = '' } = desired.metadata
+  const { namespace, name = '' } = desired.metadata
+  const gvr = { ...api.gvr, version }
+  const ref = { ...(namespace !== undefined && { namespace }), name }
   // An object that somebody else made in the member has no label of ours, so no cache has it.
-  const live = await downstream.tryGet<KubeObject>(gvr, { namespace, name }, { signal })
+  const live = await downstream.tryGet<KubeObject>(gvr, ref, { signal })
   if (live !== undefined && locatorOf(live)?.uid !== object.metadata.uid)
     throw conflict(gvr, name, 'it exists in the member and is not the copy of this object')
-  const options = { fieldManager: syncerFieldManager, force: true, signal }
-  await downstream.patch(gvr, { namespace, name }, 'apply', desired, options)
+  await downstream.patch(gvr, ref, 'apply', desired, { fieldManager: syncerFieldManager, force: true, signal })
 }
 
 /** Deletes an object in the member, by its uid, if it has our locator of this logical cluster. */
@@ -119,25 +206,35 @@ async function deleteCopy(
 ): Promise<void> {
   const locator = locatorOf(copy)
   const isOurs = locator?.clusterId === clusterId && locator?.namespace === namespace && locator.name === name
-  const { uid, deletionTimestamp } = copy.metadata
+  const { uid, deletionTimestamp, namespace: memberNamespace, name: copyName = '' } = copy.metadata
   if (!isOurs || deletionTimestamp !== undefined) return
-  const ref = { namespace: copy.metadata.namespace ?? '', name }
+  const ref = { ...(memberNamespace !== undefined && { namespace: memberNamespace }), name: copyName }
   await context.downstream
     .delete(api.gvr, ref, { ...(uid && { uid }), propagationPolicy: 'Background', signal })
     .catch(tolerate('NotFound', 'Conflict'))
 }
 
 async function writeStatus(
-  { upstreamClient, signal }: Reconcile,
-  { gvr }: SyncedApi,
+  reconcile: Reconcile,
+  custom: CustomObject,
   object: CachedObject,
   status: Record<string, unknown>,
 ): Promise<void> {
   const was = (object['status'] ?? {}) as Record<string, unknown>
   if (canonicalJson(was) === canonicalJson(status)) return
-  const { namespace = '', name = '', uid } = object.metadata
-  const patch = { metadata: { uid }, status: replacingPatch(was, status) }
+  const patch = { metadata: { uid: object.metadata.uid }, status: replacingPatch(was, status) }
+  await patchUpstream(reconcile, custom, object, patch, 'status')
+}
+
+async function patchUpstream(
+  { upstreamClient, signal }: Reconcile,
+  { api, version }: CustomObject,
+  { metadata: { namespace, name = '' } }: CachedObject,
+  patch: object,
+  subresource?: 'status',
+): Promise<void> {
+  const ref = { ...(namespace !== undefined && { namespace }), name }
   await upstreamClient
-    .patch(gvr, { namespace, name }, 'merge', patch, { subresource: 'status', signal })
+    .patch({ ...api.gvr, version }, ref, 'merge', patch, { ...(subresource && { subresource }), signal })
     .catch(tolerate('NotFound', 'Conflict'))
 }

@@ -19,3 +19,29 @@ export function statusUp(live: CachedObject, object: CachedObject, isCurrent: bo
     for (const condition of status['conditions'] as unknown[]) if (isJsonObject(condition)) translate(condition)
   return status
 }
+
+/**
+ * Whether the controller of the member has processed the copy and finds it well, by the conventions of conditions. A
+ * status without any of these fields says nothing against it, unless the object had them in another member.
+ */
+export function isHealthy(live: CachedObject, object: CachedObject): boolean {
+  const status = (live['status'] ?? {}) as Record<string, unknown>
+  const { generation = 0 } = live.metadata
+  const isLate = (holder: Record<string, unknown>): boolean =>
+    isJsonNumber(holder['observedGeneration']) && holder['observedGeneration'] < generation
+  if (isLate(status)) return false
+  const conditions = conditionsOf(live)
+  const has = (wanted: unknown): boolean => conditions.some(({ type }) => type === wanted)
+  const expected = conditionsOf(object).filter(({ type }) => type === 'Ready' || type === 'Available')
+  if (!expected.every(({ type }) => has(type))) return false
+  return conditions.every((condition) => {
+    const { type, status: value } = condition
+    if (type === 'Ready' || type === 'Available') return value === 'True' && !isLate(condition)
+    return (type !== 'Stalled' && type !== 'Reconciling') || value !== 'True'
+  })
+}
+
+function conditionsOf(object: CachedObject): Record<string, unknown>[] {
+  const { conditions } = (object['status'] ?? {}) as { conditions?: unknown }
+  return Array.isArray(conditions) ? conditions.filter(isJsonObject) : []
+}

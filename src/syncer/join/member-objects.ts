@@ -86,7 +86,8 @@ export function exportRules(apis: readonly Readonly<ExportedApi>[]): readonly ob
       apiGroups: ['apiextensions.k8s.io'],
       resources: ['customresourcedefinitions'],
       resourceNames: apis.map(definitionName),
-      verbs: ['get'],
+      // A watch that selects the name needs no more than these rights for the name.
+      verbs: read,
     },
     ...apis.map(({ group, resource }) => ({ apiGroups: [group], resources: [resource], verbs: [...read, ...write] })),
   ]

@@ -174,6 +174,9 @@ function inNamespace(_object: unknown, view: NamespaceView): boolean {
 }
 
 function referenced(resource: ResourceName): SyncedKind['wanted'] {
-  return ({ metadata: { name = '' } }, view) =>
-    view.refersTo(`${resource}/${name}`) && !createdByMembers.has(`${resource}/${name}`)
+  return ({ metadata: { name = '', annotations = {} } }, view, member) =>
+    view.refersTo(`${resource}/${name}`) &&
+    !createdByMembers.has(`${resource}/${name}`) &&
+    // What this member made for a custom resource is there already.
+    annotations[memberAnnotation] !== member
 }

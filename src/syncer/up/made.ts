@@ -3,7 +3,7 @@
 // uid; a deletion upstream is passed on.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { memberAnnotation, placedOnAnnotation, templateOf } from '#crds/index.ts'
-import { isSubset } from '#syncer/context/is-subset.ts'
+import { isSubset } from '#apimachinery/json/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import { gvrs, type CachedObject, type ResourceName } from '#syncer/context/resources.ts'
 import type { Reconcile } from '#syncer/context/scope.ts'

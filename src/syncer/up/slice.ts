@@ -2,7 +2,7 @@
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
 import { exportedNameOf, managedLabel, memberAnnotation, reachabilityOf } from '#crds/index.ts'
-import { isSubset } from '#syncer/context/is-subset.ts'
+import { isSubset } from '#apimachinery/json/index.ts'
 import { asController } from '#syncer/context/owners.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
 import type { Reconcile, Scope } from '#syncer/context/scope.ts'

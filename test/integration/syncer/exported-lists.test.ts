@@ -1,8 +1,15 @@
 // A syncer whose list of exported custom resources is empty by mistake: of the objects, or of their definitions.
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { sharedInformers, type KubeClient } from '#client/index.ts'
-import { exportedFromLabel } from '#crds/index.ts'
+import {
+  clusterInKey,
+  createInformer,
+  namespaceKeyOf,
+  ObjectIndex,
+  sharedInformers,
+  type KubeClient,
+} from '#client/index.ts'
+import { exportedFromLabel, placedOnAnnotation } from '#crds/index.ts'
 import { startSyncer } from '#syncer/syncer.ts'
 import { gvrs } from '#syncer/context/resources.ts'
 import { createUpstream } from '#syncer/context/upstream.ts'
@@ -18,7 +25,7 @@ const crds = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customre
 const widget = (name: string): KubeObject => ({
   apiVersion: 'example.com/v1',
   kind: 'Widget',
-  metadata: { name, namespace },
+  metadata: { name, namespace, annotations: { [placedOnAnnotation]: '{"east":{"state":"Serving"}}' } },
 })
 const definition: KubeObject = {
   apiVersion: 'apiextensions.k8s.io/v1',
@@ -64,6 +71,11 @@ describe('copies of exported custom resources', function () {
       ids,
     })
     const shown = { ...definition.metadata, labels: { [exportedFromLabel]: 'east' } }
+    const informerOf = (gvr: typeof widgets, selection: { labelSelector?: string }) =>
+      createInformer<KubeObject>({
+        ...{ ...selection, client: all, gvr, allClusters: true, log: silentLogger, signal: life.signal },
+        backoff: { firstMs: 100, maxMs: 1000 },
+      })
     await member.create(crds, definition, { signal })
     await up.create(crds, { ...definition, metadata: shown }, { signal })
     for (const one of [up, member])
@@ -83,14 +95,20 @@ describe('copies of exported custom resources', function () {
         exports: {
           apis: [{ group: 'example.com', resource: 'widgets' }],
           former: [],
-          clusters: () => ['acme'],
           admits: () => isAdmitted,
           onAdmission: (listener) => {
             admission = listener
             return () => undefined
           },
-          isMember: (name) => name === 'east',
-          report: () => undefined,
+          definitions: informerOf(crds, { labelSelector: exportedFromLabel }),
+          objectsOf: async () => {
+            const informer = informerOf(widgets, {})
+            const groups = new ObjectIndex(informer, (key) => [namespaceKeyOf(key), clusterInKey(key)])
+            await informer.synced(life.signal)
+            return { informer, groups }
+          },
+          seen: () => undefined,
+          withdrawn: () => undefined,
         },
         log: silentLogger,
         signal: life.signal,

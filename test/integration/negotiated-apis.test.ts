@@ -1,0 +1,199 @@
+// An API that several members export: one definition for logical clusters, with what all members have.
+import { expect } from 'chai'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { startSimulatedMember } from '#simulation/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
+import { kubectl, runKcp, waitFor } from '#test/support/index.ts'
+import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
+
+const within = { deadlineMs: 60_000, intervalMs: 100 }
+const crd = 'widgets.example.com'
+type Kubectl = Pick<Tenant, 'kubectl'>['kubectl']
+
+const size = { type: 'integer' }
+const text = { type: 'string' }
+const definition = (properties: object, more: object = {}) => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: crd },
+  spec: {
+    group: 'example.com',
+    scope: 'Namespaced',
+    names: { plural: 'widgets', singular: 'widget', kind: 'Widget', listKind: 'WidgetList' },
+    versions: [
+      {
+        ...{ name: 'v1', served: true, storage: true, subresources: { status: {} } },
+        schema: {
+          openAPIV3Schema: {
+            type: 'object',
+            properties: {
+              spec: { type: 'object', properties },
+              status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+            },
+          },
+        },
+      },
+    ],
+    ...more,
+  },
+})
+const widget = (name: string, spec: object, annotations = {}) => ({
+  apiVersion: 'example.com/v1',
+  kind: 'Widget',
+  metadata: { name, namespace: 'default', annotations },
+  spec,
+})
+const exported = (more = {}) => ({ spec: { exportedAPIs: [{ group: 'example.com', resource: 'widgets', ...more }] } })
+
+describe('an API that several members export', function () {
+  this.timeout(120_000)
+  const stack = new AsyncDisposableStack()
+  const members: Record<string, Kubectl> = {}
+  let kcp: KcpInstance
+  let acme: Tenant
+  let space = ''
+
+  const until = <T>(what: string, attempt: () => Promise<T | undefined | false>): Promise<T> =>
+    waitFor(async () => (await attempt()) || undefined, { what, ...within })
+  const read = async (from: Kubectl, ...what: string[]): Promise<KubeObject | undefined> => {
+    const { stdout } = await from(['get', ...what, '--ignore-not-found', '-o', 'json'], { expectCode: 'any' })
+    return stdout.trim() === '' ? undefined : (JSON.parse(stdout) as KubeObject)
+  }
+  const apply = (to: Kubectl, object: object) => to(['apply', '-f', '-'], { input: object })
+  /** The fields of spec, and the members, of the definition in the logical cluster. */
+  const fields = async (): Promise<string> => {
+    const found = await read(acme.kubectl, 'crd', crd)
+    const { versions = [] } = (found?.['spec'] ?? {}) as { versions?: { schema: { openAPIV3Schema: object } }[] }
+    const schema = versions[0]?.schema.openAPIV3Schema as { properties: { spec: { properties?: object } } } | undefined
+    const names = Object.keys(schema?.properties.spec.properties ?? {}).sort()
+    return `${names.join()} from ${found?.metadata.annotations?.['kcp.dev/exported-by'] ?? 'nobody'}`
+  }
+  const untilFields = (wanted: string): Promise<true> =>
+    until(`${wanted}`, async () => (await fields()) === wanted).then(() => true as const)
+  const api = async (member: string): Promise<Record<string, unknown>> => {
+    const found = (await read(kcp.admin.kubectl, 'mc', member))?.['status'] as {
+      exportedAPIs?: Record<string, unknown>[]
+    }
+    return found.exportedAPIs?.[0] ?? {}
+  }
+  const condition = async (member: string, type: string): Promise<string> => {
+    const { conditions = [] } = (await api(member)) as { conditions?: Record<string, string>[] }
+    const found = conditions.find((one) => one['type'] === type)
+    return found === undefined ? '' : `${found['status']} ${found['reason']}: ${found['message']}`
+  }
+  const copyIn = (member: string, name: string) => read(members[member]!, 'widgets', name, '-n', space)
+  const patch = (member: string, change: object) =>
+    kcp.admin.kubectl(['patch', `mc/${member}`, '--type=merge', '-p', JSON.stringify(change)])
+
+  const join_ = async (name: string, object: object, subnet: number): Promise<void> => {
+    const dir = mkdtempSync(join(tmpdir(), 'kcp-simulated-'))
+    stack.defer(() => rmSync(dir, { recursive: true, force: true }))
+    const life = new AbortController()
+    stack.defer(() => life.abort())
+    const member = await startSimulatedMember({
+      ...{ name, dir, nodes: { count: 1, subnet }, log: silentLogger, signal: life.signal },
+    })
+    stack.use(member)
+    const file = join(dir, 'kubeconfig')
+    writeFileSync(file, member.kubeconfig)
+    members[name] = (args, options) => kubectl(file, args, options)
+    await apply(members[name], object)
+    await rejoin(name, file)
+  }
+  const files: Record<string, string> = {}
+  const rejoin = async (name: string, file = files[name] ?? ''): Promise<void> => {
+    files[name] = file
+    await runKcp(['member', 'join', name, '--kubeconfig', file, '--root-dir', kcp.rootDir, '--export', crd])
+  }
+
+  before(async function () {
+    this.timeout(300_000)
+    kcp = stack.use(await startInstance())
+    acme = await kcp.tenant('acme')
+    const { stdout } = await kcp.admin.kubectl(['get', 'lc', 'acme', '-o', 'jsonpath={.status.id}'])
+    space = `${stdout}-default`
+    await join_('east', definition({ size, colour: text }), 31)
+    await untilFields('colour,size from east')
+  })
+  after(async function () {
+    this.timeout(60_000)
+    await stack.disposeAsync()
+  })
+
+  it('loses a field with an older member, says which one lacks it, and has it again when that member is removed', async () => {
+    await join_('west', definition({ size }), 32)
+    await untilFields('size from east,west')
+    const dropped = [{ version: 'v1', path: '.spec.colour', members: ['west'] }]
+    for (const name of ['east', 'west'])
+      await until('the status', async () => isDeepStrictEqual((await api(name))['droppedFields'], dropped))
+    expect(await condition('west', 'Available')).to.equal('True Offered: 1 logical clusters have it')
+    const { stdout } = await acme.kubectl(['get', 'events', '-o', 'jsonpath={.items[*].message}'])
+    expect(stdout).to.include('v1 .spec.colour (west)')
+    const { stderr } = await acme.kubectl(['apply', '-f', '-'], {
+      input: widget('red', { size: 1, colour: 'red' }),
+      expectCode: 1,
+    })
+    expect(stderr).to.include('unknown field "spec.colour"')
+    await kcp.admin.kubectl(['delete', 'mc', 'west', '--timeout=60s'])
+    await untilFields('colour,size from east')
+  })
+
+  it('holds a change that would cut stored objects, and uses the member as soon as they do not need the field', async () => {
+    await apply(acme.kubectl, widget('blue', { size: 2, colour: 'blue' }))
+    await until('the copy', () => copyIn('east', 'blue'))
+    await rejoin('west')
+    await until('the reason', async () => (await condition('west', 'Compatible')).startsWith('False'))
+    expect(await condition('west', 'Compatible')).to.equal(
+      `False DefinitionsDiffer: in logical cluster "acme": v1 .spec.colour does not exist any more: the change of ${crd} is held, because 1 stored object would lose spec.colour`,
+    )
+    expect(await condition('west', 'Available')).to.match(/^False/)
+    expect(await fields()).to.equal('colour,size from east')
+    await apply(acme.kubectl, widget('second', { size: 1 }, { 'kcp.dev/clusters': 'west' }))
+    await until('the reason', async () =>
+      (await read(acme.kubectl, 'widget', 'second'))?.metadata.annotations?.['kcp.dev/held']?.includes(
+        'does not serve',
+      ),
+    )
+    await acme.kubectl(['patch', 'widget', 'blue', '--type=json', '-p', '[{"op":"remove","path":"/spec/colour"}]'])
+    await untilFields('size from east,west')
+    await until('the copy', () => copyIn('west', 'second'))
+    expect(await copyIn('east', 'second')).to.equal(undefined)
+  })
+
+  it('moves an object as the export says, and has one status', async () => {
+    for (const name of ['east', 'west']) await patch(name, exported({ move: 'MakeBeforeBreak' }))
+    const made = await until('the copy', () => copyIn('west', 'second'))
+    const ready = (generation: number | undefined) =>
+      JSON.stringify({
+        status: { conditions: [{ type: 'Ready', status: 'True', observedGeneration: generation }], in: 'west' },
+      })
+    const setStatus = (member: string, status: string) =>
+      members[member]!(['patch', 'widget/second', '-n', space, '--subresource=status', '--type=merge', '-p', status])
+    await setStatus('west', ready(made.metadata.generation))
+    await until('the status', async () =>
+      JSON.stringify((await read(acme.kubectl, 'widget', 'second'))?.['status']).includes('west'),
+    )
+    await acme.kubectl(['annotate', 'widget', 'second', '--overwrite', 'kcp.dev/clusters=east'])
+    await until('the new copy', () => copyIn('east', 'second'))
+    expect(await copyIn('west', 'second'), 'the old copy stays until the new one is ready').to.not.equal(undefined)
+    await setStatus('east', ready(1).replace('west', 'east'))
+    await until('the end of the old copy', async () => (await copyIn('west', 'second')) === undefined)
+    await until('the new status', async () =>
+      JSON.stringify((await read(acme.kubectl, 'widget', 'second'))?.['status']).includes('"east"'),
+    )
+  })
+
+  it('is not lost to logical clusters because of a member with another scope, or with a definition that they refuse', async () => {
+    await patch('west', { spec: { exportedAPIs: null } })
+    await untilFields('colour,size from east')
+    await members['west']!(['delete', 'crd', crd, '--wait=true'])
+    await apply(members['west']!, definition({ size }, { scope: 'Cluster' }))
+    await patch('west', exported())
+    await until('the reason', async () => (await condition('west', 'Compatible')).includes('spec.scope is'))
+    expect(await fields()).to.equal('colour,size from east')
+  })
+})
