@@ -8,6 +8,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { startSimulatedMember } from '#simulation/index.ts'
 import { silentLogger } from '#telemetry/index.ts'
 import { kubectl, runKcp, waitFor } from '#test/support/index.ts'
+import { relatedForgeries } from './syncer/forgeries.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
 const within = { deadlineMs: 60_000, intervalMs: 100 }
@@ -73,7 +74,7 @@ describe('an API that several members export', function () {
     return `${names.join()} from ${found?.metadata.annotations?.['kcp.dev/exported-by'] ?? 'nobody'}`
   }
   const untilFields = (wanted: string): Promise<true> =>
-    until(`${wanted}`, async () => (await fields()) === wanted).then(() => true as const)
+    until(wanted, async () => (await fields()) === wanted).then(() => true as const)
   const api = async (member: string): Promise<Record<string, unknown>> => {
     const found = (await read(kcp.admin.kubectl, 'mc', member))?.['status'] as {
       exportedAPIs?: Record<string, unknown>[]
@@ -195,5 +196,137 @@ describe('an API that several members export', function () {
     await patch('west', exported())
     await until('the reason', async () => (await condition('west', 'Compatible')).includes('spec.scope is'))
     expect(await fields()).to.equal('colour,size from east')
+  })
+
+  describe('with Secrets that the controller makes, and without namespaces', () => {
+    const kind = (plural: string, name: string, scope: string) => ({
+      ...definition({ secretName: text }),
+      metadata: { name: `${plural}.example.com` },
+      spec: {
+        ...definition({ secretName: text }).spec,
+        scope,
+        names: { plural, singular: name.toLowerCase(), kind: name },
+      },
+    })
+    const object = (kind: string, name: string, spec = {}) => ({
+      ...{ apiVersion: 'example.com/v1', kind, metadata: { name } },
+      spec,
+    })
+    const secret = (name: string, value: string, more = {}) => ({
+      ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: space }, stringData: { value } },
+      ...more,
+    })
+    const status = (name: string, secretName: string) =>
+      members['east']!([
+        ...['patch', `database/${name}`, '-n', space, '--subresource=status', '--type=merge', '-p'],
+        JSON.stringify({ status: { ref: { name: secretName } } }),
+      ])
+    const valueOf = async (name: string): Promise<string> => {
+      const { data = {} } = ((await read(acme.kubectl, 'secret', name)) ?? {}) as { data?: Record<string, string> }
+      return Buffer.from(data['value'] ?? '', 'base64').toString()
+    }
+
+    before(async function () {
+      this.timeout(120_000)
+      await apply(members['east']!, kind('databases', 'Database', 'Namespaced'))
+      await apply(members['east']!, kind('zones', 'Zone', 'Cluster'))
+      const names = ['databases.example.com', 'zones.example.com']
+      const more = names.flatMap((name) => ['--export', name])
+      await runKcp([
+        'member',
+        'join',
+        'east',
+        '--kubeconfig',
+        files['east']!,
+        '--root-dir',
+        kcp.rootDir,
+        '--export',
+        crd,
+        ...more,
+      ])
+      const related = [
+        { resource: 'secrets', path: 'status.ref.name' },
+        { resource: 'secrets', path: 'spec.secretName' },
+      ]
+      const exportedAPIs = [
+        { group: 'example.com', resource: 'widgets' },
+        { group: 'example.com', resource: 'databases', related },
+        { group: 'example.com', resource: 'zones' },
+      ]
+      await patch('east', { spec: { exportedAPIs } })
+      for (const name of names) await until(name, () => read(acme.kubectl, 'crd', name))
+    })
+
+    it('shows the Secret that the object names, follows it, and removes it with the object', async () => {
+      await until(
+        'the API',
+        async () =>
+          (await acme.kubectl(['apply', '-f', '-'], { input: object('Database', 'orders'), expectCode: 'any' }))
+            .code === 0,
+      )
+      await until('the copy', () => read(members['east']!, 'database', 'orders', '-n', space))
+      await apply(members['east']!, secret('orders-admin', 'first'))
+      await status('orders', 'orders-admin')
+      await until('the Secret', async () => (await valueOf('orders-admin')) === 'first')
+      await apply(members['east']!, secret('orders-admin', 'second'))
+      await until('the new value', async () => (await valueOf('orders-admin')) === 'second')
+      await acme.kubectl(['delete', 'database', 'orders'])
+      await until('its end', async () => (await read(acme.kubectl, 'secret', 'orders-admin')) === undefined)
+    })
+
+    it('lets a member write no other Secret, whatever it says', async () => {
+      await acme.kubectl(['create', 'secret', 'generic', 'shop-key', '--from-literal=value=own'])
+      await apply(acme.kubectl, object('Database', 'shop', { secretName: 'chosen' }))
+      await until('the copy', () => read(members['east']!, 'database', 'shop', '-n', space))
+      for (const forged of relatedForgeries('shop')) {
+        for (const made of forged.secrets) await apply(members['east']!, secret(made.name, 'forged', made.more))
+        await status('shop', forged.says)
+      }
+      await apply(members['east']!, secret('chosen', 'as asked'))
+      await until('what the tenant has named', async () => (await valueOf('chosen')) === 'as asked')
+      await status('shop', 'shop-key')
+      await until('the refusal', async () =>
+        (await acme.kubectl(['get', 'events', '-o', 'jsonpath={.items[*].message}'])).stdout.includes(
+          'Secret "shop-key" exists',
+        ),
+      )
+      expect(await valueOf('shop-key')).to.equal('own')
+      const { stdout } = await acme.kubectl(['get', 'secrets', '-A', '-o', 'jsonpath={.items[*].metadata.name}'])
+      expect(stdout.split(' ').sort()).to.deep.equal(['chosen', 'shop-key'])
+    })
+
+    it('copies an object without a namespace under a name with the id of its logical cluster', async () => {
+      const bob = await kcp.tenant('bob')
+      await until('the definition', () => read(bob.kubectl, 'crd', 'zones.example.com'))
+      for (const { kubectl } of [acme, bob])
+        await until(
+          'the API',
+          async () =>
+            (await kubectl(['apply', '-f', '-'], { input: object('Zone', 'north'), expectCode: 'any' })).code === 0,
+        )
+      const names = async (): Promise<string[]> =>
+        (await members['east']!(['get', 'zones', '-o', 'jsonpath={.items[*].metadata.name}'])).stdout
+          .split(' ')
+          .filter(Boolean)
+      await until('both copies', async () => (await names()).length === 2)
+      const own = `${space.slice(0, space.indexOf('-'))}-north`
+      expect(await names()).to.include(own)
+      await members['east']!([
+        'patch',
+        `zone/${own}`,
+        '--subresource=status',
+        '--type=merge',
+        '-p',
+        '{"status":{"of":"acme"}}',
+      ])
+      await until(
+        'the status',
+        async () => JSON.stringify((await read(acme.kubectl, 'zone', 'north'))?.['status']) === '{"of":"acme"}',
+      )
+      expect((await read(bob.kubectl, 'zone', 'north'))?.['status']).to.equal(undefined)
+      await acme.kubectl(['delete', 'zone', 'north'])
+      await until('the end of the copy', async () => !(await names()).includes(own))
+      expect(await names()).to.have.length(1)
+    })
   })
 })

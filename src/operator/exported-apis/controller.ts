@@ -1,6 +1,6 @@
 // Gives logical clusters the APIs that members export: one definition for all members that offer the API there. A key
 // is one API in one logical cluster.
-import { isSubset } from '#apimachinery/json/index.ts'
+import { isSubset, parseJsonText } from '#apimachinery/json/index.ts'
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { systemClock, timestamp } from '#async/index.ts'
@@ -46,12 +46,14 @@ export function exportedApisController(apis: MemberApis): OperatorController {
       const { informers, log } = context
       const members = informers.of<MemberCluster>(memberClusters)
       const clusters = informers.of<LogicalCluster>(logicalClusters)
-      const definitions = apis.definitions(context, signal)
       await Promise.all([members, clusters].map((informer) => informer.synced(signal)))
+      started()
+      // Without exported APIs, nothing in logical clusters is read.
+      await firstExport(members, signal)
+      const definitions = apis.definitions(context, signal)
       const negotiation = new Negotiation({ apis, context, members, clusters, definitions, queue, signal })
       const ends = negotiation.follow()
       try {
-        started()
         await definitions.synced(signal)
         const reconcile = (key: string, life: AbortSignal): Promise<ReconcileResult> => negotiation.reconcile(key, life)
         await runController({ name: 'exported-apis', queue, workers, reconcile, log, signal })
@@ -59,6 +61,23 @@ export function exportedApisController(apis: MemberApis): OperatorController {
         for (const end of ends) end()
       }
     },
+  }
+}
+
+/** Resolves when a member exports something, or has done so. */
+async function firstExport(members: Informer<MemberCluster>, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<undefined>()
+  const abort = (): void => reject(signal.reason as Error)
+  signal.addEventListener('abort', abort, { once: true })
+  const end = members.onChange(({ after }) => {
+    const { spec, status } = after ?? {}
+    if ((spec?.exportedAPIs ?? []).length + (status?.exportedAPIs ?? []).length > 0) resolve(undefined)
+  })
+  try {
+    await promise
+  } finally {
+    end()
+    signal.removeEventListener('abort', abort)
   }
 }
 
@@ -339,7 +358,7 @@ function tellings(shown: KubeObject | undefined, definition: KubeObject): EventT
   if (held !== undefined) told.push({ type: 'Warning', reason: 'ChangeHeld', message: held.slice(0, 1000) })
   const dropped = newIn(droppedFieldsAnnotation)
   if (dropped !== undefined) {
-    const fields = JSON.parse(dropped) as { version: string; path: string; members: string[] }[]
+    const fields = parseJsonText(dropped) as unknown as { version: string; path: string; members: string[] }[]
     const texts = fields.map(({ version, path, members }) => `${version} ${path} (${members.join(', ')})`)
     const message = `fields that some member clusters lack: ${texts.join('; ')}`
     told.push({ type: 'Normal', reason: 'FieldsDropped', message: message.slice(0, 1000) })

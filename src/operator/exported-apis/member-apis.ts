@@ -12,6 +12,7 @@ import {
 import {
   definitionName,
   exportedFromLabel,
+  placedOn,
   type ApiReport,
   type ExportedApi,
   type ExportedObjects,
@@ -34,6 +35,8 @@ export interface ImportedObjects extends ExportedObjects {
   readonly api: Readonly<ExportedApi>
   readonly informer: Informer<KubeObject>
   readonly groups: ObjectIndex
+  /** By name of a member: the objects that have, or are to have, something there. */
+  readonly byMember: ObjectIndex
 }
 
 type Listener = (name: string, member: string) => void
@@ -47,6 +50,7 @@ export class MemberApis {
   readonly #objects = new Map<string, ImportedObjects>()
   readonly #definitionListeners = new Set<Listener>()
   readonly #reportListeners = new Set<(member: string) => void>()
+  readonly #shownListeners = new Set<(key: string) => void>()
   readonly #objectListeners = new Set<(objects: ImportedObjects) => void>()
   #definitions: Informer<KubeObject> | undefined
 
@@ -104,9 +108,10 @@ export class MemberApis {
     return () => void this.#reportListeners.delete(listener)
   }
 
-  /** The definitions in logical clusters that come from members. */
+  /** The definitions in logical clusters that come from members; followed from the first call on. */
   definitions({ virtual, log }: OperatorContext, signal: AbortSignal): Informer<KubeObject> {
-    this.#definitions ??= createInformer<KubeObject>({
+    if (this.#definitions !== undefined) return this.#definitions
+    this.#definitions = createInformer<KubeObject>({
       client: virtual('/clusters/*'),
       gvr: definitionsGvr,
       labelSelector: exportedFromLabel,
@@ -117,7 +122,24 @@ export class MemberApis {
       log,
       signal,
     })
+    this.#definitions.onChange(({ key }) => {
+      for (const listener of this.#shownListeners) listener(key)
+    })
     return this.#definitions
+  }
+
+  /** Calls the listener with the key of a definition that has changed in a logical cluster, once they are followed. */
+  onShown(listener: (key: string) => void): () => void {
+    this.#shownListeners.add(listener)
+    return () => void this.#shownListeners.delete(listener)
+  }
+
+  /** The objects in a member of the APIs that are `wanted`, as `NAMESPACE/NAME`. */
+  placedIn(member: string, wanted: (api: Readonly<ExportedApi>) => boolean): string[] {
+    return [...this.#objects.values()]
+      .filter(({ api }) => wanted(api))
+      .flatMap(({ byMember }) => [...byMember.of(member)])
+      .map(({ metadata: { namespace = '', name = '' } }) => `${namespace}/${name}`)
   }
 
   /** The objects of an API; opened at the first call. Lists over all logical clusters do not depend on the version. */
@@ -136,7 +158,8 @@ export class MemberApis {
       signal,
     })
     const groups = new ObjectIndex(informer, (key) => [namespaceKeyOf(key), clusterInKey(key)])
-    const opened = { api: { group: api.group, resource: api.resource }, informer, groups }
+    const byMember = new ObjectIndex(informer, (_, object) => Object.keys(placedOn(object as KubeObject)))
+    const opened = { api: { group: api.group, resource: api.resource }, informer, groups, byMember }
     this.#objects.set(name, opened)
     for (const listener of this.#objectListeners) listener(opened)
     return opened

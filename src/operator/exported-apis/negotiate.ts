@@ -1,5 +1,6 @@
 // The definition that one logical cluster gets of an API, from the definitions of the members that export it there. Pure.
 import { LRUCache } from 'lru-cache'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import {
   commonDefinition,
@@ -239,7 +240,7 @@ function droppedFields(losses: readonly DefinitionLoss[]): DroppedField[] {
 
 function droppedFieldsOf(shown: KubeObject | undefined): DroppedField[] {
   const text = shown?.metadata.annotations?.[droppedFieldsAnnotation]
-  return text === undefined ? [] : (JSON.parse(text) as DroppedField[])
+  return text === undefined ? [] : (parseJsonText(text) as unknown as DroppedField[])
 }
 
 interface Shown {

@@ -3,10 +3,12 @@ import { systemClock, timestamp, type Clock } from '#async/index.ts'
 import type { DeepReadonly, Informer, KubeClient } from '#client/index.ts'
 import { isMemberTokenDue } from '#client/member/index.ts'
 import {
+  definitionName,
   isConditionTrue,
   logicalClusters,
   memberClusters,
   memberState,
+  type ExportedApi,
   type GatewayReport,
   type LogicalCluster,
   type MemberCluster,
@@ -175,6 +177,7 @@ class Members {
     const known = await placed.of(name, signal)
     const mustAsk = known.length === 0 && deletionTimestamp !== undefined
     const workloads = mustAsk ? await listPlacedWorkloads(context.virtual('/clusters/*'), name, signal) : known
+    const imported = deps.apis.placedIn(name, (api) => mayMove(api, informer.store.list()))
     const isDraining = memberState(object) === 'Draining'
     const drain = isDraining ? { drain: drainProgress(name, placed.workloadsIn(name)) } : {}
     const requested = await placed.requestedIn(name, signal)
@@ -196,7 +199,7 @@ class Members {
       ...(unsupportedFields && { unsupportedFields }),
       twin,
       tokenDue,
-      placed: workloads,
+      placed: [...workloads, ...imported],
       requested,
       isRestored,
       classes,
@@ -224,6 +227,15 @@ class Members {
     this.#dependencies.context.log.info('a member that is being deleted still has workloads', keys)
     this.#loggedRemaining.set(member, remaining)
   }
+}
+
+/** Whether objects of an API leave a member that is drained: if all members that export the API say so. */
+function mayMove(api: Readonly<ExportedApi>, members: readonly DeepReadonly<MemberCluster>[]): boolean {
+  const name = definitionName(api)
+  return members
+    .flatMap(({ spec }) => spec?.exportedAPIs ?? [])
+    .filter((one) => definitionName(one) === name)
+    .every(({ move = 'Never' }) => move !== 'Never')
 }
 
 const statuses = ['True', 'False', 'Unknown'] as const

@@ -53,7 +53,7 @@ export function clusterOfImportedKey(key: string): string {
 }
 
 /** Decides about all objects of exported kinds, then on every change. Returns the function that ends it. */
-export function followImported({ context, inputs, apis, queue, signal }: Dependencies): () => void {
+export function followImported({ inputs, apis, queue }: Dependencies): () => void {
   const all = (): void => {
     for (const { api } of apis.openedObjects()) queue.addAfter(`all ${definitionName(api)}`, collectMs)
   }
@@ -62,7 +62,7 @@ export function followImported({ context, inputs, apis, queue, signal }: Depende
       const name = definitionName(api)
       informer.onChange(({ key }) => queue.add(`${name} ${key}`))
     }),
-    apis.definitions(context, signal).onChange(({ key }) => {
+    apis.onShown((key) => {
       const { cluster = '', name } = parseKey(key)
       const found = [...apis.openedObjects()].find(({ api }) => definitionName(api) === name)
       for (const object of found?.groups.keysOf(cluster) ?? []) queue.add(`${name} ${object}`)
@@ -97,7 +97,7 @@ export async function placeImported(
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
   const { apis, queue } = dependencies
-  const [first = '', rest = ''] = [key.slice(0, key.indexOf(' ')), key.slice(key.indexOf(' ') + 1)]
+  const [first, rest] = [key.slice(0, key.indexOf(' ')), key.slice(key.indexOf(' ') + 1)]
   const name = first === 'all' ? rest : first
   const found = [...apis.openedObjects()].find(({ api }) => definitionName(api) === name)
   if (found === undefined) return {}

@@ -3,7 +3,7 @@
 // clusters the definitions. Upstream objects get no finalizer: a deletion is found by the copy.
 import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isDeeperThan } from '#apimachinery/schema/index.ts'
-import { isStatusError, serviceUnavailable } from '#apimachinery/status/index.ts'
+import { isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
 import { childSignal } from '#async/index.ts'
 import { clusterInKey, createInformer, keyFor, parseKey, withoutManagedFields } from '#client/index.ts'
 import {
@@ -12,6 +12,7 @@ import {
   hasCopy,
   maxDefinitionDepth,
   placedOn,
+  placedOnAnnotation,
   type ExportedApi,
   type MemberExports,
   type SeenDefinition,
@@ -100,6 +101,11 @@ class Exported implements ExportedApis {
         for (const name of this.#apis.keys()) this.#reconcileCluster(name, cluster)
       }),
     )
+    this.#stack.defer(
+      this.#context.upstream.ids.onGone((id) => {
+        for (const name of this.#apis.keys()) this.#queue.add(`gone ${name} ${id}`)
+      }),
+    )
     this.#reportSoon()
     this.#done = runController({
       name: 'exported-apis',
@@ -165,6 +171,10 @@ class Exported implements ExportedApis {
     const [kind, name = '', key = ''] = request.split(' ')
     if (kind === 'follow') await this.#follow(name, signal)
     if (kind === 'follow' || kind === 'api') return await this.#reconcileApi(name, signal)
+    if (kind === 'gone') {
+      await this.#deleteCopiesOf(name, key, signal)
+      return undefined
+    }
     if (kind === 'report') {
       this.#report()
       return undefined
@@ -187,6 +197,9 @@ class Exported implements ExportedApis {
       isWanted: isOffered && object !== undefined && this.#isWanted(object),
       version: this.#versionIn(name, cluster) ?? api.gvr.version,
     }
+    // Written by a release without a scheduler for these objects: what is there stays until the scheduler has decided.
+    const isUndecided = isOffered && object?.metadata.annotations?.[placedOnAnnotation] === undefined
+    if (isUndecided && object !== undefined && locatorOf(custom.copy)?.uid === object.metadata.uid) return
     const live = await reconcileCustomObject(reconcile, custom, {
       confirmGone: (copy) => this.#confirmGone(name, reconcile, custom, copy),
     })
@@ -218,6 +231,16 @@ class Exported implements ExportedApis {
     if (live === undefined || live.metadata.uid !== locatorOf(copy)?.uid || !this.#isWanted(live)) return
     objects.relist()
     throw serviceUnavailable(`${object} is there, but was not in the list of all logical clusters`)
+  }
+
+  /** Deletes the copies of a logical cluster that is gone. Copies with a namespace go with it. */
+  async #deleteCopiesOf(name: string, id: string, signal: AbortSignal): Promise<void> {
+    const synced = this.#synced.get(name)
+    if (synced === undefined || synced.isNamespaced) return
+    for (const { metadata } of synced.copyGroups.of(id))
+      await this.#context.downstream
+        .delete(synced.gvr, { name: metadata.name ?? '' }, { ...(metadata.uid && { uid: metadata.uid }), signal })
+        .catch(tolerate('NotFound', 'Conflict'))
   }
 
   /** Whether the logical cluster has the definition from members, and may use this one. */

@@ -89,5 +89,5 @@ export async function syncApi(
 
 function clusterOfCopy({ upstream }: SyncContext, copy: Parameters<typeof locatorOf>[0]): string | undefined {
   const id = locatorOf(copy)?.clusterId
-  return id === undefined ? undefined : upstream.ids.nameOf(id as Parameters<typeof upstream.ids.nameOf>[0])
+  return id === undefined ? undefined : upstream.ids.nameOf(id)
 }

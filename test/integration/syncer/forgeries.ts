@@ -618,3 +618,21 @@ const text = (value: unknown): string => (JSON.stringify(value) as string | unde
 export async function nodesOf(up: KubeClient, signal: AbortSignal): Promise<(string | undefined)[]> {
   return (await up.list<KubeObject>(nodesGvr, { signal })).items.map(({ metadata }) => metadata.name)
 }
+
+/** What a member says of the Secrets of a custom resource with this name, and the Secrets that it has made for that. */
+export function relatedForgeries(
+  owner: string,
+): readonly {
+  readonly says: string
+  readonly secrets: readonly { readonly name: string; readonly more?: object }[]
+}[] {
+  const token = { type: 'bootstrap.kubernetes.io/token' }
+  return [
+    { says: 'payroll', secrets: [{ name: 'payroll' }] },
+    { says: `${owner}s`, secrets: [{ name: `${owner}s` }] },
+    { says: `../kube-system/${owner}`, secrets: [] },
+    { says: `${owner}-token`, secrets: [{ name: `${owner}-token`, more: token }] },
+    { says: `${owner}-key`, secrets: [{ name: `${owner}-key` }] },
+    { says: `${owner}-none`, secrets: [] },
+  ]
+}
