@@ -145,7 +145,12 @@ describe('an API that a member exports', function () {
   it('says on the object why the member refuses it', async () => {
     await apply(acme, widget(50, 'large'))
     await until('the copy', () => copy('large'))
-    const rules = { apiGroups: ['example.com'], apiVersions: ['*'], operations: ['*'], resources: ['widgets'] }
+    const rules = {
+      apiGroups: ['example.com'],
+      apiVersions: ['*'],
+      operations: ['CREATE', 'UPDATE'],
+      resources: ['widgets'],
+    }
     const policy = {
       ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind: 'ValidatingAdmissionPolicy' },
       metadata: { name: 'small-widgets' },

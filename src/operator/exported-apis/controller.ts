@@ -12,7 +12,6 @@ import {
   exportedFromLabel,
   heldChangeAnnotation,
   logicalClusters,
-  matches,
   memberClusters,
   tryExportedApi,
   unchangingHash,
@@ -22,6 +21,7 @@ import {
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 import { recordEvent, type EventText } from '#operator/framework/record-event.ts'
 import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '#reconcile/index.ts'
+import { admitsCluster, onAdmission } from './admission.ts'
 import { apiReports, type Outcome } from './api-reports.ts'
 import { cutOf } from './cut.ts'
 import { definitionsGvr, type MemberApis } from './member-apis.ts'
@@ -117,12 +117,8 @@ class Negotiation {
           this.#reported.delete(key)
         }
       }),
-      clusters.onChange(({ key, before, after }) => {
-        const labels = [before, after].map((one) =>
-          JSON.stringify([one?.metadata.labels, one?.metadata.deletionTimestamp]),
-        )
-        if (before !== undefined && labels[0] === labels[1]) return
-        for (const name of this.#exported()) queue.add(keyFor({ cluster: key, name }))
+      onAdmission(clusters, (cluster) => {
+        for (const name of this.#exported()) queue.add(keyFor({ cluster, name }))
       }),
       apis.onObjects(({ api, informer }) => {
         const name = definitionName(api)
@@ -185,8 +181,7 @@ class Negotiation {
     return this.#with.members.store
       .list()
       .filter(
-        (member) =>
-          exportedNames(member).includes(name) && matches(member.spec?.logicalClusterSelector, metadata.labels),
+        (member) => exportedNames(member).includes(name) && admitsCluster(member, metadata.name, this.#with.clusters),
       )
       .sort((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1))
       .map((member) => {

@@ -4,12 +4,12 @@ import type { DeepReadonly } from '#client/index.ts'
 import {
   definitionName,
   logicalClusters,
-  matches,
   memberClusters,
   type LogicalCluster,
   type MemberCluster,
   type MemberExports,
 } from '#crds/index.ts'
+import { admitsCluster, onAdmission } from '#operator/exported-apis/admission.ts'
 import type { MemberApis } from '#operator/exported-apis/member-apis.ts'
 import type { OperatorContext } from '#operator/framework/operator-context.ts'
 
@@ -37,15 +37,12 @@ export function memberExports(
     apis,
     former: former.map(({ group, resource }) => ({ group, resource })),
     admits(cluster) {
-      const object = clusters.store.get(cluster)
-      const selector = members.store.get(name)?.spec?.logicalClusterSelector
-      if (object === undefined || object.metadata.deletionTimestamp !== undefined) return false
       // Ready or not: what is in the member stays while the API of the logical cluster is not served.
-      return matches(selector, object.metadata.labels)
+      return admitsCluster(members.store.get(name), cluster, clusters)
     },
     onAdmission(listener) {
       const ends = [
-        clusters.onChange(({ key }) => listener(key)),
+        onAdmission(clusters, listener),
         members.onChange(({ key, before, after }) => {
           const selectors = [before, after].map((one) => JSON.stringify(one?.spec?.logicalClusterSelector))
           if (key === name && selectors[0] !== selectors[1])

@@ -8,7 +8,6 @@ import {
   definitionName,
   exportedMoves,
   heldAnnotation,
-  matches,
   memberStatusAnnotation,
   memberStatusesOf,
   newEvent,
@@ -22,6 +21,7 @@ import {
   type WorkloadKind,
 } from '#crds/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import { admitsCluster, onAdmission } from '#operator/exported-apis/admission.ts'
 import { membersOf, storageOf } from '#operator/exported-apis/negotiate.ts'
 import type { ImportedObjects, MemberApis } from '#operator/exported-apis/member-apis.ts'
 import type { OperatorContext } from '#operator/framework/operator-context.ts'
@@ -81,9 +81,7 @@ export function followImported({ inputs, apis, queue }: Dependencies): () => voi
         for (const object of groups.keysOf(clusterInKey(key))) queue.add(`${definitionName(api)} ${object}`)
     }),
     inputs.adminPlacements.onChange(all),
-    inputs.clusters.onChange(({ before, after }) => {
-      if (JSON.stringify(before?.metadata.labels) !== JSON.stringify(after?.metadata.labels)) all()
-    }),
+    onAdmission(inputs.clusters, all),
   ]
   return () => {
     for (const end of ends) end()
@@ -126,7 +124,7 @@ async function placeOne(subject: Subject, dependencies: Dependencies, signal: Ab
   if (object.metadata.deletionTimestamp !== undefined) return {}
   const exporting = inputs.members.store
     .list()
-    .filter((member) => exports(member, name) && matches(member.spec?.logicalClusterSelector, owner.metadata.labels))
+    .filter((member) => exports(member, name) && admitsCluster(member, cluster, inputs.clusters))
   const before = placedOn(object as KubeObject)
   // What is in a member that does not export the kind any more goes by itself, and nobody waits for it.
   const present = Object.fromEntries(
