@@ -100,6 +100,32 @@ describe('parseRequest', () => {
         basePath: '/clusters/*',
       })
   })
+  it('parses the view of an export, over all consumers and of one', () => {
+    const all = parse('GET', '/services/apiexport/acme/widgets.example.com/clusters/%2A/api/v1/pods')
+    expect(all.through).to.deep.equal({ provider: 'acme', exportName: 'widgets.example.com' })
+    expect([all.cluster, all.basePath]).to.deep.equal([
+      { kind: 'all' },
+      '/services/apiexport/acme/widgets.example.com/clusters/*',
+    ])
+    const one = parse('GET', '/services/apiexport/acme/w/clusters/beta/apis')
+    expect([one.cluster, one.target]).to.deep.equal([
+      { kind: 'one', name: 'beta' },
+      { kind: 'path', path: '/apis' },
+    ])
+    for (const path of [
+      'acme/w',
+      'acme/w/clusters',
+      'acme/w/other/beta/api',
+      'acme/../clusters/beta/api',
+      'acme/%2e%2e/clusters/beta/api',
+      'acme//clusters/beta/api',
+      'ACME/w/clusters/beta/api',
+      'acme/w/clusters/../api',
+      'acme/w/clusters/beta/../../x',
+    ])
+      expect(() => parse('GET', `/services/apiexport/${path}`), path).to.throw()
+  })
+
   it('takes a nested /clusters/ for a path inside the logical cluster', () => {
     expect(parse('GET', '/clusters/a/clusters/b/api').target).to.deep.equal({ kind: 'path', path: '/clusters/b/api' })
   })
