@@ -1,5 +1,6 @@
 // Builds the container image without a container engine and without a base image: Node's official binary, the libraries
 // it is linked against, our build.   node scripts/image.ts [--arch amd64,arm64] [--name NAME:TAG] [--out FILE]
+// [--compression 0-9]
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { arch } from 'node:os'
 import { join } from 'node:path'
@@ -17,6 +18,7 @@ const { values } = parseArgs({
     arch: { type: 'string', default: arch() },
     name: { type: 'string', default: `kcp.dev/kcp:v${version}` },
     out: { type: 'string', default: join(repositoryRoot, 'dist', 'image', 'kcp.tar') },
+    compression: { type: 'string', default: '6' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -24,7 +26,7 @@ const { values } = parseArgs({
 if (values.help) {
   console.log(
     [
-      'usage: node scripts/image.ts [--arch amd64,arm64] [--name NAME:TAG] [--out FILE]',
+      'usage: node scripts/image.ts [--arch amd64,arm64] [--name NAME:TAG] [--out FILE] [--compression 0-9]',
       '',
       'Writes an OCI image archive: `ctr -n k8s.io images import FILE`, `docker load -i FILE`, `skopeo copy oci-archive:FILE ...`.',
     ].join('\n'),
@@ -53,5 +55,5 @@ const images = values.arch.split(',').map((name) => {
   const runtime = runtimeFiles({ platform, nodeVersion, cacheDir: join(cacheDir(), 'image') })
   return { architecture: platform.architecture, layers: [runtime, ...program], config }
 })
-await writeOciArchive(values.out, values.name, images)
+await writeOciArchive(values.out, values.name, images, Number(values.compression))
 console.log(`${values.out}: ${values.name}, ${(statSync(values.out).size / 2 ** 20).toFixed(0)} MiB`)

@@ -41,14 +41,22 @@ const types = {
   layer: 'application/vnd.oci.image.layer.v1.tar+gzip',
 } as const
 
-/** Writes the archive to `file`, whole or not at all. `name` is `registry/repository:tag`. */
-export async function writeOciArchive(file: string, name: string, images: readonly OciImage[]): Promise<void> {
+/**
+ * Writes the archive to `file`, whole or not at all. `name` is `registry/repository:tag`, `level` that of gzip: with 0
+ * nothing is compressed.
+ */
+export async function writeOciArchive(
+  file: string,
+  name: string,
+  images: readonly OciImage[],
+  level = 6,
+): Promise<void> {
   mkdirSync(dirname(file), { recursive: true })
   const work = mkdtempSync(join(dirname(file), '.image-'))
   try {
     const layers = new Map<TarEntry[], Layer>()
     for (const layer of new Set(images.flatMap((image) => image.layers)))
-      layers.set(layer, await writeLayer(layer, join(work, `layer-${layers.size}`)))
+      layers.set(layer, await writeLayer(layer, join(work, `layer-${layers.size}`), level))
     const blobs: Blob[] = [...layers.values()]
     const manifests = images.map((image) => addManifest(image, layers, blobs))
     const index = indexOf(manifests, name, blobs)
@@ -107,10 +115,10 @@ function jsonBlob(value: object): Blob {
   return { digest: `sha256:${digest}`, size: content.length, entry: { path: `blobs/sha256/${digest}`, content } }
 }
 
-async function writeLayer(entries: readonly TarEntry[], file: string): Promise<Layer> {
+async function writeLayer(entries: readonly TarEntry[], file: string, level: number): Promise<Layer> {
   await writeTarFile(entries, `${file}.tar`)
   const diffId = await digestOf(createReadStream(`${file}.tar`))
-  await pipeline(createReadStream(`${file}.tar`), createGzip({ level: 6 }), createWriteStream(file))
+  await pipeline(createReadStream(`${file}.tar`), createGzip({ level }), createWriteStream(file))
   rmSync(`${file}.tar`)
   const digest = await digestOf(createReadStream(file))
   const entry = { path: `blobs/sha256/${digest.slice('sha256:'.length)}`, file }

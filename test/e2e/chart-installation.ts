@@ -33,9 +33,10 @@ export async function startChartHost(): Promise<ChartInstallation> {
   const archive = join(cacheDir(), 'images', `kcp-${process.pid}.tar`)
   stack.defer(() => void runCommand('rm', ['-f', archive]))
   const image = `${chartImage.repository}:${chartImage.tag}`
+  const build = ['scripts/image.ts', '--name', image, '--out', archive, '--compression', '0']
   const [host] = await Promise.all([
     startCluster({ name: 'charted', nodes: 1 }),
-    runCommand(process.execPath, ['scripts/image.ts', '--name', image, '--out', archive], { cwd: repositoryRoot }),
+    runCommand(process.execPath, build, { cwd: repositoryRoot }),
   ])
   stack.use(host)
   await host.node?.importImages(archive)
