@@ -504,6 +504,76 @@ describe('children through the API of their parent', () => {
     expect((await on(beta, 'DELETE', hostOf(acme, 'dev')!.name)).status).to.equal(404)
   })
 
+  it('that admins have made keep owners of the host, Secrets and level when a tenant changes them', async () => {
+    const spec = {
+      parentRef: { name: 'beta' },
+      owners: [{ kind: 'User', name: 'alice' }],
+      podSecurity: { enforce: 'privileged' },
+      kubeconfigs: [{ namespace: 'flux', name: 'made', format: 'Flux' }],
+    }
+    await served.root.patch(
+      logicalClusters,
+      { name: 'beta' },
+      'merge',
+      { spec: { limits: { children: 3 } } },
+      { signal: served.signal },
+    )
+    await untilTrue(() => served.api.directory.byId(beta.id)?.limits?.children === 3, 'the limit is known')
+    const made = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name: 'made' }, spec }
+    await served.root.create(logicalClusters, made, { signal: served.signal })
+    await untilTrue(() => served.api.directory.byName('made' as ServedTenant['name']) !== undefined, 'it is served')
+    const shown = await on(beta, 'GET', 'made')
+    expect(shown.text).not.to.contain('alice').and.not.to.contain('flux')
+    const changed = await on(beta, 'PATCH', 'made', {
+      spec: { owners: [{ kind: 'User', name: 'bob' }], limits: { objects: 1 } },
+    })
+    expect(changed.status, changed.text).to.equal(200)
+    const stored = await served.root.get(logicalClusters, { name: 'made' }, { signal: served.signal })
+    expect(stored).to.have.nested.property('spec.podSecurity.enforce', 'privileged')
+    expect(stored).to.have.nested.property('spec.kubeconfigs[0].namespace', 'flux')
+    expect(stored).to.have.nested.property('spec.owners').with.length(2)
+    expect(JSON.stringify(stored)).to.contain('"name":"alice"').and.to.contain('"name":"cluster:beta:bob"')
+    await on(beta, 'DELETE', 'made')
+    await served.root.patch(
+      logicalClusters,
+      { name: 'made' },
+      'merge',
+      { metadata: { finalizers: [] } },
+      { signal: served.signal },
+    )
+    await served.root.patch(
+      logicalClusters,
+      { name: 'beta' },
+      'merge',
+      { spec: { limits: { children: 2 } } },
+      { signal: served.signal },
+    )
+    await untilTrue(() => served.api.directory.byId(beta.id)?.limits?.children === 2, 'the limit is back')
+  })
+
+  it('are as many as allowed, also if many are created at once', async () => {
+    const many = await served.tenant('many')
+    await served.root.patch(
+      logicalClusters,
+      { name: 'many' },
+      'merge',
+      { spec: { limits: { children: 3 } } },
+      { signal: served.signal },
+    )
+    await untilTrue(() => served.api.directory.byId(many.id)?.limits !== undefined, 'the limit is known')
+    const all = await Promise.all(Array.from({ length: 12 }, (_, i) => on(many, 'POST', '', named(`m-${i}`))))
+    expect(all.filter(({ status }) => status === 201)).to.have.length(3)
+  })
+
+  it('have one of each name, also if two are created at once', async () => {
+    const twin = await served.tenant('twin')
+    const limits = { spec: { limits: { children: 9 } } }
+    await served.root.patch(logicalClusters, { name: 'twin' }, 'merge', limits, { signal: served.signal })
+    await untilTrue(() => served.api.directory.byId(twin.id)?.limits !== undefined, 'the limit is known')
+    const both = await Promise.all(['same', 'same'].map((name) => on(twin, 'POST', '', named(name))))
+    expect(both.map(({ status }) => status).sort()).to.deep.equal([201, 409])
+  })
+
   it('are bounded, and refused with a forged parent, labels, Secrets of the installation or a wider level', async () => {
     await untilTrue(() => [...served.api.directory.childrenOf(beta.name)].length === 2, 'both children are known')
     const third = await on(beta, 'POST', '', named('third'))

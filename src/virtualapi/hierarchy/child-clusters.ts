@@ -96,7 +96,7 @@ export function shownChild({ metadata, spec = {}, status }: Stored, parent: Clus
       ...(annotations !== undefined && { annotations }),
     },
     spec: {
-      ...(owners !== undefined && { owners: owners.map((owner) => shownOwner(owner, parent)) }),
+      ...(owners !== undefined && { owners: owners.filter(isOfTree).map((owner) => shownOwner(owner, parent)) }),
       ...(podSecurity !== undefined && { podSecurity }),
       ...(limits !== undefined && { limits }),
       ...(inherit !== undefined && { inherit }),
@@ -111,10 +111,10 @@ function withoutSecrets({ kubeconfigs: _, ...status }: NonNullable<Stored['statu
 }
 
 /** Why a tenant may not write this child; empty if they may. */
-export function childCauses({ metadata, spec = {} }: Stored, parent: LogicalCluster): StatusCause[] {
+export function childCauses({ metadata, spec = {} }: Stored, parent: LogicalCluster, old?: Stored): StatusCause[] {
   const causes: StatusCause[] = []
   const { name, labels = {} } = metadata
-  if (!/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name) || name.length > maxChildName)
+  if (old === undefined && (!/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name) || name.length > maxChildName))
     causes.push(
       fieldInvalid('metadata.name', name, `must be an RFC 1123 label of at most ${String(maxChildName)} characters`),
     )
@@ -128,7 +128,8 @@ export function childCauses({ metadata, spec = {} }: Stored, parent: LogicalClus
   if (spec.kubeconfigs !== undefined && spec.kubeconfigs.length > 0)
     causes.push(fieldForbidden('spec.kubeconfigs', 'Secrets of the installation are for its admins'))
   const [wanted, least] = [spec.podSecurity?.enforce, parent.podSecurity ?? defaultPodSecurity]
-  if (wanted !== undefined && rankOf(wanted) < rankOf(least))
+  const isChanged = wanted !== old?.spec?.podSecurity?.enforce
+  if (wanted !== undefined && isChanged && rankOf(wanted) < rankOf(least))
     causes.push(fieldForbidden('spec.podSecurity.enforce', `the parent has level "${least}", and a child is not wider`))
   return causes
 }
@@ -144,7 +145,12 @@ export function storedChild(
   const { metadata, spec = {} } = child
   const { owners = [], podSecurity, limits, inherit } = spec
   const creator = old === undefined && owners.length === 0 ? creatorOf(user, parent) : undefined
-  const stored = creator === undefined ? owners.map((owner) => storedOwner(owner, parent.name)) : [creator]
+  // Owners of the host and Secrets of the installation are for its admins: tenants neither see nor change them.
+  const ofHost = (old?.spec?.owners ?? []).filter((owner) => !isOfTree(owner))
+  const stored = [
+    ...ofHost,
+    ...(creator === undefined ? owners.map((owner) => storedOwner(owner, parent.name)) : [creator]),
+  ]
   const { annotations } = metadata
   const kept = Object.entries(annotations ?? {}).filter(([key]) => !/^([^/]*[.])?kcp[.](dev|io)[/]/.test(key))
   const present = old?.metadata ?? {
@@ -164,8 +170,14 @@ export function storedChild(
       podSecurity: { enforce },
       ...(limits !== undefined && { limits }),
       ...(inherit !== undefined && { inherit }),
+      ...(old?.spec?.kubeconfigs !== undefined && { kubeconfigs: old.spec.kubeconfigs }),
     },
   }
+}
+
+/** True for a user or group of an ancestor; false for those of the host. */
+function isOfTree({ kind, name }: Subject): boolean {
+  return kind !== 'ServiceAccount' && isAncestorName(name)
 }
 
 /** An owner in a child: a user of the parent, under the name that the child knows. */

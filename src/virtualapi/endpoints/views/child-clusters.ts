@@ -214,7 +214,7 @@ async function update(call: Call, parts: Parts): Promise<ApiResponse> {
   const before = structuredClone(shownChild(current, cluster.name)) as Stored
   const child = await changed(call, before)
   requireName(child.metadata.name, request.name)
-  requireValid(child, call)
+  requireValid(child, call, current)
   const { resourceVersion } = child.metadata
   if (resourceVersion !== undefined && resourceVersion !== current.metadata.resourceVersion)
     throw conflict(
@@ -266,8 +266,8 @@ async function remove(call: Call, parts: Parts): Promise<ApiResponse> {
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details })
 }
 
-function requireValid(child: Stored, { cluster }: Call): void {
-  const causes = childCauses(child, cluster)
+function requireValid(child: Stored, { cluster }: Call, old?: Stored): void {
+  const causes = childCauses(child, cluster, old)
   if (causes.length > 0) throw invalid(kindName, child.metadata.name, causes)
 }
 
