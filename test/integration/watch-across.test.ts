@@ -124,6 +124,11 @@ describe('the controller library', function () {
       what: 'all ConfigMaps',
       ...within,
     })
+    // Clients in Go need the kind of lists and of bookmarks.
+    const widgets = '/clusters/*/apis/example.com/v1/widgets'
+    expect((await send('GET', `${widgets}?limit=1`)).text).to.match(/^\{"kind":"WidgetList"/)
+    const bookmark = 'watch=true&timeoutSeconds=1&allowWatchBookmarks=true&labelSelector=none'
+    expect((await send('GET', `${widgets}?${bookmark}`)).text).to.include('"BOOKMARK","object":{"kind":"Widget"')
     // A ConfigMap that somebody deletes comes back.
     const path = '/clusters/lc-7/api/v1/namespaces/default/configmaps/second'
     expect((await send('DELETE', path)).status).to.equal(200)

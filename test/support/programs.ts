@@ -1,7 +1,7 @@
 // The real programs that tests run, built from the pinned modules in test/programs and cached outside the checkout.
 
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { arch, platform } from 'node:os'
 import { join } from 'node:path'
 import { cacheDir, repositoryRoot } from './cache-dir.ts'
@@ -11,7 +11,7 @@ import { withFileLock } from './file-lock.ts'
 const kubernetesVersion = 'v1.34.3'
 
 interface Source {
-  /** Folder in test/programs with the go.mod and go.sum that pin everything. */
+  /** Folder in test/programs, or `clients/go`, with the go.mod and go.sum that pin everything. */
   module:
     | 'kubernetes'
     | 'kubernetes-1.30'
@@ -36,6 +36,8 @@ interface Source {
     | 'metrics-server'
     | 'stand-in'
     | 'web-load'
+    | 'kcp-provider'
+    | 'clients/go'
   package: string
   /** `test` compiles the package's tests into a program (the conformance suite). */
   build?: 'test'
@@ -106,6 +108,8 @@ const sources = {
   },
   'stand-in': { module: 'stand-in', package: '.' },
   'web-load': { module: 'web-load', package: '.' },
+  'kcp-provider': { module: 'kcp-provider', package: '.' },
+  'config-map-per-widget': { module: 'clients/go', package: './examples/config-map-per-widget' },
 } as const satisfies Record<string, Source>
 
 export type ProgramName = keyof typeof sources
@@ -172,13 +176,21 @@ export function programPath(name: ProgramName): string {
   const { module } = sources[name]
   const hash = createHash('sha256')
   // Some modules contain the program itself, so its source is part of the hash, too.
-  const files = ['go.mod', 'go.sum', 'main.go'].map((file) => join(moduleDir(module), file))
+  const own = module === 'clients/go' ? goFiles(moduleDir(module)) : ['main.go']
+  const files = ['go.mod', 'go.sum', ...own].map((file) => join(moduleDir(module), file))
   for (const file of files.filter((one) => existsSync(one))) hash.update(readFileSync(file))
   hash.update(JSON.stringify([linkerFlags[module] ?? defaultLinkerFlags, platform(), arch()]))
-  return join(cacheDir(), 'programs', `${module}-${hash.digest('hex').slice(0, 16)}`, name)
+  return join(cacheDir(), 'programs', `${module.replace('/', '-')}-${hash.digest('hex').slice(0, 16)}`, name)
 }
 
-const moduleDir = (module: Source['module']): string => join(repositoryRoot, 'test', 'programs', module)
+const moduleDir = (module: Source['module']): string =>
+  module === 'clients/go' ? join(repositoryRoot, module) : join(repositoryRoot, 'test', 'programs', module)
+
+function goFiles(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.go'))
+    .sort()
+}
 
 async function build(name: ProgramName, signal: AbortSignal | undefined): Promise<void> {
   const source: Source = sources[name]

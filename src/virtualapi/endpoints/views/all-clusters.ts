@@ -32,6 +32,7 @@ import type { RequestView } from '#virtualapi/request/request-view.ts'
 import { viewDefinition } from './view-definition.ts'
 import { ViewWatch } from './view-watch.ts'
 import { isShown } from './shown-entries.ts'
+import { withKind } from './kind-in-all.ts'
 import { waitForWatchRevision, openWatch, watchResponse, watchOptions } from '#virtualapi/endpoints/verbs/watch.ts'
 
 /**
@@ -54,7 +55,7 @@ export async function allClusters(
   const { view } = exchange
   const definition =
     view === undefined
-      ? definitionFor(dependencies, request)
+      ? await withKind(dependencies, definitionFor(dependencies, request), exchange.signal)
       : await viewDefinition(view, exchange, dependencies, request)
   return verb === 'list'
     ? listAll(exchange, dependencies, request, definition)
