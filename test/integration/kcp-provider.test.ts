@@ -135,7 +135,7 @@ describe("a controller with CNCF kcp's own provider", function () {
     controller = stack.use(await startProcess({ name: 'kcp-provider', command: program, args: ['widgets'], env }))
   })
   afterEach(function () {
-    if (this.currentTest?.state === 'failed') process.stderr.write(log().slice(-6000))
+    if (this.currentTest?.state === 'failed') process.stderr.write(log().slice(-3000))
   })
   after(() => stack.disposeAsync())
 

@@ -87,9 +87,9 @@ export class ExportView implements RequestView {
 
   /** Bindings of other exports are not shown. */
   #bindingRule(cluster: ClusterId): ViewRule {
-    const matches = ({ name }: ViewedObject): boolean =>
-      this.#index.binding(this.exportUid, cluster, name) !== undefined
-    return { ...this.#bindings, matches }
+    // The names are of now: a watch needs this rule to tell of the end of a binding.
+    const names = new Set(this.#index.bindingsIn(cluster, this.exportUid).map(({ name }) => name))
+    return { ...this.#bindings, matches: ({ name }: ViewedObject): boolean => names.has(name) }
   }
 
   concerns(resource: GroupResource): boolean {

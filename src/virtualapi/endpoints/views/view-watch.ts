@@ -21,6 +21,15 @@ export interface ViewWatchParts {
   readonly unseen: Iterable<ClusterId>
 }
 
+/** The objects of a consumer as read when its rules changed. */
+interface ReadState {
+  /** The rule by which the client saw the consumer before. */
+  readonly before: ViewRule | undefined
+  readonly keys: ReadonlySet<string>
+}
+
+const keyText = ({ key }: Entry): string => `${key.namespace}/${key.name}`
+
 export class ViewWatch implements CacheWatch, WatchReader {
   readonly #parts: ViewWatchParts
   readonly #life = new AbortController()
@@ -32,6 +41,8 @@ export class ViewWatch implements CacheWatch, WatchReader {
   readonly #changedObjects = new Map<ClusterId, Set<string>>()
   /** Events up to this revision are part of what was sent: for a consumer, or for one object of it. */
   readonly #floors = new Map<string, Revision>()
+  /** What was read of consumers whose rules changed, as long as their floors. */
+  readonly #states = new Map<ClusterId, ReadState>()
   /** Entries that are sent whatever the rules say now. */
   readonly #forced = new WeakSet<Entry>()
   #queue: CacheEvent[] = []
@@ -58,7 +69,8 @@ export class ViewWatch implements CacheWatch, WatchReader {
 
   /** Whether the entry is shown. */
   shows(entry: Entry): boolean {
-    return this.#forced.has(entry) || isShown(this.#parts.view, this.#parts.resource, entry)
+    // By the rule that the client has seen: an object may be deleted together with the binding that shows it.
+    return this.#forced.has(entry) || isShown({ ruleFor: (id) => this.#seen.get(id) }, this.#parts.resource, entry)
   }
 
   read(reader: WatchReader): void {
@@ -89,13 +101,28 @@ export class ViewWatch implements CacheWatch, WatchReader {
     }
     const events = this.#parts.source.take(maxBytes)
     if (this.#floors.size === 0 || events === undefined) return events
-    const later = events.filter(({ entry: { key }, revision }) => {
-      const { cluster, namespace, name } = key
-      const floor = this.#floors.get(`${cluster}/${namespace}/${name}`) ?? this.#floors.get(cluster) ?? 0
-      return revision > floor
-    })
-    if (!this.#parts.source.waits && this.#parts.source.progress() >= this.#highestFloor) this.#floors.clear()
+    const later = events.filter((event) => this.#isNews(event))
+    if (!this.#parts.source.waits && this.#parts.source.progress() >= this.#highestFloor) {
+      this.#floors.clear()
+      this.#states.clear()
+    }
     return later
+  }
+
+  /** Whether the client does not know the event from what was read. */
+  #isNews(event: CacheEvent): boolean {
+    const { entry, revision, type } = event
+    const { cluster } = entry.key
+    const key = keyText(entry)
+    const floor = this.#floors.get(`${cluster}/${key}`) ?? this.#floors.get(cluster) ?? 0
+    if (revision > floor) return true
+    // What was deleted before the state was read is not part of it, and the client still has it.
+    const state = this.#states.get(cluster)
+    if (type !== 'DELETED' || state === undefined || state.keys.has(key)) return false
+    if (!isShown({ ruleFor: () => state.before }, this.#parts.resource, event.previous ?? entry)) return false
+    this.#forced.add(entry)
+    if (event.previous !== undefined) this.#forced.add(event.previous)
+    return true
   }
 
   progress(): Revision {
@@ -142,6 +169,7 @@ export class ViewWatch implements CacheWatch, WatchReader {
     const { entries, revision } = await watchCache.listAll(scope, [id], { signal })
     this.#seen.set(id, now)
     this.#setFloor(id, revision)
+    this.#states.set(id, { before, keys: new Set(entries.map(keyText)) })
     for (const entry of entries) {
       const was = isShown({ ruleFor: () => before }, resource, entry)
       const is = isShown({ ruleFor: () => now }, resource, entry)
