@@ -90,6 +90,12 @@ describe('an API that several members export', function () {
   const patch = (member: string, change: object) =>
     kcp.admin.kubectl(['patch', `mc/${member}`, '--type=merge', '-p', JSON.stringify(change)])
 
+  const setStatus = (member: string, name: string, observedGeneration: number | undefined) => {
+    const status = { conditions: [{ type: 'Ready', status: 'True', observedGeneration }], in: member }
+    const change = ['--subresource=status', '--type=merge', '-p', JSON.stringify({ status })]
+    return members[member]!(['patch', `widget/${name}`, '-n', space, ...change])
+  }
+
   const join_ = async (name: string, object: object, subnet: number): Promise<void> => {
     const dir = mkdtempSync(join(tmpdir(), 'kcp-simulated-'))
     stack.defer(() => rmSync(dir, { recursive: true, force: true }))
@@ -168,24 +174,54 @@ describe('an API that several members export', function () {
   it('moves an object as the export says, and has one status', async () => {
     for (const name of ['east', 'west']) await patch(name, exported({ move: 'MakeBeforeBreak' }))
     const made = await until('the copy', () => copyIn('west', 'second'))
-    const ready = (generation: number | undefined) =>
-      JSON.stringify({
-        status: { conditions: [{ type: 'Ready', status: 'True', observedGeneration: generation }], in: 'west' },
-      })
-    const setStatus = (member: string, status: string) =>
-      members[member]!(['patch', 'widget/second', '-n', space, '--subresource=status', '--type=merge', '-p', status])
-    await setStatus('west', ready(made.metadata.generation))
+    await setStatus('west', 'second', made.metadata.generation)
     await until('the status', async () =>
       JSON.stringify((await read(acme.kubectl, 'widget', 'second'))?.['status']).includes('west'),
     )
     await acme.kubectl(['annotate', 'widget', 'second', '--overwrite', 'kcp.dev/clusters=east'])
     await until('the new copy', () => copyIn('east', 'second'))
     expect(await copyIn('west', 'second'), 'the old copy stays until the new one is ready').to.not.equal(undefined)
-    await setStatus('east', ready(1).replace('west', 'east'))
+    await setStatus('east', 'second', 1)
     await until('the end of the old copy', async () => (await copyIn('west', 'second')) === undefined)
     await until('the new status', async () =>
       JSON.stringify((await read(acme.kubectl, 'widget', 'second'))?.['status']).includes('"east"'),
     )
+  })
+
+  it('leaves a member that is drained, which is empty only then', async () => {
+    await acme.kubectl(['annotate', 'widget', 'second', 'kcp.dev/clusters-'])
+    await patch('east', { spec: { state: 'Draining' } })
+    const made = await until('the copy', () => copyIn('west', 'second'))
+    const drained = async (): Promise<string | undefined> => {
+      const { conditions = [] } = ((await read(kcp.admin.kubectl, 'mc', 'east'))?.['status'] ?? {}) as {
+        conditions?: Record<string, string>[]
+      }
+      return conditions.find(({ type }) => type === 'Drained')?.['status']
+    }
+    await until('the wait', async () => (await drained()) === 'False')
+    await setStatus('west', 'second', made.metadata.generation)
+    for (const name of ['second', 'blue'])
+      await until('the end of the copy', async () => (await copyIn('east', name)) === undefined)
+    await until('the end of the drain', async () => (await drained()) === 'True')
+    await patch('east', { spec: { state: 'Active' } })
+  })
+
+  it('leaves out the youngest member where the rules of all cost more than logical clusters allow', async () => {
+    const costly = (word: string) => {
+      const found = definition({ size, tags: { type: 'array', maxItems: 1000, items: { ...text, maxLength: 1000 } } })
+      const { properties } = found.spec.versions[0]!.schema.openAPIV3Schema
+      const rules = Array.from({ length: 12 }, (_, i) => ({
+        rule: `self.tags.all(x, self.tags.exists(y, y != '${word}${i}'))`,
+      }))
+      Object.assign(properties.spec, { 'x-kubernetes-validations': rules })
+      return found
+    }
+    await apply(members['east']!, costly('a'))
+    await untilFields('size from east,west')
+    await apply(members['west']!, costly('b'))
+    await until('the reason', async () => (await condition('west', 'Compatible')).includes('together with the others'))
+    await untilFields('size,tags from east')
+    await apply(members['east']!, definition({ size, colour: text }))
   })
 
   it('is not lost to logical clusters because of a member with another scope, or with a definition that they refuse', async () => {

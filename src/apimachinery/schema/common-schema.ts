@@ -78,13 +78,15 @@ function byPath(a: SchemaLoss, b: SchemaLoss): number {
   return a.path < b.path ? -1 : a.path > b.path ? 1 : 0
 }
 
-/** Any value, all of whose fields are kept: it limits nothing. */
+/** Any value but null, all of whose fields are kept: a null in a field with a name is removed. */
 const anyValue: JsonObject = { 'x-kubernetes-preserve-unknown-fields': true }
+/** A value of which the schema does not say anything. */
+const unknownValue: JsonObject = { ...anyValue, nullable: true }
 /** Any value, none of whose fields are known. */
 const bareValue: JsonObject = {}
 
 function isAnyValue(node: JsonObject): boolean {
-  return node['x-kubernetes-preserve-unknown-fields'] === true && Object.keys(node).length === 1
+  return isSameJson(node, anyValue) || isSameJson(node, unknownValue)
 }
 
 /** The common schema of the values at a place; undefined if no value is valid under all. */
@@ -96,12 +98,15 @@ function combine(given: readonly Part[], place: Place): JsonObject | undefined {
   const parts = limiting.length === 0 ? given : limiting
   const [first] = parts
   if (first === undefined) return undefined
-  if (parts.every(({ node }) => isSameJson(node, first.node))) return first.node
+  const same = withoutNullable(first.node)
+  if (parts.every(({ node }) => isSameJson(withoutNullable(node), same)))
+    return isNullable(given, place) ? { ...same, nullable: true } : same
   const types = commonTypes(parts, place)
   if (types === undefined) return undefined
   const result: JsonObject = {}
   setTexts(result, parts)
   setTypes(result, types, parts, place)
+  if (isNullable(given, place)) result['nullable'] = true
   if (!setEnum(result, parts, place) || !setBounds(result, types, parts, place)) return undefined
   const inside = { ...place, words: new Set([...place.words, ...wordsOf(parts)]) }
   const forbidden = concerns(types, 'object') ? setFields(result, parts, inside) : []
@@ -157,10 +162,20 @@ function setTypes(result: JsonObject, types: Types, parts: readonly Part[], plac
     const narrow = parts.filter(({ node }) => typesOf(node)?.length === types.size && typesOf(node)?.[0] === type)
     if (types.size === 1) reportNarrowing(place, `must be of type ${type}`, narrow, parts)
   }
-  const isNullable = ({ node }: Part): boolean => node['nullable'] === true || typesOf(node) === undefined
-  const strict = parts.filter((part) => !isNullable(part))
-  if (strict.length > 0) reportNarrowing(place, 'takes no null', strict, parts)
-  else if (types !== 'any' || parts.every(({ node }) => node['nullable'] === true)) result['nullable'] = true
+}
+
+function isNullable(parts: readonly Part[], place: Place): boolean {
+  const strict = parts.filter(({ node }) => node['nullable'] !== true)
+  const said = parts.filter(({ node }) => !isAnyValue(node))
+  if (strict.length > 0 && said.some(({ node }) => node['nullable'] === true))
+    reportNarrowing(place, 'takes no null', strict, parts)
+  return strict.length === 0
+}
+
+function withoutNullable(node: JsonObject): JsonObject {
+  if (node['nullable'] === undefined) return node
+  const { nullable: _nullable, ...rest } = node
+  return rest
 }
 
 /** The words of the rules of these parts. */
@@ -292,7 +307,7 @@ function otherIn(node: JsonObject): JsonObject | undefined {
   const other = node['additionalProperties']
   if (isJsonObject(other)) return other
   if (other === true) return bareValue
-  return keepsUnknown(node) ? anyValue : undefined
+  return keepsUnknown(node) ? unknownValue : undefined
 }
 
 /** The common schema of a field; undefined, and reported, if there is none. */
@@ -397,7 +412,7 @@ function setList(result: JsonObject, types: Types, parts: readonly Part[], place
 
 function itemsIn(node: JsonObject): JsonObject {
   if (isJsonObject(node['items'])) return node['items']
-  return keepsUnknown(node) || typesOf(node) === undefined ? anyValue : bareValue
+  return keepsUnknown(node) || typesOf(node) === undefined ? unknownValue : bareValue
 }
 
 /** The strictest of the types: lists without repetitions are valid lists, whoever owns their items. */
