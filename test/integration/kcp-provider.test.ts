@@ -2,8 +2,9 @@
 // multicluster-runtime (test/programs/kcp-provider), with objects in the shapes of v1alpha1 as in its own example.
 import { expect } from 'chai'
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { KubeList, KubeObject } from '#apimachinery/meta/index.ts'
-import { ensurePrograms, startProcess, waitFor, type ManagedProcess } from '#test/support/index.ts'
+import { ensurePrograms, repositoryRoot, startProcess, waitFor, type ManagedProcess } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
 const apis = '/apis/apis.kcp.io/v1alpha1'
@@ -191,5 +192,36 @@ describe("a controller with CNCF kcp's own provider", function () {
     await waitFor(() => isDoubled('example1', 'rejected', 9), { what: 'the Widget', ...within })
     expect(await isAnswered('example1', 'rejected')).to.equal(false)
     expect(controller.running).to.equal(true)
+  })
+
+  it('sees what our own libraries see through the view, in TypeScript and in Go', async () => {
+    await controller.stop()
+    const { status } = (await read(provider, `${apis}/apiexportendpointslices/widgets`)) as KubeObject & {
+      status: { endpoints: { url: string }[] }
+    }
+    const url = status.endpoints[0]?.url ?? ''
+    const program = (await ensurePrograms(['config-map-per-widget']))['config-map-per-widget']
+    const env = { KUBECONFIG: provider.kubeconfig, VIEW: url }
+    const inTypeScript = {
+      name: 'view-in-typescript',
+      command: process.execPath,
+      args: [join(repositoryRoot, 'examples', 'config-map-per-widget.ts'), provider.kubeconfig],
+      cwd: repositoryRoot,
+      env: { VIEW: new URL(url).pathname },
+    }
+    const isKept = async (name: string, object: string): Promise<boolean> => {
+      const { status: found, text } = await consumer(name).http.request(
+        'GET',
+        `/clusters/${name}${configMaps}/${object}`,
+      )
+      return found === 200 && (JSON.parse(text) as { data: { size?: string } }).data.size === '4'
+    }
+    for (const spec of [inTypeScript, { name: 'view-in-go', command: program, args: [], env }]) {
+      await using running = await startProcess(spec)
+      for (const name of ['example2', 'example4']) await send(consumer(name), 'POST', widgets, widget(spec.name, 4))
+      for (const name of ['example2', 'example4'])
+        await waitFor(() => isKept(name, spec.name), { what: `the ConfigMap in ${name}`, ...within })
+      expect(running.running).to.equal(true)
+    }
   })
 })
