@@ -177,6 +177,10 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     baseLayer,
     ...(ownership && { ownership }),
   })
+  if (ownership !== undefined)
+    stack.defer(
+      watchCache.observe({ changed: ({ entry }) => budgets.touched(entry.key.cluster), loaded: () => undefined }),
+    )
   stack.defer(unloadMovedClusters(settings, { watchCache, directory }))
   stack.defer(expireOldEvents(settings, life.signal))
   stack.defer(() => {

@@ -70,6 +70,23 @@ describe('a tree of logical clusters over replicas', function () {
     expect((await as(parent, parent, ['delete', 'lc', 'own', '--timeout=60s'])).code).to.equal(0)
   })
 
+  it('bounds a subtree whose logical clusters have different owners', async () => {
+    await host('patch', 'lc', parent, '--type=merge', '-p', '{"spec":{"limits":{"objects":8}}}')
+    let made = 0
+    await waitFor(
+      async () => {
+        const place = made % 2 === 0 ? parent : child
+        const { code, stderr } = await as(place, place, ['create', 'configmap', `c-${String(made)}`])
+        if (code !== 0) expect(stderr).to.contain('exceeded quota: objects of logical cluster')
+        else made++
+        return code !== 0
+      },
+      { what: 'the limit', deadlineMs: 60_000, intervalMs: 600 },
+    )
+    expect(made).to.be.within(1, 8)
+    await host('patch', 'lc', parent, '--type=merge', '-p', '{"spec":{"limits":{"objects":null}}}')
+  })
+
   it('takes no writes while parents form a cycle in the host, and says so in a condition', async () => {
     await host('patch', 'lc', parent, '--type=merge', '-p', JSON.stringify({ spec: { parentRef: { name: child } } }))
     await waitFor(

@@ -36,6 +36,8 @@ interface Pool {
 type Tree = Pick<ClusterDirectory, 'byName' | 'childrenOf'>
 
 const parallelReads = 8
+/** How often what other replicas write is read, milliseconds. */
+const refreshMs = 1000
 
 export class SubtreeBudgets {
   readonly #directory: ClusterDirectory
@@ -45,6 +47,9 @@ export class SubtreeBudgets {
   /** The last known use of the logical clusters that share a limit. */
   readonly #kept = new Map<ClusterId, Kept>()
   readonly #pools = new Map<string, Pool>()
+  /** Logical clusters that have changed while they were not in memory here: other replicas write them. */
+  readonly #stale = new Set<ClusterId>()
+  #refreshedAt = -Infinity
 
   constructor(directory: ClusterDirectory, objects: KeptObjects) {
     this.#directory = directory
@@ -63,6 +68,11 @@ export class SubtreeBudgets {
     }
   }
 
+  /** Tells that an object of this logical cluster has changed, whichever replica has written it. */
+  touched(id: ClusterId): void {
+    if (this.#kept.size > 0 && this.#kept.has(id) && this.#objects.inMemory(id) === undefined) this.#stale.add(id)
+  }
+
   /** What is used of the limits of `name` and of what shares them, and the slices of limits below. */
   async used(name: ClusterName, dimension: BudgetDimension, tree: Tree = this.#directory): Promise<number> {
     const sharing = [...sharingWith(name, dimension, tree)]
@@ -78,6 +88,7 @@ export class SubtreeBudgets {
   }
 
   async #admit<T>(id: ClusterId, kept: Kept, growth: Growth, write: () => Promise<T>): Promise<T> {
+    if (this.#stale.size > 0) await this.#refresh()
     let pools = this.#poolsOf(id)
     // A change of the tree while a sum is made drops the sums again.
     for (; pools === undefined; pools = this.#poolsOf(id)) await this.#openAll(id)
@@ -101,6 +112,22 @@ export class SubtreeBudgets {
     return [cluster, ...ancestryOf(cluster, this.#directory).ancestors].find(
       ({ limits }) => limits?.[dimension] !== undefined,
     )
+  }
+
+  /** Reads what other replicas have changed, at most once a second. */
+  async #refresh(): Promise<void> {
+    const now = performance.now()
+    if (now - this.#refreshedAt < refreshMs) return
+    this.#refreshedAt = now
+    const stale = [...this.#stale]
+    this.#stale.clear()
+    const next = async (): Promise<void> => {
+      for (let one = stale.pop(); one !== undefined; one = stale.pop()) {
+        const kept = this.#objects.inMemory(one) ?? (await this.#objects.read(one))
+        if (this.#kept.has(one)) this.#record(one, kept)
+      }
+    }
+    await Promise.all(Array.from({ length: Math.min(parallelReads, stale.length) }, next))
   }
 
   /** The sums that a write is checked against; undefined if they must be made first. */

@@ -235,6 +235,7 @@ describe('authentication', () => {
       ['system:serviceaccount:shop:deployer', 'host:system:serviceaccount:shop:deployer'],
       ['system:admin', 'host:system:admin'],
       ['host:system:serviceaccount:shop:deployer', 'host:host:system:serviceaccount:shop:deployer'],
+      ['cluster:acme:alice', 'host:cluster:acme:alice'],
       ['alice', 'alice'],
     ]) {
       it(`renames the host user "${from}" to "${to}"`, async () => {
