@@ -28,10 +28,8 @@ func main() {
 	config := ctrl.GetConfigOrDie()
 	clusters := must(provider.New(config, provider.Options{View: os.Getenv("VIEW"), ShardSelector: os.Getenv("SHARD")}))
 	mgr := must(manager.New(config, clusters, ctrl.Options{Metrics: server.Options{BindAddress: "0"}}))
-	widgets := &unstructured.Unstructured{}
-	widgets.SetAPIVersion("example.com/v1")
-	widgets.SetKind("Widget")
-	check(builder.ControllerManagedBy(mgr).Named("widgets").For(widgets).Owns(&corev1.ConfigMap{}).
+	widgets := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget"}}
+	must(0, builder.ControllerManagedBy(mgr).Named("widgets").For(widgets).Owns(&corev1.ConfigMap{}).
 		Complete(reconcile.Func(func(ctx context.Context, request reconcile.Request) (ctrl.Result, error) {
 			cluster, err := mgr.GetCluster(ctx, request.ClusterName)
 			if err != nil {
@@ -53,16 +51,12 @@ func main() {
 				WithOwnerReferences(owner).WithData(map[string]string{"size": strconv.FormatInt(size, 10)})
 			return ctrl.Result{}, cluster.GetClient().Apply(ctx, wanted, client.FieldOwner("widgets"), client.ForceOwnership)
 		})))
-	check(mgr.Start(ctrl.SetupSignalHandler()))
+	must(0, mgr.Start(ctrl.SetupSignalHandler()))
 }
 
 func must[T any](made T, err error) T {
-	check(err)
-	return made
-}
-
-func check(err error) {
 	if err != nil {
 		panic(err)
 	}
+	return made
 }
