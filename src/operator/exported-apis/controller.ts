@@ -66,6 +66,7 @@ export function exportedApisController(apis: MemberApis): OperatorController {
 
 /** Resolves when a member exports something, or has done so. */
 async function firstExport(members: Informer<MemberCluster>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
   const { promise, resolve, reject } = Promise.withResolvers<undefined>()
   const abort = (): void => reject(signal.reason as Error)
   signal.addEventListener('abort', abort, { once: true })

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import type { MemberClusterStatus } from '#crds/index.ts'
 import { memberClusterStatus, type Probe, type StatusInput } from './status.ts'
 
 const answered: Probe = {
@@ -131,5 +132,28 @@ describe('the status of a MemberCluster', () => {
     expect(memberClusterStatus(input({ previous, probe: { ...answered, metricsAPI: false } })).metricsAPI).to.equal(
       false,
     )
+  })
+})
+
+describe('an exported API in the status of its member', () => {
+  const api = { group: 'example.com', resource: 'widgets' }
+  const told = (report: { logicalClusters: number; incompatible?: string }, previous?: MemberClusterStatus): string => {
+    const exports = { problems: [], withdrawn: [], apis: [{ ...api, droppedFields: [], ...report }] }
+    const { exportedAPIs = [] } = memberClusterStatus(input({ exported: [api], exports, previous }))
+    return (exportedAPIs[0]?.conditions ?? []).map(({ type, status, reason }) => `${type}=${status} ${reason}`).join()
+  }
+
+  it('is Available only if it is Compatible', () => {
+    expect(told({ logicalClusters: 2 })).to.equal('Compatible=True Agreed,Available=True Offered')
+    expect(told({ logicalClusters: 0 })).to.equal('Compatible=True Agreed,Available=False NotOffered')
+    expect(told({ logicalClusters: 2, incompatible: 'the scope differs' })).to.equal(
+      'Compatible=False DefinitionsDiffer,Available=False Incompatible',
+    )
+  })
+
+  it('stays as it was until something is known after a start', () => {
+    const before = [{ ...api, logicalClusters: 3 }]
+    const { exportedAPIs } = memberClusterStatus(input({ exported: [api], previous: { exportedAPIs: before } }))
+    expect(exportedAPIs).to.deep.equal(before)
   })
 })
