@@ -52,7 +52,7 @@ const checks: readonly Check[] = [
     name: 'format',
     command: [
       ...[bin('prettier'), '--check', '--log-level', 'warn'],
-      ...['--cache', '--cache-strategy', 'content', '--cache-location', cache('prettier'), '.'],
+      ...['--cache', '--cache-strategy', 'content', '--cache-location', cache('format'), '.'],
     ],
     repair: 'npm run format',
   },

@@ -620,9 +620,7 @@ export async function nodesOf(up: KubeClient, signal: AbortSignal): Promise<(str
 }
 
 /** What a member says of the Secrets of a custom resource with this name, and the Secrets that it has made for that. */
-export function relatedForgeries(
-  owner: string,
-): readonly {
+export function relatedForgeries(owner: string): readonly {
   readonly says: string
   readonly secrets: readonly { readonly name: string; readonly more?: object }[]
 }[] {
