@@ -59,7 +59,7 @@ const binding = {
 }
 
 describe("a controller with CNCF kcp's own provider", function () {
-  this.timeout(300_000)
+  this.timeout(30 * 60_000) // the first build compiles everything
   const stack = new AsyncDisposableStack()
   let kcp: KcpInstance
   let provider: Tenant
