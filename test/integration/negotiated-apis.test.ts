@@ -54,6 +54,7 @@ describe('an API that several members export', function () {
   this.timeout(120_000)
   const stack = new AsyncDisposableStack()
   const members: Record<string, Kubectl> = {}
+  const processes: Record<string, AsyncDisposable> = {}
   let kcp: KcpInstance
   let acme: Tenant
   let space = ''
@@ -104,7 +105,7 @@ describe('an API that several members export', function () {
     const member = await startSimulatedMember({
       ...{ name, dir, nodes: { count: 1, subnet }, log: silentLogger, signal: life.signal },
     })
-    stack.use(member)
+    processes[name] = stack.use(member)
     const file = join(dir, 'kubeconfig')
     writeFileSync(file, member.kubeconfig)
     members[name] = (args, options) => kubectl(file, args, options)
@@ -217,7 +218,8 @@ describe('an API that several members export', function () {
       return found
     }
     await apply(members['east']!, costly('a'))
-    await untilFields('size from east,west')
+    // The rules read the field, so it stays known, and is refused.
+    await untilFields('size,tags from east,west')
     await apply(members['west']!, costly('b'))
     await until('the reason', async () => (await condition('west', 'Compatible')).includes('together with the others'))
     await untilFields('size,tags from east')
@@ -363,6 +365,24 @@ describe('an API that several members export', function () {
       await acme.kubectl(['delete', 'zone', 'north'])
       await until('the end of the copy', async () => !(await names()).includes(own))
       expect(await names()).to.have.length(1)
+    })
+  })
+
+  describe('and a member that is away', () => {
+    it('does not become wider, also after a restart of kcp, until the member no longer exports it', async () => {
+      await members['west']!(['delete', 'crd', crd, '--wait=true'])
+      await apply(members['west']!, definition({ size }))
+      await untilFields('size from east,west')
+      await processes['west']![Symbol.asyncDispose]()
+      await kcp.process.kill()
+      await apply(members['east']!, definition({ size, colour: text, weight: size }))
+      await kcp.process.start()
+      // After this object is in the member, the operator has read the new definition.
+      await apply(acme.kubectl, widget('later', { size: 1 }, { 'kcp.dev/clusters': 'east' }))
+      await until('the copy', () => copyIn('east', 'later'))
+      expect(await fields()).to.equal('size from east,west')
+      await patch('west', { spec: { exportedAPIs: null } })
+      await untilFields('colour,size,weight from east')
     })
   })
 })

@@ -209,7 +209,17 @@ function forbiddingRule(key: string): JsonObject {
   return { rule: `!has(self.${nameInRule(key)})`, message: `${key} is not known to all member clusters` }
 }
 
-const forbiddenField: JsonObject = { 'x-kubernetes-int-or-string': true }
+/** The schema by which the rules are compiled and their cost is estimated: of those that have the field. */
+function forbiddenField(key: string, parts: readonly Part[], place: Place): JsonObject {
+  const known = parts.flatMap(({ member, node }) => {
+    const field = propertiesOf(node)[key]
+    return isJsonObject(field) ? [{ member, node: field }] : []
+  })
+  const found = combineInside(`${place.path}.${key}`, known, { ...place, losses: [] })
+  if (found === undefined) return { 'x-kubernetes-int-or-string': true }
+  const { default: _default, ...field } = found
+  return field
+}
 
 function forbids({ node }: Part, key: string): boolean {
   const { rule } = forbiddingRule(key)
@@ -252,7 +262,7 @@ function setFields(result: JsonObject, parts: readonly Part[], place: Place): st
     }
     if (place.words.has(nameInRule(key)) && parts.some((part) => fieldIn(part, key, isWhole) !== undefined)) {
       forbidden.push(key)
-      properties[key] = forbiddenField
+      properties[key] = forbiddenField(key, parts, place)
     }
   }
   if (!setOthers(result, parts, { named, isLost, place })) return undefined

@@ -6,6 +6,7 @@ import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { systemClock, timestamp } from '#async/index.ts'
 import { clusterInKey, keyFor, parseKey, type DeepReadonly, type Informer, type KubeClient } from '#client/index.ts'
 import {
+  contentHash,
   definitionName,
   droppedFieldsAnnotation,
   exportedByAnnotation,
@@ -177,7 +178,18 @@ class Negotiation {
   }
 
   /** The members that export the API to the logical cluster; the oldest first. */
-  #candidates(name: string, { metadata }: DeepReadonly<LogicalCluster>): ApiCandidate[] {
+  #candidates(name: string, owner: DeepReadonly<LogicalCluster>): ApiCandidate[] {
+    const members = this.#exporting(name, owner)
+    const together = this.#together(name, members)
+    return members.map((member) => {
+      const definition = this.#with.apis.definitionOf(member, name)
+      const key = refusalKey(member, name, definition)
+      const refused = this.#refused.get(key) ?? this.#refused.get(`${key} of ${together}`)
+      return { name: member, definition: refused === undefined ? definition : { problem: refused } }
+    })
+  }
+
+  #exporting(name: string, { metadata }: DeepReadonly<LogicalCluster>): string[] {
     if (metadata.deletionTimestamp !== undefined) return []
     return this.#with.members.store
       .list()
@@ -185,14 +197,12 @@ class Negotiation {
         (member) => exportedNames(member).includes(name) && admitsCluster(member, metadata.name, this.#with.clusters),
       )
       .sort((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1))
-      .map((member) => {
-        const definition = this.#with.apis.definitionOf(member.metadata.name, name)
-        const refused = this.#refused.get(refusalKey(member.metadata.name, name, definition))
-        return {
-          name: member.metadata.name,
-          definition: refused === undefined ? definition : { problem: refused },
-        }
-      })
+      .map((member) => member.metadata.name)
+  }
+
+  /** Names the definitions of all these members: what the server refuses of them together may be right with others. */
+  #together(name: string, members: readonly string[]): string {
+    return contentHash(members.map((member) => refusalKey(member, name, this.#with.apis.definitionOf(member, name))))
   }
 
   /** Writes the definition. Returns why the logical cluster does not have it. */
@@ -256,9 +266,10 @@ class Negotiation {
         isFound = true
       }
     }
-    if (!isFound && last !== '')
+    const owner = this.#with.clusters.store.get(cluster)
+    if (!isFound && last !== '' && owner !== undefined)
       this.#refused.set(
-        last,
+        `${last} of ${this.#together(name, this.#exporting(name, owner))}`,
         `logical clusters refuse its definition together with the others: ${message.slice(0, 300)}`,
       )
     queue.addAfter(keyFor({ cluster, name }), collectMs)
