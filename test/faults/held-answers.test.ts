@@ -1,4 +1,4 @@
-// How much of the answers of hundreds of webhooks is in memory at a time.
+// The memory that the answers of hundreds of webhooks take at a time.
 import { Readable } from 'node:stream'
 import { expect } from 'chai'
 import { startServedApi, type Reply, type ServedApi } from '#test/integration/served-api.ts'

@@ -1,4 +1,4 @@
-// Whether a logical cluster may use a member, by its labels and those of its ancestors.
+// The admission of logical clusters to members, by their labels and those of their ancestors.
 import type { DeepReadonly, Informer } from '#client/index.ts'
 import { labelsInTree, matches, type LogicalCluster, type MemberCluster } from '#crds/index.ts'
 

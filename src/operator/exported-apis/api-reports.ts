@@ -1,4 +1,4 @@
-// What is told about each exported API of a member, from what was negotiated in all logical clusters. Pure.
+// The report on each exported API of a member, from the negotiations in all logical clusters. Pure.
 import { maxDroppedFields, tryExportedApi, type ApiReport, type DroppedField } from '#crds/index.ts'
 import type { Negotiated } from './negotiate.ts'
 

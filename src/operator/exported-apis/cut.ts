@@ -1,4 +1,4 @@
-// What stored objects would lose with another definition of their kind. Pure.
+// The losses of stored objects by another definition of their kind. Pure.
 import { cloneJson, type DeepReadonly, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { parseStructuralSchema, pruneUnknown } from '#apimachinery/schema/index.ts'
 import { storageOf, versionsOf, type Cut } from './negotiate.ts'

@@ -1,5 +1,5 @@
-// What the controllers of this process know together about APIs that members export: the definitions that syncers have
-// read in members, the objects of exported kinds, and the reports for the MemberClusters.
+// The knowledge that the controllers of this process share about APIs that members export: the definitions that syncers
+// have read in members, the objects of exported kinds, and the reports for the MemberClusters.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import {
   clusterInKey,

@@ -1,5 +1,5 @@
-// What the provider of an export sees of its consumers: the exported resources, the objects that the consumers have
-// accepted to share, and the bindings to the export. Cheap to make: each request through a view makes one.
+// The view that the provider of an export has of its consumers: the exported resources, the objects that the consumers
+// have accepted to share, and the bindings to the export. Cheap to make: each request through a view makes one.
 import { groupResourceText, tryClusterId, type ClusterId, type GroupResource } from '#apimachinery/meta/index.ts'
 import { apiBindings, type ClaimReference } from '#crds/index.ts'
 import type { BindingFacts, ExportFacts } from '#reconcile/object-graph/index.ts'

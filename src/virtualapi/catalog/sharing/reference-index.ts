@@ -1,5 +1,5 @@
-// Which objects are named by objects of an exported resource, such as the Secrets that `spec.secretRef.name` of Widgets
-// names. There is one index for each reference of a permission claim; without such claims there is none.
+// The objects that objects of an exported resource name, such as the Secrets in `spec.secretRef.name` of Widgets. Each
+// reference of a permission claim has an index; without such claims there is none.
 import {
   groupResourceText,
   isJsonObject,
