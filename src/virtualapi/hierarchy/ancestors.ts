@@ -1,6 +1,7 @@
 // The ancestors of a logical cluster with their objects, for all that is inherited. Nothing is kept per logical cluster.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { ClusterObjects } from '#store/watch-cache/index.ts'
+import { serviceUnavailable } from '#apimachinery/status/index.ts'
 import { ancestryOf } from '#virtualapi/request/hierarchy.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 
@@ -14,6 +15,11 @@ export interface Ancestors {
   childOf(id: ClusterId): LogicalCluster | undefined
   /** The ancestors whose objects are in memory, the parent first. */
   above(id: ClusterId): readonly Ancestor[]
+  /**
+   * All ancestors, the parent first, for what a logical cluster must not escape. Throws 503 if one has left memory since
+   * it was loaded: a policy that is not there would not act.
+   */
+  all(id: ClusterId): readonly Ancestor[]
   /** Loads the objects of the ancestors; undefined if all are in memory. */
   load(id: ClusterId, signal: AbortSignal): Promise<void> | undefined
 }
@@ -42,6 +48,12 @@ export function createAncestors(
       ancestorsOf(id).flatMap((cluster) => {
         const objects = watchCache.loaded(cluster.id)
         return objects === undefined ? [] : [{ cluster, objects }]
+      }),
+    all: (id) =>
+      ancestorsOf(id).map((cluster) => {
+        const objects = watchCache.loaded(cluster.id)
+        if (objects !== undefined) return { cluster, objects }
+        throw serviceUnavailable(`logical cluster "${cluster.name}" is being loaded, please try again`)
       }),
     load: (id, signal) => {
       const missing = ancestorsOf(id).filter((cluster) => watchCache.loaded(cluster.id) === undefined)

@@ -101,7 +101,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
     const body = hasBody(exchange) ? await request.body() : new Uint8Array()
     const isLoopback = request.loopbackUser !== undefined
     await this.#ancestors?.load(cluster.id, exchange.signal)
-    const tree = this.#ancestors?.above(cluster.id) ?? []
+    const tree = this.#ancestors?.all(cluster.id) ?? []
     const ancestors = tree.map((ancestor) => ancestor.cluster)
     const above = tree.map((ancestor) => ancestor.objects)
     const outcome = await this.#run({ flow: cluster.id, bytes: body.length, objects, above, exchange }, (job) => {

@@ -11,7 +11,7 @@ export function inheritedPolicies<P>(
   cluster: LogicalCluster,
   ancestors: Ancestors,
 ): BoundPolicy<P>[] {
-  return ancestors.above(cluster.id).flatMap((from) =>
+  return ancestors.all(cluster.id).flatMap((from) =>
     index
       .inheritable(from.objects)
       .filter(({ name }) => !isExcluded(name, cluster, from))
