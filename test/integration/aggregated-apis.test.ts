@@ -136,7 +136,7 @@ describe('aggregated API servers in a logical cluster', function () {
   it('are in discovery, and their OpenAPI is in ours', async () => {
     const { groups } = (await json('/apis')) as unknown as { groups: { name: string }[] }
     // Before groups of custom resources, whose priority is 1,000.
-    expect(groups.slice(-2).map(({ name }) => name)).to.deep.equal(['wardle.example.com', 'kcp.dev'])
+    expect(groups.slice(-3).map(({ name }) => name)).to.deep.equal(['wardle.example.com', 'apis.kcp.io', 'kcp.dev'])
     expect(await json('/apis/wardle.example.com')).to.deep.include({ kind: 'APIGroup', name: 'wardle.example.com' })
     expect(await json('/apis/wardle.example.com/v1alpha1')).to.deep.include({ kind: 'APIResourceList' })
     const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'

@@ -20,6 +20,8 @@ const here = 'in kcp-system'
 
 const apiserver = [
   ...kinds.flatMap((kind) => on(read, `kcp.dev/${kind} in *`)),
+  // Tenants create, change and delete children of their logical cluster through its API.
+  ...on(['create', 'delete', 'update'], 'kcp.dev/logicalclusters in *'),
   ...on(['create', 'delete', 'deletecollection', 'patch', 'update', ...read], 'storage.kcp.dev/records in *'),
   ...on(['create', ...read], '/namespaces in *'),
   ...on(['create', 'patch'], 'apiregistration.k8s.io/apiservices v1alpha1.virtual.kcp.dev in *'),

@@ -170,7 +170,6 @@ export const scanners: Topic = {
       'fieldSelector=metadata.uid%3Dx',
       'fieldSelector=metadata.creationTimestamp%3Dx',
       'fieldSelector=kind%3DConfigMap',
-      'shardSelector=x',
       'allowWatchBookmarks=x',
       'includeObject=x',
     ].map((query, index) =>
