@@ -1,6 +1,5 @@
 // APIBindings: binds the newest released revision of an export, tells what is in force, and ends a binding as its
 // deletion policy says.
-import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { groupResourceText } from '#apimachinery/meta/index.ts'
 import { parseJsonText } from '#apimachinery/json/index.ts'
@@ -10,14 +9,15 @@ import type { KubeClient } from '#client/index.ts'
 import {
   apiBindingFinalizer,
   apiBindings,
-  type AcceptedClaim,
+  claimId,
+  identityHashOf,
   type APIBinding,
   type APIBindingStatus,
   type BoundResource,
   type PermissionClaim,
 } from '#crds/index.ts'
 import type { ReconcileResult } from '#reconcile/index.ts'
-import type { BindingFacts, ExportFacts, RevisionResource, SharedApis } from '#reconcile/object-graph/index.ts'
+import type { ExportFacts, RevisionResource, SharedApis } from '#reconcile/object-graph/index.ts'
 import { isReleased } from './api-exports.ts'
 import { deleteBatch, DeletionBudget } from './delete-batch.ts'
 import { type ControllerContext, reconcileChanged, retryAfterSeconds } from './framework.ts'
@@ -124,7 +124,7 @@ async function leftObjects({ binding, cluster, sharing, signal }: Work, resource
 async function nextRevision({ cluster, binding, sharing, signal }: Work, found: ExportFacts) {
   const current = binding.status?.revision
   if (current === undefined) return { revision: found.revision }
-  const facts = factsOf(binding, cluster)
+  const facts = { cluster, exportUid: binding.status?.exportUID, revision: current }
   if (current === found.revision) return { revision: current }
   const objections = await sharing.objections(facts, found.revision, signal)
   if (objections.length > 0)
@@ -147,23 +147,6 @@ async function nextRevision({ cluster, binding, sharing, signal }: Work, found: 
   return { revision: found.revision }
 }
 
-function factsOf({ metadata, spec, status }: APIBinding, cluster: string): BindingFacts {
-  const { path, name: exportName = '' } = spec?.reference?.export ?? {}
-  return {
-    cluster,
-    name: metadata.name,
-    path: path === '' ? undefined : path,
-    exportName,
-    exportUid: status?.exportUID,
-    revision: status?.revision ?? 0,
-    resources: [],
-    accepted: '',
-    isReady: true,
-    isDeleting: false,
-    held: undefined,
-  }
-}
-
 function claimsOf({ claims }: ExportFacts): PermissionClaim[] {
   return claims === '' ? [] : (parseJsonText(claims) as unknown as PermissionClaim[])
 }
@@ -174,7 +157,7 @@ function boundStatus(
   revision: number,
   resources: readonly RevisionResource[],
 ): APIBindingStatus {
-  const identityHash = createHash('sha256').update(found.uid).digest('hex')
+  const identityHash = identityHashOf(found.uid)
   const boundResources = resources.map(({ group, resource, schemaName, uid, storageVersion }): BoundResource => ({
     group,
     resource,
@@ -191,21 +174,15 @@ function boundStatus(
     phase: 'Bound',
     exportPermissionClaims: claims,
     appliedPermissionClaims: (binding.spec?.permissionClaims ?? []).filter(
-      (claim) => claim.state === 'Accepted' && claims.some((asked) => isSameClaim(asked, claim)),
+      (claim) => claim.state === 'Accepted' && claims.some((asked) => claimId(asked) === claimId(claim)),
     ),
   }
 }
 
-/** Whether a consumer's answer is about this claim. */
-function isSameClaim(asked: PermissionClaim, answer: AcceptedClaim): boolean {
-  const id = ({ group = '', resource, identityHash = '' }: PermissionClaim) => `${resource}.${group}:${identityHash}`
-  return id(asked) === id(answer)
-}
-
 function claimConditions({ spec }: APIBinding, asked: readonly PermissionClaim[]): SharingUpdate[] {
   const answers = spec?.permissionClaims ?? []
-  const unknown = answers.filter((answer) => !asked.some((claim) => isSameClaim(claim, answer)))
-  const open = asked.filter((claim) => !answers.some((answer) => isSameClaim(claim, answer)))
+  const unknown = answers.filter((answer) => !asked.some((claim) => claimId(claim) === claimId(answer)))
+  const open = asked.filter((claim) => !answers.some((answer) => claimId(claim) === claimId(answer)))
   const names = (claims: readonly PermissionClaim[]): string =>
     claims.map(({ group = '', resource }) => groupResourceText({ group, resource })).join(', ')
   const mismatch =

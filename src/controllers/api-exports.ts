@@ -12,6 +12,8 @@ import {
   apiExportRevisions,
   apiExports,
   apiResourceSchemas,
+  identityHashOf,
+  revisionName,
   type APIExport,
   type APIExportRevision,
   type APIExportStatus,
@@ -114,7 +116,7 @@ async function reconcileExport(work: Work): Promise<ReconcileResult | undefined>
   const now = timestamp(systemClock.now())
   const status: APIExportStatus = {
     ...found.status,
-    identityHash: createHash('sha256').update(uid).digest('hex'),
+    identityHash: identityHashOf(uid),
     ...(revision > 0 && { revision }),
     consumers: bindings.length,
     updatedConsumers: updated.length,
@@ -164,7 +166,10 @@ function releasedShare(
 }
 
 /** True if the consumer belongs to the released share. Consumers have a fixed order, which their ids decide. */
-export function isReleased({ cluster, exportUid = '' }: BindingFacts, released: number): boolean {
+export function isReleased(
+  { cluster, exportUid = '' }: Pick<BindingFacts, 'cluster' | 'exportUid'>,
+  released: number,
+): boolean {
   if (released >= 100) return true
   const place = createHash('sha256').update(`${exportUid}/${cluster}`).digest().readUInt32BE() / 2 ** 32
   return place * 100 < released
@@ -191,7 +196,11 @@ async function isUnchanged(
   revision: number,
   definitions: readonly Definition[],
 ) {
-  const kept = await client.tryGet<APIExportRevision>(apiExportRevisions, { name: `${uid}-${revision}` }, { signal })
+  const kept = await client.tryGet<APIExportRevision>(
+    apiExportRevisions,
+    { name: revisionName(uid, revision) },
+    { signal },
+  )
   return kept !== undefined && isDeepStrictEqual(kept.spec.definitions, definitions)
 }
 
@@ -202,7 +211,7 @@ async function keepRevision(
   revision: number,
   definitions: readonly Definition[],
 ): Promise<string | undefined> {
-  const name = `${of.uid}-${revision}`
+  const name = revisionName(of.uid, revision)
   const object: APIExportRevision = {
     apiVersion: 'apis.kcp.io/v1alpha1',
     kind: 'APIExportRevision',

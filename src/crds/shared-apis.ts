@@ -1,7 +1,8 @@
 // The kinds of group apis.kcp.io: APIs that one logical cluster publishes and others use. Their shapes are those of the
 // kcp project (sdk/apis/apis v1alpha1 and v1alpha2). Fields that kcp does not have are additions, which its clients
 // ignore.
-import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
+import { createHash } from 'node:crypto'
+import { groupResourceText, type KubeObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
 import type { CustomResourceDefinition, JsonSchema, Kind, PrinterColumn } from './crd.ts'
 import { crdOf } from './crd.ts'
 import { ageColumn, conditionColumn, reasonColumn } from './conditions.ts'
@@ -17,6 +18,21 @@ export const apiBindings = gvr('apibindings')
 export const apiResourceSchemas = gvr('apiresourceschemas', 'v1alpha1')
 export const apiExportEndpointSlices = gvr('apiexportendpointslices', 'v1alpha1')
 export const apiExportRevisions = gvr('apiexportrevisions', 'v1alpha1')
+
+/** The identity hash of an export, which claims of other exports name. */
+export function identityHashOf(exportUid: string): string {
+  return createHash('sha256').update(exportUid).digest('hex')
+}
+
+/** The name of the APIExportRevision that keeps a revision of an export. */
+export function revisionName(exportUid: string, revision: number): string {
+  return `${exportUid}-${revision}`
+}
+
+/** The same text for a claim of an export and the answer of a consumer to it. */
+export function claimId({ group = '', resource, identityHash = '' }: PermissionClaim): string {
+  return `${groupResourceText({ group, resource })}:${identityHash}`
+}
 
 /** A condition as the kcp project has them: without observedGeneration. */
 export interface SharingCondition {

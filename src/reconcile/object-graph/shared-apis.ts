@@ -79,7 +79,11 @@ export interface SharedApis {
    * Why a revision would break stored objects of a logical cluster, a sentence per resource at most. Empty: it breaks
    * none.
    */
-  objections(binding: BindingFacts, revision: number, signal: AbortSignal): Promise<readonly string[]>
+  objections(
+    binding: Pick<BindingFacts, 'cluster' | 'exportUid' | 'revision'>,
+    revision: number,
+    signal: AbortSignal,
+  ): Promise<readonly string[]>
   /** Resources and the number of their objects in a logical cluster. */
   countObjects(cluster: string, resources: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, number>>
   /** Calls the listener for each change. It must be quick and must not throw. Returns the function that ends it. */

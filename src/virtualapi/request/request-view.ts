@@ -20,11 +20,6 @@ export interface ViewRule {
   readonly labels: Readonly<Record<string, string>>
 }
 
-/** A change of what a view shows in a logical cluster. */
-export interface ViewChange {
-  readonly cluster: ClusterId
-}
-
 export interface RequestView {
   /** The logical cluster of the export, which pays for the request. */
   readonly provider: LogicalCluster

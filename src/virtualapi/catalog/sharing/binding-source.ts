@@ -3,7 +3,7 @@
 import { LRUCache } from 'lru-cache'
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { groupResourceText, tryClusterName, type ClusterId } from '#apimachinery/meta/index.ts'
-import { apiExportRevisions, type APIBinding, type APIExportRevision } from '#crds/index.ts'
+import { apiExportRevisions, revisionName, type APIBinding, type APIExportRevision } from '#crds/index.ts'
 import type { ClusterObjects, Entry, WatchCache } from '#store/watch-cache/index.ts'
 import {
   compileCrd,
@@ -17,11 +17,6 @@ import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
 import { bindingKey } from './sharing-index.ts'
 
 export const revisionKey = groupResourceText(apiExportRevisions)
-
-/** The name of the object that keeps a revision of an export. */
-export function revisionName(exportUid: string, revision: number): string {
-  return `${exportUid}-${revision}`
-}
 
 /** One revision of an export, as a binding refers to it. */
 interface RevisionReference {

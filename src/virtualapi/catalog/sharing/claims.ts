@@ -14,6 +14,7 @@ import {
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { groupResourceText, type GroupResource } from '#apimachinery/meta/index.ts'
 import {
+  claimId,
   matches as matchesSelector,
   type AcceptedClaim,
   type ClaimReference,
@@ -56,10 +57,6 @@ export function claimsIn(text: string): PermissionClaim[] {
 /** The references of the claims of an export. */
 export function referencesIn(text: string): ClaimReference[] {
   return claimsIn(text).flatMap(({ reference }) => (reference === undefined ? [] : [reference]))
-}
-
-export function claimId({ group = '', resource, identityHash = '' }: PermissionClaim): string {
-  return `${groupResourceText({ group, resource })}:${identityHash}`
 }
 
 function compile(claims: string, accepted: string): ConsumerRules {

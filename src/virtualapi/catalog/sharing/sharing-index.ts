@@ -1,6 +1,5 @@
 // The APIExports and APIBindings of all logical clusters, as a few facts of each: how a request finds the consumers of
 // an export without loading any logical cluster. It is filled at its first use.
-import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import {
   groupResourceText,
@@ -9,7 +8,7 @@ import {
   tryClusterName,
   type ClusterId,
 } from '#apimachinery/meta/index.ts'
-import { apiBindings, apiExports, type APIBinding, type APIExport } from '#crds/index.ts'
+import { apiBindings, apiExports, identityHashOf, type APIBinding, type APIExport } from '#crds/index.ts'
 import type { BindingFacts, ExportFacts, SharedApis, SharingListener } from '#reconcile/object-graph/index.ts'
 import type { CacheEvent, Entry, WatchCache } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -149,13 +148,13 @@ export class SharingIndex implements Indexed {
     const facts = exportFacts(entry)
     if (known !== undefined) {
       this.#exportsByUid.delete(known.facts.uid)
-      this.#exportsByIdentity.delete(identityOf(known.facts.uid))
+      this.#exportsByIdentity.delete(identityHashOf(known.facts.uid))
     }
     arrange(this.#exportsByCluster, facts.cluster, key, exists ? facts.name : undefined)
     if (exists) {
       this.#exports.set(key, { facts, revision: entry.revision })
       this.#exportsByUid.set(facts.uid, facts)
-      this.#exportsByIdentity.set(identityOf(facts.uid), facts)
+      this.#exportsByIdentity.set(identityHashOf(facts.uid), facts)
     } else this.#exports.delete(key)
     for (const listener of this.#listeners) listener.onExport(facts, exists, known?.facts)
   }
@@ -203,11 +202,6 @@ function arrange<T>(groups: Map<string, Map<string, T>>, group: string, key: str
   else members.set(key, value)
   if (members.size === 0) groups.delete(group)
   else groups.set(group, members)
-}
-
-/** The identity hash of an export, which claims of other exports name. */
-export function identityOf(exportUid: string): string {
-  return createHash('sha256').update(exportUid).digest('hex')
 }
 
 /** Values that thousands of bindings have alike, kept once. */
