@@ -7,7 +7,7 @@ import { ExitError, UsageError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { ageText } from '#explain/index.ts'
 import { logicalClusterOf, nameOfLogicalCluster } from './credentials.ts'
-import type { InstallationFlags } from './flags.ts'
+import { rootDirFlag, type InstallationFlags } from './flags.ts'
 import { openInstallation } from './installation.ts'
 import { listText } from './list.ts'
 import { documentText, type OutputFormat } from './output.ts'
@@ -56,8 +56,7 @@ export async function run(text: string, { owner, parent, wait, timeout, output, 
   }
   if (!wait) return
   const url = created.status?.directURL ?? created.status?.url ?? ''
-  const installationFlag = flags.rootDir === undefined ? '' : ` --root-dir ${flags.rootDir}`
-  console.log(`it is ready at ${url}; try:  kcp connect ${name}${installationFlag} -- kubectl get namespaces`)
+  console.log(`it is ready at ${url}; try:  kcp connect ${name}${rootDirFlag(flags)} -- kubectl get namespaces`)
 }
 
 function subjectOf(text: string): Subject {

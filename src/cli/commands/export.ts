@@ -5,7 +5,7 @@ import { directOf } from '#cli/across/direct.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { clusterOf, openInside } from './credentials.ts'
-import type { InstallationFlags } from './flags.ts'
+import { rootDirFlag, type InstallationFlags } from './flags.ts'
 import { openInstallation } from './installation.ts'
 
 interface Flags extends InstallationFlags {
@@ -41,5 +41,5 @@ export async function run(names: readonly string[], flags: Flags): Promise<void>
     throw new ExitError(`APIExport "${name}" exists already in logical cluster "${cluster}"; choose another --name`)
   })
   console.log(`logical cluster "${cluster}" exports ${names.join(', ')} as "${name}"`)
-  console.log(`use it in another one:  kcp bind ${cluster}:${name} -c NAME --grant`)
+  console.log(`use it in another one:  kcp bind ${cluster}:${name} -c NAME --grant${rootDirFlag(flags)}`)
 }

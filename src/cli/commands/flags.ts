@@ -175,6 +175,11 @@ export interface InstallationFlags {
   readonly hostContext?: string
 }
 
+/** The flag of `--root-dir` as the user gave it, with a space before it, for commands that a hint shows. */
+export function rootDirFlag({ rootDir }: Pick<InstallationFlags, 'rootDir'>): string {
+  return rootDir === undefined ? '' : ` --root-dir ${rootDir}`
+}
+
 /** Adds `--root-dir`, `--host-kubeconfig` and `--host-context`. */
 export function withInstallation(command: Command): Command {
   return command
