@@ -66,7 +66,7 @@ export const rules: ImportRules = {
       'write',
       'background endpoints',
       'server',
-      'console',
+      'agents console',
       '.',
     ],
     'virtualapi/write': ['conversion quota', 'admission', 'policies', 'webhooks', 'registry'],

@@ -9,6 +9,7 @@ import {
   unobservedStatus,
 } from './conditions.ts'
 import type { JsonSchema, Kind } from './crd.ts'
+import { agentGrantSchema, agentStatusSchema, type AgentGrant, type AgentStatus } from './member-agent.ts'
 import { gatewayAddressPattern, type MemberGateway } from './member-gateway.ts'
 import {
   exportedApisSchema,
@@ -28,7 +29,14 @@ export interface MemberCluster extends KubeObject {
 }
 
 export interface MemberClusterSpec {
-  connection?: { kubeconfigSecretRef?: { namespace: string; name: string; key?: string } }
+  /** Exactly one of them. */
+  connection?: {
+    kubeconfigSecretRef?: { namespace: string; name: string; key?: string }
+    /** Pull mode: an agent in the member dials out to the installation. */
+    agent?: Record<string, never>
+  }
+  /** Which agent may connect. Also while the member is reached by a kubeconfig, until its agent has connected. */
+  agent?: AgentGrant
   /** Default Active. */
   state?: 'Active' | 'Cordoned' | 'Draining'
   /** Set by an admin who has made sure that nothing runs in the member any more, while kcp cannot reach it. */
@@ -105,6 +113,8 @@ export interface MemberClusterStatus {
   remaining?: RemainingWorkload[]
   /** With service network Gateway: how other members reach its gateway. */
   gateway?: MemberGateway
+  /** Written by the API server, and by nobody else. */
+  agent?: AgentStatus
   /** The APIs that it exports, and the APIs that are still being withdrawn. */
   exportedAPIs?: ExportedApiStatus[]
   lastHeartbeatTime?: string
@@ -180,7 +190,17 @@ export const memberClusterKind: Kind = {
         connection: {
           type: 'object',
           description: 'How the member is reached.',
+          'x-kubernetes-validations': [
+            {
+              rule: 'has(self.kubeconfigSecretRef) != has(self.agent)',
+              message: 'exactly one of kubeconfigSecretRef and agent must be set',
+            },
+          ],
           properties: {
+            agent: {
+              type: 'object',
+              description: 'An agent in the member dials out to kcp, which needs no way into the member.',
+            },
             kubeconfigSecretRef: {
               type: 'object',
               description:
@@ -194,6 +214,7 @@ export const memberClusterKind: Kind = {
             },
           },
         },
+        agent: agentGrantSchema,
         state: {
           type: 'string',
           description:
@@ -372,6 +393,7 @@ export const memberClusterKind: Kind = {
             },
           },
         },
+        agent: agentStatusSchema,
         exportedAPIs: exportedApiStatusSchema('What it exports, and what is still being withdrawn.'),
         lastHeartbeatTime: { type: 'string', format: 'date-time', description: 'When the member answered last.' },
         observedGeneration: observedGenerationSchema,

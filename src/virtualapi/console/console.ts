@@ -5,7 +5,7 @@ import { rootClusterName } from '#apimachinery/meta/index.ts'
 import { childSignal } from '#async/index.ts'
 import type { KubeClient, Transport } from '#client/index.ts'
 import { errorResponse } from '#virtualapi/codec/responses.ts'
-import { auditIdOf, RequestAudit } from '#virtualapi/request/request-audit.ts'
+import { auditAnswer } from '#virtualapi/request/audit-answer.ts'
 import { headerOf, type BytesResponse, type IncomingRequest, type PushResponse } from '#virtualapi/request/exchange.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import type { ConsoleDoor, UpgradeVerdict } from '#virtualapi/server/console-door.ts'
@@ -312,17 +312,8 @@ export class Console implements ConsoleDoor, AsyncDisposable {
     return asOwn(errorResponse(failure))
   }
 
-  /** Writes the audit line of a request that the stages do not see. */
-  #auditOwn(request: IncomingRequest, { status, user }: { status: number; user: UserInfo | undefined }): void {
-    const { auditSink: sink, clock } = this.#dependencies
-    if (sink === undefined) return
-    const { method, url, rawHeaders, peerAddress } = request
-    const header = (name: string): string | undefined => headerOf(rawHeaders, name)
-    const arrival = { auditId: auditIdOf(header('audit-id')), method, url, header, peerAddress: peerAddress?.() }
-    const audit = new RequestAudit(arrival, { sink, clock })
-    if (user !== undefined) audit.authenticated(user)
-    audit.started({ status })
-    audit.complete()
+  #auditOwn(request: IncomingRequest, answered: { status: number; user: UserInfo | undefined }): void {
+    auditAnswer(request, answered, this.#dependencies)
   }
 }
 

@@ -11,7 +11,7 @@ import { createBearerTokens } from './bearer-tokens.ts'
 import { createCertificateVerifier, type CertificateIdentity } from './client-certificates.ts'
 import { createFrontProxyAuthenticator, type FrontProxyConfig } from './front-proxy.ts'
 import type { MemberTokens } from './member-tokens.ts'
-import { tryRealm } from './pki/index.ts'
+import { isOfAgent, tryRealm } from './pki/index.ts'
 import { apiAudience, issuerOf, type ServiceAccountTokens } from './service-account-tokens.ts'
 import type { TokenReviewer } from './token-reviewer.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
@@ -168,12 +168,15 @@ function certificateUser(identity: CertificateIdentity): UserInfo | undefined {
 
 /** The user of a certificate in a server of one cluster, where certificates name no realm. */
 function plainUser(identity: CertificateIdentity, id: ClusterId): UserInfo | undefined {
+  if (identity.uris.some(isOfAgent)) return undefined
   let known = users.get(identity)
   if (known === undefined) users.set(identity, (known = { user: userIn({ kind: 'cluster', id }, identity) }))
   return known.user
 }
 
 function userOf(identity: CertificateIdentity): UserInfo | undefined {
+  // The certificate of an agent opens a tunnel and is nobody here, whatever else it names.
+  if (identity.uris.some(isOfAgent)) return undefined
   const realms = identity.uris.map(tryRealm).filter((realm) => realm !== undefined)
   const [realm] = realms
   // A certificate with two realms is invalid.

@@ -133,7 +133,7 @@ function pem(certificate: x509.X509Certificate): string {
 }
 
 /** The name, built from attributes and not parsed from text: no character in a value can begin another attribute. */
-function distinguishedName({ commonName, organizations = [] }: SubjectAttributes): x509.Name {
+export function distinguishedName({ commonName, organizations = [] }: SubjectAttributes): x509.Name {
   return new x509.Name([
     ...organizations.map((organization) => ({ O: [{ utf8String: organization }] })),
     { CN: [{ utf8String: commonName }] },

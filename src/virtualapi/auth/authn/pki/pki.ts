@@ -9,11 +9,12 @@ import {
   createCertificateAuthority,
   isRenewalDue,
   createSigningKey,
+  distinguishedName,
   signCertificate,
   type KeyPair,
   signKey,
 } from './certificate-authority.ts'
-import { realmUri, type CertificateRealm } from './realm-uri.ts'
+import { agentUri, realmUri, type CertificateRealm } from './realm-uri.ts'
 import { frontProxyPair, type FrontProxyPair } from './front-proxy-pair.ts'
 import * as x509 from '@peculiar/x509'
 
@@ -45,6 +46,20 @@ export interface ClientSigningRequest {
   readonly seconds: number
 }
 
+/** A certificate for the agent of a member, for a key of the agent's own. */
+export interface AgentCertificateRequest {
+  /** Name and uid of the MemberCluster. */
+  readonly member: string
+  readonly uid: string
+  /** The public key, SubjectPublicKeyInfo in DER. The agent has proved that it has the private key. */
+  readonly publicKey: Uint8Array
+  /** Validity in seconds; never beyond that of the authority. */
+  readonly seconds: number
+}
+
+/** The organization in the subject of the certificates of agents. */
+export const agentsOrganization = 'kcp.dev:agents'
+
 export interface Pki {
   /** The authority of client certificates, PEM. */
   readonly clientCa: string
@@ -62,6 +77,8 @@ export interface Pki {
   issueClientCertificate(request: ClientCertificateRequest): Promise<KeyPair>
   /** Signs the key and subject of a PKCS #10 request for one realm; nothing else of the request counts. Returns PEM. */
   signClientRequest(request: ClientSigningRequest): Promise<string>
+  /** Signs a certificate with which the agent of a member opens its tunnel, and does nothing else. Returns PEM. */
+  signAgentKey(request: AgentCertificateRequest): Promise<string>
   /**
    * A serving certificate for our own names and `hosts` (DNS names and IP addresses). Returns the stored certificate
    * while its names are the same and its renewal is not due, else issues a new one, so it must be called regularly.
@@ -140,6 +157,15 @@ export function createPki(
       signClientRequest(material.clientCa, {
         request,
         uris: [realmUri(realm)],
+        notBefore: notBeforeNow(clock),
+        notAfter: notAfter(material.clientCa, seconds / (24 * 60 * 60)),
+      }),
+    signAgentKey: ({ member, uid, publicKey, seconds }) =>
+      signKey(material.clientCa, {
+        subject: distinguishedName({ commonName: member, organizations: [agentsOrganization] }),
+        publicKey: new x509.PublicKey(Buffer.from(publicKey)),
+        usage: 'client',
+        uris: [agentUri(uid)],
         notBefore: notBeforeNow(clock),
         notAfter: notAfter(material.clientCa, seconds / (24 * 60 * 60)),
       }),

@@ -15,3 +15,21 @@ export function tryRealm(uri: string): CertificateRealm | undefined {
   const prefix = 'kcp://clusters/'
   return uri.startsWith(prefix) ? tryClusterId(uri.slice(prefix.length)) : undefined
 }
+
+const agentPrefix = 'kcp://agents/'
+
+/** The URI of the agent of a member: `kcp://agents/UID`, the uid of its MemberCluster. It is no realm. */
+export function agentUri(uid: string): string {
+  return `${agentPrefix}${uid}`
+}
+
+/** The uid in the URI of an agent; undefined for any other URI. */
+export function tryAgentUid(uri: string): string | undefined {
+  const uid = uri.startsWith(agentPrefix) ? uri.slice(agentPrefix.length) : ''
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(uid) ? uid : undefined
+}
+
+/** Whether a certificate with this URI is one of an agent, even if the URI is damaged. */
+export function isOfAgent(uri: string): boolean {
+  return /^kcp:\/*agents/i.test(uri)
+}

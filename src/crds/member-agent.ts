@@ -1,0 +1,182 @@
+// The agent of a member in pull mode: the grant that an admin gives it, what the server knows of it, and what follows
+// from both. Pure.
+import type { DeepReadonly } from '#apimachinery/meta/index.ts'
+import type { JsonSchema } from './crd.ts'
+
+/** spec.agent: written by admins, by `kcp member join --pull`, `approve` and `revoke`. */
+export interface AgentGrant {
+  token?: JoinToken
+  approval?: AgentApproval
+}
+
+/** A one-time token, with which an agent asks for its first certificate. */
+export interface JoinToken {
+  /** SHA-256 of the token, hexadecimal. The token itself is stored nowhere. */
+  hash: string
+  /** RFC 3339. */
+  expires: string
+  /** Whether the token is the approval, too: the first agent that shows it is accepted. */
+  approves?: boolean
+}
+
+export interface AgentApproval {
+  /** The hash of the token that the agent has shown: another token voids the approval. */
+  token: string
+  /** The fingerprint of the agent's key. */
+  key: string
+}
+
+/** status.agent: written by the API server when agents ask for certificates. */
+export interface AgentStatus {
+  /** The hash of the token that was used. */
+  token?: string
+  /** The fingerprint of the key that was shown with the token. */
+  key?: string
+  /** When this key was shown first. */
+  askedAt?: string
+  /** What the agent says about its member: a claim, not evidence. */
+  claims?: AgentClaims
+  /** The certificates that are valid; the newest comes last. */
+  certificates?: AgentCertificate[]
+}
+
+export interface AgentClaims {
+  kubernetesVersion?: string
+  /** The uid of the member's namespace kube-system. */
+  kubeSystemUID?: string
+  agentVersion?: string
+}
+
+export interface AgentCertificate {
+  /** SHA-256 of the certificate, hexadecimal. */
+  fingerprint: string
+  /** RFC 3339. */
+  expires: string
+}
+
+/** A MemberCluster, as far as its agent is concerned. */
+interface WithAgent {
+  readonly spec?: { readonly connection?: { readonly agent?: unknown }; readonly agent?: AgentGrant }
+  readonly status?: { readonly agent?: AgentStatus }
+}
+
+/** The longest life of a token. */
+export const maxTokenMs = 24 * 60 * 60_000
+
+/** How many certificates of an agent are valid at a time; the oldest ends when there are more. */
+export const maxAgentCertificates = 8
+
+/** The longest claim, in characters. */
+export const maxClaim = 253
+
+export type AgentPhase =
+  /** The member is not in pull mode, and no agent was asked for. */
+  | 'None'
+  /** No agent has shown the token yet. */
+  | 'WaitingForAgent'
+  /** The token has expired before an agent has shown it. */
+  | 'TokenExpired'
+  /** An agent has shown the token; an admin has to approve its key. */
+  | 'WaitingForApproval'
+  /** The token has expired before an admin has approved the key. */
+  | 'ApprovalExpired'
+  /** The agent may fetch its certificate. */
+  | 'Approved'
+  /** The agent has a certificate. */
+  | 'Enrolled'
+  /** All certificates of the agent have expired. */
+  | 'CertificateExpired'
+  /** An admin has revoked the agent, or has never given it a token. */
+  | 'NotGranted'
+
+/** The state of the agent of a member. */
+export function agentPhase(member: DeepReadonly<WithAgent>, nowMs: number): AgentPhase {
+  const { spec, status } = member
+  const { token } = spec?.agent ?? {}
+  if (token === undefined) return spec?.connection?.agent === undefined ? 'None' : 'NotGranted'
+  const isOver = Date.parse(token.expires) <= nowMs
+  const agent = status?.agent
+  if (agent?.token !== token.hash || agent.key === undefined) return isOver ? 'TokenExpired' : 'WaitingForAgent'
+  if (!isApproved(member)) return isOver ? 'ApprovalExpired' : 'WaitingForApproval'
+  const { certificates = [] } = agent
+  if (certificates.length === 0) return isOver ? 'ApprovalExpired' : 'Approved'
+  return certificates.some(({ expires }) => Date.parse(expires) > nowMs) ? 'Enrolled' : 'CertificateExpired'
+}
+
+/** Whether an admin has approved the key that was shown with the present token. */
+export function isApproved({ spec, status }: DeepReadonly<WithAgent>): boolean {
+  const { token, approval } = spec?.agent ?? {}
+  const agent = status?.agent
+  if (token === undefined || agent?.key === undefined || agent.token !== token.hash) return false
+  return token.approves === true || (approval?.token === token.hash && approval.key === agent.key)
+}
+
+/** Whether a certificate of this fingerprint counts for the member: it was issued, is approved and was not revoked. */
+export function isValidAgentCertificate(member: DeepReadonly<WithAgent>, fingerprint: string, nowMs: number): boolean {
+  const { certificates = [] } = member.status?.agent ?? {}
+  const isKnown = certificates.some((one) => one.fingerprint === fingerprint && Date.parse(one.expires) > nowMs)
+  return isKnown && isApproved(member)
+}
+
+const hash = { type: 'string', pattern: '^[0-9a-f]{64}$', minLength: 64, maxLength: 64 } as const
+const keyFingerprint = { type: 'string', pattern: '^SHA256:[A-Za-z0-9+/]{43}$', minLength: 50, maxLength: 50 } as const
+const claim = { type: 'string', maxLength: maxClaim } as const
+
+export const agentGrantSchema: JsonSchema = {
+  type: 'object',
+  description:
+    'Which agent may connect as this member. Written by kcp member join --pull, approve and revoke; without it no agent may connect.',
+  properties: {
+    token: {
+      type: 'object',
+      description: 'The one-time token with which an agent asks for its first certificate.',
+      required: ['hash', 'expires'],
+      properties: {
+        hash: { ...hash, description: 'SHA-256 of the token.' },
+        expires: { type: 'string', format: 'date-time', description: 'The end of the token.' },
+        approves: {
+          type: 'boolean',
+          description: 'The first agent that shows the token is accepted without another approval.',
+        },
+      },
+    },
+    approval: {
+      type: 'object',
+      description: 'The key of an agent that an admin has approved.',
+      required: ['token', 'key'],
+      properties: {
+        token: { ...hash, description: 'SHA-256 of the token that the agent has shown.' },
+        key: { ...keyFingerprint, description: 'The fingerprint of the key.' },
+      },
+    },
+  },
+}
+
+export const agentStatusSchema: JsonSchema = {
+  type: 'object',
+  description: 'What is known of the agent; written by the API server.',
+  properties: {
+    token: { ...hash, description: 'SHA-256 of the token that was used.' },
+    key: { ...keyFingerprint, description: 'The fingerprint of the key that was shown with the token.' },
+    askedAt: { type: 'string', format: 'date-time', description: 'When this key was shown first.' },
+    claims: {
+      type: 'object',
+      description: 'What the agent says about its cluster, before anybody has verified it.',
+      properties: { kubernetesVersion: claim, kubeSystemUID: claim, agentVersion: claim },
+    },
+    certificates: {
+      type: 'array',
+      description: 'The certificates that are valid.',
+      maxItems: maxAgentCertificates,
+      'x-kubernetes-list-type': 'atomic',
+      items: {
+        type: 'object',
+        required: ['fingerprint', 'expires'],
+        properties: {
+          fingerprint: { ...hash, description: 'SHA-256 of the certificate.' },
+          expires: { type: 'string', format: 'date-time' },
+        },
+      },
+    },
+  },
+}
