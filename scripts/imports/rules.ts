@@ -23,12 +23,14 @@ export const rules: ImportRules = {
     virtualapi: [...leaves, 'client', 'crds', 'network', 'placement', 'reconcile', 'store'],
     controllers: [...leaves, 'client', 'crds', 'reconcile'],
     gateway: [...leaves, 'client', 'crds', 'network'],
+    agent: [...leaves, 'client', 'crds', 'network'],
     syncer: [...leaves, 'client', 'crds', 'placement', 'reconcile'],
     operator: [...leaves, 'client', 'crds', 'placement', 'reconcile'],
     // Loaded only by the commands that simulate members.
     simulation: [...leaves, 'client', 'controllers', 'crds', 'reconcile', 'store', 'virtualapi'],
     cli: [
       ...leaves,
+      'agent',
       'client',
       'controllers',
       'crds',

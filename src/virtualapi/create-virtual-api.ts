@@ -1,6 +1,7 @@
 // The virtual API server put together: from a store to a loopback and a listener.
 import { childSignal, systemClock, type Clock } from '#async/index.ts'
 import { createClient, tracedTransport, type KubeClient, type Transport } from '#client/index.ts'
+import type { MemberDialer } from '#client/member/index.ts'
 import { createEgress, tracedEgress, type Egress, type EgressOptions } from '#network/egress/index.ts'
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import { isStoreError, StorageBudget, type Store } from '#store/index.ts'
@@ -54,6 +55,7 @@ import { createRegistry } from './write/registry/create-registry.ts'
 import { Fairness, type FairnessLimits } from './flowcontrol/fairness.ts'
 import { Deliveries } from './flowcontrol/deliveries.ts'
 import { EventLoopShare } from './flowcontrol/event-loop-share.ts'
+import { AgentEndpoints, AgentRegistry, createTunnels, type Tunnels } from './agents/index.ts'
 import { Console, type ConsoleOptions } from './console/index.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
@@ -79,8 +81,11 @@ export interface VirtualApiOptions {
   readonly plain?: { readonly clientCa: string; readonly withoutPlugins: readonly string[] }
   /** The front proxy whose identity headers are trusted; none without a host. */
   readonly frontProxy?: () => FrontProxyConfig | undefined
-  /** Called with the loopback, because members may be registered in one of our own logical clusters. */
-  readonly members?: (loopback: Transport) => Members
+  /**
+   * Called with the loopback, because members may be registered in one of our own logical clusters, and with the
+   * tunnels to members in pull mode.
+   */
+  readonly members?: (own: { readonly loopback: Transport; readonly dialer: MemberDialer }) => Members
   readonly limits?: FairnessLimits
   /** Timeout of requests other than watches and streams. Default 60,000, as in kube-apiserver. */
   readonly requestTimeoutMs?: number
@@ -130,7 +135,9 @@ export interface VirtualApi extends AsyncDisposable {
    * result.
    */
   openConsole(options: Omit<ConsoleOptions, 'key' | 'signal'>): AsyncDisposable
-  listen(options: Omit<ListenOptions, 'signal' | 'console'>): Promise<Listener>
+  /** Opens connections to members in pull mode. */
+  readonly dialer: MemberDialer
+  listen(options: Omit<ListenOptions, 'signal' | 'console' | 'agents'>): Promise<Listener>
   /** Makes the server not ready, so that no new clients are sent to it. It goes on to serve. */
   retire(): void
 }
@@ -168,7 +175,11 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     life: life.signal,
   })
   const loopback = createLoopback(dependencies)
-  if (settings.members !== undefined) members.set(settings.members(loopback))
+  const tunnels = stack.use(createTunnels(dependencies))
+  if (settings.members !== undefined) members.set(settings.members({ loopback, dialer: tunnels }))
+  const agents = stack.adopt(openAgentEndpoints(settings, { dependencies, members, tunnels }), (endpoints) =>
+    endpoints?.[Symbol.dispose](),
+  )
   const ownership = settings.sharing?.ownership
   const graph = new ObjectGraph({
     watchCache,
@@ -207,12 +218,25 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     retire: () => readiness.retire(),
     openConsole: (consoleOptions) =>
       (opened = new Console(dependencies, { ...consoleOptions, key: settings.pki.consoleKey(), signal })),
-    listen: (listenOptions) => listen(dependencies, { ...listenOptions, ...(opened && { console: opened }), signal }),
+    dialer: tunnels,
+    listen: (listenOptions) =>
+      listen(dependencies, { ...listenOptions, ...(agents && { agents }), ...(opened && { console: opened }), signal }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
 
 type Settings = VirtualApiOptions & { readonly clock: Clock }
+
+/** The endpoints of agents; undefined for a server without members. */
+function openAgentEndpoints(
+  { pki, clock }: Settings,
+  { dependencies, members, tunnels }: { dependencies: ServerDependencies; members: LateMembers; tunnels: Tunnels },
+): AgentEndpoints | undefined {
+  const { registrations } = members
+  if (registrations === undefined) return undefined
+  const registry = new AgentRegistry({ members: registrations, clientCa: pki.clientCa, clock })
+  return new AgentEndpoints(dependencies, { tunnels, registry })
+}
 
 function createServerBaseLayer({ pki, address, plain }: Settings, directory: ClusterDirectory): BaseLayer {
   const frontProxyCa = (id: ClusterId): string => pki.frontProxy(id).ca

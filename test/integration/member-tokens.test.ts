@@ -37,7 +37,7 @@ describe('tokens of pods in a compromised member', function () {
     const log = createLogger({ level: 'error' })
     served = stack.use(
       await startServedApi({
-        members: (loopback) => createMembers({ transport: loopback, basePath: '/clusters/root', log, signal }),
+        members: ({ loopback }) => createMembers({ transport: loopback, basePath: '/clusters/root', log, signal }),
       }),
     )
     client = stack.use(openRawClient({ port: served.port }))

@@ -20,7 +20,7 @@ import { kcpCrds } from '#crds/index.ts'
 import type { Store } from '#store/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { createLogger, createMetrics } from '#telemetry/index.ts'
-import { createVirtualApi, openPki, rootCluster, type VirtualApi } from '#virtualapi/index.ts'
+import { createVirtualApi, openPki, rootCluster, type Pki, type VirtualApi } from '#virtualapi/index.ts'
 
 const crds = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' }
 const logicalClusters = { group: 'kcp.dev', version: 'v1alpha1', resource: 'logicalclusters' }
@@ -50,6 +50,7 @@ export interface ServedTenant {
 
 export interface ServedApi extends AsyncDisposable {
   readonly api: VirtualApi
+  readonly pki: Pki
   readonly store: Store
   readonly port: number
   readonly root: KubeClient
@@ -136,6 +137,7 @@ export async function startServedApi({
   }
   const owned = stack.move()
   return {
+    pki,
     api,
     store,
     port,

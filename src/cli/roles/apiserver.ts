@@ -107,7 +107,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       ...(advertisePort !== 0 && { address: { host: advertiseAddress, port: advertisePort } }),
       frontProxy: () => frontProxy.current(),
       sharing: replica,
-      members: () => createMembers({ transport, log, signal }),
+      members: ({ dialer }) => createMembers({ transport, dialer, log, signal }),
       ...(audit && { audit }),
       ...(options.storageBytes !== undefined && { storageBytes: options.storageBytes }),
       sharedApis: options.sharedApis ?? true,

@@ -152,7 +152,8 @@ async function createServer(options: Settings, { store, pki, audit }: Data): Pro
     log,
     metrics,
     signal,
-    members: (loopback) => createMembers({ transport: loopback, basePath: '/clusters/root', log, signal }),
+    members: ({ loopback, dialer }) =>
+      createMembers({ transport: loopback, basePath: '/clusters/root', dialer, log, signal }),
   })
 }
 
@@ -193,6 +194,7 @@ async function startMemberOperator(
       directURL: `https://${advertiseAddress}:${port}/clusters/${name}`,
     }),
     issuer: pki,
+    dialer: api.dialer,
     controllers: memberControllers({
       advertise: { host: advertiseAddress, port },
       ...(gatewayImage !== undefined && { gatewayImage }),

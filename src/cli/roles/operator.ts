@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { childSignal, type ChildSignal } from '#async/index.ts'
 import { createClient, httpTransport, type KubeClient } from '#client/index.ts'
+import { remoteDialer } from '#client/member/index.ts'
 import { kcpCrds } from '#crds/index.ts'
 import {
   clusterProfilesController,
@@ -74,6 +75,7 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
         directURL: `${direct}/clusters/${name}`,
       }),
       issuer: pki,
+      dialer: remoteDialer(transport),
       controllers: [
         ...memberControllers({
           advertise: { host, port: Number(port || 443) },

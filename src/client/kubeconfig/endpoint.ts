@@ -1,4 +1,5 @@
 // The address, the CA and our credentials for an API server.
+import type { Duplex } from 'node:stream'
 
 export interface Endpoint {
   /** `https://host:port`, with a path if the API is not at the root. */
@@ -15,6 +16,11 @@ export interface Endpoint {
   readonly insecureSkipTlsVerify?: boolean
   /** An HTTP proxy through which the server is reached. Only from the kubeconfig of the person who runs the program. */
   readonly proxyUrl?: string
+  /**
+   * Opens a connection to the server, in which plain HTTP is spoken: `server` begins with `http:` then. Absent: the
+   * address in `server` is connected to.
+   */
+  readonly dial?: () => Promise<Duplex>
   /** Sent with every request, such as `authorization: Basic ...`. Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>
 }

@@ -1,9 +1,11 @@
 // Connections to members and their credentials, for the operator with its syncers and for the API server. The Secret to
 // which a MemberCluster refers holds a kubeconfig with a short-lived token, which is requested anew before half of its
 // life is over.
+import type { Duplex } from 'node:stream'
 import { decodeJwt } from 'jose'
 import { parseDocument } from 'yaml'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { serviceUnavailable } from '#apimachinery/status/index.ts'
 import {
   boundedTransport,
   createClient,
@@ -11,6 +13,7 @@ import {
   httpTransport,
   type KubeClient,
   loadKubeconfig,
+  responseBoundOf,
   type Transport,
   untrustedServer,
 } from '#client/index.ts'
@@ -29,8 +32,39 @@ export const memberTimeouts = {
 export interface MemberConnection extends AsyncDisposable {
   readonly transport: Transport
   readonly client: KubeClient
-  /** The text the connection was made from: another text needs another connection. */
-  readonly kubeconfig: string
+  /** The way the connection was made: another way needs another connection. */
+  readonly way: MemberWay
+}
+
+/** How a member is reached: with a kubeconfig (push), or through the tunnel of its agent (pull). */
+export type MemberWay =
+  { readonly kind: 'kubeconfig'; readonly text: string } | { readonly kind: 'agent'; readonly member: TunnelledMember }
+
+export interface TunnelledMember {
+  readonly name: string
+  /** uid of the MemberCluster. */
+  readonly uid: string
+}
+
+/** Opens connections to members in pull mode. */
+export interface MemberDialer {
+  /**
+   * A connection to the member's API: plain HTTP, which the agent forwards with its own credentials. Rejects with
+   * ServiceUnavailable if no agent of the member is connected.
+   */
+  dial(member: TunnelledMember, session: 'control' | 'bulk'): Promise<Duplex>
+}
+
+/** True if a connection that was made in one way serves for the other. */
+export function isSameWay(one: MemberWay | undefined, other: MemberWay): boolean {
+  if (one?.kind === 'agent' && other.kind === 'agent') return one.member.uid === other.member.uid
+  return one?.kind === 'kubeconfig' && other.kind === 'kubeconfig' && one.text === other.text
+}
+
+export interface ConnectOptions {
+  readonly responseTimeoutMs: number
+  /** Absent: members in pull mode are not reached. */
+  readonly dialer?: MemberDialer
 }
 
 /**
@@ -38,44 +72,60 @@ export interface MemberConnection extends AsyncDisposable {
  * or certificate, but no plugins, files, proxies or disabled TLS verification. Rejects with BadRequest for any of
  * these. The member is not trusted either: each response is bounded in size and time, and no redirect is followed.
  */
-export async function connectToMember(
-  kubeconfig: string,
-  { responseTimeoutMs }: { readonly responseTimeoutMs: number },
-): Promise<MemberConnection> {
-  const transport = boundedTransport(httpTransport(await loadKubeconfig({ text: kubeconfig }), { responseTimeoutMs }))
+export async function connectToMember(way: MemberWay, options: ConnectOptions): Promise<MemberConnection> {
+  const transport = boundedTransport(await transportOf(way, options))
   return {
     transport,
     client: createClient(transport, untrustedServer),
-    kubeconfig,
+    way,
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
+  }
+}
+
+async function transportOf(way: MemberWay, { responseTimeoutMs, dialer }: ConnectOptions): Promise<Transport> {
+  if (way.kind === 'kubeconfig') return httpTransport(await loadKubeconfig({ text: way.text }), { responseTimeoutMs })
+  const { member } = way
+  if (dialer === undefined) throw serviceUnavailable('this process reaches no members in pull mode')
+  // Only errors show this address.
+  const server = `http://${member.name}`
+  const [control, bulk] = (['control', 'bulk'] as const).map((session) =>
+    httpTransport({ server, dial: () => dialer.dial(member, session) }, { responseTimeoutMs }),
+  ) as [Transport, Transport]
+  return {
+    request: (request) => (responseBoundOf(request).kind === 'stream' ? bulk : control).request(request),
+    upgrade: (request) => bulk.upgrade(request),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([control[Symbol.asyncDispose](), bulk[Symbol.asyncDispose]()])
+    },
   }
 }
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 
-export type MemberKubeconfig =
-  | { readonly kind: 'found'; readonly text: string }
-  /** The MemberCluster refers to no Secret: an agent is expected to connect. */
-  | { readonly kind: 'noReference' }
+export type FoundWay =
+  | MemberWay
+  /** The MemberCluster says nothing about its connection. */
+  | { readonly kind: 'none' }
   /** There is no such Secret, or it does not have the key. `secret` is `NAMESPACE/NAME`. */
   | { readonly kind: 'noSecret'; readonly secret: string; readonly key: string }
 
 /**
- * Reads the kubeconfig of a member. `clusters` is the API with the MemberClusters and their Secrets. Rejects with the
- * StatusError of that API.
+ * How the member is reached. Reads the kubeconfig of a member in push mode each time. `clusters` is the API with the
+ * MemberClusters and their Secrets. Rejects with the StatusError of that API.
  */
-export async function memberKubeconfig(
-  member: DeepReadonly<MemberCluster>,
+export async function memberWay(
+  { metadata, spec }: DeepReadonly<MemberCluster>,
   clusters: Pick<KubeClient, 'tryGet'>,
   signal: AbortSignal,
-): Promise<MemberKubeconfig> {
-  const ref = member.spec?.connection?.kubeconfigSecretRef
-  if (ref === undefined) return { kind: 'noReference' }
+): Promise<FoundWay> {
+  const { kubeconfigSecretRef: ref, agent } = spec?.connection ?? {}
+  if (agent !== undefined) return { kind: 'agent', member: { name: metadata.name, uid: metadata.uid ?? '' } }
+  if (ref === undefined) return { kind: 'none' }
   const { namespace, name, key = 'kubeconfig' } = ref
   const secret = await clusters.tryGet<KubeObject>(secrets, { namespace, name }, { signal })
   const data = (secret?.['data'] as Record<string, string> | undefined)?.[key]
   if (data === undefined) return { kind: 'noSecret', secret: `${namespace}/${name}`, key }
-  return { kind: 'found', text: Buffer.from(data, 'base64').toString() }
+  return { kind: 'kubeconfig', text: Buffer.from(data, 'base64').toString() }
 }
 
 const serviceAccounts = { group: '', version: 'v1', resource: 'serviceaccounts' } as const

@@ -1,1 +1,2 @@
 export * from './connect-to-member.ts'
+export { connectionProtocol, remoteDialer } from './remote-dialer.ts'

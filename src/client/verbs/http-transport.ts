@@ -3,7 +3,7 @@
 import http from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
-import type { Readable } from 'node:stream'
+import type { Duplex, Readable } from 'node:stream'
 import { serviceUnavailable } from '#apimachinery/status/index.ts'
 import { abortable, endAfterInterim } from '#async/index.ts'
 import { processTracer } from '#telemetry/index.ts'
@@ -213,20 +213,18 @@ class HttpTransport implements Transport {
       // Closes idle sockets only: for a socket in use, nothing listens to the agent's timeout.
       timeout: this.#options.idleTimeoutMs,
     }
+    if (endpoint.dial !== undefined) return withConnector(new http.Agent(common), connectorOf(endpoint.dial))
     if (base.protocol === 'http:') return new http.Agent(common)
     const agent = new https.Agent({ ...common, ...tlsOf(endpoint), maxCachedSessions: 16 })
     // Node would build a name from the certificates, several times per request. This agent has only one endpoint.
     agent.getName = () => endpoint.server
-    if (endpoint.proxyUrl !== undefined) agent.createConnection = this.#tunnelTo(base, endpoint)
-    return agent
+    return endpoint.proxyUrl === undefined ? agent : withConnector(agent, this.#tunnelTo(base, endpoint))
   }
 
   /** The agent of a connection that is used once; false for Node's default. */
   #agentForOne({ base, endpoint }: Link): http.Agent | false {
-    if (endpoint.proxyUrl === undefined) return false
-    const agent = new https.Agent()
-    agent.createConnection = this.#tunnelTo(base, endpoint)
-    return agent
+    if (endpoint.dial !== undefined) return withConnector(new http.Agent(), connectorOf(endpoint.dial))
+    return endpoint.proxyUrl !== undefined && withConnector(new https.Agent(), this.#tunnelTo(base, endpoint))
   }
 
   /** Connects through the proxy of the endpoint. */
@@ -290,6 +288,23 @@ class HttpTransport implements Transport {
   }
 }
 
+function withConnector(agent: http.Agent, connect: CreateConnection): http.Agent {
+  agent.createConnection = connect
+  return agent
+}
+
+function connectorOf(dial: () => Promise<Duplex>): CreateConnection {
+  return (_, done) => {
+    // Node's type has a socket even beside an error.
+    const settle = done as (error: Error | null, socket?: Duplex) => void
+    dial().then(
+      (socket) => settle(null, socket),
+      (error: unknown) => settle(error as Error),
+    )
+    return undefined
+  }
+}
+
 function requestOf(link: Link): (options: https.RequestOptions) => http.ClientRequest {
   return link.base.protocol === 'http:' ? (options) => http.request(options) : (options) => https.request(options)
 }
@@ -329,6 +344,7 @@ function sameConnection(a: Endpoint, b: Endpoint): boolean {
     a.server === b.server &&
     a.serverName === b.serverName &&
     a.proxyUrl === b.proxyUrl &&
+    a.dial === b.dial &&
     a.insecureSkipTlsVerify === b.insecureSkipTlsVerify &&
     text(a.ca) === text(b.ca) &&
     text(a.cert) === text(b.cert) &&

@@ -2,6 +2,7 @@
 // logical cluster or an object, to bound the number of series.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { KubeClient, SharedInformers } from '#client/index.ts'
+import type { MemberDialer } from '#client/member/index.ts'
 import type { Gauge, Logger, Metrics } from '#telemetry/index.ts'
 
 export interface ClusterUrls {
@@ -32,6 +33,8 @@ export interface OperatorContext {
   /** The addresses of the logical cluster with this name. */
   readonly urls: (name: string) => ClusterUrls
   readonly issuer: CredentialIssuer
+  /** Opens connections to members in pull mode. Absent: such members are not reached. */
+  readonly dialer?: MemberDialer
   /** Informers over `clusters`. */
   readonly informers: SharedInformers
   /** Informers over `virtual('/clusters/*')`, all logical clusters. Shared by placement, members and syncers. */

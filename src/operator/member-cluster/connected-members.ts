@@ -7,7 +7,14 @@ import {
   type KubeClient,
   withoutManagedFields,
 } from '#client/index.ts'
-import { connectToMember, memberKubeconfig, memberTimeouts, type MemberConnection } from '#client/member/index.ts'
+import {
+  connectToMember,
+  isSameWay,
+  memberTimeouts,
+  memberWay,
+  type MemberConnection,
+  type MemberDialer,
+} from '#client/member/index.ts'
 import {
   type ClassKind,
   classKinds,
@@ -26,6 +33,8 @@ interface WatchOptions {
   readonly signal: AbortSignal
   /** Called with the name of a member whose classes have changed. */
   readonly changed: (name: string) => void
+  /** Absent: members in pull mode are not reached. */
+  readonly dialer?: MemberDialer
 }
 
 /** A syncer that runs. */
@@ -77,21 +86,28 @@ export class ConnectedMembers implements AsyncDisposable {
     return this.#connections.get(name)?.client
   }
 
-  /** The kubeconfig of the present connection. */
+  /** The kubeconfig of the present connection; undefined if there is none, or the member is in pull mode. */
   kubeconfigOf(name: string): string | undefined {
-    return this.#connections.get(name)?.kubeconfig
+    const way = this.#connections.get(name)?.way
+    return way?.kind === 'kubeconfig' ? way.text : undefined
   }
 
-  /** Connects to the member, again if its kubeconfig has changed. Rejects if there is no usable kubeconfig. */
+  /** Connects to the member, again if the way to it has changed. Rejects if there is no usable way. */
   async connect(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<KubeClient> {
     const { name } = object.metadata
-    const found = await memberKubeconfig(object, this.#clusters, signal)
-    if (found.kind === 'noReference')
-      throw new Error('it has no spec.connection.kubeconfigSecretRef, which kcp member join sets')
+    const found = await memberWay(object, this.#clusters, signal)
+    if (found.kind === 'none')
+      throw new Error(
+        'it has neither spec.connection.kubeconfigSecretRef nor spec.connection.agent: kcp member join sets one',
+      )
     if (found.kind === 'noSecret') throw new Error(`Secret "${found.secret}" with key "${found.key}" does not exist`)
     const known = this.#connections.get(name)
-    if (known?.kubeconfig === found.text) return known.client
-    const connection = await connectToMember(found.text, { responseTimeoutMs: memberTimeouts.responseMs })
+    if (known !== undefined && isSameWay(known.way, found)) return known.client
+    const { dialer } = this.#watch
+    const connection = await connectToMember(found, {
+      responseTimeoutMs: memberTimeouts.responseMs,
+      ...(dialer && { dialer }),
+    })
     this.#connections.set(name, connection)
     await this.#watchClasses(name, connection.client)
     // A syncer on the old connection is replaced by sync(), which then closes that connection.

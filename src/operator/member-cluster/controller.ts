@@ -53,6 +53,7 @@ export function memberClusterController(deps: MemberClusterDeps): OperatorContro
         log: context.log,
         signal,
         changed: (name) => queue.add(name),
+        ...(context.dialer && { dialer: context.dialer }),
       })
       const schemas = new MemberSchemas({
         ours: () => ourApi(context),

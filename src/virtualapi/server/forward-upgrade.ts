@@ -5,7 +5,7 @@ import type { IncomingRequest } from '#virtualapi/request/exchange.ts'
 import { hopHeaders } from './wire/hop-headers.ts'
 import { moving } from './own.ts'
 import type { ServerDependencies } from './dependencies.ts'
-import { pipeSockets } from './wire/pipe-sockets.ts'
+import { pipeSockets } from '#network/sockets/index.ts'
 
 export interface ForwardedUpgrade {
   readonly incoming: IncomingRequest

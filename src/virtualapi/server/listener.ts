@@ -10,6 +10,7 @@ import { PendingConnections } from '#network/listening/index.ts'
 import { statusResponse } from '#virtualapi/codec/responses.ts'
 import type { Push } from '#virtualapi/request/exchange.ts'
 import { ConnectionTurns, maxStreams } from './limits/connection-turns.ts'
+import { agentPath, type AgentDoor } from './agent-door.ts'
 import { consolePath, type ConsoleDoor } from './console-door.ts'
 import type { ServerDependencies } from './dependencies.ts'
 import { withProtocolToken } from './wire/protocol-token.ts'
@@ -30,6 +31,8 @@ export interface ListenOptions {
   readonly peerCa?: string
   /** Answers requests below /console. Absent: no console is served. */
   readonly console?: ConsoleDoor
+  /** Answers requests of agents of members. Absent: none are served. */
+  readonly agents?: AgentDoor
   /**
    * How long a connection whose client is not known yet may stay open after its last request, milliseconds. Default
    * 60,000.
@@ -72,7 +75,15 @@ export async function listen(dependencies: ServerDependencies, options: ListenOp
   const { host, port, certificate, key, signal, peerCa, firstRequestMs = 60_000 } = options
   const pending = new PendingConnections({ ...pendingBounds, maxMs: firstRequestMs })
   const pushes = new Set<Push>()
-  const shared = { dependencies, signal, pending, pushes, turns: new ConnectionTurns(), console: options.console }
+  const shared = {
+    dependencies,
+    signal,
+    pending,
+    pushes,
+    turns: new ConnectionTurns(),
+    console: options.console,
+    agents: options.agents,
+  }
   const serving: Serving = { ...shared, requests: { inFlight: 0 }, isForPeers: peerCa !== undefined }
   const app = fastify({
     logger: false,
@@ -123,9 +134,10 @@ export async function listen(dependencies: ServerDependencies, options: ListenOp
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     const { rawHeaders, ...raw } = rawRequest(request)
     const incoming = incomingOf({ ...raw, rawHeaders: withProtocolToken(rawHeaders) }, signal, serving)
-    const { console: door } = serving
+    const { console: door, agents } = serving
     const upgrading = { incoming, request, socket, head }
-    if (door === undefined || !raw.url.startsWith(consolePath)) void upgrade(upgrading, dependencies)
+    if (agents !== undefined && raw.url.startsWith(agentPath)) void agents.upgrade(upgrading)
+    else if (door === undefined || !raw.url.startsWith(consolePath)) void upgrade(upgrading, dependencies)
     else void upgradeThroughConsole(upgrading, door, dependencies)
   })
   // Use raw HTTP/2 streams: Node's compatibility layer takes more memory per watch than all of our own objects.

@@ -5,6 +5,7 @@ import type { DetailedPeerCertificate } from 'node:tls'
 import type { PendingConnections } from '#network/listening/index.ts'
 import { headerOf, type IncomingRequest, type Push, type PushResponse } from '#virtualapi/request/exchange.ts'
 import type { ConnectionTurns } from './limits/connection-turns.ts'
+import { agentPath, type AgentDoor } from './agent-door.ts'
 import { consolePath, type ConsoleDoor } from './console-door.ts'
 import { handle, type Handled } from './handle.ts'
 import { forward } from './forward.ts'
@@ -32,6 +33,8 @@ export interface Serving {
   readonly isForPeers: boolean
   /** Answers requests below /console; undefined: no console is served. */
   readonly console: ConsoleDoor | undefined
+  /** Answers requests of agents of members; undefined: none are served. */
+  readonly agents: AgentDoor | undefined
   /** Requests that are being answered, watches not counted; the listener waits for them when the server stops. */
   readonly requests: { inFlight: number }
   /** Open pushes; the listener ends them when the server stops. */
@@ -79,9 +82,7 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
     }
     const incoming = incomingOf(request, life.signal, serving)
     const arrived = { ...incoming, stopping: signal }
-    const { answer, finish } = await (serving.console !== undefined && request.url.startsWith(consolePath)
-      ? serving.console.handle(arrived)
-      : handle(arrived, dependencies))
+    const { answer, finish } = await (doorFor(request.url, serving)?.handle(arrived) ?? handle(arrived, dependencies))
     if (answer.kind === 'forward') {
       response.off('error', failed)
       response.off('close', closed)
@@ -123,6 +124,12 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
   } finally {
     serving.requests.inFlight--
   }
+}
+
+/** The part of the server that answers these requests instead of the stages. */
+function doorFor(url: string, { console, agents }: Serving): Pick<ConsoleDoor, 'handle'> | undefined {
+  if (console !== undefined && url.startsWith(consolePath)) return console
+  return url.startsWith(agentPath) ? agents : undefined
 }
 
 function pushTo(

@@ -19,13 +19,13 @@ import { toStatusError } from './handle.ts'
 import { forwardUpgrade } from './forward-upgrade.ts'
 import { endTenure } from './own.ts'
 import type { ServerDependencies } from './dependencies.ts'
-import { end, pipeSockets } from './wire/pipe-sockets.ts'
+import { end, pipeSockets } from '#network/sockets/index.ts'
 import { RequestTrace } from './request-trace.ts'
 import { stagesOfUpgrade } from './stages.ts'
 import { watchOverWebSocket } from './watch-over-web-socket.ts'
 import { isWebSocketRequest, requireHandshake } from './wire/web-socket.ts'
 
-interface UpgradeRequest {
+export interface UpgradeRequest {
   readonly incoming: IncomingRequest
   /** Node's object for the same request. */
   readonly request: IncomingMessage
@@ -194,7 +194,8 @@ function answered(exchange: Exchange, socket: Duplex, response: BytesResponse): 
   writeResponse(socket, response)
 }
 
-function writeResponse(socket: Duplex, { status, headers, body }: BytesResponse): void {
+/** Writes the refusal of an upgrade, and closes the connection. */
+export function writeResponse(socket: Duplex, { status, headers, body }: BytesResponse): void {
   if (socket.destroyed) return
   const lines = [
     `HTTP/1.1 ${status} ${status === 101 ? 'Switching Protocols' : 'Refused'}`,

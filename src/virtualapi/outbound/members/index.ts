@@ -1,6 +1,7 @@
 // The API server's access to members: their pods for logs, exec, metrics and writes, and TokenReviews of their pods'
 // tokens.
 import type { DeepReadonly } from '#apimachinery/meta/index.ts'
+import type { Informer } from '#client/index.ts'
 import type { MemberCluster, Placement } from '#crds/index.ts'
 import { createMemberMetrics, type MemberMetrics } from './member-metrics.ts'
 import { createMemberTokens } from './create-member-tokens.ts'
@@ -21,6 +22,8 @@ export interface Members extends AsyncDisposable {
   readonly podWriter: PodWriter
   readonly metrics: MemberMetrics
   readonly memberTokens: Pick<MemberTokens, 'verify'>
+  /** The MemberClusters. Absent where none can be registered. */
+  readonly registrations?: Pick<Informer<MemberCluster>, 'store' | 'onChange'>
   /** The members and the Placements of admins, as they are known now. */
   readonly fleet: {
     all(): readonly DeepReadonly<MemberCluster>[]
@@ -49,6 +52,7 @@ export function createMembers(options: MembersOptions): Members {
     podWriter: createPodWriter({ members }),
     metrics: createMemberMetrics({ members, clock }),
     memberTokens: createMemberTokens({ members, keys: createMemberKeys({ clock }) }),
+    registrations: members.registrations,
     fleet: members,
     mayRunPods: (labels) => members.mayRunPods(labels),
     nameOf: (memberId, signal) => members.nameOf(memberId, signal),

@@ -24,6 +24,10 @@ export class LateMembers implements AsyncDisposable {
     return this.#members?.fleet
   }
 
+  get registrations(): Members['registrations'] | undefined {
+    return this.#members?.registrations
+  }
+
   get podConnector(): PodConnector | undefined {
     return this.#members?.podConnector
   }

@@ -1,5 +1,4 @@
-// Connections from the API server to members, made when they are needed, with the kubeconfig Secret that the operator
-// uses, too.
+// Connections from the API server to members, made when they are needed, in the way in which the operator connects, too.
 import { isStatusError, serviceUnavailable } from '#apimachinery/status/index.ts'
 import type { Clock } from '#async/index.ts'
 import {
@@ -11,7 +10,14 @@ import {
   type Transport,
 } from '#client/index.ts'
 import { matches, memberClusters, memberIdOf, placements, type MemberCluster, type Placement } from '#crds/index.ts'
-import { connectToMember, memberKubeconfig, memberTimeouts } from '#client/member/index.ts'
+import {
+  connectToMember,
+  isSameWay,
+  memberTimeouts,
+  memberWay,
+  type MemberDialer,
+  type MemberWay,
+} from '#client/member/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 
 export interface MemberConnection {
@@ -25,6 +31,8 @@ export interface MembersOptions {
   readonly transport: Transport
   /** The prefix of every path of that API server, such as `/clusters/root`. Default: none. */
   readonly basePath?: string
+  /** Absent: members in pull mode are not reached. */
+  readonly dialer?: MemberDialer
   readonly log: Logger
   readonly clock?: Clock
   readonly signal: AbortSignal
@@ -37,11 +45,12 @@ export interface MembersOptions {
 const collectMs = 1000
 
 interface CachedConnection extends MemberConnection {
-  readonly kubeconfig: string
+  readonly way: MemberWay
 }
 
 export class MemberConnections implements AsyncDisposable {
   readonly #clusters: KubeClient
+  readonly #dialer: MemberDialer | undefined
   readonly #informer: Informer<MemberCluster>
   readonly #placements: Informer<Placement>
   readonly #connections = new Map<string, CachedConnection>()
@@ -51,7 +60,8 @@ export class MemberConnections implements AsyncDisposable {
   #telling: NodeJS.Timeout | undefined
   #isKnown = false
 
-  constructor({ transport, basePath = '', log, signal }: MembersOptions) {
+  constructor({ transport, basePath = '', dialer, log, signal }: MembersOptions) {
+    this.#dialer = dialer
     this.#clusters = createClient(transport, { basePath })
     this.#informer = createInformer<MemberCluster>({ client: this.#clusters, gvr: memberClusters, log, signal })
     this.#placements = createInformer<Placement>({ client: this.#clusters, gvr: placements, log, signal })
@@ -107,6 +117,10 @@ export class MemberConnections implements AsyncDisposable {
     return member === undefined ? undefined : await this.#connect(member, signal)
   }
 
+  get registrations(): Pick<Informer<MemberCluster>, 'store' | 'onChange'> {
+    return this.#informer
+  }
+
   /** All members, as they are known now. */
   all(): readonly DeepReadonly<MemberCluster>[] {
     return this.#informer.store.list()
@@ -145,17 +159,19 @@ export class MemberConnections implements AsyncDisposable {
    */
   async #connect(member: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<MemberConnection> {
     const { name } = member.metadata
-    const found = await memberKubeconfig(member, this.#clusters, signal)
-    if (found.kind === 'noReference') throw serviceUnavailable(`member cluster "${name}" has no connection`)
+    const found = await memberWay(member, this.#clusters, signal)
+    if (found.kind === 'none') throw serviceUnavailable(`member cluster "${name}" has no connection`)
     if (found.kind === 'noSecret') throw serviceUnavailable(`the credentials for member cluster "${name}" do not exist`)
     const known = this.#connections.get(name)
-    if (known?.kubeconfig === found.text) return known
-    const opened = await connectToMember(found.text, { responseTimeoutMs: memberTimeouts.streamResponseMs })
-    const { transport, client, kubeconfig } = opened
-    const connection = { name, transport, client, kubeconfig }
+    if (known !== undefined && isSameWay(known.way, found)) return known
+    const { transport, client, way } = await connectToMember(found, {
+      responseTimeoutMs: memberTimeouts.streamResponseMs,
+      ...(this.#dialer && { dialer: this.#dialer }),
+    })
+    const connection = { name, transport, client, way }
     // Another request may have connected meanwhile and use its connection, so keep that connection.
     const raced = this.#connections.get(name)
-    if (raced?.kubeconfig === kubeconfig) {
+    if (raced !== undefined && isSameWay(raced.way, way)) {
       await transport[Symbol.asyncDispose]()
       return raced
     }

@@ -1,5 +1,5 @@
-// The server side of a WebSocket that only sends, on the library `ws`: for watches. exec and the like do not use it;
-// their bytes are piped to the member unread.
+// The server side of WebSockets, on the library `ws`: for watches, which only send, and for the tunnels of agents. exec
+// and the like do not use it; their bytes are piped to the member unread.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer, type WebSocket } from 'ws'
@@ -56,6 +56,25 @@ export function acceptWebSocket(request: IncomingMessage, socket: Duplex, head: 
   // Drop pongs to a client that does not read, or they would fill our memory.
   accepted?.on('ping', (payload) => {
     if (!socket.writableNeedDrain) accepted?.pong(payload)
+  })
+  return accepted
+}
+
+/** Maximum size of a message of an agent, bytes: HTTP/2 frames are written together. */
+const maxTunnelMessageBytes = 8 * 1024 * 1024
+
+const tunnelAcceptor = new WebSocketServer({
+  noServer: true,
+  clientTracking: false,
+  perMessageDeflate: false,
+  maxPayload: maxTunnelMessageBytes,
+})
+
+/** Answers the handshake of an agent with 101. Undefined if the agent has disconnected or was refused. */
+export function acceptTunnel(request: IncomingMessage, socket: Duplex, head: Buffer): WebSocket | undefined {
+  let accepted: WebSocket | undefined
+  tunnelAcceptor.handleUpgrade(request, socket, head, (webSocket) => {
+    accepted = webSocket
   })
   return accepted
 }

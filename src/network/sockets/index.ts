@@ -1,0 +1,1 @@
+export { end, pipeSockets, type PipeOptions } from './pipe-sockets.ts'

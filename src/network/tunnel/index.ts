@@ -1,0 +1,1 @@
+export { asSocket, duplexOf, keepAlive, sessionSettings, type SessionKind, sessionKinds } from './tunnel-session.ts'

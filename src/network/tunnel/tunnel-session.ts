@@ -1,0 +1,70 @@
+// What both ends of a tunnel share: HTTP/2 over a WebSocket, in which each stream is one connection.
+import type { Http2Session } from 'node:http2'
+import type { Duplex } from 'node:stream'
+import { createWebSocketStream, type WebSocket } from 'ws'
+
+/**
+ * The sessions of a tunnel. Bulk carries logs, exec, port-forwards and proxied requests, so that these never delay the
+ * requests and watches of the control session.
+ */
+export const sessionKinds = ['control', 'bulk'] as const
+export type SessionKind = (typeof sessionKinds)[number]
+
+/** Bytes that one connection may have under way; a reader that stalls only stalls itself. */
+const streamWindowBytes = 1024 * 1024
+/** Bytes that all connections of a session may have under way. */
+const sessionWindowBytes = 16 * 1024 * 1024
+
+/** Options for both ends. Node's default of 10 MiB of memory would refuse streams once some hundred watches wait. */
+export const sessionSettings = {
+  maxSessionMemory: 512,
+  settings: { enablePush: false, initialWindowSize: streamWindowBytes, maxConcurrentStreams: 20_000 },
+  peerMaxConcurrentStreams: 20_000,
+} as const
+
+interface KeepAliveOptions {
+  /** Milliseconds between two pings. Default 15,000, less than the idle limit of usual proxies. */
+  readonly everyMs?: number
+  /** Milliseconds in which the other end must answer. Default 15,000. */
+  readonly withinMs?: number
+  /** Called with each answer. */
+  readonly answered?: () => void
+}
+
+/** Widens the window of the session, and destroys the session when the other end does not answer a ping in time. */
+export function keepAlive(
+  session: Http2Session,
+  { everyMs = 15_000, withinMs = 15_000, answered }: KeepAliveOptions = {},
+): void {
+  session.setLocalWindowSize(sessionWindowBytes)
+  let deadline: NodeJS.Timeout | undefined
+  const ping = (): void => {
+    if (session.destroyed || deadline !== undefined) return
+    deadline = setTimeout(() => session.destroy(new Error('the other end of the tunnel does not answer')), withinMs)
+    const sent = session.ping((error) => {
+      clearTimeout(deadline)
+      deadline = undefined
+      if (error === null) answered?.()
+    })
+    if (!sent) clearTimeout(deadline)
+  }
+  const timer = setInterval(ping, everyMs)
+  session.once('close', () => {
+    clearInterval(timer)
+    clearTimeout(deadline)
+  })
+}
+
+/** The bytes of a WebSocket. */
+export function duplexOf(webSocket: WebSocket): Duplex {
+  return createWebSocketStream(webSocket, { allowHalfOpen: false })
+}
+
+/** The stream with the methods of sockets that node:http calls, which mean nothing within a tunnel. */
+export function asSocket<S extends Duplex>(stream: S): S {
+  const nothing = (): S => stream
+  // 'close' follows. Without a listener, an error between two requests would end the process.
+  stream.on('error', () => undefined)
+  Object.assign(stream, { setKeepAlive: nothing, setNoDelay: nothing, ref: nothing, unref: nothing })
+  return stream
+}

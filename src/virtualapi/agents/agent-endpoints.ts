@@ -1,0 +1,129 @@
+// `/services/agent/MEMBER/...`: the tunnel of an agent, and connections of our other processes through it.
+import { isStatusError, pageNotFound, serviceUnavailable, unauthorized } from '#apimachinery/status/index.ts'
+import { connectionProtocol } from '#client/member/index.ts'
+import { duplexOf, sessionKinds, type SessionKind } from '#network/tunnel/index.ts'
+import { errorResponse } from '#virtualapi/codec/responses.ts'
+import { forbiddenError } from '#virtualapi/auth/authz/index.ts'
+import type { IncomingRequest } from '#virtualapi/request/exchange.ts'
+import type { Peer } from '#virtualapi/request/ownership.ts'
+import { parseRequest } from '#virtualapi/request/parse-request.ts'
+import type { AgentDoor } from '#virtualapi/server/agent-door.ts'
+import type { ServerDependencies } from '#virtualapi/server/dependencies.ts'
+import { forwardUpgrade } from '#virtualapi/server/forward-upgrade.ts'
+import type { Handled } from '#virtualapi/server/handle.ts'
+import { writeResponse, type UpgradeRequest } from '#virtualapi/server/upgrade.ts'
+import { hasHopHeader } from '#virtualapi/server/wire/hop-headers.ts'
+import { pipeSockets } from '#network/sockets/index.ts'
+import { acceptTunnel, requireHandshake } from '#virtualapi/server/wire/web-socket.ts'
+import { headerOf } from '#virtualapi/request/exchange.ts'
+import type { AgentRegistry } from './registry.ts'
+import type { Tunnels } from './tunnels.ts'
+
+interface Asked {
+  readonly member: string
+  readonly what: string
+  readonly query: URLSearchParams
+}
+
+interface AgentEndpointsOptions {
+  readonly tunnels: Tunnels
+  readonly registry: AgentRegistry
+}
+
+export class AgentEndpoints implements AgentDoor, Disposable {
+  readonly #dependencies: ServerDependencies
+  readonly #tunnels: Tunnels
+  readonly #registry: AgentRegistry
+  readonly #unsubscribe: () => void
+
+  constructor(dependencies: ServerDependencies, { tunnels, registry }: AgentEndpointsOptions) {
+    this.#dependencies = dependencies
+    this.#tunnels = tunnels
+    this.#registry = registry
+    this.#unsubscribe = registry.onRevoked(() => tunnels.end((agent) => !registry.isValid(agent)))
+  }
+
+  async handle(_request: IncomingRequest): Promise<Handled> {
+    return { answer: errorResponse(pageNotFound()), finish: () => undefined }
+  }
+
+  async upgrade(upgrading: UpgradeRequest): Promise<void> {
+    const { incoming, socket } = upgrading
+    socket.on('error', () => undefined)
+    try {
+      const asked = parse(incoming.url)
+      if (asked?.what === 'tunnel') await this.#openTunnel(asked, upgrading)
+      else if (asked?.what === 'connection') await this.#connect(asked, upgrading)
+      else throw pageNotFound()
+    } catch (error) {
+      if (!isStatusError(error)) this.#dependencies.log.error('an upgrade for an agent failed', { error })
+      writeResponse(socket, errorResponse(isStatusError(error) ? error : serviceUnavailable('try again', error)))
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#unsubscribe()
+  }
+
+  async #openTunnel({ member, query }: Asked, upgrading: UpgradeRequest): Promise<void> {
+    const { incoming, request, socket, head } = upgrading
+    const agent = this.#registry.agentOf(incoming)
+    // Exactly this name: no prefix and no other spelling of it.
+    if (agent?.member !== member) throw unauthorized()
+    incoming.known?.()
+    const owner = this.#tunnels.otherOwnerOf(agent.uid)
+    if (owner !== undefined) {
+      await this.#forward(upgrading, owner)
+      return
+    }
+    requireHandshake((name) => headerOf(incoming.rawHeaders, name))
+    const webSocket = acceptTunnel(request, socket, head)
+    if (webSocket !== undefined) this.#tunnels.add(agent, kindOf(query), duplexOf(webSocket))
+  }
+
+  async #connect({ member, query }: Asked, { incoming, socket, head }: UpgradeRequest): Promise<void> {
+    await this.#requireInstallation(incoming)
+    if (headerOf(incoming.rawHeaders, 'upgrade') !== connectionProtocol) throw pageNotFound()
+    const wanted = { name: member, uid: query.get('uid') ?? '' }
+    const kind = kindOf(query)
+    const remote =
+      incoming.isForwarded === true ? this.#tunnels.dialHere(wanted, kind) : await this.#tunnels.dial(wanted, kind)
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${connectionProtocol}\r\n\r\n`)
+    if (head.length > 0) remote.write(head)
+    await pipeSockets(socket, remote, { signal: incoming.signal })
+  }
+
+  /** Rejects unless one of our own processes asks: the operator by its certificate, a replica by its connection. */
+  async #requireInstallation(request: IncomingRequest): Promise<void> {
+    const { rawHeaders, peerCertificate, url } = request
+    if (request.isForwarded === true && !hasHopHeader(rawHeaders)) return
+    const info = parseRequest('GET', url, { hasBearerToken: false })
+    const { authenticator, authorizer } = this.#dependencies
+    const asked = { info, rawHeaders, peerCertificate, peerAddress: request.peerAddress?.(), cluster: undefined }
+    const found = await authenticator.authenticate(asked, request.signal)
+    if (found === undefined) throw unauthorized()
+    if (!authorizer.mayKnowAll(found.user)) throw forbiddenError(found.user, { verb: 'get', path: '/services/agent' })
+    request.known?.()
+  }
+
+  async #forward({ incoming, socket, head }: UpgradeRequest, to: Peer): Promise<void> {
+    // A request is not passed on twice: for a moment, processes may disagree about the owner.
+    if (incoming.isForwarded === true)
+      throw serviceUnavailable('another server takes over the tunnel, please try again')
+    await forwardUpgrade({ incoming, socket, head, to, signal: incoming.signal }, this.#dependencies)
+  }
+}
+
+/** The parts of `/services/agent/MEMBER/WHAT`; undefined for other paths. A name is never decoded. */
+function parse(url: string): Asked | undefined {
+  const [path = '', query = ''] = url.split('?', 2)
+  const found = /^\/services\/agent\/([a-z0-9][-a-z0-9]{0,62})\/([a-z]+)$/.exec(path)
+  if (found === null) return undefined
+  return { member: found[1] ?? '', what: found[2] ?? '', query: new URLSearchParams(query) }
+}
+
+function kindOf(query: URLSearchParams): SessionKind {
+  const kind = sessionKinds.find((one) => one === query.get('session'))
+  if (kind === undefined) throw pageNotFound()
+  return kind
+}

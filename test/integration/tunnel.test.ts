@@ -1,0 +1,226 @@
+// A member in pull mode: its agent dials out, and everything that kcp does in the member goes through the tunnel.
+import { expect } from 'chai'
+import { generateKeyPairSync, X509Certificate } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Forwarder, keepTunnel } from '#agent/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { loadKubeconfig, type KubeClient } from '#client/index.ts'
+import { connectToMember, type MemberConnection } from '#client/member/index.ts'
+import { memberClusters, type MemberCluster } from '#crds/index.ts'
+import { startSimulatedMember, type SimulatedMember } from '#simulation/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
+import { createMembers, type Pki } from '#virtualapi/index.ts'
+import { waitFor } from '#test/support/index.ts'
+import { startServedApi, type ServedApi } from './served-api.ts'
+
+const configMaps = { group: '', version: 'v1', resource: 'configmaps' } as const
+const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
+
+interface Registered {
+  readonly name: string
+  readonly uid: string
+  readonly certificate: string
+  readonly key: string
+}
+
+describe('the tunnel of a member in pull mode', function () {
+  this.timeout(60_000)
+  const stack = new AsyncDisposableStack()
+  const life = new AbortController()
+  const { signal } = life
+  let served: ServedApi
+  let pki: Pki
+  let paris: SimulatedMember
+  let connection: MemberConnection
+  let member: Registered
+
+  before(async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'kcp-tunnel-'))
+    stack.defer(() => rmSync(dir, { recursive: true, force: true }))
+    stack.defer(() => life.abort())
+    served = stack.use(
+      await startServedApi({
+        members: ({ loopback, dialer }) =>
+          createMembers({ transport: loopback, basePath: '/clusters/root', dialer, log: silentLogger, signal }),
+      }),
+    )
+    pki = served.pki
+    paris = stack.use(await startSimulatedMember({ name: 'paris', dir, log: silentLogger, signal }))
+    member = await register('paris')
+    await agentOf(member, paris)
+    connection = stack.use(await connectThrough(member))
+    await waitFor(async () => await isReached(connection.client), { what: 'the agent to connect', deadlineMs: 10_000 })
+  })
+  after(() => stack.disposeAsync())
+
+  /** Creates a MemberCluster in pull mode, and the certificate of its agent. */
+  async function register(name: string): Promise<Registered> {
+    const { root } = served
+    const hash = '0'.repeat(64)
+    const created = await root.create<MemberCluster>(
+      memberClusters,
+      {
+        apiVersion: 'kcp.dev/v1alpha1',
+        kind: 'MemberCluster',
+        metadata: { name },
+        spec: { connection: { agent: {} }, agent: { token: { hash, expires: inAnHour(), approves: true } } },
+      },
+      { signal },
+    )
+    const uid = created.metadata.uid ?? ''
+    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const spki = publicKey.export({ type: 'spki', format: 'der' })
+    const certificate = await pki.signAgentKey({ member: name, uid, publicKey: spki, seconds: 3600 })
+    const fingerprint = new X509Certificate(certificate).fingerprint256.replaceAll(':', '').toLowerCase()
+    const key = `SHA256:${'A'.repeat(43)}`
+    const status = { agent: { token: hash, key, certificates: [{ fingerprint, expires: inAnHour() }] } }
+    await root.patch(memberClusters, { name }, 'merge', { status }, { subresource: 'status', signal })
+    return { name, uid, certificate, key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string }
+  }
+
+  async function agentOf({ name, certificate, key }: Registered, { kubeconfig }: SimulatedMember): Promise<void> {
+    const forwarder = stack.use(new Forwarder({ api: await loadKubeconfig({ text: kubeconfig }), log: silentLogger }))
+    const installation = { url: `https://127.0.0.1:${served.port}`, ca: pki.servingCa }
+    const client = () => ({ certificate, key })
+    void keepTunnel({ installation, member: name, client, forwarder, log: silentLogger, signal })
+  }
+
+  const connectThrough = ({ name, uid }: { name: string; uid: string }): Promise<MemberConnection> =>
+    connectToMember({ kind: 'agent', member: { name, uid } }, { responseTimeoutMs: 10_000, dialer: served.api.dialer })
+
+  const isReached = async (client: KubeClient): Promise<boolean> =>
+    await client.tryGet(namespaces, { name: 'default' }, { signal }).then(
+      () => true,
+      () => false,
+    )
+
+  it('carries reads, writes and watches', async () => {
+    const { client } = connection
+    const object: KubeObject = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a', namespace: 'default' } }
+    const created = await client.create<KubeObject>(configMaps, { ...object, data: { k: 'v' } }, { signal })
+    expect(created['data']).to.deep.equal({ k: 'v' })
+    const { items } = await client.list<KubeObject>(configMaps, { namespace: 'default', signal })
+    expect(items.map(({ metadata }) => metadata.name)).to.include('a')
+    const watch = await connection.transport.request({
+      method: 'GET',
+      path: '/api/v1/namespaces/default/configmaps?watch=true&fieldSelector=metadata.name%3Da',
+      signal,
+    })
+    expect(watch.status).to.equal(200)
+    const [first] = await Array.fromAsync(take(watch.body, 1))
+    expect(Buffer.from(first ?? []).toString()).to.include('"ADDED"')
+  })
+
+  it('removes every header that names an identity, before a request reaches the member', async () => {
+    const headers = {
+      authorization: 'Bearer forged',
+      'impersonate-user': 'system:admin',
+      'Impersonate-Group': 'system:masters',
+      'x-remote-user': 'system:admin',
+      'x-forwarded-for': '10.0.0.1',
+      cookie: 'a=b',
+    }
+    const body = JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' })
+    const own = await connection.transport.request({
+      method: 'POST',
+      path: '/apis/authentication.k8s.io/v1/selfsubjectreviews',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body,
+      signal,
+    })
+    expect(own.status).to.equal(201)
+    const { status } = JSON.parse(await textOf(own.body)) as { status: { userInfo: { username: string } } }
+    expect(status.userInfo.username).to.not.equal('system:admin')
+  })
+
+  it('serves our own processes only, and only the member that they name', async () => {
+    const { port } = served
+    const acme = await served.tenant('acme')
+    const path = `/services/agent/paris/connection?uid=${member.uid}&session=control`
+    for (const tls of [acme.tls, { cert: member.certificate, key: member.key }, {}])
+      expect(await upgradeStatus({ port, path, protocol: 'kcp-connection', ...tls })).to.be.oneOf([401, 403])
+    const other = { kind: 'agent', member: { name: 'paris', uid: 'another' } } as const
+    await using wrong = await connectToMember(other, { responseTimeoutMs: 5000, dialer: served.api.dialer })
+    const error = await wrong.client.list(namespaces, { signal }).catch((caught: unknown) => caught)
+    expect(String(error)).to.include('no agent of member cluster "paris"')
+  })
+
+  it('is opened by the agent of exactly this member only', async () => {
+    const { port } = served
+    const east = await register('eu-1')
+    await register('eu-10')
+    const as = { port, protocol: 'websocket', cert: east.certificate, key: east.key }
+    const of = (name: string): Promise<number> =>
+      upgradeStatus({ ...as, path: `/services/agent/${name}/tunnel?session=control` })
+    for (const name of ['eu-10', 'eu', 'EU-1', 'eu-1.', 'eu-1%2e', 'paris', '%65u-1', 'eu-1/../paris'])
+      expect(await of(name), name).to.be.oneOf([401, 404])
+    expect(await of('eu-1')).to.equal(101)
+  })
+
+  it('stalls only the reader that does not read', async () => {
+    const big = 'x'.repeat(900_000)
+    for (let i = 0; i < 8; i++) {
+      const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: `big-${i}`, namespace: 'default' } }
+      await connection.client.create<KubeObject>(configMaps, { ...object, data: { big } }, { signal })
+    }
+    const path = '/api/v1/namespaces/default/configmaps'
+    const stalled = await Promise.all(
+      Array.from({ length: 24 }, () =>
+        connection.transport.request({ method: 'GET', path: `${path}?watch=1`, signal }),
+      ),
+    )
+    const { items } = await connection.client.list<KubeObject>(configMaps, { namespace: 'default', signal })
+    expect(items.length).to.be.greaterThan(8)
+    for (const { body } of stalled) await body[Symbol.asyncIterator]().return?.()
+  })
+
+  it('ends at once when the certificate of the agent is revoked', async () => {
+    await served.root.patch(memberClusters, { name: 'paris' }, 'merge', { spec: { agent: null } }, { signal })
+    await waitFor(async () => !(await isReached(connection.client)), { what: 'the tunnel to end', deadlineMs: 5000 })
+  })
+})
+
+async function* take<T>(source: AsyncIterable<T>, count: number): AsyncGenerator<T> {
+  let taken = 0
+  for await (const item of source) {
+    yield item
+    if (++taken === count) return
+  }
+}
+
+async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
+  return Buffer.concat(await Array.fromAsync(body)).toString()
+}
+
+/** The status with which the server answers an upgrade. */
+async function upgradeStatus({
+  port,
+  path,
+  protocol,
+  ...tls
+}: {
+  port: number
+  path: string
+  protocol: string
+  cert?: string
+  key?: string
+}): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  const headers = {
+    connection: 'Upgrade',
+    upgrade: protocol,
+    'sec-websocket-version': '13',
+    'sec-websocket-key': Buffer.alloc(16).toString('base64'),
+  }
+  const sent = request({ host: '127.0.0.1', port, path, headers, rejectUnauthorized: false, agent: false, ...tls })
+  sent.on('response', ({ statusCode = 0 }) => resolve(statusCode))
+  sent.on('upgrade', ({ statusCode = 0 }) => resolve(statusCode))
+  sent.on('error', reject)
+  sent.end()
+  return await promise.finally(() => sent.destroy())
+}
+
+const inAnHour = (): string => new Date(Date.now() + 3_600_000).toISOString().replace(/\.\d+Z$/, 'Z')
