@@ -437,6 +437,7 @@ function exportCommand(): Command {
     .argument('<crds...>', 'names of CustomResourceDefinitions, such as widgets.example.com')
     .addOption(clusterOption())
     .option('--name <name>', 'name of the APIExport (default: that of the first definition)')
+    .option('--require-admission', 'refuse writes in consumers that do not accept webhooks and policies of this one')
     .action(loadedLate(() => import('./commands/export.ts')))
 }
 
@@ -450,6 +451,7 @@ function bindCommand(): Command {
     .option('--grant', 'let all users of the logical cluster bind the export (RBAC in that of the export)')
     .option('--accept <claims>', 'permission claims to accept, with commas, such as secrets.core', parseNames)
     .option('--reject <claims>', 'permission claims to reject, with commas', parseNames)
+    .option('--accept-admission', 'let webhooks and policies of the provider act on the objects of the export here')
     .option('--timeout <seconds>', 'how long to wait until the binding is ready', parseCount, 30)
     .action(loadedLate(() => import('./commands/bind.ts')))
 }

@@ -67,7 +67,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   ],
   bind: [
     'kcp bind platform:widgets.example.com -c acme --grant',
-    'kcp bind platform:tools -c acme --accept secrets.core --reject configmaps.core',
+    'kcp bind platform:tools -c acme --accept secrets.core --reject configmaps.core --accept-admission',
   ],
   crd: ['kcp crd check widgets-v1.yaml widgets-v2.yaml'],
   'crd check': [

@@ -14,6 +14,7 @@ import {
   type APIBinding,
   type APIBindingStatus,
   type BoundResource,
+  type ExportAdmission,
   type PermissionClaim,
 } from '#crds/index.ts'
 import type { ReconcileResult } from '#reconcile/index.ts'
@@ -60,8 +61,9 @@ export async function startApiBindings(context: ControllerContext): Promise<void
 }
 
 function isNews(now: ExportFacts, before: ExportFacts): boolean {
-  const { revision, released, claims, uid } = before
-  return now.revision !== revision || now.released !== released || now.claims !== claims || now.uid !== uid
+  const { revision, released, claims, uid, admission } = before
+  if (now.claims !== claims || now.admission !== admission) return true
+  return now.revision !== revision || now.released !== released || now.uid !== uid
 }
 
 interface Work {
@@ -106,6 +108,7 @@ async function bind(work: Work): Promise<ReconcileResult | undefined> {
     condition('InitialBindingCompleted'),
     condition('BindingUpToDate', problem),
     ...claimConditions(binding, claimsOf(found)),
+    ...admissionConditions(binding, status.exportAdmission),
   ])
   return problem?.reason === 'ObjectsWouldBreak' ? { requeueAfterSeconds: heldSeconds } : conflict
 }
@@ -165,8 +168,11 @@ function boundStatus(
     storageVersions: [storageVersion],
   }))
   const claims = claimsOf(found)
+  const { exportAdmission: _former, ...former } = binding.status ?? {}
+  const brought = found.admission === '' ? undefined : (parseJsonText(found.admission) as unknown as ExportAdmission)
   return {
-    ...binding.status,
+    ...former,
+    ...(brought !== undefined && { exportAdmission: brought }),
     apiExportClusterName: sharing.nameOf(found.cluster) ?? '',
     exportUID: found.uid,
     revision,
@@ -200,6 +206,43 @@ function claimConditions({ spec }: APIBinding, asked: readonly PermissionClaim[]
     ),
     condition('PermissionClaimsApplied'),
   ]
+}
+
+/** Names of webhooks and policies in a message. */
+const maxNames = 5
+
+/** What the consumer says of the admission that the export brings; nothing for an export that never brought any. */
+function admissionConditions({ spec, status }: APIBinding, brought: ExportAdmission | undefined): SharingUpdate[] {
+  const type = 'AdmissionAnswered'
+  if (brought === undefined)
+    return status?.conditions?.some((known) => known.type === type) === true ? [condition(type)] : []
+  const { webhooks = [], policies = [], required = false } = brought
+  const { admission = {} } = spec ?? {}
+  const isMissing = (part: 'webhooks' | 'policies', names: readonly string[]): boolean =>
+    required ? admission[part] !== 'Accepted' : names.length > 0 && admission[part] === undefined
+  const open = [
+    ...(isMissing('webhooks', webhooks) ? [`webhooks (${listOf(webhooks)})`] : []),
+    ...(isMissing('policies', policies) ? [`policies (${listOf(policies)})`] : []),
+  ]
+  if (open.length === 0) return [condition(type)]
+  const parts = open.join(' and ')
+  const problem = required
+    ? {
+        reason: 'AdmissionRequired',
+        severity: 'Warning' as const,
+        message: `The export requires its ${parts} to act here, and objects cannot be written before: set spec.admission.`,
+      }
+    : {
+        reason: 'AdmissionNotAnswered',
+        severity: 'Info' as const,
+        message: `The export brings ${parts}, which do not act here: accept or reject them in spec.admission.`,
+      }
+  return [condition(type, problem)]
+}
+
+function listOf(names: readonly string[]): string {
+  const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : ''
+  return names.length === 0 ? 'none yet' : `${names.slice(0, maxNames).join(', ')}${more}`
 }
 
 async function report(

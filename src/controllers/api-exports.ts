@@ -23,6 +23,7 @@ import type { ReconcileResult } from '#reconcile/index.ts'
 import type { BindingFacts, SharedApis } from '#reconcile/object-graph/index.ts'
 import { type ChangedOptions, type ControllerContext, reconcileChanged } from './framework.ts'
 import { customResourceDefinitions } from './resources.ts'
+import { admissionResources, exportedAdmission } from './exported-admission.ts'
 import { condition, type SharingUpdate, withConditions } from './sharing-conditions.ts'
 
 const fieldManager = 'kcp-api-exports'
@@ -49,6 +50,7 @@ export async function startApiExports(context: ControllerContext): Promise<void>
       [groupResourceText(apiExports)]: ({ key: { cluster, name } }, enqueue) => enqueue({ cluster, name }),
       [groupResourceText(apiResourceSchemas)]: ofDefinitions,
       [groupResourceText(customResourceDefinitions)]: ofDefinitions,
+      ...Object.fromEntries(admissionResources.map((gvr) => [groupResourceText(gvr), ofDefinitions])),
     },
     listen: (enqueue) =>
       sharing.follow({
@@ -112,10 +114,13 @@ async function reconcileExport(work: Work): Promise<ReconcileResult | undefined>
   const updated = bindings.filter((binding) => binding.revision === revision)
   const held = bindings.filter((binding) => binding.held !== undefined && binding.revision !== revision)
   const released = releasedShare(found, { isNew: revision !== before, bindings, held, revision })
+  const admission = await exportedAdmission(found, client, signal)
+  const { admission: _former, ...former } = found.status ?? {}
   const url = work.context.viewUrl?.(work.sharing.nameOf(work.cluster) ?? '', name)
   const now = timestamp(systemClock.now())
   const status: APIExportStatus = {
-    ...found.status,
+    ...former,
+    ...(admission !== undefined && { admission }),
     identityHash: identityHashOf(uid),
     ...(revision > 0 && { revision }),
     consumers: bindings.length,

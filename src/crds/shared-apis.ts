@@ -99,6 +99,21 @@ export interface AcceptedClaim extends PermissionClaim {
   expires?: string
 }
 
+/**
+ * The admission of the export's logical cluster that acts on exported objects in consumers that accept it. Without this
+ * field all that matches is offered, because exports that were written for the kcp project have no such field.
+ */
+export interface ExportAdmission {
+  /** Names of webhook configurations. Absent: all whose rules match an exported resource. */
+  webhooks?: string[]
+  /** Names of admission policies that have a binding. Absent: all that match an exported resource. */
+  policies?: string[]
+  /** Consumers write exported objects only after they have accepted both. */
+  required?: boolean
+}
+
+export type Answer = 'Accepted' | 'Rejected'
+
 export interface APIExport extends KubeObject {
   metadata: ObjectMeta & { name: string }
   spec?: {
@@ -106,6 +121,7 @@ export interface APIExport extends KubeObject {
     permissionClaims?: PermissionClaim[]
     maximalPermissionPolicy?: { local?: Record<string, never> }
     rollout?: ExportRollout
+    admission?: ExportAdmission
   }
   status?: APIExportStatus
 }
@@ -133,6 +149,8 @@ export interface APIExportStatus {
     /** The share of the consumers, in percent, that may have the newest revision. */
     released: number
   }
+  /** What the export brings; absent: nothing. */
+  admission?: ExportAdmission
   conditions?: SharingCondition[]
 }
 
@@ -164,6 +182,8 @@ export interface APIBinding extends KubeObject {
     deletionPolicy?: DeletionPolicy
     /** Objects of these resources that an earlier binding left may become objects of this export. */
     adoptExisting?: boolean
+    /** Whether the provider's admission acts on the objects of the export here. Absent: it does not. */
+    admission?: { webhooks?: Answer; policies?: Answer }
   }
   status?: APIBindingStatus
 }
@@ -178,6 +198,8 @@ export interface APIBindingStatus {
   phase?: '' | 'Binding' | 'Bound'
   appliedPermissionClaims?: AcceptedClaim[]
   exportPermissionClaims?: PermissionClaim[]
+  /** The admission that the export brings; absent: none. In force is what `spec.admission` accepts of it. */
+  exportAdmission?: ExportAdmission
   conditions?: SharingCondition[]
 }
 
@@ -209,6 +231,7 @@ const integer = (description: string, minimum = 0): JsonSchema => ({
   minimum,
   description,
 })
+const answer = (description: string): JsonSchema => ({ type: 'string', enum: ['Accepted', 'Rejected'], description })
 const flag = (description: string): JsonSchema => ({ type: 'boolean', description })
 const anything = (description: string): JsonSchema => ({
   type: 'object',
@@ -347,6 +370,14 @@ const rollout = record('How consumers get a new revision.', {
   holdOnError: flag('Stop at the first consumer whose stored objects the revision would break. Default true.'),
 })
 
+function exportAdmission(description: string): JsonSchema {
+  return record(description, {
+    webhooks: atomic('Names of webhook configurations. Absent: all that match an exported resource.', name('A name.')),
+    policies: atomic('Names of admission policies. Absent: all that match an exported resource.', name('A name.')),
+    required: flag('Consumers write exported objects only after they have accepted webhooks and policies.'),
+  })
+}
+
 const exportStatus: Record<string, JsonSchema> = {
   identityHash: text('The identity of the export: the SHA-256 of its uid.'),
   revision: integer('The number of the newest revision.'),
@@ -360,6 +391,7 @@ const exportStatus: Record<string, JsonSchema> = {
   rollout: record('How far the newest revision has come.', {
     released: integer('The share of the consumers, in percent, that may have it.'),
   }),
+  admission: exportAdmission('The admission that the export brings.'),
   conditions: sharingConditions,
   virtualWorkspaces: atomic('Not used.', record('A URL.', { url: text('The URL.') })),
 }
@@ -388,6 +420,9 @@ const policySpec: Record<string, JsonSchema> = {
   }),
   identity: anything('Accepted from clients of the kcp project. The identity is the uid of the export.'),
   rollout,
+  admission: exportAdmission(
+    'The admission of this logical cluster that acts on exported objects in consumers that accept it. Default: all that matches.',
+  ),
 }
 
 const exportSpec: Record<string, JsonSchema> = {
@@ -451,6 +486,7 @@ const bindingStatus = (claims: JsonSchema, accepted: JsonSchema): Record<string,
   phase: text('Empty, Binding or Bound.'),
   appliedPermissionClaims: accepted,
   exportPermissionClaims: claims,
+  exportAdmission: exportAdmission('The admission that the export brings. In force is what spec.admission accepts.'),
   conditions: sharingConditions,
 })
 
@@ -484,6 +520,10 @@ const bindingKind = (version: string, claims: JsonSchema, status: Record<string,
           description:
             'What a deletion of the binding does: Hold waits until no objects exist, Delete deletes them, Orphan keeps them for another binding. Default Hold.',
         },
+        admission: record('Whether admission of the provider acts on the objects of the export here. Default: no.', {
+          webhooks: answer('Its webhooks, which get the objects and the names and groups of users.'),
+          policies: answer('Its admission policies, which the server evaluates.'),
+        }),
         adoptExisting: flag('Objects of these resources that an earlier binding left become objects of this export.'),
       },
       ['reference'],

@@ -51,6 +51,7 @@ import type { SharedApis } from '#reconcile/object-graph/index.ts'
 import { readFacts, stampRevision } from './kinds/resources/object-bytes.ts'
 import { packedManagers } from './kinds/resources/packed-managers.ts'
 import { findPlacedAccount } from './auth/authn/placed-accounts.ts'
+import { createProviders } from './write/admission/provider-admission.ts'
 import { createRegistry } from './write/registry/create-registry.ts'
 import { Fairness, type FairnessLimits } from './flowcontrol/fairness.ts'
 import { Deliveries } from './flowcontrol/deliveries.ts'
@@ -348,6 +349,7 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
     mayRunPods: (cluster: LogicalCluster) => members.mayRunPods(cluster),
     fleet: () => members.fleet,
     tree: { ancestors, directory, check },
+    ...(sharedApis && { providers: createProviders({ directory, watchCache }) }),
   }
   const offload = stack.use(
     new OffloadThread({ ...admitted, definition: (objects, read) => tellDefinition(catalog, objects, read) }),

@@ -17,6 +17,7 @@ interface Flags extends InstallationFlags {
   readonly grant?: boolean
   readonly accept?: readonly string[]
   readonly reject?: readonly string[]
+  readonly acceptAdmission?: boolean
   /** Seconds. */
   readonly timeout: number
 }
@@ -47,6 +48,7 @@ export async function run(text: string, flags: Flags): Promise<void> {
     spec: {
       reference: { export: { path: provider, name: exportName } },
       permissionClaims: answersTo(found, flags),
+      ...(flags.acceptAdmission === true && { admission: { webhooks: 'Accepted', policies: 'Accepted' } }),
     },
   }
   await client.create(apiBindings, object, { signal }).catch((error: unknown) => {
@@ -60,6 +62,18 @@ export async function run(text: string, flags: Flags): Promise<void> {
   const open = openClaims(found, flags)
   if (open.length > 0)
     console.log(`the export claims ${open.join(', ')}: accept or reject it in spec.permissionClaims of the APIBinding`)
+  const admission = openAdmission(found, flags)
+  if (admission !== undefined) console.log(admission)
+}
+
+/** What the export brings that does not act yet; undefined: nothing. */
+function openAdmission({ status }: APIExport, { acceptAdmission = false }: Flags): string | undefined {
+  const { webhooks = [], policies = [], required = false } = status?.admission ?? {}
+  if (acceptAdmission || (webhooks.length + policies.length === 0 && !required)) return undefined
+  const parts = [...webhooks, ...policies].join(', ')
+  const what = parts === '' ? 'admission of its provider' : `webhooks and policies (${parts})`
+  const verb = required ? 'requires' : 'brings'
+  return `the export ${verb} ${what}: accept them in spec.admission of the APIBinding, or bind with --accept-admission`
 }
 
 async function exportOf(

@@ -11,6 +11,7 @@ import { openInstallation } from './installation.ts'
 interface Flags extends InstallationFlags {
   readonly cluster?: string
   readonly name?: string
+  readonly requireAdmission?: boolean
 }
 
 const definitions = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' } as const
@@ -34,7 +35,7 @@ export async function run(names: readonly string[], flags: Flags): Promise<void>
     apiVersion: 'apis.kcp.io/v1alpha2',
     kind: 'APIExport',
     metadata: { name },
-    spec: { resources },
+    spec: { resources, ...(flags.requireAdmission === true && { admission: { required: true } }) },
   }
   await client.create(apiExports, object, { signal }).catch((error: unknown) => {
     if (!isStatusError(error, 'AlreadyExists')) throw error

@@ -18,6 +18,8 @@ export interface ExportFacts {
   readonly hasPolicy: boolean
   /** The claims of the export, as JSON: equal texts are one string in memory. */
   readonly claims: string
+  /** The admission that the export brings, as JSON; empty for none. */
+  readonly admission: string
 }
 
 /** The facts of an APIBinding. */

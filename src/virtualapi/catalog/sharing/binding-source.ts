@@ -31,6 +31,16 @@ export interface BoundRevision extends RevisionReference {
   /** PLURAL.GROUP of each resource. */
   readonly resources: readonly string[]
   readonly isDeleting: boolean
+  /** The admission that the export brings here; undefined: none. */
+  readonly admission: BoundAdmission | undefined
+}
+
+/** The parts of a provider's admission that a consumer has accepted. */
+export interface BoundAdmission {
+  readonly webhooks: boolean
+  readonly policies: boolean
+  /** Nobody may write objects before both are accepted. */
+  readonly isRequired: boolean
 }
 
 /** A definition of a revision. */
@@ -144,7 +154,7 @@ export function boundRevision(entry: Entry): BoundRevision | undefined {
 }
 
 function readBound(entry: Entry): BoundRevision | undefined {
-  const { metadata, status } = decodeObject(entry.bytes) as APIBinding
+  const { metadata, spec, status } = decodeObject(entry.bytes) as APIBinding
   const { apiExportClusterName: clusterName, exportUID: exportUid, revision, boundResources = [] } = status ?? {}
   if (clusterName === undefined || exportUid === undefined || revision === undefined) return undefined
   return {
@@ -154,6 +164,11 @@ function readBound(entry: Entry): BoundRevision | undefined {
     revision,
     resources: boundResources.map(({ group, resource }) => groupResourceText({ group, resource })),
     isDeleting: metadata.deletionTimestamp !== undefined,
+    admission: status?.exportAdmission && {
+      webhooks: spec?.admission?.webhooks === 'Accepted',
+      policies: spec?.admission?.policies === 'Accepted',
+      isRequired: status.exportAdmission.required === true,
+    },
   }
 }
 

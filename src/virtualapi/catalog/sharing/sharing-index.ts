@@ -236,7 +236,7 @@ function exportFacts(entry: Entry): ExportFacts {
   const claims = spec?.permissionClaims === undefined ? '' : JSON.stringify(spec.permissionClaims)
   const resources = (spec?.resources ?? []).map(({ group, name: resource }) => groupResourceText({ group, resource }))
   const hasPolicy = spec?.maximalPermissionPolicy?.local !== undefined
-  const { revision = 0, rollout } = status ?? {}
+  const { revision = 0, rollout, admission } = status ?? {}
   const { cluster, name } = entry.key
   return {
     cluster,
@@ -247,6 +247,7 @@ function exportFacts(entry: Entry): ExportFacts {
     resources,
     hasPolicy,
     claims,
+    admission: admission === undefined ? '' : JSON.stringify(admission),
   }
 }
 

@@ -14,7 +14,10 @@ export interface OutboundTarget {
 }
 
 export interface OutboundRequest {
+  /** The logical cluster whose bounds the call counts in. */
   readonly cluster: ClusterId
+  /** The logical cluster whose Services the target names. Default: the same. */
+  readonly services?: ClusterId
   readonly target: OutboundTarget
   /** The query of the URL, without the leading `?`. */
   readonly query: string
@@ -84,7 +87,7 @@ export function createOutbound({
   turnOf: (cluster: ClusterId) => Promise<void> | undefined
 }): Outbound {
   return {
-    async post({ cluster, target, query, body, timeoutMs, isReview = false }, signal, reading) {
+    async post({ cluster, services = cluster, target, query, body, timeoutMs, isReview = false }, signal, reading) {
       const { service, caBundle } = target
       let url: URL
       try {
@@ -92,7 +95,7 @@ export function createOutbound({
       } catch (cause) {
         throw new EgressError('Unparsable URL', { cause })
       }
-      const endpoint = service === undefined ? {} : await resolveService(cluster, service, signal)
+      const endpoint = service === undefined ? {} : await resolveService(services, service, signal)
       const trusted = caBundle?.trim() ? { caBundle } : {}
       const headers = { accept: 'application/json, */*', 'content-type': 'application/json', 'user-agent': 'kcp' }
       let reduced: Uint8Array | undefined

@@ -11,7 +11,7 @@ export interface Job {
   /** Size of the body, bytes. */
   readonly bytes: number
   readonly objects: ClusterObjects | undefined
-  /** The objects of the ancestors of the logical cluster. */
+  /** The objects of its ancestors, and of the provider of the resource. */
   readonly above: readonly ClusterObjects[]
   readonly signal: AbortSignal
   /** When it was queued, monotonic milliseconds. */

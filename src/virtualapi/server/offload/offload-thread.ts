@@ -8,6 +8,7 @@ import type { Offload, OffloadableCall } from '#virtualapi/endpoints/call/depend
 import type { BytesResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { Outbound } from '#virtualapi/outbound/calls/outbound.ts'
 import type { PlainCluster } from '#virtualapi/request/plain-cluster.ts'
+import type { Providers } from '#virtualapi/write/admission/provider-admission.ts'
 import type { Ancestors } from '#virtualapi/hierarchy/ancestors.ts'
 import { findThread } from './find-thread.ts'
 import type { Job } from './job.ts'
@@ -47,6 +48,8 @@ export interface OffloadThreadOptions {
   readonly definition?: WorkerThreadOptions['definition']
   /** The tree of logical clusters; absent: no logical cluster has a parent. */
   readonly tree?: { readonly ancestors: Ancestors }
+  /** The providers whose admission acts in consumers; absent: none do. */
+  readonly providers?: Providers
   /** A thread without jobs ends after this time, milliseconds. Default one minute. */
   readonly idleMs?: number
   /** How long a request may compute at once before its thread is ended, milliseconds. Default 15 s. */
@@ -64,9 +67,12 @@ type JobRequest = Pick<Job, 'flow' | 'bytes' | 'objects' | 'above'> & { readonly
  * one.
  */
 export class OffloadThread implements Offload, AsyncDisposable {
-  readonly #options: Required<Omit<OffloadThreadOptions, 'memoryBytes' | 'fleet' | 'plain' | 'definition' | 'tree'>> &
+  readonly #options: Required<
+    Omit<OffloadThreadOptions, 'memoryBytes' | 'fleet' | 'plain' | 'definition' | 'tree' | 'providers'>
+  > &
     Pick<WorkerThreadOptions, 'fleet' | 'plain' | 'definition'> & { readonly maxHeapMb: number }
   readonly #ancestors: Ancestors | undefined
+  readonly #providers: Providers | undefined
   readonly #queue = new JobQueue()
   readonly #threads = new Set<WorkerThread>()
   #lastJob = 0
@@ -84,8 +90,10 @@ export class OffloadThread implements Offload, AsyncDisposable {
     maxComputeMs = defaultMaxComputeMs,
     memoryBytes = containerMemory(),
     tree,
+    providers,
   }: OffloadThreadOptions) {
     this.#ancestors = tree?.ancestors
+    this.#providers = providers
     const maxHeapMb = Math.min(defaultMaxHeapMb, Math.floor((memoryBytes * heapShare) / (1024 * 1024)))
     const told = fleet && tellFleet(fleet)
     this.#options = { hasRoot, plain, outbound, mayRunPods, fleet: told, definition, idleMs, maxComputeMs, maxHeapMb }
@@ -101,14 +109,16 @@ export class OffloadThread implements Offload, AsyncDisposable {
     const body = hasBody(exchange) ? await request.body() : new Uint8Array()
     const isLoopback = request.loopbackUser !== undefined
     await this.#ancestors?.load(cluster.id, exchange.signal)
-    const tree = this.#ancestors?.all(cluster.id) ?? []
-    const ancestors = tree.map((ancestor) => ancestor.cluster)
-    const above = tree.map((ancestor) => ancestor.objects)
+    const { definition } = target
+    const provider = await this.#providers?.of({ definition, objects, signal: exchange.signal })
+    const others = [...(this.#ancestors?.all(cluster.id) ?? []), ...(provider === undefined ? [] : [provider])]
+    const known = others.map((other) => other.cluster)
+    const above = others.map((other) => other.objects)
     const outcome = await this.#run({ flow: cluster.id, bytes: body.length, objects, above, exchange }, (job) => {
       const own = owned(body)
       const { now } = target.context
       const mayRunPods = this.#options.mayRunPods(cluster)
-      const heavyRequest = { method, url, rawHeaders, body: own, user, cluster, ancestors, mayRunPods, isLoopback, now }
+      const heavyRequest = { method, url, rawHeaders, body: own, user, cluster, known, mayRunPods, isLoopback, now }
       return { message: { do: 'answer', job, request: heavyRequest }, transfer: [own.buffer] }
     })
     if (outcome.is !== 'failed') {

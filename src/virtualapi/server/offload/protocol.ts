@@ -25,8 +25,8 @@ export interface OffloadedRequest {
   readonly body: Uint8Array
   readonly user: UserInfo
   readonly cluster: LogicalCluster
-  /** Its ancestors, the parent first. */
-  readonly ancestors: readonly LogicalCluster[]
+  /** Other logical clusters whose admission acts: its ancestors, and the provider of the resource. */
+  readonly known: readonly LogicalCluster[]
   /** Whether a member may run pods of the logical cluster. */
   readonly mayRunPods: boolean
   readonly isLoopback: boolean

@@ -16,6 +16,7 @@ import { createAncestors, type ObjectsInMemory } from '#virtualapi/hierarchy/anc
 import { ClusterCatalog } from '#virtualapi/catalog/cluster-catalog.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { Conversions } from '#virtualapi/write/conversion/conversions.ts'
+import { createProviders } from '#virtualapi/write/admission/provider-admission.ts'
 import { createRegistry } from '#virtualapi/write/registry/create-registry.ts'
 import { fromStoreError } from '#virtualapi/write/registry/store-errors.ts'
 import type { Outbound, OutboundResponse } from '#virtualapi/outbound/calls/outbound.ts'
@@ -191,6 +192,7 @@ const registry = createRegistry({
   mayRunPods,
   ledgerFor: remoteLedgers(read),
   tree: { ancestors, directory },
+  ...(plain === undefined && { providers: createProviders({ directory, watchCache: inMemory }) }),
   ...(hasFleet && { fleet }),
 })
 
@@ -242,7 +244,7 @@ function exchangeOf(request: OffloadedRequest, signal: AbortSignal): Exchange {
   })
   exchange.user = user
   exchange.cluster = cluster
-  for (const known of [cluster, ...request.ancestors]) know(known)
+  for (const known of [cluster, ...request.known]) know(known)
   if (!request.mayRunPods) withoutMembers.add(cluster)
   return exchange
 }

@@ -47,6 +47,22 @@ export interface MutatingRounds {
   run(request: AdmissionRequest, object: KubeObject | undefined, old: KubeObject | undefined): Promise<boolean>
 }
 
+/** Rounds whose policies or webhooks are not in memory yet; undefined: there are none. */
+export class LateRounds implements MutatingRounds {
+  readonly #rounds: Promise<MutatingRounds | undefined>
+
+  constructor(rounds: Promise<MutatingRounds | undefined>) {
+    this.#rounds = rounds
+    // A failure is reported when the rounds run.
+    rounds.catch(() => undefined)
+  }
+
+  async run(...write: Parameters<MutatingRounds['run']>): Promise<boolean> {
+    const rounds = await this.#rounds
+    return rounds?.run(...write) ?? false
+  }
+}
+
 /** The tenants' configuration that changes requests of a logical cluster. */
 export interface MutatingAdmission {
   /** The policies or webhooks of a request; undefined if none are configured. */
@@ -81,7 +97,8 @@ export interface Admission {
 /** The parts of admission, in the order in which they run. */
 export interface AdmissionDependencies {
   readonly plugins: readonly AdmissionPlugin[]
-  readonly policies?: MutatingAdmission
+  /** In this order. */
+  readonly policies?: readonly MutatingAdmission[]
   readonly webhooks?: WebhookAdmission
 }
 
@@ -89,13 +106,16 @@ export interface AdmissionDependencies {
  * Runs the plugins in the given order, then the mutating policies, then the webhooks. Throws the error of the first one
  * that refuses.
  */
-export function createAdmission({ plugins, policies, webhooks }: AdmissionDependencies): Admission {
+export function createAdmission({ plugins, policies = [], webhooks }: AdmissionDependencies): Admission {
   const mutators = plugins.filter((plugin) => 'mutate' in plugin)
   const validators = plugins.filter((plugin) => 'validate' in plugin)
   const mutateInOrder: Admission['mutate'] = (request, object, old) =>
     inOrder(mutators, (plugin) => plugin.mutate?.(request, object, old))
-  const roundsOf = (request: AdmissionRequest): MutatingRounds | undefined =>
-    oneAfterTheOther(policies?.mutating(request), webhooks?.mutating(request))
+  const roundsOf = (request: AdmissionRequest): MutatingRounds | undefined => {
+    let rounds: MutatingRounds | undefined
+    for (const part of policies) rounds = oneAfterTheOther(rounds, part.mutating(request))
+    return oneAfterTheOther(rounds, webhooks?.mutating(request))
+  }
   const parts = plugins.filter(({ validatesParts = false }) => validatesParts)
   const admission: Admission = {
     mutate(request, object, old) {

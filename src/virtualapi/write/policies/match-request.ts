@@ -2,6 +2,7 @@
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { notFound } from '#apimachinery/status/index.ts'
 import type { AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
+import { consumerForm, labelsForProvider, namespaceForProvider } from '#virtualapi/write/admission/consumer-form.ts'
 import {
   equivalentForms,
   type FormDependencies,
@@ -16,6 +17,11 @@ export interface ReviewedObjects {
   readonly old: KubeObject | undefined
 }
 
+export interface MatchOptions {
+  /** The policies are those of the provider of the resource, and the request is of a consumer. */
+  readonly ofProvider?: boolean
+}
+
 interface Form extends MatchSubject {
   readonly reviewed: ReviewedForm
 }
@@ -25,10 +31,16 @@ export class RequestMatch {
   readonly #request: AdmissionRequest
   readonly #objects: ReviewedObjects
   readonly #dependencies: FormDependencies
+  readonly #ofProvider: boolean
   readonly #own: Form
   #others: readonly Form[] | undefined
 
-  constructor(request: AdmissionRequest, objects: ReviewedObjects, dependencies: FormDependencies) {
+  constructor(
+    request: AdmissionRequest,
+    objects: ReviewedObjects,
+    { ofProvider = false, ...dependencies }: FormDependencies & MatchOptions,
+  ) {
+    this.#ofProvider = ofProvider
     this.#request = request
     this.#objects = objects
     this.#dependencies = dependencies
@@ -55,7 +67,7 @@ export class RequestMatch {
     if (!this.#own.namespaced) return undefined
     const entry = context.objects.get('namespaces', '', namespace)
     if (entry === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace)
-    return decodeObject(entry.bytes)
+    return this.#ofProvider ? namespaceForProvider(namespace) : decodeObject(entry.bytes)
   }
 
   #isSelected({ objectSelector, namespaceSelector }: ResourceMatch): boolean {
@@ -77,10 +89,11 @@ export class RequestMatch {
     const wanted = isNamespaces ? name : namespace
     const entry = context.objects.get('namespaces', '', wanted)
     if (entry === undefined) throw notFound({ group: '', resource: 'namespaces' }, wanted)
-    return selector.matches(entry.facts.labels)
+    return selector.matches(this.#ofProvider ? labelsForProvider(wanted) : entry.facts.labels)
   }
 
-  #formOf(reviewed: ReviewedForm): Form {
+  #formOf(form: ReviewedForm): Form {
+    const reviewed = this.#ofProvider ? consumerForm(form, this.#request.context.cluster.name) : form
     const { operation, subresource, namespace, name, ofCollection = false } = this.#request
     const { group, version, resource } = reviewed
     const namespaced = namespace !== '' && !(group === '' && resource === 'namespaces')

@@ -3,7 +3,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
-import type { AdmissionRequest, MutatingAdmission, MutatingRounds } from '#virtualapi/write/admission/admission.ts'
+import {
+  LateRounds,
+  type AdmissionRequest,
+  type MutatingAdmission,
+  type MutatingRounds,
+} from '#virtualapi/write/admission/admission.ts'
+import { boundedAuthorizer, writeOf, type Provider } from '#virtualapi/write/admission/provider-admission.ts'
 import type { ReviewedForm } from '#virtualapi/write/admission/reviewed-form.ts'
 import { type Shown, shownForMutation } from '#virtualapi/write/admission/shown.ts'
 import { JsonRoom } from '#apimachinery/cel/index.ts'
@@ -12,9 +18,9 @@ import { withAuthorizer } from './ask-authorizer.ts'
 import { collectParams, paramDefinition } from './collect-params.ts'
 import type { CompiledMutatingPolicy } from './compile-mutating-policy.ts'
 import { isExemptFromPolicies } from './exempt-resources.ts'
-import { atPolicy, inheritedPolicies } from './inherited-policies.ts'
+import { atPolicy, inheritedPolicies, providedPolicies } from './inherited-policies.ts'
 import { chargedTo } from './expression-costs.ts'
-import { RequestMatch } from './match-request.ts'
+import { RequestMatch, type MatchOptions } from './match-request.ts'
 import { type BoundPolicy, mutatingIndex } from './policy-index.ts'
 import { requestVariables, withAuthorizerVariables } from './policy-input.ts'
 import { policyRefusal } from './policy-refusal.ts'
@@ -46,19 +52,22 @@ export function mutatingPolicies(dependencies: PolicyDependencies): MutatingAdmi
   }
 }
 
-/** The rounds of policies that are not in memory yet. */
-class LateRounds implements MutatingRounds {
-  readonly #rounds: Promise<MutatingRounds>
-
-  constructor(rounds: Promise<MutatingRounds>) {
-    this.#rounds = rounds
-    // A failure is reported when the rounds run.
-    rounds.catch(() => undefined)
+/** The mutating policies that providers bring to the objects of their exports in consumers. */
+export function providedMutatingPolicies(dependencies: PolicyDependencies): MutatingAdmission {
+  const roundsOf = (provider: Provider | undefined): MutatingRounds | undefined => {
+    const policies = provider === undefined ? [] : providedPolicies(mutatingIndex, provider)
+    if (provider === undefined || policies.length === 0) return undefined
+    const authorizer = boundedAuthorizer(dependencies.authorizer, provider)
+    return new PolicyRounds({ ...dependencies, authorizer, ofProvider: true }, policies)
   }
-
-  async run(...write: Parameters<MutatingRounds['run']>): Promise<boolean> {
-    const rounds = await this.#rounds
-    return rounds.run(...write)
+  return {
+    mutating(request) {
+      const { context, operation } = request
+      if (operation === 'DELETE' || context.user.realm.kind === 'installation' || context.admitted === true)
+        return undefined
+      const provider = dependencies.providers?.of(writeOf(request), 'policies')
+      return provider instanceof Promise ? new LateRounds(provider.then(roundsOf)) : roundsOf(provider)
+    },
   }
 }
 
@@ -80,7 +89,7 @@ interface Failure {
 }
 
 class PolicyRounds implements MutatingRounds {
-  readonly #dependencies: PolicyDependencies
+  readonly #dependencies: PolicyDependencies & MatchOptions
   readonly #policies: readonly BoundPolicy<CompiledMutatingPolicy>[]
   #round = 0
   #lastOutput: KubeObject | undefined
@@ -89,7 +98,10 @@ class PolicyRounds implements MutatingRounds {
   readonly #toReinvoke = new Set<string>()
   readonly #room = new JsonRoom(maxJsonBytesOfRequest)
 
-  constructor(dependencies: PolicyDependencies, policies: readonly BoundPolicy<CompiledMutatingPolicy>[]) {
+  constructor(
+    dependencies: PolicyDependencies & MatchOptions,
+    policies: readonly BoundPolicy<CompiledMutatingPolicy>[],
+  ) {
     this.#dependencies = dependencies
     this.#policies = policies
   }
@@ -124,8 +136,8 @@ class PolicyRounds implements MutatingRounds {
     match: RequestMatch,
     failures: Failure[],
   ): Promise<Invocation[]> {
-    const { name: ownName, policy, bindings } = bound
-    const name = bound.from === undefined ? ownName : `${ownName} of logical cluster ${bound.from.cluster.name}`
+    const { policy, bindings } = bound
+    const name = shownName(bound)
     const form = match.form(policy.match)
     if (form === undefined) return []
     const place = atPolicy(request, bound)
@@ -201,6 +213,13 @@ class PolicyRounds implements MutatingRounds {
       return evaluate(new PolicyRun(policy, { shared, params, spent: chargedTo(context), turn: context.turn }))
     })
   }
+}
+
+/** The name of a policy, with the logical cluster that has it. */
+function shownName({ name, from }: BoundPolicy<CompiledMutatingPolicy>): string {
+  if (from === undefined) return name
+  const origin = from.exportName === undefined ? '' : `APIExport ${from.exportName} of `
+  return `${name} of ${origin}logical cluster ${from.cluster.name}`
 }
 
 function invocationOf(of: Omit<Invocation, 'key' | 'params'>, params: JsonObject | undefined): Invocation {

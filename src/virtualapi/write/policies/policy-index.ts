@@ -7,7 +7,7 @@ import type {
 } from '@kubernetes/client-node'
 import { inheritLabel } from '#crds/index.ts'
 import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
-import type { Ancestor } from '#virtualapi/hierarchy/ancestors.ts'
+import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { compileMutatingPolicy, type CompiledMutatingPolicy } from './compile-mutating-policy.ts'
@@ -35,8 +35,16 @@ export interface BoundPolicy<P> {
   readonly name: string
   readonly policy: P
   readonly bindings: readonly Binding[]
-  /** The ancestor that has the policy; absent for a policy of the logical cluster itself. */
-  readonly from?: Ancestor
+  /** The logical cluster that has the policy; absent for a policy of the logical cluster itself. */
+  readonly from?: PolicyOrigin
+}
+
+/** An ancestor, or the provider of an export. */
+export interface PolicyOrigin {
+  readonly cluster: LogicalCluster
+  readonly objects: ClusterObjects
+  /** The export of a provider; absent for an ancestor. */
+  readonly exportName?: string
 }
 
 interface Index<P> {

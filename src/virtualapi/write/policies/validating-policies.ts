@@ -4,6 +4,12 @@ import type { Value } from '#apimachinery/cel/index.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
 import type { FormDependencies, ReviewedForm } from '#virtualapi/write/admission/reviewed-form.ts'
 import type { Shown } from '#virtualapi/write/admission/shown.ts'
+import {
+  boundedAuthorizer,
+  writeOf,
+  type Provider,
+  type Providers,
+} from '#virtualapi/write/admission/provider-admission.ts'
 import type { Authorizer } from '#virtualapi/auth/authz/index.ts'
 import type { Ancestors } from '#virtualapi/hierarchy/ancestors.ts'
 import { withAuthorizer } from './ask-authorizer.ts'
@@ -11,9 +17,9 @@ import { collectParams, paramDefinition } from './collect-params.ts'
 import type { CompiledPolicy } from './compile-policy.ts'
 import { type Denial, evaluatePolicy, type Verdict, type AuditAnnotation } from './evaluate-policy.ts'
 import { isExemptFromPolicies } from './exempt-resources.ts'
-import { atPolicy, inheritedPolicies, policyText } from './inherited-policies.ts'
+import { atPolicy, inheritedPolicies, policyText, providedPolicies } from './inherited-policies.ts'
 import { chargedTo } from './expression-costs.ts'
-import { RequestMatch, type ReviewedObjects } from './match-request.ts'
+import { RequestMatch, type MatchOptions, type ReviewedObjects } from './match-request.ts'
 import { type Binding, type BoundPolicy, validatingIndex } from './policy-index.ts'
 import { requestVariables, withAuthorizerVariables } from './policy-input.ts'
 import { policyRefusal } from './policy-refusal.ts'
@@ -23,6 +29,8 @@ export interface PolicyDependencies extends FormDependencies {
   readonly authorizer: Pick<Authorizer, 'authorize'>
   /** The ancestors whose policies act below; absent: no logical cluster has any. */
   readonly ancestors?: Ancestors | undefined
+  /** The providers whose policies act in consumers; absent: none do. */
+  readonly providers?: Providers | undefined
 }
 
 const codes: Readonly<Record<string, number>> = { Forbidden: 403, Unauthorized: 401, RequestEntityTooLarge: 413 }
@@ -47,6 +55,29 @@ export function validatingPolicies(dependencies: PolicyDependencies): AdmissionP
   }
 }
 
+/**
+ * The validating policies that providers bring to the objects of their exports in consumers. Writes of the installation
+ * itself are left alone: a provider must not hold up what ends a binding or a namespace of a consumer.
+ */
+export function providedValidatingPolicies(dependencies: PolicyDependencies): AdmissionPlugin {
+  const review = (provider: Provider | undefined, request: AdmissionRequest, objects: ReviewedObjects) => {
+    const policies = provider === undefined ? [] : providedPolicies(validatingIndex, provider)
+    if (provider === undefined || policies.length === 0) return undefined
+    const authorizer = boundedAuthorizer(dependencies.authorizer, provider)
+    return new Review({ ...dependencies, authorizer, ofProvider: true }, request, objects).run(policies)
+  }
+  return {
+    name: 'ProvidedValidatingAdmissionPolicy',
+    validate(request, object, old) {
+      const { user, admitted } = request.context
+      if (user.realm.kind === 'installation' || admitted === true) return undefined
+      const provider = dependencies.providers?.of(writeOf(request), 'policies')
+      if (provider instanceof Promise) return provider.then((found) => review(found, request, { object, old }))
+      return review(provider, request, { object, old })
+    },
+  }
+}
+
 interface Refusal extends Denial {
   readonly policy: string
   readonly binding: string | undefined
@@ -58,13 +89,13 @@ interface Seen {
 }
 
 class Review {
-  readonly #dependencies: PolicyDependencies
+  readonly #dependencies: PolicyDependencies & MatchOptions
   readonly #request: AdmissionRequest
   readonly #objects: ReviewedObjects
   readonly #match: RequestMatch
   readonly #seen = new Map<ReviewedForm, Promise<Seen>>()
 
-  constructor(dependencies: PolicyDependencies, request: AdmissionRequest, objects: ReviewedObjects) {
+  constructor(dependencies: PolicyDependencies & MatchOptions, request: AdmissionRequest, objects: ReviewedObjects) {
     this.#dependencies = dependencies
     this.#request = request
     this.#objects = objects

@@ -8,6 +8,7 @@ import { placementPreview } from '#virtualapi/write/admission/placement-preview.
 import { separationWarnings } from '#virtualapi/write/admission/separation-warnings.ts'
 import { placementTargets } from '#virtualapi/write/admission/placement-targets.ts'
 import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
+import { requiredAdmission } from '#virtualapi/write/admission/provider-admission.ts'
 import { sharedApis } from '#virtualapi/write/admission/shared-apis.ts'
 import { viewWrites } from '#virtualapi/write/admission/view-writes.ts'
 import { rbacWrites } from '#virtualapi/write/admission/rbac-writes.ts'
@@ -22,9 +23,9 @@ import type { Ancestors } from '#virtualapi/hierarchy/ancestors.ts'
 import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
 import { isWithoutPlugin, type PlainCluster } from '#virtualapi/request/plain-cluster.ts'
 import { createRbacWriteCheck, forbiddenError, type RbacAuthorizer } from '#virtualapi/auth/authz/index.ts'
-import { mutatingPolicies } from '#virtualapi/write/policies/mutating-policies.ts'
+import { mutatingPolicies, providedMutatingPolicies } from '#virtualapi/write/policies/mutating-policies.ts'
 import { readParamsCheck } from '#virtualapi/write/policies/read-params-check.ts'
-import { validatingPolicies } from '#virtualapi/write/policies/validating-policies.ts'
+import { providedValidatingPolicies, validatingPolicies } from '#virtualapi/write/policies/validating-policies.ts'
 import type { LedgerFor } from '#virtualapi/write/quota/index.ts'
 import { createWebhooks } from '#virtualapi/write/webhooks/create-webhooks.ts'
 import type { WebhookDependencies } from '#virtualapi/write/webhooks/webhook-dependencies.ts'
@@ -73,8 +74,9 @@ export function createRegistry({
   directory,
   servesSharedApis,
   tree,
+  providers,
 }: RegistryDependencies): Registry {
-  const policyParts = { authorizer, catalog, conversions, ancestors: tree?.ancestors }
+  const policyParts = { authorizer, catalog, conversions, ancestors: tree?.ancestors, providers }
   const plugins = [
     ...(tree ? [validAncestry(tree.directory)] : []),
     ...standardPlugins(mayRunPods === undefined ? {} : { mayRunPods }),
@@ -87,6 +89,8 @@ export function createRegistry({
     readParamsCheck({ authorizer, catalog }),
     certificateSigners(authorizer),
     validatingPolicies(policyParts),
+    requiredAdmission,
+    providedValidatingPolicies(policyParts),
   ]
   return new Registry({
     async mayCreate({ definition: { info }, context: { user, cluster, work, rule }, namespace, signal }, name) {
@@ -98,7 +102,8 @@ export function createRegistry({
     },
     admission: createAdmission({
       plugins: plain === undefined ? plugins : plugins.filter(({ name }) => !isWithoutPlugin(plain, name)),
-      policies: mutatingPolicies(policyParts),
+      // The consumer's own policies and those of its ancestors see what the provider's have made.
+      policies: [providedMutatingPolicies(policyParts), mutatingPolicies(policyParts)],
       webhooks: createWebhooks({ ...policyParts, outbound }),
     }),
     conversions,

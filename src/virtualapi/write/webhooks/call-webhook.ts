@@ -24,7 +24,7 @@ export async function callWebhook(
   shown: Shown,
   { outbound, type }: { outbound: Outbound; type: WebhookType },
 ): Promise<Verdict> {
-  const { name, target, timeoutSeconds } = webhook
+  const { name, target, timeoutSeconds, provider } = webhook
   const { context, signal } = shown.request
   if (context.dryRun && !webhook.takesDryRun) throw dryRunUnsupported(name)
   const version = reviewVersionOf(webhook.reviewVersions)
@@ -38,7 +38,9 @@ export async function callWebhook(
   const { uid, body } = admissionReview(shown, version)
   const query = `timeout=${timeoutSeconds}s`
   const timeoutMs = timeoutSeconds * 1000
-  const request = { cluster: context.cluster.id, target, query, body, timeoutMs, isReview: true } as const
+  // The consumer pays for the call that its write causes; a Service is one of the provider.
+  const services = provider === undefined ? {} : { services: provider.cluster.id }
+  const request = { cluster: context.cluster.id, ...services, target, query, body, timeoutMs, isReview: true } as const
   let verdict: Verdict
   try {
     const posted = outbound.post(request, signal)
@@ -55,7 +57,11 @@ export async function callWebhook(
   return verdict
 }
 
-function callError(error: unknown, { name, target }: Webhook, query: string): unknown {
+function callError(error: unknown, { name, target, provider }: Webhook, query: string): unknown {
+  const isFailure = error instanceof EgressError || error instanceof UndecodableReview || error instanceof InvalidReview
+  // Consumers learn no addresses of the provider.
+  if (isFailure && provider !== undefined)
+    return new WebhookCallError(name, `${providerText(provider)} gave no valid response`, error)
   if (error instanceof EgressError) {
     const call = `Post "${urlText(target, query)}": ${error.message}`
     return new WebhookCallError(name, `failed to call webhook: ${call}`, error)
@@ -65,4 +71,9 @@ function callError(error: unknown, { name, target }: Webhook, query: string): un
   if (error instanceof InvalidReview)
     return new WebhookCallError(name, `received invalid webhook response: ${error.message}`, error)
   return error
+}
+
+/** The provider in messages. */
+function providerText({ exportName, cluster }: NonNullable<Webhook['provider']>): string {
+  return `the provider (APIExport "${exportName}" of logical cluster "${cluster.name}")`
 }

@@ -4,6 +4,7 @@ import { Program } from '#apimachinery/cel/index.ts'
 import { aggregateText } from '#apimachinery/field/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
 import type { Shown } from '#virtualapi/write/admission/shown.ts'
+import { boundedAuthorizer } from '#virtualapi/write/admission/provider-admission.ts'
 import type { Authorizer } from '#virtualapi/auth/authz/index.ts'
 import {
   compileAdmissionExpression,
@@ -37,7 +38,9 @@ export async function conditionsHold(
   // As upstream, `namespaceObject` is null in conditions.
   const variables = requestVariables(shown, undefined)
   const { context } = shown.request
-  const outcome = await withAuthorizer(authorizer, shown.request, (asked) =>
+  const { provider } = webhook
+  const decides = provider === undefined ? authorizer : boundedAuthorizer(authorizer, provider)
+  const outcome = await withAuthorizer(decides, shown.request, (asked) =>
     evaluate(webhook.matchConditions, withAuthorizerVariables(variables, shown, asked), chargedTo(context)),
   )
   await context.turn?.()

@@ -2,6 +2,7 @@
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { notFound } from '#apimachinery/status/index.ts'
 import type { AdmissionRequest } from '#virtualapi/write/admission/admission.ts'
+import { consumerForm, labelsForProvider } from '#virtualapi/write/admission/consumer-form.ts'
 import { namespaceOf } from './admission-review.ts'
 import {
   equivalentForms,
@@ -39,7 +40,9 @@ export function matchWebhook(
   const isSelected =
     objectSelector.matchesEverything ||
     [objects.object, objects.old].some((one) => one !== undefined && objectSelector.matches(labelsOf(one)))
-  return isSelected ? { webhook, form } : undefined
+  if (!isSelected) return undefined
+  const { provider } = webhook
+  return { webhook, form: provider === undefined ? form : consumerForm(form, request.context.cluster.name) }
 }
 
 /**
@@ -72,7 +75,11 @@ function formFor(
   return undefined
 }
 
-function namespaceMatches({ namespaceSelector }: Webhook, request: AdmissionRequest, { object }: Objects): boolean {
+function namespaceMatches(
+  { namespaceSelector, provider }: Webhook,
+  request: AdmissionRequest,
+  { object }: Objects,
+): boolean {
   const { definition, operation, subresource, context } = request
   const namespace = namespaceOf(request)
   const isNamespaces = definition.info.resource === 'namespaces'
@@ -82,5 +89,5 @@ function namespaceMatches({ namespaceSelector }: Webhook, request: AdmissionRequ
     return namespaceSelector.matches(object?.metadata.labels)
   const entry = context.objects.get('namespaces', '', namespace)
   if (entry === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace)
-  return namespaceSelector.matches(entry.facts.labels)
+  return namespaceSelector.matches(provider === undefined ? entry.facts.labels : labelsForProvider(namespace))
 }

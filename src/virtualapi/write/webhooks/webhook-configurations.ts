@@ -5,6 +5,7 @@ import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { outboundTarget, type StoredClientConfig } from '#virtualapi/outbound/calls/client-config.ts'
 import type { OutboundTarget } from '#virtualapi/outbound/calls/outbound.ts'
+import type { Provider } from '#virtualapi/write/admission/provider-admission.ts'
 import type { WebhookRule } from './rule-match.ts'
 
 export interface MatchCondition {
@@ -33,6 +34,8 @@ export interface Webhook {
   readonly reviewVersions: readonly string[]
   readonly target: OutboundTarget
   readonly matchConditions: readonly MatchCondition[]
+  /** The provider that brings the webhook to its consumers; absent: the webhook is of the logical cluster itself. */
+  readonly provider?: Provider
 }
 
 export type WebhookType = 'mutating' | 'validating'
@@ -59,6 +62,13 @@ export function webhooksIn(objects: ClusterObjects, type: WebhookType): readonly
   ofCluster.set(type, { changes, webhooks })
   lists.set(objects, ofCluster)
   return webhooks
+}
+
+/** The webhooks of a provider that its export brings to consumers. */
+export function providedWebhooks(provider: Provider, type: WebhookType): readonly Webhook[] {
+  return webhooksIn(provider.objects, type)
+    .filter(({ configuration }) => provider.brings('webhooks', configuration))
+    .map((webhook) => ({ ...webhook, uid: `provider/${webhook.uid}`, provider }))
 }
 
 interface StoredWebhook {
