@@ -8,13 +8,14 @@ import { sleep } from '#async/index.ts'
 import {
   asSocket,
   duplexOf,
+  endTogether,
   keepAlive,
   sessionKinds,
   sessionSettings,
   type SessionKind,
 } from '#network/tunnel/index.ts'
 import type { Logger } from '#telemetry/index.ts'
-import { connectionsTo, type ClientCertificate, type InstallationAddress, type ProxyEnvironment } from './dial.ts'
+import { connectionsTo, type ClientCertificate, type InstallationAddress } from './dial.ts'
 import type { Forwarder } from './forward-requests.ts'
 
 export interface TunnelOptions {
@@ -24,8 +25,6 @@ export interface TunnelOptions {
   /** The client certificate that is valid now. */
   readonly client: () => ClientCertificate
   readonly forwarder: Forwarder
-  /** Default: that of the process. */
-  readonly env?: ProxyEnvironment
   /** Called when a session begins or ends, with the kinds that are open. */
   readonly changed?: (open: ReadonlySet<SessionKind>) => void
   readonly log: Logger
@@ -88,10 +87,10 @@ async function keepSession(
 }
 
 async function openSession(kind: SessionKind, options: TunnelOptions): Promise<Http2Session> {
-  const { installation, member, client, env, forwarder, signal } = options
+  const { installation, member, client, forwarder, signal } = options
   const url = `${installation.url.replace(/^http/, 'ws')}/services/agent/${member}/tunnel?session=${kind}`
   const webSocket = new WebSocket(url, {
-    agent: connectionsTo(installation, { client: client(), ...(env && { env }) }),
+    agent: connectionsTo(installation, client()),
     perMessageDeflate: false,
     handshakeTimeout: handshakeMs,
     maxPayload: maxMessageBytes,
@@ -100,6 +99,7 @@ async function openSession(kind: SessionKind, options: TunnelOptions): Promise<H
   await opened(webSocket, signal)
   const session = performServerHandshake(duplexOf(webSocket), sessionSettings)
   session.on('error', () => undefined)
+  endTogether(session, webSocket)
   session.on('stream', (stream, headers) => accept(stream, headers, forwarder))
   keepAlive(session)
   return session

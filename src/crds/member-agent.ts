@@ -60,6 +60,9 @@ interface WithAgent {
   readonly status?: { readonly agent?: AgentStatus }
 }
 
+/** The port of an agent at which pods reach their API. */
+export const agentApiPort = 6443
+
 /** The longest life of a token. */
 export const maxTokenMs = 24 * 60 * 60_000
 

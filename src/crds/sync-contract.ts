@@ -196,6 +196,8 @@ export const memberParts = {
   nameserver: 'kcp-dns',
   /** Deployment, Service, Secret and ServiceAccount. */
   gateway: 'kcp-gateway',
+  /** Deployment, Service and Secret. */
+  agent: 'kcp-agent',
   syncerAccount: 'kcp-syncer',
   tokenSecret: 'kcp-syncer-token',
 } as const

@@ -1,11 +1,15 @@
 // A member in pull mode: its agent dials out, and everything that kcp does in the member goes through the tunnel.
 import { expect } from 'chai'
 import { generateKeyPairSync, X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type IncomingMessage } from 'node:http'
 import { request } from 'node:https'
+import { connect, type AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Forwarder, keepTunnel } from '#agent/index.ts'
+import { ApiEntrance, Forwarder, keepTunnel } from '#agent/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { loadKubeconfig, type KubeClient } from '#client/index.ts'
 import { connectToMember, type MemberConnection } from '#client/member/index.ts'
@@ -177,11 +181,80 @@ describe('the tunnel of a member in pull mode', function () {
     for (const { body } of stalled) await body[Symbol.asyncIterator]().return?.()
   })
 
+  it('passes through an HTTP proxy that cuts idle connections', async () => {
+    const proxy = stack.use(await startProxy())
+    process.env['https_proxy'] = `http://me:secret@127.0.0.1:${proxy.port}`
+    stack.defer(() => {
+      delete process.env['https_proxy']
+    })
+    const oslo = await register('oslo')
+    await agentOf(oslo, paris)
+    await using through = await connectThrough(oslo)
+    await waitFor(async () => await isReached(through.client), { what: 'the agent to connect', deadlineMs: 10_000 })
+    expect(proxy.seen).to.deep.equal(new Set([`CONNECT 127.0.0.1:${served.port} Basic ${btoa('me:secret')}`]))
+    proxy.cut()
+    await waitFor(async () => await isReached(through.client), { what: 'another session', deadlineMs: 10_000 })
+    delete process.env['https_proxy']
+  })
+
+  it('lets pods of the member reach their API, with TLS from end to end', async () => {
+    const installation = { url: `https://127.0.0.1:${served.port}` }
+    await using entrance = await ApiEntrance.open({ installation, port: 0, maxPerPod: 2, log: silentLogger })
+    const get = async (): Promise<number> => {
+      const { promise, resolve, reject } = Promise.withResolvers<number>()
+      const to = { host: '127.0.0.1', port: entrance.port, servername: 'kubernetes.default.svc', ca: pki.servingCa }
+      const sent = request({ ...to, path: '/version', agent: false }, ({ statusCode = 0 }) => resolve(statusCode))
+      sent.on('error', reject)
+      sent.end()
+      return await promise.finally(() => sent.destroy())
+    }
+    expect(await get()).to.equal(200)
+    const held = [connect(entrance.port, '127.0.0.1'), connect(entrance.port, '127.0.0.1')]
+    await Promise.all(held.map((socket) => once(socket, 'connect')))
+    expect(String(await get().catch((error: unknown) => error))).to.include('Error')
+    for (const socket of held) socket.destroy()
+    await waitFor(async () => (await get().catch(() => 0)) === 200, { what: 'a place', deadlineMs: 5000 })
+  })
+
   it('ends at once when the certificate of the agent is revoked', async () => {
     await served.root.patch(memberClusters, { name: 'paris' }, 'merge', { spec: { agent: null } }, { signal })
     await waitFor(async () => !(await isReached(connection.client)), { what: 'the tunnel to end', deadlineMs: 5000 })
   })
 })
+
+/** An HTTP proxy; `cut` closes all its connections. */
+async function startProxy(): Promise<AsyncDisposable & { port: number; seen: Set<string>; cut(): void }> {
+  const seen = new Set<string>()
+  const open = new Set<Duplex>()
+  const server = createServer()
+  server.on('connect', ({ method = '', url = '', headers }: IncomingMessage, client: Duplex) => {
+    seen.add(`${method} ${url} ${headers['proxy-authorization'] ?? ''}`)
+    const target = connect(Number(url.split(':')[1]), '127.0.0.1', () => {
+      client.write('HTTP/1.1 200 Connection established\r\n\r\n')
+      client.pipe(target).pipe(client)
+    })
+    for (const socket of [client, target]) {
+      open.add(socket)
+      socket.on('error', () => undefined)
+      socket.once('close', () => open.delete(socket))
+    }
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const cut = (): void => {
+    for (const socket of open) socket.destroy()
+  }
+  return {
+    port: (server.address() as AddressInfo).port,
+    seen,
+    cut,
+    async [Symbol.asyncDispose]() {
+      cut()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
 
 async function* take<T>(source: AsyncIterable<T>, count: number): AsyncGenerator<T> {
   let taken = 0

@@ -29,6 +29,7 @@ import {
   type ClusterIds,
   ClusterPresence,
   createUpstream,
+  ensureApiEntrance,
   ensureNameserver,
   type GatewayPeer,
   removeMemberGateway,
@@ -39,7 +40,7 @@ import {
 import { programVersion } from '#telemetry/index.ts'
 
 interface MemberControllersOptions {
-  /** Address at which pods in members reach the direct listener. */
+  /** Address at which pods in members reach the direct listener; in pull mode they reach it through the agent. */
   readonly advertise: { readonly host: string; readonly port: number }
   /** Default registry.k8s.io/coredns/coredns:v1.12.4. */
   readonly nameserverImage?: string
@@ -70,7 +71,7 @@ export function memberControllers({
   const members = memberClusterController({
     apis,
     async startSyncer(toSync, context) {
-      const { client: downstream, exports, log, signal, gatewayReported: _, ...member } = toSync
+      const { client: downstream, exports, log, signal, hasAgent, gatewayReported: _, ...member } = toSync
       let upstream = upstreams.get(context)
       if (upstream === undefined) {
         const { virtual, tenantInformers } = context
@@ -79,10 +80,11 @@ export function memberControllers({
         upstreams.set(context, upstream)
       }
       const image = nameserverImage === undefined ? {} : { image: nameserverImage }
+      const entrance = hasAgent ? await ensureApiEntrance(downstream, signal) : { name: advertise, address: advertise }
       const nameserver = await ensureNameserver({
         memberName: member.name,
         member: downstream,
-        apiAddress: advertise,
+        apiAddress: entrance.address,
         ...image,
         signal,
       })
@@ -92,7 +94,7 @@ export function memberControllers({
         member,
         upstream,
         downstream,
-        apiAddress: advertise,
+        apiAddress: entrance.name,
         nameserver,
         ...exported,
         log,

@@ -4,6 +4,7 @@ import http from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex, Readable } from 'node:stream'
+import { setImmediate as immediate } from 'node:timers/promises'
 import { serviceUnavailable } from '#apimachinery/status/index.ts'
 import { abortable, endAfterInterim } from '#async/index.ts'
 import { processTracer } from '#telemetry/index.ts'
@@ -297,12 +298,20 @@ function connectorOf(dial: () => Promise<Duplex>): CreateConnection {
   return (_, done) => {
     // Node's type has a socket even beside an error.
     const settle = done as (error: Error | null, socket?: Duplex) => void
-    dial().then(
+    dialAlive(dial).then(
       (socket) => settle(null, socket),
       (error: unknown) => settle(error as Error),
     )
     return undefined
   }
+}
+
+/** A connection that is open: node:http would wait for ever on one that has closed before it listens to it. */
+async function dialAlive(dial: () => Promise<Duplex>): Promise<Duplex> {
+  const socket = await dial()
+  await immediate()
+  if (socket.destroyed) throw new Error('the connection was cut as soon as it was opened')
+  return socket
 }
 
 function requestOf(link: Link): (options: https.RequestOptions) => http.ClientRequest {

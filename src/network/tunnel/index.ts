@@ -1,1 +1,9 @@
-export { asSocket, duplexOf, keepAlive, sessionSettings, type SessionKind, sessionKinds } from './tunnel-session.ts'
+export {
+  asSocket,
+  duplexOf,
+  endTogether,
+  keepAlive,
+  sessionSettings,
+  type SessionKind,
+  sessionKinds,
+} from './tunnel-session.ts'

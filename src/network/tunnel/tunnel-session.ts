@@ -55,6 +55,12 @@ export function keepAlive(
   })
 }
 
+/** Ends the session with its WebSocket: HTTP/2 over a stream does not notice that the stream is cut. */
+export function endTogether(session: Http2Session, webSocket: WebSocket): void {
+  webSocket.once('close', () => session.destroy())
+  session.once('close', () => webSocket.terminate())
+}
+
 /** The bytes of a WebSocket. */
 export function duplexOf(webSocket: WebSocket): Duplex {
   return createWebSocketStream(webSocket, { allowHalfOpen: false })

@@ -42,6 +42,8 @@ export interface MemberToSync {
   readonly gatewayAddress?: string
   /** Takes the syncer's report on the gateway in the member. */
   readonly gatewayReported: (report: GatewayReport) => void
+  /** Whether it is in pull mode: its pods reach us through its agent, too. */
+  readonly hasAgent: boolean
   readonly annotationPrefixes: readonly string[]
   /** Its classes of this kind as they are now; undefined: not known. */
   readonly classesOf: (kind: ClassKindName) => readonly DeepReadonly<MemberClass>[] | undefined
@@ -179,6 +181,7 @@ async function sync(
   const { name } = object.metadata
   const { type: serviceNetwork = 'None', gatewayAddress } = object.spec?.serviceNetwork ?? {}
   const annotationPrefixes = object.spec?.annotationPrefixes ?? []
+  const hasAgent = object.spec?.connection?.agent !== undefined
   // Until the classes are read, those in the status hold: templates must not change because of a restart.
   const classesOf = (wanted: ClassKindName): readonly DeepReadonly<MemberClass>[] | undefined => {
     const found = [...connected.classesOf(name), ...(object.status?.classes ?? [])]
@@ -190,7 +193,7 @@ async function sync(
   const { apis, former } = exports ?? {}
   await connected.sync(
     name,
-    JSON.stringify([id, serviceNetwork, gatewayAddress, annotationPrefixes, apis, former]),
+    JSON.stringify([id, serviceNetwork, gatewayAddress, hasAgent, annotationPrefixes, apis, former]),
     async (client) => {
       const { log } = operator
       log.info('starting to sync with a member', { member: name, id, serviceNetwork })
@@ -202,6 +205,7 @@ async function sync(
           ...(gatewayAddress !== undefined && { gatewayAddress }),
           gatewayReported,
           failuresChanged,
+          hasAgent,
           annotationPrefixes,
           classesOf,
           loss: memberLoss(name, operator.informers),

@@ -17,6 +17,7 @@
 // Service is exported; names of the cluster set lead to it. `web-0.west.db.shop.svc.clusterset.local` is a pod in
 // member `west`: in that member the exported Service itself knows its hostname, elsewhere the second one has it as
 // `web-0--west`.
+import { isIP } from 'node:net'
 import {
   clusterSetPrefix,
   clusterSetZone,
@@ -214,7 +215,7 @@ function absoluteLongName({ begin, omitted, end, mark }: Shortening): string {
 
 /** `kubernetes.default` is the API of the pod's logical cluster. */
 function apiTemplate({ host }: SyncerAddress, match: string, zone: string): string {
-  const address = /^[0-9.]+$/.test(host) ? `A ${host}` : `CNAME ${host}.`
+  const address = ({ 4: `A ${host}`, 6: `AAAA ${host}` } as const)[isIP(host)] ?? `CNAME ${host}.`
   return `template ANY ANY ${zone} {
         match ${match}
         answer "{{ .Name }} 5 IN ${address}"

@@ -1,7 +1,7 @@
 // `/services/agent/MEMBER/...`: the tunnel of an agent, and connections of our other processes through it.
 import { isStatusError, pageNotFound, serviceUnavailable, unauthorized } from '#apimachinery/status/index.ts'
 import { connectionProtocol } from '#client/member/index.ts'
-import { duplexOf, sessionKinds, type SessionKind } from '#network/tunnel/index.ts'
+import { sessionKinds, type SessionKind } from '#network/tunnel/index.ts'
 import { errorResponse } from '#virtualapi/codec/responses.ts'
 import { forbiddenError } from '#virtualapi/auth/authz/index.ts'
 import type { IncomingRequest } from '#virtualapi/request/exchange.ts'
@@ -78,7 +78,7 @@ export class AgentEndpoints implements AgentDoor, Disposable {
     }
     requireHandshake((name) => headerOf(incoming.rawHeaders, name))
     const webSocket = acceptTunnel(request, socket, head)
-    if (webSocket !== undefined) this.#tunnels.add(agent, kindOf(query), duplexOf(webSocket))
+    if (webSocket !== undefined) this.#tunnels.add(agent, kindOf(query), webSocket)
   }
 
   async #connect({ member, query }: Asked, { incoming, socket, head }: UpgradeRequest): Promise<void> {

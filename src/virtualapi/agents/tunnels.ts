@@ -2,12 +2,13 @@
 import { connect, type ClientHttp2Session } from 'node:http2'
 import type { Duplex } from 'node:stream'
 import { LRUCache } from 'lru-cache'
+import type { WebSocket } from 'ws'
 import { clusterIdOf, type ClusterId } from '#apimachinery/meta/index.ts'
 import { serviceUnavailable } from '#apimachinery/status/index.ts'
 import { timestamp, type Clock } from '#async/index.ts'
 import { httpTransport } from '#client/index.ts'
 import { remoteDialer, type MemberDialer, type TunnelledMember } from '#client/member/index.ts'
-import { asSocket, keepAlive, sessionSettings, type SessionKind } from '#network/tunnel/index.ts'
+import { asSocket, duplexOf, endTogether, keepAlive, sessionSettings, type SessionKind } from '#network/tunnel/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import type { ClusterOwnership, Peer } from '#virtualapi/request/ownership.ts'
 import type { ServerDependencies } from '#virtualapi/server/dependencies.ts'
@@ -96,16 +97,16 @@ export class Tunnels implements MemberDialer, Disposable {
     return asSocket(stream)
   }
 
-  /** Takes a connection on which the agent serves HTTP/2. Dispose of this object to end all of them. */
-  add(agent: ConnectedAgent, kind: SessionKind, connection: Duplex): void {
+  /** Takes a WebSocket on which the agent serves HTTP/2. Dispose of this object to end all of them. */
+  add(agent: ConnectedAgent, kind: SessionKind, webSocket: WebSocket): void {
     const { log, clock } = this.#options
     const { member } = agent
-    const http2 = connect('http://agent', { createConnection: () => connection, ...sessionSettings })
+    const http2 = connect('http://agent', { createConnection: () => duplexOf(webSocket), ...sessionSettings })
+    endTogether(http2, webSocket)
     const session: Session = { ...agent, kind, http2, seenMs: clock.now() }
     http2.on('error', () => undefined)
     http2.once('connect', () => keepAlive(http2, { answered: () => this.#saw(session) }))
     http2.once('close', () => {
-      connection.destroy()
       this.#remove(session)
       log.info('a session of an agent has ended', { member, session: kind })
     })
