@@ -19,9 +19,9 @@ import {
 } from '#crds/index.ts'
 import type { ReconcileResult } from '#reconcile/index.ts'
 import type { ExportFacts, RevisionResource, SharedApis } from '#reconcile/object-graph/index.ts'
-import { isReleased } from './api-exports.ts'
 import { deleteBatch, DeletionBudget } from './delete-batch.ts'
 import { type ControllerContext, reconcileChanged, retryAfterSeconds } from './framework.ts'
+import { isReleased, releaseOf } from './export-rollout.ts'
 import { condition, type SharingUpdate, withConditions } from './sharing-conditions.ts'
 
 const fieldManager = 'kcp-api-bindings'
@@ -46,9 +46,10 @@ export async function startApiBindings(context: ControllerContext): Promise<void
         onExport(facts, exists, before) {
           // The status of an export changes with each consumer; that concerns no other consumer.
           if (exists && before !== undefined && !isNews(facts, before)) return
-          const { cluster, name } = facts
+          const { cluster, name, uid } = facts
           for (const facts of sharing.bindingsTo(sharing.nameOf(cluster) ?? '', name))
             enqueue({ cluster: facts.cluster, name: facts.name })
+          for (const facts of sharing.bindingsOf(uid)) enqueue({ cluster: facts.cluster, name: facts.name })
         },
       }),
     reconcile: async ({ cluster, name }, { client, signal }) => {
@@ -61,8 +62,10 @@ export async function startApiBindings(context: ControllerContext): Promise<void
 }
 
 function isNews(now: ExportFacts, before: ExportFacts): boolean {
-  const { revision, released, claims, uid, admission } = before
+  const { revision, released, claims, uid, admission, cluster, order, releasedGroups } = before
+  if (now.cluster !== cluster) return true
   if (now.claims !== claims || now.admission !== admission) return true
+  if (now.order !== order || now.releasedGroups !== releasedGroups) return true
   return now.revision !== revision || now.released !== released || now.uid !== uid
 }
 
@@ -78,8 +81,11 @@ interface Work {
 async function bind(work: Work): Promise<ReconcileResult | undefined> {
   const { binding, cluster, sharing, signal } = work
   const { path, name: exportName = '' } = binding.spec?.reference?.export ?? {}
-  const found = sharing.exportOf({ cluster, path: path === '' ? undefined : path, exportName })
   const bound = binding.status?.exportUID
+  // The identity comes first: the export may have another owner than the reference says.
+  const found =
+    (bound === undefined ? undefined : sharing.exportByUid(bound)) ??
+    sharing.exportOf({ cluster, path: path === '' ? undefined : path, exportName })
   if (found === undefined || (bound !== undefined && found.uid !== bound)) {
     const message =
       found === undefined
@@ -138,13 +144,17 @@ async function nextRevision({ cluster, binding, sharing, signal }: Work, found: 
         message: `Revision ${found.revision} of the export is not used here: ${objections.join('; ')}`.slice(0, 2000),
       },
     }
-  if (!isReleased(facts, found.released))
+  const release = releaseOf(found)
+  const { groups, order } = release
+  const extent =
+    groups < order.length ? `the first ${groups} of ${order.length} groups` : `${found.released} % of the consumers`
+  if (!isReleased({ ...facts, labels: binding.metadata.labels }, release, sharing))
     return {
       revision: current,
       problem: {
         reason: 'NotReleased',
         severity: 'Info' as const,
-        message: `Revision ${found.revision} is released to ${found.released} % of the consumers, and not yet to this one.`,
+        message: `Revision ${found.revision} is released to ${extent}, and not yet to this one.`,
       },
     }
   return { revision: found.revision }

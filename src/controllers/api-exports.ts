@@ -1,6 +1,5 @@
 // APIExports: keeps each state of the exported definitions as a numbered revision, releases the newest one to the
 // consumers step by step, and makes the endpoint slice through which the provider reaches them.
-import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { LRUCache } from 'lru-cache'
 import { groupResourceText, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
@@ -13,6 +12,7 @@ import {
   apiExports,
   apiResourceSchemas,
   identityHashOf,
+  identityOf,
   revisionName,
   type APIExport,
   type APIExportRevision,
@@ -24,14 +24,14 @@ import type { BindingFacts, SharedApis } from '#reconcile/object-graph/index.ts'
 import { type ChangedOptions, type ControllerContext, reconcileChanged } from './framework.ts'
 import { customResourceDefinitions } from './resources.ts'
 import { admissionResources, exportedAdmission } from './exported-admission.ts'
+import { nextRelease } from './export-rollout.ts'
+import { transferExport } from './export-transfer.ts'
 import { condition, type SharingUpdate, withConditions } from './sharing-conditions.ts'
 
 const fieldManager = 'kcp-api-exports'
 /** Changes of an export, of its definitions and of its bindings come in groups; one reconcile suffices. */
 const collectMs = 100
 const withoutSlice = 'apiexports.apis.kcp.io/skip-endpointslice'
-/** The steps, in percent of the consumers, in which a revision that may break objects is released. */
-const steps = [5, 25, 100]
 
 type Definition = APIExportRevision['spec']['definitions'][number]
 
@@ -99,8 +99,17 @@ async function reconcileExport(work: Work): Promise<ReconcileResult | undefined>
     await dropRevisions(work, undefined)
     return undefined
   }
+  const transfer = await transferExport(found, work)
+  if (transfer.isOver === true || transfer.status !== undefined) {
+    const conditions = withConditions(found.status?.conditions, transfer.conditions, timestamp(systemClock.now()))
+    const next = { ...found, status: { ...(transfer.status ?? found.status), conditions } }
+    if (!isDeepStrictEqual(next, found))
+      await client.update(apiExports, next, { subresource: 'status', fieldManager, signal })
+    // The write is seen, and the export is reconciled again.
+    return undefined
+  }
   const { definitions, problems } = await definitionsOf(found, work)
-  const uid = found.metadata.uid ?? ''
+  const uid = identityOf(found)
   const before = found.status?.revision ?? 0
   const bindings = [...work.sharing.bindingsOf(uid)]
   const isSame = problems.length > 0 || (before > 0 && (await isUnchanged(work, uid, before, definitions)))
@@ -113,7 +122,7 @@ async function reconcileExport(work: Work): Promise<ReconcileResult | undefined>
   const revision = isSame || refused !== undefined ? before : before + 1
   const updated = bindings.filter((binding) => binding.revision === revision)
   const held = bindings.filter((binding) => binding.held !== undefined && binding.revision !== revision)
-  const released = releasedShare(found, { isNew: revision !== before, bindings, held, revision })
+  const release = nextRelease(found, { isNew: revision !== before, bindings, held, revision }, work.sharing)
   const admission = await exportedAdmission(found, client, signal)
   const { admission: _former, ...former } = found.status ?? {}
   const url = work.context.viewUrl?.(work.sharing.nameOf(work.cluster) ?? '', name)
@@ -129,7 +138,7 @@ async function reconcileExport(work: Work): Promise<ReconcileResult | undefined>
       cluster: work.sharing.nameOf(cluster) ?? cluster,
       message,
     })),
-    rollout: { released },
+    rollout: { released: release.percent, ...(release.order.length > 0 && { groups: release.groups }) },
     conditions: withConditions(
       found.status?.conditions,
       [
@@ -142,6 +151,7 @@ async function reconcileExport(work: Work): Promise<ReconcileResult | undefined>
           'VirtualWorkspaceURLsReady',
           url === undefined ? { reason: 'NoAddress', message: 'The server does not know its own address.' } : undefined,
         ),
+        ...transfer.conditions,
         rolledOut(found, { updated: updated.length, all: bindings.length, held }),
       ],
       now,
@@ -152,32 +162,6 @@ async function reconcileExport(work: Work): Promise<ReconcileResult | undefined>
   if (url !== undefined) await keepSlice(work, found, url)
   await dropRevisions(work, { uid, revision })
   return undefined
-}
-
-/** How far the newest revision is released: in steps if consumers may be held, and not beyond what the export says. */
-function releasedShare(
-  { spec, status }: APIExport,
-  state: { isNew: boolean; bindings: readonly BindingFacts[]; held: readonly BindingFacts[]; revision: number },
-): number {
-  const { percent = 100, pause = false, holdOnError = true } = spec?.rollout ?? {}
-  const before = state.isNew ? 0 : (status?.rollout?.released ?? 0)
-  if (pause) return Math.min(before, percent)
-  if (holdOnError && state.held.length > 0) return Math.min(before, percent)
-  const isDone = state.bindings.every(
-    (binding) => binding.revision === state.revision || binding.held !== undefined || !isReleased(binding, before),
-  )
-  if (!isDone) return Math.min(before, percent)
-  return Math.min(percent, steps.find((step) => step > before) ?? 100)
-}
-
-/** True if the consumer belongs to the released share. Consumers have a fixed order, which their ids decide. */
-export function isReleased(
-  { cluster, exportUid = '' }: Pick<BindingFacts, 'cluster' | 'exportUid'>,
-  released: number,
-): boolean {
-  if (released >= 100) return true
-  const place = createHash('sha256').update(`${exportUid}/${cluster}`).digest().readUInt32BE() / 2 ** 32
-  return place * 100 < released
 }
 
 function rolledOut(

@@ -122,12 +122,50 @@ export interface APIExport extends KubeObject {
     maximalPermissionPolicy?: { local?: Record<string, never> }
     rollout?: ExportRollout
     admission?: ExportAdmission
+    transfer?: ExportTransfer
   }
   status?: APIExportStatus
 }
 
+/**
+ * A transfer of an export to another owner, which needs both sides: the present one names the new logical cluster, and
+ * an APIExport there names this one. Identity, bindings and stored objects stay as they are.
+ */
+export interface ExportTransfer {
+  /** The logical cluster that may take the export over. */
+  to?: string
+  /** The export that this one continues. */
+  from?: { path: string; name: string }
+}
+
+/** The identity of an export that continues another one, and where the other one is until all bindings have followed. */
+export interface ExportOrigin {
+  uid: string
+  /** How many times the identity has changed its owner. */
+  transfers: number
+  /** Absent: the transfer is complete. */
+  from?: { cluster: string; name: string }
+}
+
+/** The identity of an export: its uid, or that of the export that it continues. */
+export function identityOf({ metadata, status }: APIExport): string {
+  return status?.origin?.uid ?? metadata.uid ?? ''
+}
+
+/** A group of consumers: those of these names, and those whose APIBinding has the labels. */
+export interface RolloutGroup {
+  consumers?: string[]
+  /**
+   * Over labels of APIBindings, which the provider sees in its view. Labels of LogicalClusters belong to the
+   * installation: a selector would tell a provider of them.
+   */
+  selector?: LabelSelector
+}
+
 /** How consumers get a new revision. */
 export interface ExportRollout {
+  /** Groups that get it one after the other, before all other consumers. */
+  order?: RolloutGroup[]
   /** How many of the consumers, in percent, are to have the newest revision. Default 100. */
   percent?: number
   /** No further consumer gets it. */
@@ -148,9 +186,15 @@ export interface APIExportStatus {
   rollout?: {
     /** The share of the consumers, in percent, that may have the newest revision. */
     released: number
+    /** How many groups of spec.rollout.order may have it; absent: all. */
+    groups?: number
   }
   /** What the export brings; absent: nothing. */
   admission?: ExportAdmission
+  /** Of an export that continues another one. */
+  origin?: ExportOrigin
+  /** The id of the logical cluster that `spec.transfer.to` meant when it was written: names are used again. */
+  offeredTo?: { name: string; id: string }
   conditions?: SharingCondition[]
 }
 
@@ -366,6 +410,14 @@ const rollout = record('How consumers get a new revision.', {
     ...integer('How many of the consumers, in percent, are to have the newest revision. Default 100.'),
     maximum: 100,
   },
+  order: atomic(
+    'Groups of consumers that get it before all others, one after the other. `percent` is the share of the others.',
+    record('A group.', {
+      consumers: atomic('Names of logical clusters.', name('A name.'), 256),
+      selector: labelSelectorSchema('Labels of APIBindings, which consumers set.'),
+    }),
+    16,
+  ),
   pause: flag('No further consumer gets the newest revision.'),
   holdOnError: flag('Stop at the first consumer whose stored objects the revision would break. Default true.'),
 })
@@ -390,8 +442,21 @@ const exportStatus: Record<string, JsonSchema> = {
   ),
   rollout: record('How far the newest revision has come.', {
     released: integer('The share of the consumers, in percent, that may have it.'),
+    groups: integer('How many groups of spec.rollout.order may have it. Absent: all.'),
   }),
   admission: exportAdmission('The admission that the export brings.'),
+  origin: record('The identity of an export that continues another one.', {
+    uid: text('The identity.'),
+    transfers: integer('How many times the identity has changed its owner.'),
+    from: record('The former export, until all bindings have followed.', {
+      cluster: text('The id of its logical cluster.'),
+      name: text('Its name.'),
+    }),
+  }),
+  offeredTo: record('The logical cluster that may take this export over.', {
+    name: text('Its name.'),
+    id: text('Its id.'),
+  }),
   conditions: sharingConditions,
   virtualWorkspaces: atomic('Not used.', record('A URL.', { url: text('The URL.') })),
 }
@@ -420,6 +485,14 @@ const policySpec: Record<string, JsonSchema> = {
   }),
   identity: anything('Accepted from clients of the kcp project. The identity is the uid of the export.'),
   rollout,
+  transfer: record('A transfer of the export to another logical cluster. It needs both sides.', {
+    to: text('The logical cluster that may take this export over.', { maxLength: 253 }),
+    from: record(
+      'The export of another logical cluster that this one continues, with its identity and its consumers.',
+      { path: name('Its logical cluster.'), name: name('Its name.') },
+      ['path', 'name'],
+    ),
+  }),
   admission: exportAdmission(
     'The admission of this logical cluster that acts on exported objects in consumers that accept it. Default: all that matches.',
   ),

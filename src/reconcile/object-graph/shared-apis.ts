@@ -7,11 +7,18 @@ export interface ExportFacts {
   /** The id of its logical cluster. */
   readonly cluster: string
   readonly name: string
+  /** The identity: the uid, or that of the export that this one continues. */
   readonly uid: string
+  /** How many times the identity has changed its owner. */
+  readonly transfers: number
   /** The newest revision; 0 before the first. */
   readonly revision: number
   /** The share of its consumers, in percent, that may have the newest revision. */
   readonly released: number
+  /** Groups of consumers that get a revision before the others, as JSON; empty for none. */
+  readonly order: string
+  /** How many of the groups may have the newest revision; undefined: all. */
+  readonly releasedGroups: number | undefined
   /** PLURAL.GROUP of each resource that the export offers. */
   readonly resources: readonly string[]
   /** Whether RBAC of the export's logical cluster bounds what users of consumers do (maximalPermissionPolicy). */
@@ -30,13 +37,16 @@ export interface BindingFacts {
   /** The name of the export's logical cluster; undefined: the binding's own one. */
   readonly path: string | undefined
   readonly exportName: string
-  /** The uid of the export; undefined before the binding is bound. */
+  /** The identity of the export; undefined before the binding is bound. */
   readonly exportUid: string | undefined
+  /** The logical cluster of the export, by which the binding finds its definitions; undefined like `exportUid`. */
+  readonly providerName: string | undefined
   readonly revision: number
   /** PLURAL.GROUP of each resource that the logical cluster serves by the binding. */
   readonly resources: readonly string[]
   /** The claims in force, as JSON. Equal texts are one string in memory. */
   readonly accepted: string
+  readonly labels: Readonly<Record<string, string>> | undefined
   readonly isReady: boolean
   readonly isDeleting: boolean
   /** Why the binding does not get the newest revision; undefined if nothing keeps it. */
@@ -61,9 +71,11 @@ export interface SharingListener {
 export interface SharedApis {
   /** Resolves once all existing objects are known. */
   ready(): Promise<void>
+  /** The id of a logical cluster; undefined if there is none of this name. */
+  idOf(name: string): string | undefined
   /** The name of any logical cluster, also of those of other processes; undefined after its deletion. */
   nameOf(cluster: string): string | undefined
-  /** The export that a binding refers to. */
+  /** The export that a binding refers to; undefined also for an export that another one continues. */
   exportOf(binding: Pick<BindingFacts, 'cluster' | 'path' | 'exportName'>): ExportFacts | undefined
   exportByUid(uid: string): ExportFacts | undefined
   /** The names of the exports of a logical cluster. */

@@ -60,7 +60,14 @@ export class ExportView implements RequestView {
     return rule
   }
 
+  /** False once the export is deleted or belongs to another logical cluster. */
+  #isInForce(): boolean {
+    const current = this.#index.exportByUid(this.exportUid)
+    return current?.cluster === this.#facts.cluster && current.name === this.#facts.name
+  }
+
   #findRule(cluster: ClusterId, name: string): ViewRule | undefined {
+    if (!this.#isInForce()) return undefined
     const bindings = this.#index.bindingsIn(cluster, this.exportUid)
     if (bindings.length === 0) return undefined
     if (bindings.some(({ resources }) => resources.includes(name))) return everything
@@ -142,7 +149,9 @@ export class ExportView implements RequestView {
     }
     const before = new Map<string, BindingFacts>()
     return this.#index.follow({
-      onExport: () => undefined,
+      onExport: ({ uid }) => {
+        if (uid === this.exportUid && !this.#isInForce()) for (const facts of this.#index.bindingsOf(uid)) tell(facts)
+      },
       onBinding: (facts, exists) => {
         const key = `${facts.cluster}/${facts.name}`
         const was = before.get(key)

@@ -4,6 +4,7 @@ import { setImmediate as nextEventLoopPass } from 'node:timers/promises'
 import {
   isJsonObject,
   tryClusterId,
+  tryClusterName,
   type JsonObject,
   type JsonValue,
   type KubeObject,
@@ -29,7 +30,7 @@ export interface SharedApisDependencies {
   readonly index: SharingIndex
   readonly bindings: BindingSource
   readonly watchCache: Pick<WatchCache, 'cluster'>
-  readonly directory: Pick<ClusterDirectory, 'byId'>
+  readonly directory: Pick<ClusterDirectory, 'byId' | 'byName'>
 }
 
 export function createSharedApis({ index, bindings, watchCache, directory }: SharedApisDependencies): SharedApis {
@@ -45,6 +46,10 @@ export function createSharedApis({ index, bindings, watchCache, directory }: Sha
     return id === undefined || directory.byId(id) === undefined ? undefined : watchCache.cluster(id, { signal })
   }
   return {
+    idOf(text) {
+      const name = tryClusterName(text)
+      return name === undefined ? undefined : directory.byName(name)?.id
+    },
     nameOf: (cluster) => {
       const id = tryClusterId(cluster)
       return id === undefined ? undefined : directory.byId(id)?.name

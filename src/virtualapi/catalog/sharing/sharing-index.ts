@@ -8,7 +8,7 @@ import {
   tryClusterName,
   type ClusterId,
 } from '#apimachinery/meta/index.ts'
-import { apiBindings, apiExports, identityHashOf, type APIBinding, type APIExport } from '#crds/index.ts'
+import { apiBindings, apiExports, identityHashOf, identityOf, type APIBinding, type APIExport } from '#crds/index.ts'
 import type { BindingFacts, ExportFacts, SharedApis, SharingListener } from '#reconcile/object-graph/index.ts'
 import type { CacheEvent, Entry, WatchCache } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -29,7 +29,7 @@ interface Known<Facts> {
 }
 
 /** The part of the contract that is answered from the index alone. */
-type Indexed = Omit<SharedApis, 'nameOf' | 'resourcesOf' | 'objections' | 'countObjects'>
+type Indexed = Omit<SharedApis, 'idOf' | 'nameOf' | 'resourcesOf' | 'objections' | 'countObjects'>
 
 export class SharingIndex implements Indexed {
   readonly #dependencies: SharingDependencies
@@ -65,7 +65,8 @@ export class SharingIndex implements Indexed {
     exportName,
   }: Pick<BindingFacts, 'cluster' | 'path' | 'exportName'>): ExportFacts | undefined {
     const id = path === undefined ? cluster : this.#clusterAt(path)
-    return id === undefined ? undefined : this.#exports.get(`${id}/${exportName}`)?.facts
+    const facts = id === undefined ? undefined : this.#exports.get(`${id}/${exportName}`)?.facts
+    return facts !== undefined && this.#exportsByUid.get(facts.uid) === facts ? facts : undefined
   }
 
   exportByUid(uid: string): ExportFacts | undefined {
@@ -146,17 +147,34 @@ export class SharingIndex implements Indexed {
     // The list may be older than a change that was seen while it was read.
     if (known !== undefined && known.revision >= entry.revision) return
     const facts = exportFacts(entry)
-    if (known !== undefined) {
-      this.#exportsByUid.delete(known.facts.uid)
-      this.#exportsByIdentity.delete(identityHashOf(known.facts.uid))
-    }
+    if (known !== undefined) this.#identify(known.facts, false)
     arrange(this.#exportsByCluster, facts.cluster, key, exists ? facts.name : undefined)
     if (exists) {
       this.#exports.set(key, { facts, revision: entry.revision })
-      this.#exportsByUid.set(facts.uid, facts)
-      this.#exportsByIdentity.set(identityHashOf(facts.uid), facts)
+      this.#identify(facts, true)
     } else this.#exports.delete(key)
     for (const listener of this.#listeners) listener.onExport(facts, exists, known?.facts)
+  }
+
+  /** Of exports with one identity, the one that was transferred last is in force. */
+  #identify(facts: ExportFacts, exists: boolean): void {
+    const { uid, transfers } = facts
+    const current = this.#exportsByUid.get(uid)
+    if (exists) {
+      if (current !== undefined && current.transfers > transfers) return
+      this.#exportsByUid.set(uid, facts)
+      this.#exportsByIdentity.set(identityHashOf(uid), facts)
+    } else if (current === facts) {
+      this.#exportsByUid.delete(uid)
+      this.#exportsByIdentity.delete(identityHashOf(uid))
+      if (transfers > 0) this.#fallBack(facts)
+    }
+  }
+
+  /** Gives an identity back to its former owner, if a transfer ends before all bindings have followed. */
+  #fallBack(lost: ExportFacts): void {
+    for (const { facts } of this.#exports.values())
+      if (facts.uid === lost.uid && facts !== lost) this.#identify(facts, true)
   }
 
   #takeBinding(entry: Entry, exists: boolean): void {
@@ -232,7 +250,8 @@ function sharedList(names: readonly string[]): readonly string[] {
 }
 
 function exportFacts(entry: Entry): ExportFacts {
-  const { spec, status } = decodeObject(entry.bytes) as APIExport
+  const object = decodeObject(entry.bytes) as APIExport
+  const { spec, status } = object
   const claims = spec?.permissionClaims === undefined ? '' : JSON.stringify(spec.permissionClaims)
   const resources = (spec?.resources ?? []).map(({ group, name: resource }) => groupResourceText({ group, resource }))
   const hasPolicy = spec?.maximalPermissionPolicy?.local !== undefined
@@ -241,9 +260,12 @@ function exportFacts(entry: Entry): ExportFacts {
   return {
     cluster,
     name,
-    uid: entry.facts.uid,
+    uid: identityOf(object),
+    transfers: status?.origin?.transfers ?? 0,
     revision,
     released: rollout?.released ?? 100,
+    order: spec?.rollout?.order === undefined ? '' : JSON.stringify(spec.rollout.order),
+    releasedGroups: rollout?.groups,
     resources,
     hasPolicy,
     claims,
@@ -263,9 +285,11 @@ function bindingFacts(entry: Entry): BindingFacts {
     path: path === '' ? undefined : path,
     exportName,
     exportUid: status?.exportUID,
+    providerName: status?.apiExportClusterName && shared(status.apiExportClusterName),
     revision: status?.revision ?? 0,
     resources: sharedList((status?.boundResources ?? []).map(groupResourceText)),
     accepted: shared(JSON.stringify(status?.appliedPermissionClaims ?? [])),
+    labels: entry.facts.labels,
     isReady: conditionOf('Ready')?.status === 'True',
     isDeleting: metadata.deletionTimestamp !== undefined,
     held: updated?.status === 'False' && updated.reason === 'ObjectsWouldBreak' ? updated.message : undefined,

@@ -2,7 +2,7 @@
 // cluster, for exported resources alone, in consumers whose APIBinding accepts them.
 import { groupResourceText, tryClusterName, type ClusterId } from '#apimachinery/meta/index.ts'
 import { forbidden } from '#apimachinery/status/index.ts'
-import type { APIExport } from '#crds/index.ts'
+import { identityOf, type APIExport } from '#crds/index.ts'
 import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import type { Authorizer } from '#virtualapi/auth/authz/index.ts'
 import { boundRevision, type BoundRevision } from '#virtualapi/catalog/sharing/binding-source.ts'
@@ -90,8 +90,16 @@ function providerIn(cluster: LogicalCluster, objects: ClusterObjects, bound: Bou
   return { cluster, objects, exportName: found.key.name, resources, brings }
 }
 
-function exportWith(objects: ClusterObjects, uid: string): Entry | undefined {
-  return objects.list({ resource: exportKey }).find(({ facts }) => facts.uid === uid)
+function exportWith(objects: ClusterObjects, identity: string): Entry | undefined {
+  return objects.list({ resource: exportKey }).find((entry) => identityIn(entry) === identity)
+}
+
+const identities = new WeakMap<Entry, string>()
+
+function identityIn(entry: Entry): string {
+  let identity = identities.get(entry)
+  if (identity === undefined) identities.set(entry, (identity = identityOf(decodeObject(entry.bytes) as APIExport)))
+  return identity
 }
 
 /**
