@@ -39,7 +39,7 @@ const finishMs = 10 * 60_000
 const goodMs = 10_000
 const handshakeMs = 30_000
 /** Milliseconds between two attempts to connect: the first, and the longest. */
-const [firstWaitMs, maxWaitMs] = [500, 15_000]
+const [firstWaitMs, maxWaitMs] = [500, 8000]
 const maxMessageBytes = 8 * 1024 * 1024
 const maxRefusalBytes = 4096
 

@@ -1,6 +1,5 @@
 // A member in pull mode: its agent dials out, and everything that kcp does in the member goes through the tunnel.
 import { expect } from 'chai'
-import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
@@ -9,26 +8,20 @@ import { connect, type AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ApiEntrance, Forwarder, keepTunnel } from '#agent/index.ts'
+import { ApiEntrance } from '#agent/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { loadKubeconfig, type KubeClient } from '#client/index.ts'
+import type { KubeClient } from '#client/index.ts'
 import { connectToMember, type MemberConnection } from '#client/member/index.ts'
-import { memberClusters, type MemberCluster } from '#crds/index.ts'
+import { memberClusters } from '#crds/index.ts'
 import { startSimulatedMember, type SimulatedMember } from '#simulation/index.ts'
 import { silentLogger } from '#telemetry/index.ts'
 import { createMembers, type Pki } from '#virtualapi/index.ts'
 import { waitFor } from '#test/support/index.ts'
 import { startServedApi, type ServedApi } from './served-api.ts'
+import { registerInPullMode, runAgent, type TunnelledMember } from './tunnelled-member.ts'
 
 const configMaps = { group: '', version: 'v1', resource: 'configmaps' } as const
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
-
-interface Registered {
-  readonly name: string
-  readonly uid: string
-  readonly certificate: string
-  readonly key: string
-}
 
 describe('the tunnel of a member in pull mode', function () {
   this.timeout(60_000)
@@ -39,7 +32,7 @@ describe('the tunnel of a member in pull mode', function () {
   let pki: Pki
   let paris: SimulatedMember
   let connection: MemberConnection
-  let member: Registered
+  let member: TunnelledMember
 
   before(async () => {
     const dir = mkdtempSync(join(tmpdir(), 'kcp-tunnel-'))
@@ -54,43 +47,16 @@ describe('the tunnel of a member in pull mode', function () {
     pki = served.pki
     paris = stack.use(await startSimulatedMember({ name: 'paris', dir, log: silentLogger, signal }))
     member = await register('paris')
-    await agentOf(member, paris)
+    startAgent(member, paris)
     connection = stack.use(await connectThrough(member))
     await waitFor(async () => await isReached(connection.client), { what: 'the agent to connect', deadlineMs: 10_000 })
   })
   after(() => stack.disposeAsync())
 
-  /** Creates a MemberCluster in pull mode, and the certificate of its agent. */
-  async function register(name: string): Promise<Registered> {
-    const { root } = served
-    const hash = '0'.repeat(64)
-    const created = await root.create<MemberCluster>(
-      memberClusters,
-      {
-        apiVersion: 'kcp.dev/v1alpha1',
-        kind: 'MemberCluster',
-        metadata: { name },
-        spec: { connection: { agent: {} }, agent: { token: { hash, expires: inAnHour(), approves: true } } },
-      },
-      { signal },
-    )
-    const uid = created.metadata.uid ?? ''
-    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-    const spki = publicKey.export({ type: 'spki', format: 'der' })
-    const certificate = await pki.signAgentKey({ member: name, uid, publicKey: spki, seconds: 3600 })
-    const fingerprint = new X509Certificate(certificate).fingerprint256.replaceAll(':', '').toLowerCase()
-    const key = `SHA256:${'A'.repeat(43)}`
-    const status = { agent: { token: hash, key, certificates: [{ fingerprint, expires: inAnHour() }] } }
-    await root.patch(memberClusters, { name }, 'merge', { status }, { subresource: 'status', signal })
-    return { name, uid, certificate, key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string }
-  }
-
-  async function agentOf({ name, certificate, key }: Registered, { kubeconfig }: SimulatedMember): Promise<void> {
-    const forwarder = stack.use(new Forwarder({ api: await loadKubeconfig({ text: kubeconfig }), log: silentLogger }))
-    const installation = { url: `https://127.0.0.1:${served.port}`, ca: pki.servingCa }
-    const client = () => ({ certificate, key })
-    void keepTunnel({ installation, member: name, client, forwarder, log: silentLogger, signal })
-  }
+  const register = (name: string): Promise<TunnelledMember> =>
+    registerInPullMode(name, { clusters: served.root, pki, signal })
+  const startAgent = (of: TunnelledMember, { kubeconfig }: SimulatedMember): void =>
+    void runAgent(of, { url: `https://127.0.0.1:${served.port}`, ca: pki.servingCa }, { kubeconfig, signal })
 
   const connectThrough = ({ name, uid }: { name: string; uid: string }): Promise<MemberConnection> =>
     connectToMember({ kind: 'agent', member: { name, uid } }, { responseTimeoutMs: 10_000, dialer: served.api.dialer })
@@ -188,7 +154,7 @@ describe('the tunnel of a member in pull mode', function () {
       delete process.env['https_proxy']
     })
     const oslo = await register('oslo')
-    await agentOf(oslo, paris)
+    startAgent(oslo, paris)
     await using through = await connectThrough(oslo)
     await waitFor(async () => await isReached(through.client), { what: 'the agent to connect', deadlineMs: 10_000 })
     expect(proxy.seen).to.deep.equal(new Set([`CONNECT 127.0.0.1:${served.port} Basic ${btoa('me:secret')}`]))
@@ -295,5 +261,3 @@ async function upgradeStatus({
   sent.end()
   return await promise.finally(() => sent.destroy())
 }
-
-const inAnHour = (): string => new Date(Date.now() + 3_600_000).toISOString().replace(/\.\d+Z$/, 'Z')
