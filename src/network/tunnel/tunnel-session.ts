@@ -17,7 +17,7 @@ const sessionWindowBytes = 16 * 1024 * 1024
 
 /** Options for both ends. Node's default of 10 MiB of memory would refuse streams once some hundred watches wait. */
 export const sessionSettings = {
-  maxSessionMemory: 512,
+  maxSessionMemory: 128,
   settings: { enablePush: false, initialWindowSize: streamWindowBytes, maxConcurrentStreams: 20_000 },
   peerMaxConcurrentStreams: 20_000,
 } as const

@@ -23,15 +23,21 @@ const options = {
   noServer: true,
   clientTracking: false,
   perMessageDeflate: false,
-  maxPayload: maxMessageBytes,
   maxFragments: 64,
   maxBufferedChunks: 1024,
   closeTimeout: closeTimeoutMs,
   autoPong: false,
+} as const
+const watchOptions = {
+  ...options,
+  maxPayload: maxMessageBytes,
   handleProtocols: (offered: ReadonlySet<string>) =>
     [...offered].find((protocol) => !protocol.startsWith(tokenProtocol)) ?? false,
-} as const
-const acceptor = new WebSocketServer(options)
+}
+const watchAcceptor = new WebSocketServer(watchOptions)
+/** Maximum size of a message of an agent, bytes: HTTP/2 frames are written together. */
+const maxTunnelMessageBytes = 8 * 1024 * 1024
+const tunnelAcceptor = new WebSocketServer({ ...options, maxPayload: maxTunnelMessageBytes })
 
 /** True if the client asks for an upgrade to WebSocket. */
 export function isWebSocketRequest(header: HeaderOf): boolean {
@@ -47,8 +53,22 @@ export function requireHandshake(header: HeaderOf): void {
     throw badRequest('this is no WebSocket handshake of version 13')
 }
 
-/** Answers the handshake with 101. Undefined if the client has disconnected or was refused. */
+/** Answers the handshake of a watch with 101. Undefined if the client has disconnected or was refused. */
 export function acceptWebSocket(request: IncomingMessage, socket: Duplex, head: Buffer): WebSocket | undefined {
+  return accept(watchAcceptor, request, socket, head)
+}
+
+/** Answers the handshake of an agent with 101. Undefined if the agent has disconnected or was refused. */
+export function acceptTunnel(request: IncomingMessage, socket: Duplex, head: Buffer): WebSocket | undefined {
+  return accept(tunnelAcceptor, request, socket, head)
+}
+
+function accept(
+  acceptor: WebSocketServer,
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): WebSocket | undefined {
   let accepted: WebSocket | undefined
   acceptor.handleUpgrade(request, socket, head, (webSocket) => {
     accepted = webSocket
@@ -56,25 +76,6 @@ export function acceptWebSocket(request: IncomingMessage, socket: Duplex, head: 
   // Drop pongs to a client that does not read, or they would fill our memory.
   accepted?.on('ping', (payload) => {
     if (!socket.writableNeedDrain) accepted?.pong(payload)
-  })
-  return accepted
-}
-
-/** Maximum size of a message of an agent, bytes: HTTP/2 frames are written together. */
-const maxTunnelMessageBytes = 8 * 1024 * 1024
-
-const tunnelAcceptor = new WebSocketServer({
-  noServer: true,
-  clientTracking: false,
-  perMessageDeflate: false,
-  maxPayload: maxTunnelMessageBytes,
-})
-
-/** Answers the handshake of an agent with 101. Undefined if the agent has disconnected or was refused. */
-export function acceptTunnel(request: IncomingMessage, socket: Duplex, head: Buffer): WebSocket | undefined {
-  let accepted: WebSocket | undefined
-  tunnelAcceptor.handleUpgrade(request, socket, head, (webSocket) => {
-    accepted = webSocket
   })
   return accepted
 }
