@@ -98,8 +98,11 @@ async function openSession(kind: SessionKind, options: TunnelOptions): Promise<H
     maxPayload: maxMessageBytes,
     followRedirects: false,
   })
+  // Created before the WebSocket is open: the first message may come with the handshake.
+  const stream = duplexOf(webSocket)
+  stream.on('error', () => undefined)
   await opened(webSocket, signal)
-  const session = performServerHandshake(duplexOf(webSocket), sessionSettings)
+  const session = performServerHandshake(stream, sessionSettings)
   session.on('error', () => undefined)
   endTogether(session, webSocket)
   session.on('stream', (stream, headers) => accept(stream, headers, forwarder))

@@ -128,12 +128,13 @@ export class Tunnels implements MemberDialer, Disposable {
 
   #keep(session: Session): void {
     const { uid, kind } = session
-    const known = this.#sessions.get(uid) ?? []
-    this.#sessions.set(uid, known)
-    const same = known.filter((one) => one.kind === kind)
+    const same = this.#sessions.get(uid)?.filter((one) => one.kind === kind) ?? []
     // An agent that connects in a loop holds a few sessions only.
-    if (same.length >= maxSessions) same[0]?.http2.destroy()
-    known.push(session)
+    for (const old of same.slice(0, Math.max(0, same.length + 1 - maxSessions))) {
+      this.#remove(old)
+      old.http2.destroy()
+    }
+    this.#sessions.set(uid, [...(this.#sessions.get(uid) ?? []), session])
   }
 
   #remove(session: Session): void {
