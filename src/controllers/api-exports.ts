@@ -3,19 +3,15 @@
 import { isDeepStrictEqual } from 'node:util'
 import { LRUCache } from 'lru-cache'
 import { groupResourceText, type JsonObject, type JsonValue, type KubeObject } from '#apimachinery/meta/index.ts'
-import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { systemClock, timestamp } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import {
   apiExportEndpointSlices,
-  apiExportRevisions,
   apiExports,
   apiResourceSchemas,
   identityHashOf,
   identityOf,
-  revisionName,
   type APIExport,
-  type APIExportRevision,
   type APIExportStatus,
   type ExportedResource,
 } from '#crds/index.ts'
@@ -24,6 +20,7 @@ import type { BindingFacts, SharedApis } from '#reconcile/object-graph/index.ts'
 import { type ChangedOptions, type ControllerContext, reconcileChanged } from './framework.ts'
 import { customResourceDefinitions } from './resources.ts'
 import { admissionResources, exportedAdmission } from './exported-admission.ts'
+import { dropRevisions, isUnchanged, keepRevision, type Definition } from './export-revisions.ts'
 import { nextRelease } from './export-rollout.ts'
 import { transferExport } from './export-transfer.ts'
 import { condition, type SharingUpdate, withConditions } from './sharing-conditions.ts'
@@ -32,8 +29,6 @@ const fieldManager = 'kcp-api-exports'
 /** Changes of an export, of its definitions and of its bindings come in groups; one reconcile suffices. */
 const collectMs = 100
 const withoutSlice = 'apiexports.apis.kcp.io/skip-endpointslice'
-
-type Definition = APIExportRevision['spec']['definitions'][number]
 
 /** Reconciles every APIExport until the signal aborts. */
 export async function startApiExports(context: ControllerContext): Promise<void> {
@@ -55,9 +50,14 @@ export async function startApiExports(context: ControllerContext): Promise<void>
     listen: (enqueue) =>
       sharing.follow({
         onExport: () => undefined,
-        onBinding({ exportUid }) {
+        onBinding({ exportUid, exportName, providerName }) {
           const facts = exportUid === undefined ? undefined : sharing.exportByUid(exportUid)
           if (facts !== undefined) enqueue({ cluster: facts.cluster, name: facts.name }, collectMs)
+          else if (providerName !== undefined) {
+            // The export is gone, and its revisions go with their last consumers.
+            const cluster = sharing.idOf(providerName)
+            if (cluster !== undefined) enqueue({ cluster, name: exportName }, collectMs)
+          }
         },
       }),
     reconcile: ({ cluster, name }, { client, signal: reconcileSignal }) =>
@@ -112,12 +112,16 @@ async function reconcileExport(work: Work): Promise<ReconcileResult | undefined>
   const uid = identityOf(found)
   const before = found.status?.revision ?? 0
   const bindings = [...work.sharing.bindingsOf(uid)]
-  const isSame = problems.length > 0 || (before > 0 && (await isUnchanged(work, uid, before, definitions)))
+  const isSame =
+    problems.length > 0 ||
+    (before > 0 && (await isUnchanged(client, { name, uid, revision: before }, definitions, signal)))
   if (!isSame && bindings.length > manyConsumers) {
     const waitMs = work.revised.waitMs(uid)
     if (waitMs > 0) return { requeueAfterSeconds: waitMs / 1000 }
   }
-  const refused = isSame ? undefined : await keepRevision(work, { name, uid }, before + 1, definitions)
+  const refused = isSame
+    ? undefined
+    : await keepRevision(client, { name, uid, revision: before + 1 }, definitions, signal)
   if (refused !== undefined) problems.push(refused)
   const revision = isSame || refused !== undefined ? before : before + 1
   const updated = bindings.filter((binding) => binding.revision === revision)
@@ -177,63 +181,6 @@ function rolledOut(
   if (pause) return said('Paused', `${count}. The rollout is paused by spec.rollout.pause.`)
   if (percent < 100) return said('Partial', `${count}. spec.rollout.percent is ${percent}.`)
   return said('InProgress', `${count}.`)
-}
-
-async function isUnchanged(
-  { client, signal }: Work,
-  uid: string,
-  revision: number,
-  definitions: readonly Definition[],
-) {
-  const kept = await client.tryGet<APIExportRevision>(
-    apiExportRevisions,
-    { name: revisionName(uid, revision) },
-    { signal },
-  )
-  return kept !== undefined && isDeepStrictEqual(kept.spec.definitions, definitions)
-}
-
-/** Keeps a revision. Resolves with the reason if the server refuses it, because it is too large for example. */
-async function keepRevision(
-  { client, signal }: Work,
-  of: { readonly name: string; readonly uid: string },
-  revision: number,
-  definitions: readonly Definition[],
-): Promise<string | undefined> {
-  const name = revisionName(of.uid, revision)
-  const object: APIExportRevision = {
-    apiVersion: 'apis.kcp.io/v1alpha1',
-    kind: 'APIExportRevision',
-    metadata: { name },
-    spec: { export: of, revision, definitions: [...definitions] },
-  }
-  // A revision that was kept before the process stopped and that no status names was given to no consumer.
-  await client.delete(apiExportRevisions, { name }, { signal }).catch(tolerate('NotFound'))
-  try {
-    await client.create(apiExportRevisions, object, { fieldManager, signal })
-    return undefined
-  } catch (error) {
-    if (!isStatusError(error) || error.code < 400 || error.code >= 500 || error.code === 409) throw error
-    return `the definitions cannot be kept: ${error.message}`
-  }
-}
-
-/** Deletes revisions that no consumer has, apart from the newest one of each export. `newest`: known of one export. */
-async function dropRevisions(
-  { client, cluster, sharing, signal }: Work,
-  newest: { readonly uid: string; readonly revision: number } | undefined,
-): Promise<void> {
-  const { items } = await client.list<APIExportRevision>(apiExportRevisions, { signal })
-  for (const { metadata, spec } of items) {
-    const { uid } = spec.export
-    const facts = sharing.exportByUid(uid)
-    const current = uid === newest?.uid ? newest.revision : facts?.cluster === cluster ? facts.revision : -1
-    // A revision above the current one was just kept, and the status does not name it yet.
-    if (spec.revision === current || (current >= 0 && spec.revision > current)) continue
-    const isUsed = [...sharing.bindingsOf(uid)].some(({ revision }) => revision === spec.revision)
-    if (!isUsed)
-      await client.delete(apiExportRevisions, { name: metadata.name ?? '' }, { signal }).catch(tolerate('NotFound'))
-  }
 }
 
 async function definitionsOf({ spec }: APIExport, work: Work) {

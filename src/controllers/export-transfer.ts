@@ -2,20 +2,11 @@
 // deleted once all bindings have followed, so that at each moment a binding finds its definitions.
 import { tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import {
-  apiExportRevisions,
-  apiExports,
-  identityHashOf,
-  identityOf,
-  type APIExport,
-  type APIExportRevision,
-  type APIExportStatus,
-} from '#crds/index.ts'
+import { apiExports, identityHashOf, identityOf, type APIExport, type APIExportStatus } from '#crds/index.ts'
 import type { SharedApis } from '#reconcile/object-graph/index.ts'
+import { copyRevisions, removeRevisions } from './export-revisions.ts'
 import type { ControllerContext } from './framework.ts'
 import { condition, type SharingUpdate } from './sharing-conditions.ts'
-
-const fieldManager = 'kcp-api-exports'
 
 export interface TransferWork {
   readonly cluster: string
@@ -104,17 +95,6 @@ async function takeOver(
   }
 }
 
-async function copyRevisions(uid: string, from: KubeClient, to: KubeClient, signal: AbortSignal): Promise<void> {
-  const { items } = await from.list<APIExportRevision>(apiExportRevisions, { signal })
-  for (const { metadata, spec } of items) {
-    if (spec.export.uid !== uid) continue
-    const copy = { apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIExportRevision', metadata: { name: metadata.name } }
-    await to
-      .create(apiExportRevisions, { ...copy, spec } as APIExportRevision, { fieldManager, signal })
-      .catch(tolerate('AlreadyExists'))
-  }
-}
-
 /** Deletes the former export and its revisions once all bindings find theirs here. */
 async function finish({ status }: APIExport, work: TransferWork): Promise<Outcome> {
   const { sharing, cluster, context, signal } = work
@@ -129,11 +109,7 @@ async function finish({ status }: APIExport, work: TransferWork): Promise<Outcom
     if (former !== undefined && identityOf(former) === origin.uid)
       await there.delete(apiExports, { name: from.name }, { signal }).catch(tolerate('NotFound'))
     // A transfer within one logical cluster gives the export another name.
-    const { items } =
-      from.cluster === cluster ? { items: [] } : await there.list<APIExportRevision>(apiExportRevisions, { signal })
-    for (const { metadata, spec } of items)
-      if (spec.export.uid === origin.uid)
-        await there.delete(apiExportRevisions, { name: metadata.name ?? '' }, { signal }).catch(tolerate('NotFound'))
+    if (from.cluster !== cluster) await removeRevisions(origin.uid, there, signal)
   }
   return { status: { ...others, origin: rest }, conditions: [condition(type)] }
 }

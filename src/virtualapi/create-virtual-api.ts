@@ -40,7 +40,7 @@ import type { ServiceResolver } from './outbound/calls/service-resolver.ts'
 import { childDefinitions } from './hierarchy/child-clusters.ts'
 import { createAncestors } from './hierarchy/ancestors.ts'
 import { SubtreeBudgets, type Kept } from './hierarchy/subtree-budgets.ts'
-import { createTreeCheck } from './hierarchy/tree-check.ts'
+import { createTreeCheck, type TreeCheck } from './hierarchy/tree-check.ts'
 import { inheritedDefinitions } from './hierarchy/inherited-definitions.ts'
 import { ClusterCatalog } from './catalog/cluster-catalog.ts'
 import { BindingSource } from './catalog/sharing/binding-source.ts'
@@ -329,11 +329,14 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   const authorizer = createAuthorizer({ watchCache, directory })
   const { authenticator, accountTokens } = createAuthentication(settings, foundations)
   const ancestors = createAncestors(directory, watchCache)
-  const check = createTreeCheck(directory, budgets, () => clock.monotonic())
   const isPlain = plain !== undefined || root?.isPlain === true
   const sharedApis = !isPlain && settings.sharedApis !== false
   const bindings = new BindingSource({ watchCache, directory })
   const index = new SharingIndex({ watchCache, directory, signal: foundations.life })
+  const check = withConsumers(
+    createTreeCheck(directory, budgets, () => clock.monotonic()),
+    { directory, index },
+  )
   const sharing = createSharedApis({ index, bindings, watchCache, directory })
   const catalog = new ClusterCatalog({
     hasMembers: () => !members.isEmpty,
@@ -413,6 +416,24 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
     notReady: () => readiness.why,
     ...(plain && { plain }),
     ...settings.sharing,
+  }
+}
+
+/** The check of the tree, which also keeps logical clusters whose exports others use. */
+function withConsumers(
+  tree: TreeCheck,
+  { directory, index }: { readonly directory: Pick<ClusterDirectory, 'byName'>; readonly index: SharingIndex },
+): TreeCheck {
+  return {
+    ...tree,
+    removal(name) {
+      const why = tree.removal(name)
+      const cluster = directory.byName(name)
+      if (why !== undefined || cluster === undefined) return why
+      const count = index.consumersElsewhere(cluster.id)
+      if (count === 0) return undefined
+      return `${count} APIBindings of other logical clusters use its APIExports: delete the bindings, or transfer the exports, first`
+    },
   }
 }
 

@@ -132,6 +132,27 @@ describe('owners of shared APIs', function () {
     })
   })
 
+  describe('that are deleted', () => {
+    it('stay while others use their exports, and consumers lose nothing meanwhile', async () => {
+      const clusters = '/apis/kcp.dev/v1alpha1/logicalclusters'
+      const refused = await send(kcp.admin, 'DELETE', `${clusters}/second`)
+      expect(refused.status, refused.text).to.equal(409)
+      expect(refused.text).to.include('2 APIBindings of other logical clusters')
+      // Without the export, the deletion begins; the kept definitions stay with their consumers.
+      await answer(second!, 'DELETE', exportPath)
+      await answer(kcp.admin, 'DELETE', `${clusters}/second`)
+      const held = await until(kcp.admin, `${clusters}/second`, hasReason('ContentRemains'))
+      expect(JSON.stringify(held.status)).to.include('apis.kcp.io/consumers')
+      for (const tenant of [canary!, late!]) {
+        await answer(tenant, 'GET', `${widgets}/one`)
+        await answer(tenant, 'PATCH', bindingPath('widgets'), { spec: { deletionPolicy: 'Delete' } })
+        await answer(tenant, 'DELETE', bindingPath('widgets'))
+      }
+      const isGone = async () => (await send(kcp.admin, 'GET', `${clusters}/second`)).status === 404
+      await waitFor(isGone, { what: 'the end of the provider', deadlineMs: 30_000 })
+    })
+  })
+
   /** Changes the description of the definition. */
   async function redefine(owner: Tenant, description: string): Promise<void> {
     const { spec } = await answer<KubeObject & { spec: { versions: object[] } }>(owner, 'GET', definitionPath)

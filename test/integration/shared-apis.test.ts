@@ -311,6 +311,25 @@ describe('shared APIs', function () {
       expect(own.status, own.text).to.equal(403)
     })
 
+    it('writes large objects, exported and claimed, within what the consumer has accepted', async () => {
+      const text = 'x'.repeat(700_000)
+      const path = '/viewed/apis/example.io/v1/namespaces/default/widgets'
+      const large = await get_('POST', path, widget('large', { color: text }))
+      expect(large.metadata.annotations).to.include({ 'kcp.io/cluster': 'viewed' })
+      const stored = await get(viewer, 'GET', `${widgets}/large`)
+      expect(stored.metadata).to.not.have.property('annotations')
+      await get_('DELETE', `${path}/large`)
+      const configMap = { metadata: { name: 'large' }, data: { text } }
+      const configMaps = '/viewed/api/v1/namespaces/default/configmaps'
+      await answerClaim('Accepted', { namespaces: ['other'] })
+      await eventually(async () => (await ask_('GET', configMaps)).status === 200)
+      const refused = await ask_('POST', configMaps, configMap)
+      expect(refused.status, refused.text).to.equal(403)
+      await answerClaim('Accepted')
+      await eventually(async () => (await ask_('POST', configMaps, configMap)).status === 201)
+      await answerClaim('Rejected')
+    })
+
     it('serves discovery of the exported and claimed resources alone', async () => {
       for (const cluster of ['*', '%2A', 'viewed']) {
         const { groups } = await get_<{ groups: { name: string }[] }>('GET', `/${cluster}/apis`)
@@ -320,8 +339,8 @@ describe('shared APIs', function () {
       }
     })
 
-    async function answerClaim(state: string): Promise<void> {
-      const claim = { group: '', resource: 'configmaps', verbs: ['*'], selector: { matchAll: true }, state }
+    async function answerClaim(state: string, bounds: object = {}): Promise<void> {
+      const claim = { group: '', resource: 'configmaps', verbs: ['*'], selector: { matchAll: true }, state, ...bounds }
       await get(viewer, 'PATCH', `${bindings}/widgets`, { spec: { permissionClaims: [claim] } })
     }
   })

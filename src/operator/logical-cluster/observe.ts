@@ -8,7 +8,13 @@ import {
 } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import { isOwnFinalizer, memberClusters, syncerFinalizerPrefix } from '#crds/index.ts'
+import {
+  apiExportRevisions,
+  isOwnFinalizer,
+  memberClusters,
+  revisionFinalizer,
+  syncerFinalizerPrefix,
+} from '#crds/index.ts'
 import { type ContentLeft, type HeldObject, maxHeld, type Observed, type OrphanedObject } from './plan.ts'
 
 /** Asks the API of the logical cluster for a namespace. Rejects with its error if `mayThrow`, else reports it. */
@@ -27,7 +33,8 @@ export async function probe(
 }
 
 /**
- * The objects that must be gone before the logical cluster can be purged. Asks nothing if there are no members.
+ * The objects that must be gone before the logical cluster can be purged: what is in members, and definitions that other
+ * logical clusters use. Without members it looks for definitions alone.
  * `clusters` is the API with the MemberClusters: it is asked which exist, because a cache alone is no reason to drop a
  * finalizer.
  */
@@ -37,9 +44,9 @@ export async function inspectContent(
   { hasMembers, signal }: { readonly hasMembers: boolean; readonly signal: AbortSignal },
 ): Promise<ContentLeft> {
   const nothing = { total: 0, held: [], orphaned: [], counts: [] }
-  if (!hasMembers) return nothing
-  const { items } = await clusters.list<KubeObject>(memberClusters, { metadataOnly: true, signal })
   try {
+    if (!hasMembers) return await findContent(virtual, new Set(), signal, [apiExportRevisions])
+    const { items } = await clusters.list<KubeObject>(memberClusters, { metadataOnly: true, signal })
     return await findContent(virtual, new Set(items.map(({ metadata }) => metadata.name ?? '')), signal)
   } catch (error) {
     // The server does not know the logical cluster any more: it has no objects.
@@ -52,12 +59,14 @@ export async function inspectContent(
 const undeletable = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
 
 /**
- * All objects with the finalizer of a syncer. `client` is the API of the logical cluster, `members` are all that exist.
+ * All objects with the finalizer of a syncer or of consumers. `client` is the API of the logical cluster, `members` are
+ * all that exist, `resources` where to look: by default everywhere.
  */
 export async function findContent(
   client: KubeClient,
   members: ReadonlySet<string>,
   signal: AbortSignal,
+  resources?: readonly GroupVersionResource[],
 ): Promise<ContentLeft> {
   const isGone = (finalizer: string): boolean =>
     finalizer.startsWith(syncerFinalizerPrefix) && !members.has(finalizer.slice(syncerFinalizerPrefix.length))
@@ -65,9 +74,11 @@ export async function findContent(
   const counts = new Map<string, { resource: string; finalizer: string; count: number }>()
   const held: HeldObject[] = []
   let total = 0
-  for (const gvr of await listableResources(client, signal)) {
+  for (const gvr of resources ?? (await listableResources(client, signal))) {
     for (const { metadata } of await listMetadata(client, gvr, signal)) {
-      const finalizers = (metadata.finalizers ?? []).filter((text) => text.startsWith(syncerFinalizerPrefix))
+      const finalizers = (metadata.finalizers ?? []).filter(
+        (text) => text.startsWith(syncerFinalizerPrefix) || text === revisionFinalizer,
+      )
       const [finalizer] = finalizers
       const { name = '', namespace, uid = '', resourceVersion = '' } = metadata
       if (finalizer === undefined || (gvr.resource === 'namespaces' && undeletable.includes(name))) continue
@@ -79,6 +90,8 @@ export async function findContent(
       const resource = groupResourceText(gvr)
       const count = counts.get(`${resource} ${finalizer}`) ?? { resource, finalizer, count: 0 }
       counts.set(`${resource} ${finalizer}`, { ...count, count: count.count + 1 })
+      // The last consumer ends it: a deletion would end nothing.
+      if (finalizer === revisionFinalizer) continue
       const isHeldByOthers = (metadata.finalizers ?? []).some((text) => !isOwnFinalizer(text))
       const isEnding = !isHeldByOthers || (metadata.finalizers ?? []).includes('foregroundDeletion')
       const deleting = metadata.deletionTimestamp !== undefined && isEnding

@@ -99,17 +99,18 @@ export async function dispatch(exchange: Exchange, dependencies: EndpointDepende
 
 /** Throws 404 for an object that the view of the request hides, and 413 for a large body. */
 function requireShown({ exchange, definition, request, objects, target }: EndpointCall<EndpointDependencies>): void {
-  // The offload thread knows no views, and this thread serves all logical clusters.
-  if (exchange.contentLength > largestInView)
-    throw requestEntityTooLarge('bodies of requests through the view of an export are limited to 512 KiB')
-  const matches = target.context.rule?.matches
+  const { rule } = target.context
+  // The offload thread knows no references, and this thread serves all logical clusters.
+  if (rule?.plain === undefined && exchange.contentLength > largestByReference)
+    throw requestEntityTooLarge('bodies of requests for objects that are claimed by reference are limited to 512 KiB')
+  const matches = rule?.matches
   if (matches === undefined) return
   if (request.name === '') return
   const entry = objects.get(definition.storageKey, request.namespace, request.name)
   if (entry !== undefined && !matches(viewed(entry))) throw notFound(definition.info, request.name)
 }
 
-const largestInView = 512 * 1024
+const largestByReference = 512 * 1024
 
 /** True for LogicalClusters in the API of their parent. */
 function isOfChildren({ definition, cluster, objects, dependencies }: EndpointCall<EndpointDependencies>): boolean {

@@ -12,9 +12,13 @@ const verbs = new Set(['get', 'create', 'update', 'patch', 'delete'])
 const subresources = new Set(['', 'status', 'scale', 'finalize', 'approval', 'resize', 'ephemeralcontainers'])
 
 /** True for requests that the offload thread can answer. */
-export function canOffload({ exchange, request }: Pick<EndpointCall, 'exchange' | 'request'>): boolean {
-  // The offload thread knows no views.
-  return exchange.view === undefined && verbs.has(exchange.info.verb) && subresources.has(request.subresource)
+export function canOffload({
+  exchange,
+  request,
+  target,
+}: Pick<EndpointCall, 'exchange' | 'request' | 'target'>): boolean {
+  if (exchange.view !== undefined && target.context.rule?.plain === undefined) return false
+  return verbs.has(exchange.info.verb) && subresources.has(request.subresource)
 }
 
 /** True if the body or the object that must be decoded is large, or becomes large by defaults. May read the body. */

@@ -18,7 +18,14 @@ export interface ViewRule {
   readonly matches?: (object: ViewedObject) => boolean
   /** Labels that every created object gets, so that the rule matches it. */
   readonly labels: Readonly<Record<string, string>>
+  /** The rule as plain data, for the offload thread; absent for a rule that reads objects of other resources. */
+  readonly plain?: PlainRule
 }
+
+/** A rule as plain data: of an exported resource, or the claim on a resource that both sides say, as JSON. */
+export type PlainRule =
+  | { readonly is: 'exported' }
+  | { readonly is: 'claim'; readonly resource: string; readonly claims: string; readonly accepted: string }
 
 export interface RequestView {
   /** The logical cluster of the export, which pays for the request. */

@@ -22,7 +22,7 @@ import {
   type ClaimSelector,
   type PermissionClaim,
 } from '#crds/index.ts'
-import type { ViewedObject, ViewRule } from '#virtualapi/request/request-view.ts'
+import type { PlainRule, ViewedObject, ViewRule } from '#virtualapi/request/request-view.ts'
 
 /** The rules of a consumer, by `PLURAL.GROUP`. */
 export type ConsumerRules = ReadonlyMap<string, ConsumerRule>
@@ -47,6 +47,14 @@ export function rulesOf(claims: string, accepted: string): ConsumerRules {
   let rules = compiled.get(key)
   if (rules === undefined) compiled.set(key, (rules = compile(claims, accepted)))
   return rules
+}
+
+/** The rule of an exported resource. */
+export const exportedRule: ViewRule = { allows: () => true, labels: {}, plain: { is: 'exported' } }
+
+/** The rule from its plain form. */
+export function ruleFrom(plain: PlainRule): ViewRule | undefined {
+  return plain.is === 'exported' ? exportedRule : rulesOf(plain.claims, plain.accepted).get(plain.resource)
 }
 
 /** The claims of an export. */

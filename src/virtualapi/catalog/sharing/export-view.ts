@@ -6,12 +6,11 @@ import type { BindingFacts, ExportFacts } from '#reconcile/object-graph/index.ts
 import { pathOf } from '#virtualapi/request/hierarchy.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { RequestView, ViewedObject, ViewRule } from '#virtualapi/request/request-view.ts'
-import { claimsIn, referencesIn, resourcesOf, rulesOf, type ConsumerRule } from './claims.ts'
+import { claimsIn, exportedRule, referencesIn, resourcesOf, rulesOf, type ConsumerRule } from './claims.ts'
 import type { ReferenceIndex } from './reference-index.ts'
 import type { SharingIndex } from './sharing-index.ts'
 
 const readVerbs = new Set(['get', 'list', 'watch'])
-const everything: ViewRule = { allows: () => true, labels: {} }
 const bindingsText = groupResourceText(apiBindings)
 
 export interface ViewParts {
@@ -70,18 +69,19 @@ export class ExportView implements RequestView {
     if (!this.#isInForce()) return undefined
     const bindings = this.#index.bindingsIn(cluster, this.exportUid)
     if (bindings.length === 0) return undefined
-    if (bindings.some(({ resources }) => resources.includes(name))) return everything
+    if (bindings.some(({ resources }) => resources.includes(name))) return exportedRule
     for (const { accepted } of bindings) {
       const rule = rulesOf(this.#facts.claims, accepted).get(name)
       if (rule === undefined || rule.expiresMs <= this.#now) continue
       // Through a view nobody accepts claims: a provider could accept its own.
-      return name === bindingsText ? this.#bindings : this.#withReferences(cluster, rule)
+      if (name === bindingsText) return this.#bindings
+      if (rule.references.length > 0) return this.#withReferences(cluster, rule)
+      return { ...rule, plain: { is: 'claim', resource: name, claims: this.#facts.claims, accepted } }
     }
     return name === bindingsText ? this.#bindingRule(cluster) : undefined
   }
 
   #withReferences(cluster: ClusterId, rule: ConsumerRule): ViewRule {
-    if (rule.references.length === 0) return rule
     const offered = ({ group = '', resource }: ClaimReference): boolean =>
       this.#facts.resources.includes(groupResourceText({ group, resource }))
     // Only objects of the export itself name others.

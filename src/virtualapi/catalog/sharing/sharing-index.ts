@@ -98,6 +98,17 @@ export class SharingIndex implements Indexed {
     return Math.max(this.#firstRevision, this.#losses.get(exportUid) ?? 0)
   }
 
+  /** How many bindings of other logical clusters there are to exports of this one; those that are known. */
+  consumersElsewhere(cluster: string): number {
+    let count = 0
+    for (const name of this.exportsOf(cluster)) {
+      const facts = this.#exports.get(`${cluster}/${name}`)?.facts
+      if (facts === undefined || this.#exportsByUid.get(facts.uid) !== facts) continue
+      for (const binding of this.bindingsOf(facts.uid)) if (binding.cluster !== cluster) count++
+    }
+    return count
+  }
+
   exportsOf(cluster: string): readonly string[] {
     return [...(this.#exportsByCluster.get(cluster)?.values() ?? [])]
   }

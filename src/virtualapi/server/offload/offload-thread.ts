@@ -14,6 +14,7 @@ import { findThread } from './find-thread.ts'
 import type { Job } from './job.ts'
 import { JobQueue } from './job-queue.ts'
 import { owned, type JobResult, type OffloadedRequest } from './protocol.ts'
+import { tellView } from './told-view.ts'
 import { tellFleet } from './told-fleet.ts'
 import { WorkerThread, type Loss, type WorkerThreadOptions } from './worker-thread.ts'
 
@@ -110,15 +111,30 @@ export class OffloadThread implements Offload, AsyncDisposable {
     const isLoopback = request.loopbackUser !== undefined
     await this.#ancestors?.load(cluster.id, exchange.signal)
     const { definition } = target
+    const view = tellView(exchange, cluster, target.context.rule)
     const provider = await this.#providers?.of({ definition, objects, signal: exchange.signal })
     const others = [...(this.#ancestors?.all(cluster.id) ?? []), ...(provider === undefined ? [] : [provider])]
     const known = others.map((other) => other.cluster)
     const above = others.map((other) => other.objects)
-    const outcome = await this.#run({ flow: cluster.id, bytes: body.length, objects, above, exchange }, (job) => {
+    // A provider pays for its own requests.
+    const flow = view?.provider.id ?? cluster.id
+    const outcome = await this.#run({ flow, bytes: body.length, objects, above, exchange }, (job) => {
       const own = owned(body)
       const { now } = target.context
       const mayRunPods = this.#options.mayRunPods(cluster)
-      const heavyRequest = { method, url, rawHeaders, body: own, user, cluster, known, mayRunPods, isLoopback, now }
+      const heavyRequest = {
+        method,
+        url,
+        rawHeaders,
+        body: own,
+        user,
+        cluster,
+        known,
+        view,
+        mayRunPods,
+        isLoopback,
+        now,
+      }
       return { message: { do: 'answer', job, request: heavyRequest }, transfer: [own.buffer] }
     })
     if (outcome.is !== 'failed') {

@@ -15,6 +15,7 @@ import type { BytesResponse } from '#virtualapi/request/exchange.ts'
 import type { OutboundResponse, OutboundRequest } from '#virtualapi/outbound/calls/outbound.ts'
 import type { PlainCluster } from '#virtualapi/request/plain-cluster.ts'
 import type { ToldDefinition } from './told-definition.ts'
+import type { ToldView } from './told-view.ts'
 import type { ToldFleet } from './told-fleet.ts'
 
 /** A request that was authenticated and authorized on the main thread. */
@@ -27,6 +28,8 @@ export interface OffloadedRequest {
   readonly cluster: LogicalCluster
   /** Other logical clusters whose admission acts: its ancestors, and the provider of the resource. */
   readonly known: readonly LogicalCluster[]
+  /** The view of an export through which the request came; undefined: it came directly. */
+  readonly view: ToldView | undefined
   /** Whether a member may run pods of the logical cluster. */
   readonly mayRunPods: boolean
   readonly isLoopback: boolean

@@ -40,6 +40,7 @@ import {
   type WriteResult,
 } from './protocol.ts'
 import { heardDefinitions } from './told-definition.ts'
+import { hearView } from './told-view.ts'
 import { hearFleet } from './told-fleet.ts'
 import { createKnownEntries, RemoteObjects, type Link } from './remote-objects.ts'
 import { remoteAllocations, remoteLedgers } from './remote-reservations.ts'
@@ -245,6 +246,7 @@ function exchangeOf(request: OffloadedRequest, signal: AbortSignal): Exchange {
   exchange.user = user
   exchange.cluster = cluster
   for (const known of [cluster, ...request.known]) know(known)
+  if (request.view !== undefined) exchange.view = hearView(request.view, cluster)
   if (!request.mayRunPods) withoutMembers.add(cluster)
   return exchange
 }

@@ -91,7 +91,9 @@ async function requireBind(
   const attributes = { verb: 'bind', resource: { group, version, resource, subresource: '', namespace: '', name } }
   for (const identity of provider === undefined ? [] : identitiesIn(provider, user, consumer)) {
     const where = { cluster: provider as LogicalCluster, work, signal }
-    if ((await authorizer.authorize(identity, attributes, where)).allowed) return
+    if (!(await authorizer.authorize(identity, attributes, where)).allowed) continue
+    if (provider?.deleting !== true) return
+    throw forbidden(info, metadata.name, `logical cluster "${providerName ?? ''}" is being deleted`)
   }
   throw forbidden(
     info,
