@@ -88,6 +88,8 @@ const consoleRecord: PolicyRule = {
 
 const apiserver: PolicyRule[] = [
   { apiGroups: ['kcp.dev'], resources: ['logicalclusters', 'memberclusters', 'placements'], verbs: read },
+  // status.agent: certificates of the agents of members in pull mode.
+  { apiGroups: ['kcp.dev'], resources: ['memberclusters/status'], verbs: ['patch'] },
   // Tenants create children of their logical clusters.
   { apiGroups: ['kcp.dev'], resources: ['logicalclusters'], verbs: ['create', 'delete', 'update'] },
   {

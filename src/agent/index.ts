@@ -1,4 +1,5 @@
 export { type ClientCertificate, type InstallationAddress } from './dial.ts'
 export { ApiEntrance } from './api-entrance.ts'
 export { Forwarder, type ForwarderOptions } from './forward-requests.ts'
+export { startAgent, type AgentOptions, type RunningAgent } from './start-agent.ts'
 export { keepTunnel, type TunnelOptions } from './tunnel.ts'

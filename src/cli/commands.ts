@@ -1,6 +1,6 @@
 // The commands and their flags. The module of a command is loaded when the command runs.
 import { Argument, Command, Option } from 'commander'
-import { serviceNetworks } from '#crds/index.ts'
+import { maxTokenMs, serviceNetworks } from '#crds/index.ts'
 import type { Shell } from './commands/completion.ts'
 import type { SealKeyStep } from './commands/seal-key.ts'
 import type { OutputFormat } from './commands/output.ts'
@@ -31,11 +31,11 @@ import {
   parseNodes,
   parsePort,
   parseQuantity,
+  parseTokenTtl,
   withAuditFlags,
   withConsoleFlags,
   withEgressFlags,
   withInstallation,
-  withRequired,
   withStorageFlags,
   withTracingFlags,
 } from './commands/flags.ts'
@@ -73,6 +73,7 @@ export function commands(): readonly Command[] {
       operatorCommand(),
       apiserverCommand(),
       gatewayCommand(),
+      agentCommand(),
       completionCommand(),
     ]),
   ]
@@ -202,6 +203,8 @@ function memberCommand(): Command {
   return new Command('member')
     .description('register clusters that run the workloads of tenants')
     .addCommand(memberJoinCommand())
+    .addCommand(memberApproveCommand())
+    .addCommand(memberRevokeCommand())
     .addCommand(memberSimulateCommand())
 }
 
@@ -210,29 +213,66 @@ function joinCommand(): Command {
   return memberJoinCommand()
 }
 
-/** `kcp member join NAME`: registers a physical cluster that we can reach. */
+/** `kcp member join NAME`: registers a physical cluster that we can reach, or whose agent reaches us. */
 function memberJoinCommand(): Command {
   const network = new Option(
     '--service-network <type>',
-    'Flat: pods of members reach each other by address; Gateway: they reach Services of each other through a gateway that kcp runs in each; None: they do not',
+    'Flat: pods of members reach each other by address; Gateway: they reach Services of each other through a gateway that kcp runs in each; None: they do not (default: None, or what the member has)',
   )
-  const join = withInstallation(new Command('join'))
+  return withInstallation(new Command('join'))
     .description(
       "register a cluster: create kcp's identity in it, with the permissions that syncing needs, and a MemberCluster",
     )
     .argument('<name>', 'name of the MemberCluster')
-  return withRequired(
-    join,
-    new Option('--kubeconfig <file>', 'kubeconfig of an admin of that cluster; used once, not stored'),
-  )
+    .option(
+      '--kubeconfig <file>',
+      'kubeconfig of an admin of that cluster; used once, not stored; required, except with --pull',
+    )
     .option('--context <name>', 'context in that file (default: its current one)')
-    .addOption(network.choices(serviceNetworks).default('None'))
+    .addOption(network.choices(serviceNetworks))
     .option(
       '--export <resource.group...>',
       'offer these custom resources of that cluster to logical clusters, in addition to those that it offers already',
       [],
     )
+    .option(
+      '--pull',
+      'for a cluster that kcp cannot reach: print a manifest to apply there, whose agent dials out to kcp; it holds a one-time token',
+    )
+    .option('--approve', 'with --pull: accept the first agent that shows the token (default: kcp member approve)')
+    .addOption(
+      new Option('--token-ttl <duration>', 'with --pull: how long the token is valid, at most 24h')
+        .argParser(parseTokenTtl)
+        .default(maxTokenMs, '24h'),
+    )
+    .option(
+      '--server <url>',
+      'with --pull: https URL at which that cluster reaches kcp (default: the one that kcp has published)',
+    )
+    .option('--http-proxy <url>', 'with --pull: HTTP proxy through which that cluster reaches kcp (CONNECT)')
+    .option('--image <image>', 'with --pull: the image of kcp for the agent (default: that of this version)')
+    .option('--apply', 'with --pull: apply the manifest with --kubeconfig, and print nothing')
     .action(loadedLate(() => import('./commands/member-join.ts')))
+}
+
+/** `kcp member approve NAME`: accepts the agent that has asked. */
+function memberApproveCommand(): Command {
+  return withInstallation(new Command('approve'))
+    .description('accept the agent of a member in pull mode: show what it claims, and let it have its certificate')
+    .addArgument(memberArgument())
+    .option('--key <fingerprint>', 'refuse any other key than this one, which the log of the agent shows')
+    .option('--show', 'only show what the agent claims')
+    .action(loadedLate(() => import('./commands/member-approve.ts')))
+}
+
+/** `kcp member revoke NAME`: ends the agent of a member. */
+function memberRevokeCommand(): Command {
+  return withInstallation(new Command('revoke'))
+    .description(
+      'refuse the certificates of the agent of a member at once, and end its connections; what runs there goes on',
+    )
+    .addArgument(memberArgument())
+    .action(loadedLate(() => import('./commands/member-revoke.ts')))
 }
 
 /** `kcp member simulate NAME`: runs a member in this process, to try and to test. */
@@ -428,6 +468,18 @@ function gatewayCommand(): Command {
     )
     .addOption(logLevelOption('info'))
     .action(loadedLate(() => import('./commands/gateway.ts')))
+}
+
+/** `kcp agent`: runs in a member in pull mode. */
+function agentCommand(): Command {
+  return new Command('agent')
+    .description('connect this member to kcp from inside, where kcp has no way in (pull mode; kcp runs it in members)')
+    .option('--kubeconfig <file>', 'the member (default: the pod we run in)')
+    .option('--namespace <namespace>', 'namespace with the Secrets kcp-agent-join and kcp-agent', 'kcp-system')
+    .option('--api-port <port>', 'port at which pods of this member reach their API', parsePort, 6443)
+    .option('--health-port <port>', 'port of /readyz and /livez, over HTTP', parsePort, 8080)
+    .addOption(logLevelOption('info'))
+    .action(loadedLate(() => import('./commands/agent.ts')))
 }
 
 /** `kcp export CRD...`: an APIExport. */

@@ -10,7 +10,11 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp join east --kubeconfig east.kubeconfig           # a cluster that runs pods',
     'kcp explain acme                                     # why is nothing happening?',
   ],
-  member: ['kcp member join east --kubeconfig east.kubeconfig', 'kcp member simulate paris'],
+  member: [
+    'kcp member join east --kubeconfig east.kubeconfig',
+    'kcp member join lab --pull > lab.yaml    # for a cluster behind a firewall',
+    'kcp member simulate paris',
+  ],
   placement: ['kcp placement explain deployment/web -n shop -c acme'],
   'seal-key': ['kcp seal-key add', 'kcp seal-key use', 'kcp seal-key reseal', 'kcp seal-key drop'],
   start: [
@@ -44,7 +48,14 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp join east --kubeconfig east.kubeconfig',
     'kcp join east --kubeconfig east.kubeconfig --service-network Flat',
   ],
-  'member join': ['kcp member join east --kubeconfig east.kubeconfig'],
+  'member join': [
+    'kcp member join east --kubeconfig east.kubeconfig',
+    'kcp member join lab --pull > lab.yaml                   # then, in that cluster: kubectl apply -f lab.yaml',
+    'kcp member join lab --pull --approve --token-ttl 15m --http-proxy http://proxy.example.com:3128 > lab.yaml',
+    'kcp member join lab --pull --apply --kubeconfig lab.kubeconfig',
+  ],
+  'member approve': ['kcp member approve lab --show', 'kcp member approve lab'],
+  'member revoke': ['kcp member revoke lab'],
   'member simulate': [
     'kcp member simulate paris --root-dir .run/kcp                  # until Ctrl-C',
     'kcp member simulate paris --nodes 5 --node-cpu 16 --region eu --root-dir .run/kcp',
@@ -81,6 +92,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   operator: ['kcp operator --kubeconfig host.kubeconfig'],
   apiserver: ['kcp apiserver --kubeconfig host.kubeconfig'],
   gateway: ['kcp gateway --namespace kcp-system'],
+  agent: ['kcp agent', 'kcp agent --kubeconfig lab.kubeconfig --health-port 8081'],
   unregister: ['kcp unregister --kubeconfig host.kubeconfig'],
   'seal-key add': ['kcp seal-key add --host-kubeconfig host.kubeconfig'],
   'seal-key use': ['kcp seal-key use --host-kubeconfig host.kubeconfig'],

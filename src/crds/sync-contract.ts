@@ -189,15 +189,17 @@ export const systemNamespace = 'kcp-system'
 /** Secret in the systemNamespace of a host: the keys of the installation. */
 export const installationKeysName = 'kcp-keys'
 /**
- * Objects in the systemNamespace of a member: the nameserver with its identity, and the syncer's identity.
+ * Objects in the systemNamespace of a member: the nameserver with its identity, the agent, and the syncer's identity.
  * `tokenSecret`, a token that does not expire, exists in members that joined long ago. Joining again deletes it.
  */
 export const memberParts = {
   nameserver: 'kcp-dns',
   /** Deployment, Service, Secret and ServiceAccount. */
   gateway: 'kcp-gateway',
-  /** Deployment, Service and Secret. */
+  /** In pull mode: Deployment, Service, Role, and the Secret with the agent's key and certificate. */
   agent: 'kcp-agent',
+  /** In pull mode: the Secret that joining makes for the agent. */
+  agentJoin: 'kcp-agent-join',
   syncerAccount: 'kcp-syncer',
   tokenSecret: 'kcp-syncer-token',
 } as const

@@ -56,7 +56,7 @@ import { createRegistry } from './write/registry/create-registry.ts'
 import { Fairness, type FairnessLimits } from './flowcontrol/fairness.ts'
 import { Deliveries } from './flowcontrol/deliveries.ts'
 import { EventLoopShare } from './flowcontrol/event-loop-share.ts'
-import { AgentEndpoints, AgentRegistry, createTunnels, type Tunnels } from './agents/index.ts'
+import { AgentEndpoints, AgentRegistry, createTunnels, Enrolment, type Tunnels } from './agents/index.ts'
 import { Console, type ConsoleOptions } from './console/index.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
@@ -235,8 +235,10 @@ function openAgentEndpoints(
 ): AgentEndpoints | undefined {
   const { registrations } = members
   if (registrations === undefined) return undefined
-  const registry = new AgentRegistry({ members: registrations, clientCa: pki.clientCa, clock })
-  return new AgentEndpoints(dependencies, { tunnels, registry })
+  const { client, informer } = registrations
+  const registry = new AgentRegistry({ members: informer, clientCa: pki.clientCa, clock })
+  const enrolment = new Enrolment({ pki, client, members: informer, clock })
+  return new AgentEndpoints(dependencies, { tunnels, registry, enrolment })
 }
 
 function createServerBaseLayer({ pki, address, plain }: Settings, directory: ClusterDirectory): BaseLayer {

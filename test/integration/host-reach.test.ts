@@ -20,6 +20,8 @@ const here = 'in kcp-system'
 
 const apiserver = [
   ...kinds.flatMap((kind) => on(read, `kcp.dev/${kind} in *`)),
+  // status.agent: certificates of the agents of members in pull mode.
+  'patch kcp.dev/memberclusters/status in *',
   // Tenants create, change and delete children of their logical cluster through its API.
   ...on(['create', 'delete', 'update'], 'kcp.dev/logicalclusters in *'),
   ...on(['create', 'delete', 'deletecollection', 'patch', 'update', ...read], 'storage.kcp.dev/records in *'),

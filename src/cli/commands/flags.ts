@@ -6,6 +6,7 @@ import { hostname } from 'node:os'
 import { tryQuantity } from '#apimachinery/quantity/index.ts'
 import type { AuditLogOptions } from '#cli/roles/audit-log.ts'
 import type { ConsoleSettings } from '#cli/roles/console.ts'
+import { maxTokenMs } from '#crds/index.ts'
 import { isCidr, type AddressPolicyOptions } from '#network/egress/index.ts'
 import { containerMemory, type Logger, type LogLevel, type Metrics, openTracer } from '#telemetry/index.ts'
 
@@ -68,6 +69,13 @@ function parseDuration(text: string): number {
   const ms = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000
   if (ms === 0 || ms > maxMs)
     throw new InvalidArgumentError('it must be a duration above zero, at most 720h: 1h30m, 45s')
+  return ms
+}
+
+/** Parses the life of a token to milliseconds. Throws InvalidArgumentError above 24 h. */
+export function parseTokenTtl(text: string): number {
+  const ms = parseDuration(text)
+  if (ms > maxTokenMs) throw new InvalidArgumentError('a token lives for 24h at most')
   return ms
 }
 

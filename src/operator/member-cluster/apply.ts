@@ -104,9 +104,10 @@ export async function apply(
         signal,
       )
     case 'setStatus': {
-      const { status } = step
+      // The API server writes status.agent: the informer's may be that of before.
+      const { agent: _, ...status } = step.status
       // A merge patch keeps fields that it does not name.
-      const gone = Object.keys(object.status ?? {}).filter((field) => !(field in status))
+      const gone = Object.keys(object.status ?? {}).filter((field) => !(field in step.status))
       const patch = { status: { ...status, ...Object.fromEntries(gone.map((field) => [field, null])) } }
       await operator.clusters.patch(memberClusters, { name }, 'merge', patch, { subresource: 'status', signal })
       for (const text of transitions(object.status?.conditions, status.conditions)) await context.record(text)
@@ -122,6 +123,8 @@ export async function apply(
       return connected.stopSyncer(name)
     case 'renewToken':
       return renewToken(step, name, context, signal)
+    case 'switchToAgent':
+      return switchToAgent(object, context, signal)
     case 'logRemaining':
       context.logRemaining()
       return
@@ -129,7 +132,8 @@ export async function apply(
       const member = connected.clientOf(name)
       if (member !== undefined) {
         const installation = object.metadata.annotations?.[installationAnnotation]
-        await removeInstallation(member, { clusterIds: clusterIds(operator), installation }, signal)
+        const isPulled = object.spec?.connection?.agent !== undefined
+        await removeInstallation(member, { clusterIds: clusterIds(operator), installation, isPulled }, signal)
       }
       return
     }
@@ -171,6 +175,19 @@ async function renewToken(
     if (signal.aborted) throw error
     operator.log.warn('the token for a member can not be renewed now', { member, error })
   }
+}
+
+/** Rejects with Conflict if the object has changed since it was read. */
+async function switchToAgent(
+  { metadata: { name, resourceVersion } }: DeepReadonly<MemberCluster>,
+  { operator, record }: ApplyContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const patch = { metadata: { resourceVersion }, spec: { connection: { agent: {}, kubeconfigSecretRef: null } } }
+  await operator.clusters.patch(memberClusters, { name }, 'merge', patch, { signal })
+  operator.log.info('a member is reached through its agent from now on', { member: name })
+  const message = 'its agent has connected: the kubeconfig is not used any more'
+  await record({ type: 'Normal', reason: 'SwitchedToAgent', message })
 }
 
 async function sync(
@@ -273,9 +290,11 @@ export function apiTransitions(
   })
 }
 
-/** The type of an Event with this reason. An admin who closes a member need not be warned. */
+/** Reasons of which nobody need be warned: an admin has closed the member, or it is just joining. */
+const harmless: ReadonlySet<string> = new Set(['Cordoned', 'Draining', 'WaitingForAgent', 'WaitingForApproval'])
+
 function eventType(reason: string): EventText['type'] {
-  return reason === 'Cordoned' || reason === 'Draining' ? 'Normal' : 'Warning'
+  return harmless.has(reason) ? 'Normal' : 'Warning'
 }
 
 interface MemberLoss {

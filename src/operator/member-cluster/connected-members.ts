@@ -28,6 +28,8 @@ import {
 } from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 
+const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
+
 interface WatchOptions {
   readonly log: Logger
   readonly signal: AbortSignal
@@ -113,6 +115,21 @@ export class ConnectedMembers implements AsyncDisposable {
     // A syncer on the old connection is replaced by sync(), which then closes that connection.
     if (known !== undefined && this.#syncers.get(name)?.connection !== known) await known[Symbol.asyncDispose]()
     return connection.client
+  }
+
+  /** The uid of kube-system in the cluster of the member's agent; undefined if the agent is not connected. */
+  async uidThroughAgent({ metadata }: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<string | undefined> {
+    const { dialer } = this.#watch
+    if (dialer === undefined) return undefined
+    const way = { kind: 'agent', member: { name: metadata.name, uid: metadata.uid ?? '' } } as const
+    await using connection = await connectToMember(way, { responseTimeoutMs: memberTimeouts.probeMs, dialer })
+    try {
+      const found = await connection.client.get<KubeObject>(namespaces, { name: 'kube-system' }, { signal })
+      return found.metadata.uid
+    } catch (error) {
+      if (signal.aborted) throw error
+      return undefined
+    }
   }
 
   /** Makes sure that a syncer with this identity runs on the present connection. */

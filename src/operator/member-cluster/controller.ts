@@ -3,6 +3,7 @@ import { systemClock, timestamp, type Clock } from '#async/index.ts'
 import type { DeepReadonly, Informer, KubeClient } from '#client/index.ts'
 import { isMemberTokenDue } from '#client/member/index.ts'
 import {
+  agentPhase,
   definitionName,
   isConditionTrue,
   logicalClusters,
@@ -79,7 +80,9 @@ export function memberClusterController(deps: MemberClusterDeps): OperatorContro
         // Status writes of this controller must not cause a reconcile.
         const isSame =
           before?.metadata.generation === after?.metadata.generation &&
-          before?.metadata.deletionTimestamp === after?.metadata.deletionTimestamp
+          before?.metadata.deletionTimestamp === after?.metadata.deletionTimestamp &&
+          // The API server writes this part.
+          JSON.stringify(before?.status?.agent) === JSON.stringify(after?.status?.agent)
         if (before === undefined || after === undefined || !isSame) queue.add(key)
       })
       try {
@@ -198,6 +201,7 @@ class Members {
       ...(gateway && { gateway }),
       ...(exports && { exports }),
       ...(unsupportedFields && { unsupportedFields }),
+      agentAnswers: await this.#agentAnswers(object, signal),
       twin,
       tokenDue,
       placed: [...workloads, ...imported],
@@ -219,6 +223,17 @@ class Members {
       if (signal.aborted) throw error
       return { kind: 'unusable', message: error instanceof Error ? error.message : String(error) }
     }
+  }
+
+  /** Whether a member that is reached by a kubeconfig is reached through its agent, too, and is the same cluster. */
+  async #agentAnswers(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<boolean> {
+    if (object.spec?.connection?.kubeconfigSecretRef === undefined) return false
+    if (agentPhase(object, this.#clock.now()) !== 'Enrolled') return false
+    const { connected, context } = this.#dependencies
+    const uid = await connected.uidThroughAgent(object, signal)
+    if (uid === undefined || uid === object.status?.id) return uid !== undefined
+    context.log.warn('the agent of a member is in another cluster', { member: object.metadata.name, uid })
+    return false
   }
 
   #logRemaining(member: string, workloads: readonly string[]): void {

@@ -15,6 +15,7 @@ import {
   type SyncFailureReport,
   type UnsupportedFields,
 } from '#crds/index.ts'
+import { agentRefusal } from './agent-state.ts'
 import type { DrainProgress } from './drain-progress.ts'
 import { isSame, memberClusterStatus, type Probe } from './status.ts'
 
@@ -45,6 +46,8 @@ export interface Observed {
   readonly suspended?: readonly SuspendedDeletions[]
   /** The objects of tenants that its syncer cannot sync; absent: there are none. */
   readonly failures?: SyncFailureReport
+  /** Whether the agent of a member that is reached by a kubeconfig answers, so that the member may be switched. */
+  readonly agentAnswers?: boolean
   readonly nowMs: number
   /** RFC 3339 of nowMs. */
   readonly now: string
@@ -60,6 +63,8 @@ export type Step =
   | { readonly do: 'reportRestored' }
   /** Request another token of the member and keep it in this Secret. */
   | { readonly do: 'renewToken'; readonly namespace: string; readonly name: string }
+  /** Reach the member through its agent from now on. */
+  | { readonly do: 'switchToAgent' }
   /** Log that workloads are left in a member that is being deleted. */
   | { readonly do: 'logRemaining' }
   /** Delete everything of this installation in the member. */
@@ -76,12 +81,15 @@ export interface Plan {
 
 /** Seconds between reconciles to a member that is being deleted and still has workloads. */
 const remainingRetrySeconds = 2
+/** Seconds between reconciles to a member whose agent is not connected, which is found out at once. */
+const absentAgentSeconds = 3
 
 /** The steps, in order, and when to reconcile the member again. */
 export function plan(observed: Observed, { probeSeconds }: { readonly probeSeconds: number }): Plan {
-  return observed.object.metadata.deletionTimestamp === undefined
-    ? { steps: planSync(observed), requeueAfterSeconds: probeSeconds }
-    : planDeletion(observed)
+  if (observed.object.metadata.deletionTimestamp !== undefined) return planDeletion(observed)
+  const isAbsent = observed.object.spec?.connection?.agent !== undefined && observed.probe.kind !== 'answered'
+  const requeueAfterSeconds = isAbsent ? Math.min(probeSeconds, absentAgentSeconds) : probeSeconds
+  return { steps: planSync(observed), requeueAfterSeconds }
 }
 
 function planSync(observed: Observed): Step[] {
@@ -90,6 +98,11 @@ function planSync(observed: Observed): Step[] {
   const steps: Step[] = object.metadata.finalizers?.includes(memberFinalizer) ? [] : [{ do: 'addFinalizer' }]
   steps.push(...statusStep(observed))
   const ref = joinedSecret(object)
+  if (observed.agentAnswers === true && isOurs) {
+    steps.push({ do: 'switchToAgent' })
+    if (ref !== undefined) steps.push({ do: 'deleteKubeconfig', ...ref })
+    return steps
+  }
   if (ref !== undefined && observed.tokenDue && observed.probe.kind === 'answered' && isOurs)
     steps.push({ do: 'renewToken', ...ref })
   // The syncer's caches show a time that the member has lost, so the syncer must list everything again.
@@ -131,8 +144,12 @@ function joinedSecret({ metadata, spec }: Observed['object']): { namespace: stri
   return { namespace, name }
 }
 
-/** False for a cluster that is registered twice, and for another one than was registered under this name. */
-function isAccepted({ object, probe, twin }: Observed): boolean {
+/**
+ * False for a cluster that is registered twice, for another one than was registered under this name, and for one whose
+ * agent does not count.
+ */
+function isAccepted({ object, probe, twin, nowMs }: Observed): boolean {
+  if (agentRefusal(object, nowMs) !== undefined) return false
   return twin === undefined && isSame({ probe, previous: object.status as MemberCluster['status'] })
 }
 
@@ -147,12 +164,14 @@ function statusStep({ object, probe, twin, placed, requested, classes, drain, no
   const state = memberState(object)
   const generation = object.metadata.generation ?? 0
   const drained = drain === undefined ? {} : { drain }
+  const refusal = agentRefusal(object, nowMs)
   const input = {
     previous,
     generation,
     state,
     probe,
     twin,
+    ...(refusal && { refusal }),
     placed,
     requested: { ...requested },
     classes,

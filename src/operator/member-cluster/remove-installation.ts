@@ -17,24 +17,41 @@ const core = (resource: string): GroupVersionResource => ({ group: '', version: 
 const namespaces = core('namespaces')
 const secrets = core('secrets')
 
+const clusterRoles = { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterroles' } as const
+const clusterRoleBindings = { ...clusterRoles, resource: 'clusterrolebindings' } as const
+
 /**
  * The objects in our namespace, and cluster-scoped objects. The last ones are the identity that these deletions need.
  */
 const parts: readonly (readonly [GroupVersionResource, string])[] = [
   [{ group: 'apps', version: 'v1', resource: 'deployments' }, memberParts.nameserver],
   [{ group: 'apps', version: 'v1', resource: 'deployments' }, memberParts.gateway],
+  [core('secrets'), memberParts.agentJoin],
   [core('services'), memberParts.nameserver],
   [core('services'), memberParts.gateway],
+  [core('services'), memberParts.agent],
   [core('secrets'), memberParts.gateway],
   [core('serviceaccounts'), memberParts.gateway],
   [core('configmaps'), memberParts.nameserver],
   [core('serviceaccounts'), memberParts.nameserver],
   // The ClusterRole owns the rest, with the identity: see memberObjects. Members that joined with an older release
   // forbid its deletion.
-  [{ group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterroles' }, memberParts.syncerAccount],
+  [clusterRoles, memberParts.syncerAccount],
   // The member deletes its token Secret with it.
   [core('serviceaccounts'), memberParts.syncerAccount],
 ]
+
+interface Removal {
+  /** The logical clusters. */
+  readonly clusterIds: ReadonlySet<string>
+  /** Whose member it is, as in `installationAnnotation`. */
+  readonly installation: string | undefined
+  /** Whether the member is in pull mode: a printed manifest may have made its objects. Default false. */
+  readonly isPulled?: boolean
+}
+
+/** The rights of other programs than the syncer. No object owns them where a printed manifest made them. */
+const unowned = [memberParts.nameserver, memberParts.gateway]
 
 /**
  * Deletes the namespaces of the logical clusters with these ids, and our namespace with everything in it. Namespaces of
@@ -44,7 +61,7 @@ const parts: readonly (readonly [GroupVersionResource, string])[] = [
  */
 export async function removeInstallation(
   member: KubeClient,
-  { clusterIds, installation }: { readonly clusterIds: ReadonlySet<string>; readonly installation: string | undefined },
+  { clusterIds, installation, isPulled = false }: Removal,
   signal: AbortSignal,
 ): Promise<void> {
   const { items } = await member.list<KubeObject>(namespaces, { labelSelector: `${managedLabel}=true`, signal })
@@ -58,8 +75,17 @@ export async function removeInstallation(
   const found = await member.tryGet<KubeObject>(core('serviceaccounts'), account, { signal })
   if (otherOwnerOf(found, installation) !== undefined) return
   const keys = { namespace: systemNamespace, name: installationKeysName }
+  if (isPulled)
+    for (const name of unowned)
+      for (const gvr of [clusterRoleBindings, clusterRoles])
+        await member.delete(gvr, { name }, { signal }).catch(tolerate('NotFound', 'Forbidden'))
   if ((await member.tryGet(secrets, keys, { signal })) === undefined) {
     await member.delete(namespaces, { name: systemNamespace }, { signal }).catch(tolerate('NotFound'))
+    // The agent goes with the namespace, and this may come too late: without its account, the ClusterRole gives nothing.
+    if (isPulled)
+      await member
+        .delete(clusterRoles, { name: memberParts.syncerAccount }, { signal })
+        .catch(tolerate('NotFound', 'Forbidden', 'Unauthorized', 'ServiceUnavailable'))
     return
   }
   for (const [gvr, name] of parts)

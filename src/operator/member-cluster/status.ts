@@ -19,6 +19,7 @@ import {
   type SyncFailureReport,
   type UnsupportedFields,
 } from '#crds/index.ts'
+import type { AgentRefusal } from './agent-state.ts'
 import type { DrainProgress } from './drain-progress.ts'
 
 /** Amounts by resource, as text. */
@@ -52,6 +53,8 @@ export interface StatusInput {
   readonly probe: Probe
   /** The name of an older MemberCluster for the same physical cluster. */
   readonly twin: string | undefined
+  /** Why the agent of a member in pull mode does not count; absent: it does, or there is none. */
+  readonly refusal?: AgentRefusal
   /** `NAMESPACE/NAME` of the workloads with something in the member. */
   readonly placed: readonly string[]
   /** How far the drain has come, while the state is Draining. */
@@ -170,13 +173,14 @@ interface ConditionUpdate {
 
 /** Whether the cluster that answers is the one that was registered, and only once. */
 function acceptance(input: StatusInput): ConditionUpdate {
-  const { twin, probe, previous } = input
+  const { twin, probe, previous, refusal } = input
   const refuse = (reason: string, message: string): ConditionUpdate => ({
     type: 'Accepted',
     status: 'False',
     reason,
     message,
   })
+  if (refusal !== undefined) return refuse(refusal.reason, refusal.message)
   if (twin !== undefined) return refuse('RegisteredTwice', `the same cluster is registered as "${twin}"`)
   if (!isSame(input) && probe.kind === 'answered') {
     const message = `another cluster answers: the uid of its kube-system is ${probe.uid}, that of the registered one ${previous?.id ?? ''}; register it under another name`
@@ -213,6 +217,17 @@ function conditionsOf(input: StatusInput): ConditionUpdate[] {
             isAccepted ? state : 'NotAccepted',
             isAccepted ? closedMessage(state, placed) : accepted.message,
           ),
+    ]
+  }
+  // A member that has never answered waits for its agent, and nothing is wrong with it.
+  if (input.refusal !== undefined && input.previous?.id === undefined) {
+    const { reason, message } = input.refusal
+    return [
+      accepted,
+      condition('Reachable', 'Unknown', reason, message),
+      condition('CredentialsValid', 'Unknown', reason, message),
+      condition('Ready', 'False', reason, message),
+      condition('Schedulable', 'False', 'NotAccepted', message),
     ]
   }
   const { message } = probe

@@ -1,8 +1,8 @@
 // Registers a physical cluster that kcp can reach (push): creates the syncer's identity in it, and a MemberCluster for
 // it.
 import { stringify } from 'yaml'
-import type { GroupVersionResource, KubeObject, OwnerReference } from '#apimachinery/meta/index.ts'
-import { badRequest, conflict, isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { conflict, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
 import { sleep } from '#async/index.ts'
 import {
   boundedTransport,
@@ -28,13 +28,35 @@ import {
   type ServiceNetwork,
 } from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
+import {
+  apply,
+  applyOwned,
+  applyPolicy,
+  installationOf,
+  readUid,
+  refuseTwice,
+  requireMemberName,
+  untilFormerIsGone,
+} from './join-objects.ts'
 import { memberObjects } from './member-objects.ts'
-import { memberPolicy } from './member-policy.ts'
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
-const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
 const serviceAccounts = { group: '', version: 'v1', resource: 'serviceaccounts' } as const
 const configMaps = { group: '', version: 'v1', resource: 'configmaps' } as const
+
+/**
+ * Nothing uses these objects any more: the token that does not expire is that of earlier releases, the others are those
+ * of an agent.
+ */
+const formerParts = [
+  { gvr: secrets, name: memberParts.tokenSecret },
+  { gvr: { group: 'apps', version: 'v1', resource: 'deployments' }, name: memberParts.agent },
+  { gvr: { group: '', version: 'v1', resource: 'services' }, name: memberParts.agent },
+  { gvr: secrets, name: memberParts.agent },
+  { gvr: secrets, name: memberParts.agentJoin },
+  { gvr: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'rolebindings' }, name: memberParts.agent },
+  { gvr: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'roles' }, name: memberParts.agent },
+] as const
 
 export interface JoinOptions {
   readonly name: string
@@ -42,7 +64,7 @@ export interface JoinOptions {
   readonly memberKubeconfig: Kubeconfig
   /** The API with the MemberClusters: the host's, or that of logical cluster `root`. */
   readonly clusters: KubeClient
-  /** Default None. */
+  /** Default: that of the member, or None. */
   readonly serviceNetwork?: ServiceNetwork
   /** APIs that it exports from now on, besides those it exports already. */
   readonly exported?: readonly ExportedApi[]
@@ -67,20 +89,15 @@ export async function joinMember({
   name,
   memberKubeconfig,
   clusters,
-  serviceNetwork = 'None',
+  serviceNetwork: wantedNetwork,
   exported = [],
   log,
   signal,
 }: JoinOptions): Promise<JoinedMember> {
-  if (!/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name))
-    throw badRequest(
-      `"${name}" is not a valid name of a member cluster: lower-case letters, digits and "-", at most 63 characters`,
-    )
+  requireMemberName(name)
   await using transport = boundedTransport(httpTransport(memberKubeconfig))
   const member = createClient(transport, untrustedServer)
-  const kubeSystem = await member.get<KubeObject>(namespaces, { name: 'kube-system' }, { signal })
-  await refuseKcp(member, memberKubeconfig.server, signal)
-  const uid = kubeSystem.metadata.uid ?? ''
+  const uid = await readUid(member, memberKubeconfig.server, signal)
   const existing = await refuseTwice(clusters, name, uid, signal)
   if (existing?.metadata.deletionTimestamp !== undefined)
     throw conflict(memberClusters, name, 'it is being deleted: join again when it has gone')
@@ -98,137 +115,11 @@ export async function joinMember({
   const token = await requestMemberToken(member, signal)
   const ca = endpoint.ca === undefined ? await readCa(member, signal) : Buffer.from(endpoint.ca).toString()
   const kubeconfig = plainKubeconfig(memberKubeconfig.server, endpoint, { token, ca })
+  const serviceNetwork = wantedNetwork ?? existing?.spec?.serviceNetwork?.type ?? 'None'
   await register({ clusters, name, uid, installation, kubeconfig, serviceNetwork, exportedAPIs, existing, signal })
-  // In earlier releases, joining made a token that does not expire. Nothing uses it any more.
-  await member
-    .delete(secrets, { namespace: systemNamespace, name: memberParts.tokenSecret }, { signal })
-    .catch(tolerate('NotFound'))
+  for (const { gvr, name: part } of formerParts)
+    await member.delete(gvr, { namespace: systemNamespace, name: part }, { signal }).catch(tolerate('NotFound'))
   return { id: memberIdOf(uid), ...(takenFrom !== undefined && { takenFrom }) }
-}
-
-/** Rejects a logical cluster as a member, an easy mistake: it has no nodes, so workloads there would never run. */
-async function refuseKcp(member: KubeClient, server: string, signal: AbortSignal): Promise<void> {
-  const { gitVersion = '' } = ((await member.raw('/version', { signal })) ?? {}) as { gitVersion?: string }
-  if (gitVersion.includes('+kcp-'))
-    throw badRequest(
-      `"${server}" is a logical cluster of kcp, which runs no pods: give the kubeconfig of a real cluster`,
-    )
-}
-
-/** The uid of kube-system beside the MemberClusters; undefined if it is not there, or may not be read. */
-async function installationOf(clusters: KubeClient, signal: AbortSignal): Promise<string | undefined> {
-  const found = await clusters
-    .tryGet<KubeObject>(namespaces, { name: 'kube-system' }, { signal })
-    .catch(tolerate('Forbidden'))
-  return found?.metadata.uid
-}
-
-/**
- * Waits while the namespace of a former registration is being deleted: an identity created in it now would go with it.
- */
-async function untilFormerIsGone(member: KubeClient, signal: AbortSignal): Promise<void> {
-  for (let attempt = 0; attempt < 120; attempt++) {
-    const found = await member.tryGet<KubeObject>(namespaces, { name: systemNamespace }, { signal })
-    if (found?.metadata.deletionTimestamp === undefined) return
-    await sleep(500, signal)
-  }
-  throw serviceUnavailable(`namespace "${systemNamespace}" in the member is still being deleted after 60 s`)
-}
-
-/** Rejects a second name for one physical cluster, which would be counted, filled and cleaned up twice. */
-async function refuseTwice(
-  clusters: KubeClient,
-  name: string,
-  uid: string,
-  signal: AbortSignal,
-): Promise<MemberCluster | undefined> {
-  const { items } = await clusters.list<MemberCluster>(memberClusters, { signal })
-  const twin = items.find((item) => item.metadata.name !== name && memberUid(item) === uid)
-  if (twin) throw conflict(memberClusters, name, `this cluster is registered already, as "${twin.metadata.name}"`)
-  const existing = items.find((item) => item.metadata.name === name)
-  const known = existing && memberUid(existing)
-  if (known !== undefined && known !== uid)
-    throw conflict(
-      memberClusters,
-      name,
-      'another cluster is registered under this name: choose another one, or delete that MemberCluster first',
-    )
-  return existing
-}
-
-function memberUid({ metadata, status }: MemberCluster): string | undefined {
-  return status?.id ?? metadata.annotations?.[kubeSystemUidAnnotation]
-}
-
-const resources: Readonly<Record<string, GroupVersionResource>> = {
-  Namespace: namespaces,
-  Secret: secrets,
-  ServiceAccount: serviceAccounts,
-  ClusterRole: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterroles' },
-  ClusterRoleBinding: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterrolebindings' },
-  Role: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'roles' },
-  RoleBinding: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'rolebindings' },
-  ValidatingAdmissionPolicy: {
-    group: 'admissionregistration.k8s.io',
-    version: 'v1',
-    resource: 'validatingadmissionpolicies',
-  },
-  ValidatingAdmissionPolicyBinding: {
-    group: 'admissionregistration.k8s.io',
-    version: 'v1',
-    resource: 'validatingadmissionpolicybindings',
-  },
-  MemberCluster: memberClusters,
-}
-
-async function apply(client: KubeClient, object: KubeObject, signal: AbortSignal): Promise<KubeObject> {
-  const gvr = resources[object.kind]
-  if (gvr === undefined) throw badRequest(`"${object.kind}" is not created by joining`)
-  const { name = '', namespace } = object.metadata
-  return await client.patch(gvr, { name, ...(namespace && { namespace }) }, 'apply', object, {
-    fieldManager: 'kcp-join',
-    force: true,
-    signal,
-  })
-}
-
-/**
- * Applies the objects of memberObjects: the first one owns the second, and the second all others. Resolves with the
- * reference to the second.
- */
-async function applyOwned(
-  member: KubeClient,
-  objects: readonly KubeObject[],
-  signal: AbortSignal,
-): Promise<OwnerReference | undefined> {
-  let owner: OwnerReference | undefined
-  for (const [index, object] of objects.entries()) {
-    const applied = await apply(member, ownedBy(owner, object), signal)
-    if (index < 2) owner = referenceTo(applied)
-  }
-  return owner
-}
-
-function ownedBy(owner: OwnerReference | undefined, object: KubeObject): KubeObject {
-  return owner === undefined ? object : { ...object, metadata: { ...object.metadata, ownerReferences: [owner] } }
-}
-
-function referenceTo({ apiVersion, kind, metadata: { name = '', uid = '' } }: KubeObject): OwnerReference {
-  return { apiVersion, kind, name, uid }
-}
-
-/** Members before Kubernetes 1.30 have no such policies: there only RBAC confines the syncer, which is logged. */
-async function applyPolicy(
-  member: KubeClient,
-  { name, owner, log }: { readonly name: string; readonly owner: OwnerReference | undefined; readonly log: Logger },
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    for (const object of memberPolicy()) await apply(member, ownedBy(owner, object), signal)
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound')) throw error
-    log.warn('the member has no ValidatingAdmissionPolicies: only RBAC confines the syncer there', { member: name })
-  }
 }
 
 /**
@@ -264,12 +155,6 @@ function plainKubeconfig(server: string, endpoint: Endpoint, { token, ca }: { to
   })
 }
 
-const systemNamespaceObject: KubeObject = {
-  apiVersion: 'v1',
-  kind: 'Namespace',
-  metadata: { name: systemNamespace },
-}
-
 interface Registration {
   readonly clusters: KubeClient
   readonly name: string
@@ -290,10 +175,11 @@ async function register({
   kubeconfig,
   serviceNetwork,
   exportedAPIs,
+  existing,
   signal,
 }: Registration): Promise<void> {
   const ref = { namespace: systemNamespace, name: `member-${name}` }
-  await apply(clusters, systemNamespaceObject, signal)
+  await apply(clusters, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: systemNamespace } }, signal)
   const secret: KubeObject = {
     apiVersion: 'v1',
     kind: 'Secret',
@@ -302,6 +188,12 @@ async function register({
     data: { kubeconfig: Buffer.from(kubeconfig).toString('base64') },
   }
   await apply(clusters, secret, signal)
+  const connection = { kubeconfigSecretRef: { ...ref, key: 'kubeconfig' } }
+  // The agent of a member that was in pull mode does not count any more, whoever has written that mode.
+  if (existing?.spec?.connection?.agent !== undefined || existing?.spec?.agent !== undefined) {
+    const patch = { spec: { connection: { ...connection, agent: null }, agent: null } }
+    await clusters.patch(memberClusters, { name }, 'merge', patch, { signal })
+  }
   const object: MemberCluster = {
     apiVersion: 'kcp.dev/v1alpha1',
     kind: 'MemberCluster',
@@ -313,7 +205,7 @@ async function register({
       },
     },
     spec: {
-      connection: { kubeconfigSecretRef: { ...ref, key: 'kubeconfig' } },
+      connection,
       serviceNetwork: { type: serviceNetwork },
       ...(exportedAPIs.length > 0 && { exportedAPIs: [...exportedAPIs] }),
     },

@@ -97,9 +97,13 @@ export function exportRules(apis: readonly Readonly<ExportedApi>[]): readonly ob
  * All objects, in the order in which they are applied. The namespace owns the ClusterRole of the syncer, which owns all
  * others: when the namespace is deleted, or that ClusterRole where the namespace must stay, the member deletes the
  * rest, for which the syncer itself has no right. `exported`: the APIs that the member exports. `installation`: whose
- * member it is, as in `installationAnnotation`.
+ * member it is, as in `installationAnnotation`. `more`: rules of the syncer besides its own.
  */
-export function memberObjects(exported: readonly Readonly<ExportedApi>[] = [], installation?: string): KubeObject[] {
+export function memberObjects(
+  exported: readonly Readonly<ExportedApi>[] = [],
+  installation?: string,
+  more: readonly unknown[] = [],
+): KubeObject[] {
   const labels = { 'app.kubernetes.io/part-of': 'kcp' }
   const role = (name: string, rules: readonly unknown[]): KubeObject[] => [
     { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name, labels }, rules },
@@ -130,7 +134,7 @@ export function memberObjects(exported: readonly Readonly<ExportedApi>[] = [], i
       kind: 'Namespace',
       metadata: { name: systemNamespace, labels: { ...labels, [`${managedLabel}-system`]: 'true' } },
     },
-    ...role(syncerAccount, [...syncerRules, ...exportRules(exported)]),
+    ...role(syncerAccount, [...syncerRules, ...exportRules(exported), ...more]),
     ...role(nameserverAccount, nameserverRules),
     ...role(gatewayAccount, gatewayRules),
     // The gateway reads its own identity, and the ConfigMaps about the other gateways.

@@ -1,21 +1,24 @@
-// `/services/agent/MEMBER/...`: the tunnel of an agent, and connections of our other processes through it.
+// `/services/agent/MEMBER/...`: certificates of agents, the tunnel of an agent, and connections of our other processes through it.
 import { isStatusError, pageNotFound, serviceUnavailable, unauthorized } from '#apimachinery/status/index.ts'
 import { connectionProtocol } from '#client/member/index.ts'
 import { sessionKinds, type SessionKind } from '#network/tunnel/index.ts'
 import { errorResponse } from '#virtualapi/codec/responses.ts'
 import { forbiddenError } from '#virtualapi/auth/authz/index.ts'
-import type { IncomingRequest } from '#virtualapi/request/exchange.ts'
+import { agentsOrganization } from '#virtualapi/auth/authn/index.ts'
+import { auditAnswer } from '#virtualapi/request/audit-answer.ts'
+import { Exchange, headerOf, type BytesResponse, type IncomingRequest } from '#virtualapi/request/exchange.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import type { Peer } from '#virtualapi/request/ownership.ts'
 import { parseRequest } from '#virtualapi/request/parse-request.ts'
 import type { AgentDoor } from '#virtualapi/server/agent-door.ts'
 import type { ServerDependencies } from '#virtualapi/server/dependencies.ts'
 import { forwardUpgrade } from '#virtualapi/server/forward-upgrade.ts'
-import type { Handled } from '#virtualapi/server/handle.ts'
+import { toStatusError, type Handled } from '#virtualapi/server/handle.ts'
 import { writeResponse, type UpgradeRequest } from '#virtualapi/server/upgrade.ts'
 import { hasHopHeader } from '#virtualapi/server/wire/hop-headers.ts'
 import { pipeSockets } from '#network/sockets/index.ts'
 import { acceptTunnel, requireHandshake } from '#virtualapi/server/wire/web-socket.ts'
-import { headerOf } from '#virtualapi/request/exchange.ts'
+import type { Enrolment } from './enrolment.ts'
 import type { AgentRegistry } from './registry.ts'
 import type { Tunnels } from './tunnels.ts'
 
@@ -28,23 +31,37 @@ interface Asked {
 interface AgentEndpointsOptions {
   readonly tunnels: Tunnels
   readonly registry: AgentRegistry
+  readonly enrolment: Enrolment
 }
 
 export class AgentEndpoints implements AgentDoor, Disposable {
   readonly #dependencies: ServerDependencies
   readonly #tunnels: Tunnels
   readonly #registry: AgentRegistry
+  readonly #enrolment: Enrolment
   readonly #unsubscribe: () => void
 
-  constructor(dependencies: ServerDependencies, { tunnels, registry }: AgentEndpointsOptions) {
+  constructor(dependencies: ServerDependencies, { tunnels, registry, enrolment }: AgentEndpointsOptions) {
     this.#dependencies = dependencies
     this.#tunnels = tunnels
     this.#registry = registry
+    this.#enrolment = enrolment
     this.#unsubscribe = registry.onRevoked(() => tunnels.end((agent) => !registry.isValid(agent)))
   }
 
-  async handle(_request: IncomingRequest): Promise<Handled> {
-    return { answer: errorResponse(pageNotFound()), finish: () => undefined }
+  async handle(request: IncomingRequest): Promise<Handled> {
+    const asked = parse(request.url)
+    let answer: BytesResponse
+    try {
+      // Other processes pass tunnels on, and nothing else.
+      if (asked?.what !== 'certificate' || request.isForwarded === true) throw pageNotFound()
+      answer = await this.#enrolment.answer(asked.member, request)
+    } catch (error) {
+      answer = errorResponse(toStatusError(error, new Exchange(request), this.#dependencies))
+    }
+    const user = answer.status < 300 && asked !== undefined ? agentUser(asked.member) : undefined
+    auditAnswer(request, { status: answer.status, user }, this.#dependencies)
+    return { answer, finish: () => undefined }
   }
 
   async upgrade(upgrading: UpgradeRequest): Promise<void> {
@@ -112,6 +129,11 @@ export class AgentEndpoints implements AgentDoor, Disposable {
       throw serviceUnavailable('another server takes over the tunnel, please try again')
     await forwardUpgrade({ incoming, socket, head, to, signal: incoming.signal }, this.#dependencies)
   }
+}
+
+/** An agent in the audit log. */
+function agentUser(member: string): UserInfo {
+  return { name: `kcp:agent:${member}`, groups: [agentsOrganization], extra: {}, realm: { kind: 'installation' } }
 }
 
 /** The parts of `/services/agent/MEMBER/WHAT`; undefined for other paths. A name is never decoded. */

@@ -49,6 +49,11 @@ export function isAgentMemberName(name: string): boolean {
   return memberName.test(name)
 }
 
+/** The fingerprint of a certificate (PEM). */
+export function certificateFingerprint(certificate: string): string {
+  return fingerprintOf(new x509.X509Certificate(certificate).rawData)
+}
+
 /** The fingerprint of a public key (SubjectPublicKeyInfo in DER), as ssh prints it. */
 export function keyFingerprint(publicKey: Uint8Array): string {
   return `SHA256:${createHash('sha256').update(publicKey).digest('base64').replace('=', '')}`
@@ -70,10 +75,14 @@ function identityIn(raw: Uint8Array): AgentIdentity | undefined {
   return {
     member,
     uid,
-    fingerprint: createHash('sha256').update(raw).digest('hex'),
+    fingerprint: fingerprintOf(raw),
     key: keyFingerprint(new Uint8Array(certificate.publicKey.rawData)),
     expiresMs: certificate.notAfter.getTime(),
   }
+}
+
+function fingerprintOf(raw: ArrayBuffer | Uint8Array): string {
+  return createHash('sha256').update(new Uint8Array(raw)).digest('hex')
 }
 
 function onlyAttribute(attributes: x509.JsonName[number]): { type: string; value: string } | undefined {

@@ -3,9 +3,6 @@ import { LRUCache } from 'lru-cache'
 import { tooManyRequests } from '#apimachinery/status/index.ts'
 import type { Clock } from '#async/index.ts'
 
-/** How many checks of a source may fail at once, and how many it regains each second. */
-const burst = 30
-const perSecond = 1
 /** How many sources are remembered; the sources that were checked longest ago are forgotten. */
 const maxSources = 10_000
 
@@ -17,10 +14,16 @@ interface Account {
 /** A token bucket per source. A check that succeeds costs nothing in the end. */
 export class FailureBudget {
   readonly #clock: Pick<Clock, 'monotonic'>
+  readonly #burst: number
+  readonly #perSecond: number
   readonly #accounts = new LRUCache<string, Account>({ max: maxSources })
 
-  constructor({ clock }: { clock: Pick<Clock, 'monotonic'> }) {
+  /** `burst`: how many checks of a source may fail at once, `perSecond`: how many it regains each second. */
+  constructor(options: { clock: Pick<Clock, 'monotonic'>; burst?: number; perSecond?: number }) {
+    const { clock, burst = 30, perSecond = 1 } = options
     this.#clock = clock
+    this.#burst = burst
+    this.#perSecond = perSecond
   }
 
   /**
@@ -29,14 +32,14 @@ export class FailureBudget {
    */
   spend(source: string): () => void {
     const now = this.#clock.monotonic()
-    const { left, at } = this.#accounts.get(source) ?? { left: burst, at: now }
-    const regained = Math.min(burst, left + ((now - at) / 1000) * perSecond)
+    const { left, at } = this.#accounts.get(source) ?? { left: this.#burst, at: now }
+    const regained = Math.min(this.#burst, left + ((now - at) / 1000) * this.#perSecond)
     if (regained < 1) throw tooManyRequests('too many invalid credentials, please try again later')
     const account: Account = { left: regained - 1, at: now }
     this.#accounts.set(source, account)
     return () => {
       const current = this.#accounts.get(source)
-      if (current !== undefined) current.left = Math.min(burst, current.left + 1)
+      if (current !== undefined) current.left = Math.min(this.#burst, current.left + 1)
     }
   }
 }

@@ -1,20 +1,19 @@
 // The API server's access to members: their pods for logs, exec, metrics and writes, and TokenReviews of their pods'
 // tokens.
 import type { DeepReadonly } from '#apimachinery/meta/index.ts'
-import type { Informer } from '#client/index.ts'
 import type { MemberCluster, Placement } from '#crds/index.ts'
 import { createMemberMetrics, type MemberMetrics } from './member-metrics.ts'
 import { createMemberTokens } from './create-member-tokens.ts'
 import { createPodConnector } from './create-pod-connector.ts'
 import { createPodWriter } from './create-pod-writer.ts'
-import { MemberConnections, type MembersOptions } from './member-connections.ts'
+import { MemberConnections, type MembersOptions, type Registrations } from './member-connections.ts'
 import { createMemberKeys } from './member-keys.ts'
 import type { MemberTokens } from '#virtualapi/auth/authn/member-tokens.ts'
 import { systemClock } from '#async/index.ts'
 import type { PodConnector } from './pod-connector.ts'
 import type { PodWriter } from './pod-writer.ts'
 
-export { type MembersOptions } from './member-connections.ts'
+export { type MembersOptions, type Registrations } from './member-connections.ts'
 export { type PodConnection, type PodConnector } from './pod-connector.ts'
 
 export interface Members extends AsyncDisposable {
@@ -23,7 +22,7 @@ export interface Members extends AsyncDisposable {
   readonly metrics: MemberMetrics
   readonly memberTokens: Pick<MemberTokens, 'verify'>
   /** The MemberClusters. Absent where none can be registered. */
-  readonly registrations?: Pick<Informer<MemberCluster>, 'store' | 'onChange'>
+  readonly registrations?: Registrations
   /** The members and the Placements of admins, as they are known now. */
   readonly fleet: {
     all(): readonly DeepReadonly<MemberCluster>[]

@@ -38,6 +38,12 @@ export interface MembersOptions {
   readonly signal: AbortSignal
 }
 
+/** The MemberClusters, and the API that has them. */
+export interface Registrations {
+  readonly client: KubeClient
+  readonly informer: Pick<Informer<MemberCluster>, 'store' | 'synced' | 'onChange'>
+}
+
 /**
  * The time in which changes are collected before listeners are called. Members report often, and listeners read all
  * members each time.
@@ -117,8 +123,8 @@ export class MemberConnections implements AsyncDisposable {
     return member === undefined ? undefined : await this.#connect(member, signal)
   }
 
-  get registrations(): Pick<Informer<MemberCluster>, 'store' | 'onChange'> {
-    return this.#informer
+  get registrations(): Registrations {
+    return { client: this.#clusters, informer: this.#informer }
   }
 
   /** All members, as they are known now. */

@@ -6,7 +6,7 @@ import type { Metrics } from '#telemetry/index.ts'
 
 export interface HealthServerOptions {
   readonly port: number
-  /** Why the gateway is not ready; undefined if it is ready. */
+  /** Why the program is not ready; undefined if it is ready. */
   readonly notReady: () => string | undefined
   readonly metrics: Pick<Metrics, 'scrape'>
   readonly beforeScrape: () => void

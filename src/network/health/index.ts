@@ -1,0 +1,1 @@
+export { listenForHealth, type HealthServer } from './health-server.ts'
