@@ -1,25 +1,14 @@
 // Members whose pod networks are not joined: pods reach Services of other members through gateways, with the image of
 // kcp itself.
-import { join } from 'node:path'
 import { expect } from 'chai'
-import {
-  cacheDir,
-  kubectl,
-  needsNodes,
-  repositoryRoot,
-  runCommand,
-  waitFor,
-  type Cluster,
-  type CommandResult,
-} from '#test/support/index.ts'
+import { kubectl, needsNodes, waitFor, type Cluster, type CommandResult } from '#test/support/index.ts'
 import { deleteAll } from './delete-all.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
+import { importKcp, kcpImage } from './kcp-image.ts'
 import { endLabAfterAll, lab, type Lab } from './lab.ts'
 import { startLoad } from './load.ts'
 import { namespace, quickMoves, toolbox, webApplication } from './manifests.ts'
 import { unjoinPods } from './unjoined-networks.ts'
-
-const image = 'kcp.test/kcp:gateway'
 
 interface Objects {
   readonly items: readonly {
@@ -45,13 +34,9 @@ describe('members whose pod networks are not joined', function () {
     await needsNodes(this)
     clusters = await lab()
     const { east, west } = clusters
-    const archive = join(cacheDir(), 'images', `kcp-gateway-${process.pid}.tar`)
-    stack.defer(() => void runCommand('rm', ['-f', archive]))
-    const build = ['scripts/image.ts', '--name', image, '--out', archive, '--compression', '0']
-    await runCommand(process.execPath, build, { cwd: repositoryRoot })
-    for (const { node } of [east, west]) await node?.importImages(archive)
+    for (const member of [east, west]) await importKcp(member)
     await unjoinPods([east, west], stack)
-    installation = stack.use(await installWithoutHost(clusters, ['--gateway-image', image]))
+    installation = stack.use(await installWithoutHost(clusters, ['--gateway-image', kcpImage]))
     for (const member of [east, west]) await installation.join(member, 'Gateway')
     for (const [cluster, owner] of [
       ['acme', 'alice'],

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort, kubectl, runKcp, startKcp, waitFor, type Cluster, type ManagedProcess } from '#test/support/index.ts'
+import { importKcp, kcpImage } from './kcp-image.ts'
 import type { Lab } from './lab.ts'
 
 export interface Installation extends AsyncDisposable {
@@ -14,8 +15,10 @@ export interface Installation extends AsyncDisposable {
   readonly processes: readonly ManagedProcess[]
   /** A kubeconfig for `user` in a logical cluster, over the endpoint that such a user has. */
   tenant(logicalCluster: string, user: string): Promise<string>
-  /** `network`: its service network; default Flat. */
-  join(member: Cluster, network?: 'Flat' | 'Gateway'): Promise<void>
+  /** `network`: its service network; default Flat. In pull mode if KCP_TEST_PULL is set. */
+  join(member: Cluster, network?: ServiceNetwork): Promise<void>
+  /** Joins the member in pull mode: its agent, which runs in it, dials out. */
+  joinByAgent(member: Cluster, network?: ServiceNetwork): Promise<void>
 }
 
 const group = 'virtual.kcp.dev'
@@ -60,7 +63,7 @@ export async function installOnHost(
       await writeFile(file, text.replaceAll(host.server, url), { mode: 0o600 })
       return file
     },
-    join: (member, network) => joinMember(member, flags, network),
+    ...joiningOf({ admin: host.kubeconfig, flags }),
     async [Symbol.asyncDispose]() {
       await operator.stop()
       await apiserver.stop()
@@ -127,7 +130,7 @@ export async function installWithoutHost(
       await writeFile(file, stdout, { mode: 0o600 })
       return file
     },
-    join: (member, network) => joinMember(member, flags, network),
+    ...joiningOf({ admin, flags, flagsOfPull: ['--server', `https://${east.hostAddress}:${port}`] }),
     async [Symbol.asyncDispose]() {
       await kcp.stop()
       await rm(dir, { recursive: true, force: true })
@@ -135,21 +138,24 @@ export async function installWithoutHost(
   }
 }
 
-async function joinMember(
-  member: Cluster,
-  flags: readonly string[],
-  network: 'Flat' | 'Gateway' = 'Flat',
-): Promise<void> {
-  await runKcp([
-    'member',
-    'join',
-    member.name,
-    '--kubeconfig',
-    member.kubeconfig,
-    '--service-network',
-    network,
-    ...flags,
-  ])
+type ServiceNetwork = 'Flat' | 'Gateway'
+
+interface Joining extends Pick<Installation, 'admin' | 'flags'> {
+  readonly flagsOfPull?: readonly string[]
+}
+
+function joiningOf({ admin, flags, flagsOfPull = [] }: Joining): Pick<Installation, 'join' | 'joinByAgent'> {
+  const joinWith = async (member: Cluster, network: ServiceNetwork, more: readonly string[]): Promise<void> => {
+    const named = ['member', 'join', member.name, '--kubeconfig', member.kubeconfig, '--service-network', network]
+    await runKcp([...named, ...more, ...flags])
+  }
+  const joinByAgent: Installation['joinByAgent'] = async (member, network = 'Flat') => {
+    await importKcp(member)
+    await joinWith(member, network, ['--pull', '--approve', '--apply', '--image', kcpImage, ...flagsOfPull])
+    await kubectl(admin, ['wait', '--for=condition=Ready', `mc/${member.name}`, '--timeout=90s'])
+  }
+  const join: Installation['join'] = (member, network = 'Flat') => joinWith(member, network, [])
+  return { join: process.env['KCP_TEST_PULL'] === '1' ? joinByAgent : join, joinByAgent }
 }
 
 /** Creates a LogicalCluster with an owner and waits until it is Ready. */
