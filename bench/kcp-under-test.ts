@@ -6,6 +6,7 @@ import { freePort, kcpProgram, kubectl, runKcp, startKcp } from '#test/support/i
 
 export interface KcpUnderTest extends AsyncDisposable {
   readonly pid: number
+  readonly port: number
   readonly adminKubeconfig: string
   /** Seconds from the command to the first answer to kubectl. */
   readonly startSeconds: number
@@ -45,6 +46,7 @@ export async function startKcpUnderTest({
   const startSeconds = (performance.now() - began) / 1000
   return {
     pid: kcp.pid,
+    port,
     adminKubeconfig,
     startSeconds,
     async tenantKubeconfig(name) {

@@ -21,6 +21,7 @@ import { memory } from './memory.ts'
 import { neighbours } from './neighbours.ts'
 import { placement } from './placement.ts'
 import { podStreams } from './pod-streams.ts'
+import { pull } from './pull.ts'
 import { restart } from './restart.ts'
 import { sideBySide } from './side-by-side.ts'
 import { start } from './start.ts'
@@ -51,6 +52,7 @@ const measurements: readonly Measurement[] = [
   sync,
   syncMany,
   podStreams,
+  pull,
   watchAcrossMany,
   exportsMany,
   tree,

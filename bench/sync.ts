@@ -5,10 +5,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '#client/index.ts'
-import { kcpProgram, runKcp, startCluster, waitFor } from '#test/support/index.ts'
+import {
+  freePort,
+  kcpProgram,
+  kubectl,
+  runKcp,
+  startCluster,
+  startProcess,
+  waitFor,
+  type Cluster,
+  type ManagedProcess,
+} from '#test/support/index.ts'
 import { startKwok } from '#test/upstream/workload-controllers.ts'
 import { inParallel } from './in-parallel.ts'
-import { startKcpUnderTest } from './kcp-under-test.ts'
+import { startKcpUnderTest, type KcpUnderTest } from './kcp-under-test.ts'
 import type { Measurement, Numbers } from './measurement.ts'
 import { cpuSeconds, residentMiB, withChildren } from './process-usage.ts'
 import { quantile, rounded } from './statistics.ts'
@@ -56,12 +66,14 @@ interface Context extends ContextOfMeasurement {
   readonly name?: string
   /** `bin/kcp` of another checkout. Default: ours. */
   readonly program?: string
+  /** Joins the member in pull mode, with an agent beside it. */
+  readonly pull?: boolean
 }
 type ContextOfMeasurement = Parameters<Measurement['run']>[0]
 
 /** Starts kcp and a member that has joined it, and measures. */
 export async function withMember(
-  { signal, say, name = 'benchmember', program = kcpProgram }: Context,
+  { signal, say, name = 'benchmember', program = kcpProgram, pull = false }: Context,
   measure: (bench: Bench) => Promise<Numbers>,
 ): Promise<Numbers> {
   await using stack = new AsyncDisposableStack()
@@ -74,12 +86,40 @@ export async function withMember(
   const root = join(dir, 'kcp')
   const kcp = stack.use(await startKcpUnderTest({ dir: root, program }))
   const file = await kcp.tenantKubeconfig('acme')
-  await runKcp(['member', 'join', 'east', '--kubeconfig', member.kubeconfig, '--root-dir', join(root, 'root')])
+  const joining = ['member', 'join', 'east', '--kubeconfig', member.kubeconfig, '--root-dir', join(root, 'root')]
+  const agent = pull ? stack.use(await joinByAgent(joining, { kcp, member, dir })) : undefined
+  if (agent === undefined) await runKcp(joining)
   const up = await clientOf(file, stack)
   const down = await clientOf(member.kubeconfig, stack)
   say('the member has joined')
   const numbers = await measure(new Bench({ up, down, pids: withChildren(kcp.pid), signal }))
-  return { ...numbers, 'MiB resident at the end': rounded(residentMiB(withChildren(kcp.pid))) }
+  return {
+    ...numbers,
+    'MiB resident at the end': rounded(residentMiB(withChildren(kcp.pid))),
+    ...(agent && {
+      'CPU seconds of the agent': rounded(cpuSeconds([agent.pid])),
+      'MiB of the agent': rounded(residentMiB([agent.pid])),
+    }),
+  }
+}
+
+/** Joins the member in pull mode, and runs its agent as a process beside it. Resolves when the member is Ready. */
+async function joinByAgent(
+  joining: readonly string[],
+  { kcp, member, dir }: { readonly kcp: KcpUnderTest; readonly member: Cluster; readonly dir: string },
+): Promise<ManagedProcess> {
+  const server = `https://127.0.0.1:${kcp.port}`
+  await runKcp([...joining, '--pull', '--approve', '--apply', '--server', server])
+  const [apiPort, healthPort] = [await freePort(), await freePort()]
+  const ports = ['--api-port', String(apiPort), '--health-port', String(healthPort)]
+  const agent = await startProcess({
+    name: 'agent',
+    command: kcpProgram,
+    args: ['agent', '--kubeconfig', member.kubeconfig, ...ports],
+    cwd: dir,
+  })
+  await kubectl(kcp.adminKubeconfig, ['wait', '--for=condition=Ready', 'mc/east', '--timeout=90s'])
+  return agent
 }
 
 async function clientOf(kubeconfig: string, stack: AsyncDisposableStack): Promise<KubeClient> {

@@ -1,6 +1,7 @@
 // One round of the upstream suite: a list of tests, each of which runs in every logical cluster, in all of them at
 // once.
 import { join } from 'node:path'
+import { importKcp, kcpImage } from '#test/e2e/kcp-image.ts'
 import { startInstance, type KcpInstance, type Tenant } from '#test/integration/kcp-instance.ts'
 import { ensurePrograms, repositoryRoot, runKcp, startCluster } from '#test/support/index.ts'
 import { machineAddress } from '#test/support/network.ts'
@@ -126,7 +127,11 @@ const startClusters: Readonly<
     const flags = ['--bind-address=0.0.0.0', `--advertise-address=${member.hostAddress}`]
     const kcp = stack.use(await startInstance(flags))
     const join = ['member', 'join', member.name, '--kubeconfig', member.kubeconfig, '--service-network', 'Flat']
-    await runKcp([...join, '--root-dir', kcp.rootDir])
+    const isPull = process.env['KCP_TEST_PULL'] === '1'
+    if (isPull) await importKcp(member)
+    const server = `https://${member.hostAddress}:${kcp.port}`
+    const pull = isPull ? ['--pull', '--approve', '--apply', '--image', kcpImage, '--server', server] : []
+    await runKcp([...join, ...pull, '--root-dir', kcp.rootDir])
     const tenants = await startTenants(kcp, clusters)
     // A logical cluster does not show the nodes of members: some tests read that of their pod.
     for (const { kubeconfig } of tenants) stack.use(await standInNode(kubeconfig, member.node))
