@@ -81,7 +81,11 @@ export async function dispatch(exchange: Exchange, dependencies: EndpointDepende
   }
   const call = withForward(await prepareCall(exchange, dependencies, target))
   if (exchange.view !== undefined) requireShown(call)
-  if (isOfChildren(call)) return childClusters(call, dependencies.children)
+  if (isOfChildren(call)) {
+    // A provider creates no logical clusters in the name of a consumer.
+    if (exchange.view !== undefined) throw pathNotFound()
+    return childClusters(call, dependencies.children)
+  }
   if (call.definition.isShared) await requirePermitted(call)
   if (target.group === 'apiregistration.k8s.io') keepAvailability(exchange, dependencies)
   if (target.group === '' && target.resource === 'componentstatuses') return componentStatuses(call)

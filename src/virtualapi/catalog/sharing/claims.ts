@@ -30,6 +30,8 @@ export type ConsumerRules = ReadonlyMap<string, ConsumerRule>
 /** A rule that is the same for all consumers that accept the same. */
 export interface ConsumerRule extends ViewRule {
   readonly expiresMs: number
+  /** The identity of the export that gives the resource to the consumer; empty: no export does. */
+  readonly identityHash: string
   /** The objects must be named in each of these ways, too. */
   readonly references: readonly ClaimReference[]
 }
@@ -76,8 +78,9 @@ function compile(claims: string, accepted: string): ConsumerRules {
     // Not those of the consumer: each reference costs an index.
     const references = asked.reference === undefined ? [] : [asked.reference]
     const expiresMs = answer.expires === undefined ? Infinity : Date.parse(answer.expires)
+    const { identityHash = '' } = asked
     for (const resource of resourcesOf(asked))
-      rules.set(groupResourceText(resource), { ...ruleOf(asked, answer), expiresMs, references })
+      rules.set(groupResourceText(resource), { ...ruleOf(asked, answer), expiresMs, identityHash, references })
   }
   return rules
 }

@@ -4,6 +4,7 @@ import { groupResourceText, tryClusterId, type ClusterId, type GroupResource } f
 import { apiBindings, type ClaimReference } from '#crds/index.ts'
 import type { BindingFacts, ExportFacts } from '#reconcile/object-graph/index.ts'
 import { pathOf } from '#virtualapi/request/hierarchy.ts'
+import { isBuiltInGroup } from '#virtualapi/kinds/resources/builtin-resources.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { RequestView, ViewedObject, ViewRule } from '#virtualapi/request/request-view.ts'
 import { claimsIn, exportedRule, referencesIn, resourcesOf, rulesOf, type ConsumerRule } from './claims.ts'
@@ -12,6 +13,12 @@ import type { SharingIndex } from './sharing-index.ts'
 
 const readVerbs = new Set(['get', 'list', 'watch'])
 const bindingsText = groupResourceText(apiBindings)
+
+/** True for PLURAL.GROUP in a group of Kubernetes itself. */
+function isBuiltIn(name: string): boolean {
+  const dot = name.indexOf('.')
+  return isBuiltInGroup(dot < 0 ? '' : name.slice(dot + 1))
+}
 
 export interface ViewParts {
   readonly index: SharingIndex
@@ -72,13 +79,23 @@ export class ExportView implements RequestView {
     if (bindings.some(({ resources }) => resources.includes(name))) return exportedRule
     for (const { accepted } of bindings) {
       const rule = rulesOf(this.#facts.claims, accepted).get(name)
-      if (rule === undefined || rule.expiresMs <= this.#now) continue
+      if (rule === undefined || rule.expiresMs <= this.#now || !this.#isOf(cluster, name, rule)) continue
       // Through a view nobody accepts claims: a provider could accept its own.
       if (name === bindingsText) return this.#bindings
       if (rule.references.length > 0) return this.#withReferences(cluster, rule)
       return { ...rule, plain: { is: 'claim', resource: name, claims: this.#facts.claims, accepted } }
     }
     return name === bindingsText ? this.#bindingRule(cluster) : undefined
+  }
+
+  /**
+   * Whether the resource is what the claim means: one of the export with this identity, or one that no export gives to
+   * the consumer. The name alone would also cover objects of another provider.
+   */
+  #isOf(cluster: ClusterId, name: string, { identityHash }: ConsumerRule): boolean {
+    if (identityHash === '') return isBuiltIn(name) || !this.#index.isBound(cluster, name)
+    const facts = this.#index.exportByIdentity(identityHash)
+    return facts !== undefined && this.#index.bindingsIn(cluster, facts.uid).some((one) => one.resources.includes(name))
   }
 
   #withReferences(cluster: ClusterId, rule: ConsumerRule): ViewRule {
@@ -156,7 +173,11 @@ export class ExportView implements RequestView {
         const key = `${facts.cluster}/${facts.name}`
         const was = before.get(key)
         const isOurs = facts.exportUid === this.exportUid
-        if (!isOurs && was === undefined) return
+        if (!isOurs && was === undefined) {
+          // A claim may mean this resource, or no longer mean it.
+          if (facts.resources.some((name) => this.#rules.has(`${facts.cluster}/${name}`))) tell(facts)
+          return
+        }
         if (exists && isOurs) before.set(key, facts)
         else before.delete(key)
         if (exists && was?.accepted === facts.accepted && was.resources === facts.resources) return

@@ -40,6 +40,8 @@ export class SharingIndex implements Indexed {
   readonly #bindingsByExport = new Map<string, Map<string, BindingFacts>>()
   readonly #bindingsByCluster = new Map<string, Map<string, BindingFacts>>()
   readonly #bindingsByName = new Map<string, Map<string, BindingFacts>>()
+  /** Made at its first use: only claims on definitions of consumers need it. */
+  #bindingsOfCluster: Map<string, Map<string, BindingFacts>> | undefined
   readonly #exportsByIdentity = new Map<string, ExportFacts>()
   readonly #listeners = new Set<SharingListener>()
   /** The newest revision at which a consumer of an export has left; by uid of the export. */
@@ -86,6 +88,16 @@ export class SharingIndex implements Indexed {
   /** The bindings of one logical cluster to an export; nearly always one at most. */
   bindingsIn(cluster: string, exportUid: string): readonly BindingFacts[] {
     return [...(this.#bindingsByCluster.get(`${exportUid}/${cluster}`)?.values() ?? [])]
+  }
+
+  /** True if a binding gives the resource (PLURAL.GROUP) to the logical cluster. */
+  isBound(cluster: string, resource: string): boolean {
+    if (this.#bindingsOfCluster === undefined) {
+      this.#bindingsOfCluster = new Map()
+      for (const [key, { facts }] of this.#bindings) arrange(this.#bindingsOfCluster, facts.cluster, key, facts)
+    }
+    const bindings = this.#bindingsOfCluster.get(cluster)?.values() ?? []
+    return [...bindings].some(({ resources }) => resources.includes(resource))
   }
 
   /** The revision of the last change of a binding. */
@@ -214,6 +226,8 @@ export class SharingIndex implements Indexed {
     const own = id === undefined ? undefined : this.#dependencies.directory.byId(id)?.name
     const clusterName = path === undefined ? (own ?? '') : clusterNameOf(path)
     arrange(this.#bindingsByName, `${clusterName}/${exportName}`, key, exists ? facts : undefined)
+    if (this.#bindingsOfCluster !== undefined)
+      arrange(this.#bindingsOfCluster, cluster, key, exists ? facts : undefined)
     if (exportUid === undefined) return
     arrange(this.#bindingsByExport, exportUid, key, exists ? facts : undefined)
     arrange(this.#bindingsByCluster, `${exportUid}/${cluster}`, key, exists ? facts : undefined)

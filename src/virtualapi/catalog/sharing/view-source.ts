@@ -1,5 +1,5 @@
 // Makes the views of exports, and finds the definitions of the resources in them.
-import { tryClusterId, type GroupVersionResource } from '#apimachinery/meta/index.ts'
+import { groupResourceText, tryClusterId, type GroupVersionResource } from '#apimachinery/meta/index.ts'
 import type { ExportFacts } from '#reconcile/object-graph/index.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { builtInResources } from '#virtualapi/kinds/resources/builtin-resources.ts'
@@ -26,6 +26,8 @@ export interface ViewSourceParts extends ReferenceDependencies {
 export interface ViewResources {
   readonly definitions: readonly SharedDefinition[]
   readonly builtIn: readonly ResourceInfo[]
+  /** PLURAL.GROUP of claimed definitions of consumers. */
+  readonly own: readonly string[]
 }
 
 export class ViewSource {
@@ -79,13 +81,20 @@ export class ViewSource {
     const facts = index.exportByUid(exportUid)
     const definitions = facts === undefined ? [] : await this.#definitionsOf(facts, signal)
     const builtIn: ResourceInfo[] = []
+    const own: string[] = []
     const bindingDefinition = systemDefinition(bindingResource)
     for (const claim of claimsIn(facts?.claims ?? '')) {
       const { identityHash = '' } = claim
-      if (identityHash === '') for (const resource of resourcesOf(claim)) builtIn.push(...builtInVersions(resource))
+      if (identityHash === '')
+        for (const resource of resourcesOf(claim)) {
+          const versions = builtInVersions(resource)
+          builtIn.push(...versions)
+          if (versions.length === 0) own.push(groupResourceText(resource))
+        }
       else definitions.push(...(await this.#claimed(identityHash, claim.resource, signal)))
     }
-    return { definitions: bindingDefinition === undefined ? definitions : [...definitions, bindingDefinition], builtIn }
+    const all = bindingDefinition === undefined ? definitions : [...definitions, bindingDefinition]
+    return { definitions: all, builtIn, own }
   }
 
   async #claimed(identityHash: string, resource: string, signal: AbortSignal): Promise<SharedDefinition[]> {

@@ -30,6 +30,7 @@ import { customResourceSource, type SwaggerSources } from '#virtualapi/discovery
 import { negotiate } from '#virtualapi/codec/negotiate.ts'
 import { programVersion } from '#telemetry/index.ts'
 import type { DocumentedCrd } from '#virtualapi/catalog/catalog.ts'
+import type { SharedDefinition } from '#virtualapi/catalog/sharing/definition-source.ts'
 import type { ResourceInfo } from '#virtualapi/kinds/resources/resource-info.ts'
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
@@ -109,15 +110,37 @@ async function documentOf(exchange: Exchange, dependencies: EndpointDependencies
 /** A document about the resources in the view of an export; the same for all its consumers. */
 async function viewDocument(
   exchange: Exchange,
-  { provider, exportUid }: RequestView,
+  view: RequestView,
   dependencies: EndpointDependencies,
   path: string,
 ): Promise<ApiResponse> {
   const { signal } = exchange
-  const resources = await dependencies.viewSource.resourcesOf(exportUid, signal)
+  const { provider, exportUid } = view
+  const shared = await dependencies.viewSource.resourcesOf(exportUid, signal)
+  const own = shared.own.length === 0 ? [] : await claimedDefinitions(exchange, view, dependencies, shared.own)
+  const resources = { ...shared, definitions: [...shared.definitions, ...own] }
   const catalog = viewCatalog(dependencies.catalog, resources)
   const objects = await dependencies.watchCache.cluster(provider.id, { signal })
   return answerFor(exchange, { ...dependencies, catalog }, { objects, path, turn: turnsOf(exchange) })
+}
+
+/** The definitions of the consumer itself that it shows to the provider; none in the view over all consumers. */
+async function claimedDefinitions(
+  exchange: Exchange,
+  view: RequestView,
+  { watchCache, catalog }: EndpointDependencies,
+  claimed: readonly string[],
+): Promise<SharedDefinition[]> {
+  const { cluster, signal } = exchange
+  if (cluster === undefined) return []
+  const objects = await watchCache.cluster(cluster.id, { signal })
+  await catalog.compileInTurns(objects, turnsOf(exchange), signal)
+  return catalog.documented(objects).flatMap(({ compiled, read }) => {
+    const [info] = compiled.resourceInfos
+    const isShown =
+      claimed.includes(compiled.name) && info !== undefined && view.ruleFor(cluster.id, info) !== undefined
+    return isShown ? [{ compiled, read, isTerminating: false }] : []
+  })
 }
 
 /** Lets other work run, of this logical cluster and of others, when a slice of time is over. */
