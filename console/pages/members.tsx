@@ -2,7 +2,7 @@
 import { useSignal, type Signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
-import { memberState, placedOn, type MemberCluster } from '#crds/index.ts'
+import { agentPhase, memberState, placedOn, type MemberCluster } from '#crds/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { follow, type FollowState } from '#console/kube/follow.ts'
 import { ObjectStore } from '#console/kube/object-store.ts'
@@ -124,12 +124,14 @@ function MemberCard({ member, home, isOpen }: MemberCardProps): JSX.Element {
           [t.nodes, nodes === undefined ? '' : `${nodes.ready} / ${nodes.total}`],
           [t.placed, String(placed)],
           [t.heartbeat, <Age since={lastHeartbeatTime} />],
+          [t.way, member.spec?.connection?.agent === undefined ? t.push : t.pull],
           ...(moving === undefined ? [] : [[t.moving, String(moving)] as const]),
           ...(held === undefined ? [] : [[t.held, String(held)] as const]),
         ]}
       />
       <Capacity member={member} />
       <StateButtons member={member} home={home} />
+      <WaitingAgent member={member} home={home} />
       {isOpen ? <Conditions conditions={conditions} /> : null}
     </article>
   )
@@ -160,12 +162,7 @@ function StateButtons({ member, home }: { readonly member: MemberCluster; readon
   const set = async (wanted: State): Promise<void> => {
     error.value = ''
     try {
-      await request(`${membersPath(home)}/${encodeURIComponent(name)}`, {
-        method: 'PATCH',
-        contentType: 'application/merge-patch+json',
-        query: { fieldManager: 'kcp-console' },
-        body: JSON.stringify({ spec: { state: wanted } }),
-      })
+      await patchMember(home, name, { spec: { state: wanted } })
     } catch (caught) {
       error.value = messageOf(caught)
     }
@@ -193,6 +190,61 @@ function StateButtons({ member, home }: { readonly member: MemberCluster; readon
       ) : null}
     </div>
   )
+}
+
+/** An agent that asks to be let in; nothing for all other members. */
+function WaitingAgent({ member, home }: { readonly member: MemberCluster; readonly home: string }): JSX.Element | null {
+  const isOpen = useSignal(false)
+  const error = useSignal('')
+  if (agentPhase(member, Date.now()) !== 'WaitingForApproval') return null
+  const { name, resourceVersion } = member.metadata
+  const { key = '', token = '', askedAt, claims = {} } = member.status?.agent ?? {}
+  const approve = async (): Promise<void> => {
+    isOpen.value = false
+    try {
+      // With the revision that is shown: another agent may have asked meanwhile.
+      await patchMember(home, name, { metadata: { resourceVersion }, spec: { agent: { approval: { token, key } } } })
+    } catch (caught) {
+      error.value = messageOf(caught)
+    }
+  }
+  return (
+    <div class="actions">
+      <button type="button" onClick={() => (isOpen.value = true)}>
+        {t.approve}
+      </button>
+      {error.value === '' ? null : <Notice kind="bad">{visibleText(error.value)}</Notice>}
+      {isOpen.value ? (
+        <Dialog title={t.approveTitle(name)} close={() => (isOpen.value = false)}>
+          <Notice kind="wait">{t.approveHint(name)}</Notice>
+          <Facts
+            facts={[
+              [t.agentKey, <Plain>{key}</Plain>],
+              [t.agentAsked, <Age since={askedAt} />],
+              [t.agentClaims, <Plain>{`${claims.kubernetesVersion ?? ''} ${claims.kubeSystemUID ?? ''}`}</Plain>],
+            ]}
+          />
+          <div class="actions">
+            <button type="button" class="danger" onClick={() => void approve()}>
+              {t.approveNow}
+            </button>
+            <button type="button" onClick={() => (isOpen.value = false)}>
+              {text.common.cancel}
+            </button>
+          </div>
+        </Dialog>
+      ) : null}
+    </div>
+  )
+}
+
+async function patchMember(home: string, name: string, patch: object): Promise<void> {
+  await request(`${membersPath(home)}/${encodeURIComponent(name)}`, {
+    method: 'PATCH',
+    contentType: 'application/merge-patch+json',
+    query: { fieldManager: 'kcp-console' },
+    body: JSON.stringify(patch),
+  })
 }
 
 interface DrainDialogProps {

@@ -100,6 +100,32 @@ describe('the pages of the console about members', function () {
     expect(await stateOf()).to.equal('Active')
   })
 
+  it('let the agent of a member in pull mode in, with the key that was shown', async () => {
+    const { page, go, kcp } = console_
+    const [token, key] = ['0'.repeat(64), `SHA256:${'A'.repeat(43)}`]
+    const expires = new Date(Date.now() + 3_600_000).toISOString()
+    const member = {
+      ...{ apiVersion: 'kcp.dev/v1alpha1', kind: 'MemberCluster', metadata: { name: 'north' } },
+      spec: { connection: { agent: {} }, agent: { token: { hash: token, expires } } },
+    }
+    const { http } = kcp.admin
+    expect((await http.request('POST', members, { body: member })).status).to.equal(201)
+    const claims = { kubernetesVersion: '<img src=x onerror=alert(1)>', kubeSystemUID: 'u' }
+    const body = { status: { agent: { token, key, askedAt: expires, claims } } }
+    const headers = ['content-type', 'application/merge-patch+json']
+    expect((await http.request('PATCH', `${members}/north/status`, { body, headers })).status).to.equal(200)
+    await go('#/members/north')
+    await page.getByText('its agent dials out').waitFor()
+    await page.getByRole('button', { name: /^Let its agent in/ }).click()
+    await page.getByText(key).first().waitFor()
+    await page.getByText('<img src=x onerror=alert(1)>').waitFor()
+    await page.getByRole('button', { name: 'Approve this key' }).click()
+    await page.getByRole('button', { name: /^Let its agent in/ }).waitFor({ state: 'detached' })
+    const { spec } = await read<{ spec?: { agent?: { approval?: object } } }>(`${members}/north`)
+    expect(spec?.agent?.approval).to.deep.equal({ token, key })
+    expect((await http.request('DELETE', `${members}/north`)).status).to.equal(200)
+  })
+
   it('say where a workload runs, and why there: each filter and score of each member', async () => {
     const { page, go } = console_
     await go('#/o/acme/apps/v1/deployments/default/web/where')
