@@ -5,20 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '#client/index.ts'
-import {
-  freePort,
-  kcpProgram,
-  kubectl,
-  runKcp,
-  startCluster,
-  startProcess,
-  waitFor,
-  type Cluster,
-  type ManagedProcess,
-} from '#test/support/index.ts'
+import { kcpProgram, runKcp, startCluster, waitFor } from '#test/support/index.ts'
 import { startKwok } from '#test/upstream/workload-controllers.ts'
 import { inParallel } from './in-parallel.ts'
-import { startKcpUnderTest, type KcpUnderTest } from './kcp-under-test.ts'
+import { joinByAgent } from './join-by-agent.ts'
+import { startKcpUnderTest } from './kcp-under-test.ts'
 import type { Measurement, Numbers } from './measurement.ts'
 import { cpuSeconds, residentMiB, withChildren } from './process-usage.ts'
 import { quantile, rounded } from './statistics.ts'
@@ -86,8 +77,16 @@ export async function withMember(
   const root = join(dir, 'kcp')
   const kcp = stack.use(await startKcpUnderTest({ dir: root, program }))
   const file = await kcp.tenantKubeconfig('acme')
-  const joining = ['member', 'join', 'east', '--kubeconfig', member.kubeconfig, '--root-dir', join(root, 'root')]
-  const agent = pull ? stack.use(await joinByAgent(joining, { kcp, member, dir })) : undefined
+  const joining: [string, string, string, ...string[]] = [
+    'member',
+    'join',
+    'east',
+    '--kubeconfig',
+    member.kubeconfig,
+    '--root-dir',
+    join(root, 'root'),
+  ]
+  const agent = pull ? stack.use(await joinByAgent(joining, { kcp, kubeconfig: member.kubeconfig, dir })) : undefined
   if (agent === undefined) await runKcp(joining)
   const up = await clientOf(file, stack)
   const down = await clientOf(member.kubeconfig, stack)
@@ -101,25 +100,6 @@ export async function withMember(
       'MiB of the agent': rounded(residentMiB([agent.pid])),
     }),
   }
-}
-
-/** Joins the member in pull mode, and runs its agent as a process beside it. Resolves when the member is Ready. */
-async function joinByAgent(
-  joining: readonly string[],
-  { kcp, member, dir }: { readonly kcp: KcpUnderTest; readonly member: Cluster; readonly dir: string },
-): Promise<ManagedProcess> {
-  const server = `https://127.0.0.1:${kcp.port}`
-  await runKcp([...joining, '--pull', '--approve', '--apply', '--server', server])
-  const [apiPort, healthPort] = [await freePort(), await freePort()]
-  const ports = ['--api-port', String(apiPort), '--health-port', String(healthPort)]
-  const agent = await startProcess({
-    name: 'agent',
-    command: kcpProgram,
-    args: ['agent', '--kubeconfig', member.kubeconfig, ...ports],
-    cwd: dir,
-  })
-  await kubectl(kcp.adminKubeconfig, ['wait', '--for=condition=Ready', 'mc/east', '--timeout=90s'])
-  return agent
 }
 
 async function clientOf(kubeconfig: string, stack: AsyncDisposableStack): Promise<KubeClient> {

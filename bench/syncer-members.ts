@@ -3,17 +3,18 @@
 // first.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import path from 'node:path'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { sleep } from '#async/index.ts'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '#client/index.ts'
 import { isConditionTrue, memberClusters, type MemberCluster } from '#crds/index.ts'
 import { joinMember } from '#syncer/index.ts'
 import { silentLogger } from '#telemetry/index.ts'
-import { freePort, waitFor } from '#test/support/index.ts'
+import { freePort, waitFor, type ManagedProcess } from '#test/support/index.ts'
 import { connectionOf } from './connection.ts'
 import { HeapUsage } from './heap-usage.ts'
 import { inParallel } from './in-parallel.ts'
+import { joinByAgent } from './join-by-agent.ts'
 import { startKcpUnderTest } from './kcp-under-test.ts'
 import type { Measurement, Numbers } from './measurement.ts'
 import { startMemberFleet, type FleetMember } from './member-fleet.ts'
@@ -31,6 +32,8 @@ const workloads = sizeFrom('KCP_BENCH_MEMBER_WORKLOADS', 20)
 const idleSeconds = sizeFrom('KCP_BENCH_IDLE_SECONDS', 60)
 /** What joining and rollouts leave behind: caches that are packed after some seconds, and garbage. */
 const settleSeconds = 20
+/** KCP_BENCH_WAY=pull: the members are in pull mode, each with an agent beside it. */
+const isPull = process.env['KCP_BENCH_WAY'] === 'pull'
 /** Members that join, or get their workloads, at a time. */
 const atOnce = 4
 const deadlineMs = 600_000
@@ -40,7 +43,7 @@ export const syncerMembers: Measurement = {
   describes: `${memberCount} members that are kube-apiservers, and ${workloads} Deployments in each: memory and processor time of kcp while nothing happens`,
   async run({ signal, say }) {
     await using stack = new AsyncDisposableStack()
-    const dir = mkdtempSync(join(tmpdir(), 'kcp-bench-syncer-'))
+    const dir = mkdtempSync(path.join(tmpdir(), 'kcp-bench-syncer-'))
     stack.defer(() => rmSync(dir, { recursive: true, force: true }))
     const began = performance.now()
     const fleet = stack.use(await startMemberFleet({ count: memberCount, signal, say }))
@@ -53,7 +56,13 @@ export const syncerMembers: Measurement = {
     const heap = stack.use(await HeapUsage.connect(inspector, signal))
     const root = await clientOf(kcp.adminKubeconfig)
     const tenant = await clientOf(await kcp.tenantKubeconfig('acme'))
-    const bench = new Bench({ root, tenant, heap, pid: kcp.pid, signal, say })
+    const agents: ManagedProcess[] = []
+    const join = async ({ name, kubeconfig }: FleetMember): Promise<void> => {
+      const joining: [string, string, string, ...string[]] = ['member', 'join', name, '--kubeconfig', kubeconfig]
+      joining.push('--root-dir', path.join(dir, 'root'))
+      agents.push(stack.use(await joinByAgent(joining, { kcp, kubeconfig, dir })))
+    }
+    const bench = new Bench({ root, tenant, heap, pid: kcp.pid, ...(isPull && { join }), signal, say })
 
     const half = Math.ceil(memberCount / 2)
     const [first, second] = [fleet.members.slice(0, half), fleet.members.slice(half)]
@@ -74,11 +83,26 @@ export const syncerMembers: Measurement = {
       ...each('with none before: one member, empty', none, empty, memberCount),
       ...each('one more member, empty', halfEmpty, empty, second.length),
       ...each(`${workloads} Deployments in one more member`, halfFull, full, second.length),
+      ...(isPull && {
+        'MiB of an agent': rounded(residentMiB(agents.map(({ pid }) => pid)) / memberCount),
+        'CPU ms a second of an agent, at the end': rounded(
+          await idleCpu(
+            agents.map(({ pid }) => pid),
+            signal,
+          ),
+        ),
+      }),
       'connections of kcp to a member': rounded(bench.connections(fleet.members) / memberCount),
       'watches of kcp in a member': rounded((watches - ownWatches) / memberCount),
       'MiB of a member, anonymous': rounded(fleet.anonymousMiB() / memberCount),
     }
   },
+}
+
+async function idleCpu(pids: readonly number[], signal: AbortSignal): Promise<number> {
+  const before = cpuSeconds(pids)
+  await sleep(idleSeconds * 1000, signal)
+  return ((cpuSeconds(pids) - before) * 1000) / idleSeconds / pids.length
 }
 
 interface Idle {
@@ -94,6 +118,8 @@ interface BenchDependencies {
   readonly heap: HeapUsage
   /** Of kcp. */
   readonly pid: number
+  /** Joins a member in another way than `kcp member join`. */
+  readonly join?: (member: FleetMember) => Promise<void>
   readonly signal: AbortSignal
   readonly say: (line: string) => void
 }
@@ -113,10 +139,12 @@ class Bench {
 
   /** As `kcp member join` does it. */
   async join(members: readonly FleetMember[]): Promise<void> {
-    const { root, signal, say } = this.#dependencies
+    const { root, join, signal, say } = this.#dependencies
     const began = performance.now()
-    await inParallel(members, atOnce, async ({ name, admin }) => {
-      await joinMember({ name, memberKubeconfig: admin, clusters: root, log: silentLogger, signal })
+    await inParallel(members, atOnce, async (member) => {
+      const { name, admin } = member
+      if (join !== undefined) await join(member)
+      else await joinMember({ name, memberKubeconfig: admin, clusters: root, log: silentLogger, signal })
       const isReady = async (): Promise<boolean> =>
         isConditionTrue(await root.get<MemberCluster>(memberClusters, { name }, { signal }), 'Schedulable')
       await waitFor(isReady, { what: `"${name}" to be ready`, deadlineMs, intervalMs: 250, signal })

@@ -1,0 +1,28 @@
+// A member in pull mode whose agent is a process beside it.
+import { freePort, kcpProgram, kubectl, runKcp, startProcess, type ManagedProcess } from '#test/support/index.ts'
+import type { KcpUnderTest } from './kcp-under-test.ts'
+
+interface Options {
+  readonly kcp: Pick<KcpUnderTest, 'port' | 'adminKubeconfig'>
+  /** The member's. */
+  readonly kubeconfig: string
+  readonly dir: string
+}
+
+/** Runs `joining`, a command without --pull, in pull mode. Resolves with the agent when the member is Ready. */
+export async function joinByAgent(
+  joining: readonly [string, string, string, ...string[]],
+  { kcp, kubeconfig, dir }: Options,
+): Promise<ManagedProcess> {
+  const [, , name] = joining
+  await runKcp([...joining, '--pull', '--approve', '--apply', '--server', `https://127.0.0.1:${kcp.port}`])
+  const [apiPort, healthPort] = [await freePort(), await freePort()]
+  const agent = await startProcess({
+    name: `agent-${name}`,
+    command: kcpProgram,
+    args: ['agent', '--kubeconfig', kubeconfig, '--api-port', String(apiPort), '--health-port', String(healthPort)],
+    cwd: dir,
+  })
+  await kubectl(kcp.adminKubeconfig, ['wait', '--for=condition=Ready', `mc/${name}`, '--timeout=120s'])
+  return agent
+}
