@@ -7,6 +7,7 @@ import type { ControllerContext, ControllersOptions } from './framework.ts'
 import { startBuiltInRegistration, startCrdRegistration } from './api-service-registration.ts'
 import { startApiBindings } from './api-bindings.ts'
 import { startApiExports } from './api-exports.ts'
+import { startInheritedBindings } from './inherited-bindings.ts'
 import { startCertificateSigning } from './certificate-signing.ts'
 import { startCrdDeletion } from './crd-deletion.ts'
 import { startFlowDefaults } from './flow-defaults.ts'
@@ -70,6 +71,7 @@ const ofControllerManager = [
   startPolicyTypes,
   startApiExports,
   startApiBindings,
+  startInheritedBindings,
 ]
 
 /** The controllers that run inside kube-apiserver. */

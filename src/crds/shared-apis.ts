@@ -11,6 +11,8 @@ import { labelSelectorSchema, type LabelSelector } from './label-selector.ts'
 export const sharedApisGroup = 'apis.kcp.io'
 /** Holds a binding that is being deleted. Only the server adds and removes it. */
 export const apiBindingFinalizer = 'apis.kcp.io/apibinding-finalizer'
+/** Names the parent whose APIBinding made this one. */
+export const inheritedFromAnnotation = 'apis.kcp.io/inherited-from'
 /** Marks a revision of an export while other logical clusters have it: that of the export is not deleted then. */
 export const revisionFinalizer = 'apis.kcp.io/consumers'
 

@@ -84,6 +84,17 @@ export interface SharedApis {
   bindingsOf(exportUid: string): Iterable<BindingFacts>
   /** The bindings that refer to an export, by the name of its logical cluster and its own name. */
   bindingsTo(clusterName: string, exportName: string): Iterable<BindingFacts>
+  /** Whether a logical cluster has an APIBinding of this name. */
+  hasBinding(cluster: string, name: string): boolean
+  /** The bindings of a logical cluster that hold below it, too (label kcp.dev/inherit). */
+  markedIn(cluster: string): readonly BindingFacts[]
+  allMarked(): Iterable<BindingFacts>
+  /** The id of the parent of a logical cluster; undefined if it has none. */
+  parentOf(cluster: string): string | undefined
+  /** The ids of the logical clusters right below one, apart from those that are being deleted. */
+  childrenOf(cluster: string): readonly string[]
+  /** Calls the listener for each logical cluster that gets a parent. Returns the function that ends it. */
+  followChildren(listener: (child: string, parent: string) => void): () => void
   /** The resources of a revision; undefined if it does not exist any more. `clusterName`: that of the export. */
   resourcesOf(
     of: { readonly clusterName: string; readonly exportUid: string; readonly revision: number },

@@ -17,7 +17,7 @@ import { compareDefinitions } from '#virtualapi/catalog/apiextensions/index.ts'
 import { customStrategy } from '#virtualapi/catalog/apiextensions/custom-strategy.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { RequestContext, Strategy } from '#virtualapi/kinds/resources/resource-definition.ts'
-import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
+import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { BindingSource, RevisionDefinition, RevisionDefinitions } from './binding-source.ts'
 import type { SharingIndex } from './sharing-index.ts'
 
@@ -30,7 +30,7 @@ export interface SharedApisDependencies {
   readonly index: SharingIndex
   readonly bindings: BindingSource
   readonly watchCache: Pick<WatchCache, 'cluster'>
-  readonly directory: Pick<ClusterDirectory, 'byId' | 'byName'>
+  readonly directory: Pick<ClusterDirectory, 'byId' | 'byName' | 'childrenOf' | 'onChange'>
 }
 
 export function createSharedApis({ index, bindings, watchCache, directory }: SharedApisDependencies): SharedApis {
@@ -45,15 +45,35 @@ export function createSharedApis({ index, bindings, watchCache, directory }: Sha
     const id = tryClusterId(cluster)
     return id === undefined || directory.byId(id) === undefined ? undefined : watchCache.cluster(id, { signal })
   }
+  const clusterOf = (cluster: string): LogicalCluster | undefined => {
+    const id = tryClusterId(cluster)
+    return id === undefined ? undefined : directory.byId(id)
+  }
+  const parentOf = (cluster: string): string | undefined => {
+    const parent = clusterOf(cluster)?.parent
+    return parent === undefined ? undefined : directory.byName(parent)?.id
+  }
   return {
+    hasBinding: (cluster, name) => index.hasBinding(cluster, name),
+    markedIn: (cluster) => index.markedIn(cluster),
+    allMarked: () => index.allMarked(),
+    parentOf,
+    childrenOf(cluster) {
+      const parent = clusterOf(cluster)
+      const children = parent === undefined ? [] : [...directory.childrenOf(parent.name)]
+      return children.filter(({ deleting }) => !deleting).map(({ id }) => id)
+    },
+    followChildren: (listener) =>
+      directory.onChange(({ before, after }) => {
+        if (after?.parent === undefined || before?.parent === after.parent) return
+        const parent = parentOf(after.id)
+        if (parent !== undefined) listener(after.id, parent)
+      }),
     idOf(text) {
       const name = tryClusterName(text)
       return name === undefined ? undefined : directory.byName(name)?.id
     },
-    nameOf: (cluster) => {
-      const id = tryClusterId(cluster)
-      return id === undefined ? undefined : directory.byId(id)?.name
-    },
+    nameOf: (cluster) => clusterOf(cluster)?.name,
     ready: () => index.ready(),
     exportOf: (binding) => index.exportOf(binding),
     exportByUid: (uid) => index.exportByUid(uid),

@@ -8,7 +8,15 @@ import {
   tryClusterName,
   type ClusterId,
 } from '#apimachinery/meta/index.ts'
-import { apiBindings, apiExports, identityHashOf, identityOf, type APIBinding, type APIExport } from '#crds/index.ts'
+import {
+  apiBindings,
+  apiExports,
+  identityHashOf,
+  identityOf,
+  inheritLabel,
+  type APIBinding,
+  type APIExport,
+} from '#crds/index.ts'
 import type { BindingFacts, ExportFacts, SharedApis, SharingListener } from '#reconcile/object-graph/index.ts'
 import type { CacheEvent, Entry, WatchCache } from '#store/watch-cache/index.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -29,7 +37,10 @@ interface Known<Facts> {
 }
 
 /** The part of the contract that is answered from the index alone. */
-type Indexed = Omit<SharedApis, 'idOf' | 'nameOf' | 'resourcesOf' | 'objections' | 'countObjects'>
+type Indexed = Omit<
+  SharedApis,
+  'idOf' | 'nameOf' | 'parentOf' | 'childrenOf' | 'followChildren' | 'resourcesOf' | 'objections' | 'countObjects'
+>
 
 export class SharingIndex implements Indexed {
   readonly #dependencies: SharingDependencies
@@ -37,6 +48,8 @@ export class SharingIndex implements Indexed {
   readonly #exportsByCluster = new Map<string, Map<string, string>>()
   readonly #exportsByUid = new Map<string, ExportFacts>()
   readonly #bindings = new Map<string, Known<BindingFacts>>()
+  /** By logical cluster, the bindings that hold below. */
+  readonly #marked = new Map<string, Map<string, BindingFacts>>()
   readonly #bindingsByExport = new Map<string, Map<string, BindingFacts>>()
   readonly #bindingsByCluster = new Map<string, Map<string, BindingFacts>>()
   readonly #bindingsByName = new Map<string, Map<string, BindingFacts>>()
@@ -98,6 +111,18 @@ export class SharingIndex implements Indexed {
     }
     const bindings = this.#bindingsOfCluster.get(cluster)?.values() ?? []
     return [...bindings].some(({ resources }) => resources.includes(resource))
+  }
+
+  hasBinding(cluster: string, name: string): boolean {
+    return this.#bindings.has(`${cluster}/${name}`)
+  }
+
+  markedIn(cluster: string): readonly BindingFacts[] {
+    return [...(this.#marked.get(cluster)?.values() ?? [])]
+  }
+
+  allMarked(): readonly BindingFacts[] {
+    return [...this.#marked.values()].flatMap((bindings) => [...bindings.values()])
   }
 
   /** The revision of the last change of a binding. */
@@ -226,6 +251,7 @@ export class SharingIndex implements Indexed {
     const own = id === undefined ? undefined : this.#dependencies.directory.byId(id)?.name
     const clusterName = path === undefined ? (own ?? '') : clusterNameOf(path)
     arrange(this.#bindingsByName, `${clusterName}/${exportName}`, key, exists ? facts : undefined)
+    if (facts.labels?.[inheritLabel] === 'true') arrange(this.#marked, cluster, key, exists ? facts : undefined)
     if (this.#bindingsOfCluster !== undefined)
       arrange(this.#bindingsOfCluster, cluster, key, exists ? facts : undefined)
     if (exportUid === undefined) return

@@ -11,7 +11,7 @@ import {
 } from '#apimachinery/meta/index.ts'
 import { typeErrors } from '#apimachinery/schema/index.ts'
 import { forbidden, invalid, type StatusCause } from '#apimachinery/status/index.ts'
-import { apiBindingFinalizer, apiExports, sharedApisGroup, type APIBinding } from '#crds/index.ts'
+import { apiBindingFinalizer, apiExports, inheritLabel, sharedApisGroup, type APIBinding } from '#crds/index.ts'
 import type { RbacAuthorizer } from '#virtualapi/auth/authz/index.ts'
 import { defaultCrd, validateCrd, type CustomResourceDefinition } from '#virtualapi/catalog/apiextensions/index.ts'
 import { isSystemDefinition } from '#virtualapi/catalog/sharing/system-definitions.ts'
@@ -45,10 +45,16 @@ export function sharedApis(parts: SharedApiParts): AdmissionPlugin {
       if (object === undefined) return undefined
       requireBounds(request, object)
       if (definition.info.resource === 'apiresourceschemas') requireSchema(request, object, old)
-      const isNew = definition.info.resource === 'apibindings' && request.operation === 'CREATE'
-      return isNew ? requireBind(parts, request, object as APIBinding) : undefined
+      if (definition.info.resource !== 'apibindings') return undefined
+      // The mark binds all logical clusters below, so its author needs the right of the author of a binding.
+      const isBinding = request.operation === 'CREATE' || (isMarked(object) && !isMarked(old))
+      return isBinding ? requireBind(parts, request, object as APIBinding) : undefined
     },
   }
+}
+
+function isMarked(object: KubeObject | undefined): boolean {
+  return object?.metadata.labels?.[inheritLabel] === 'true'
 }
 
 /**

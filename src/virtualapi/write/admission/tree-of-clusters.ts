@@ -20,6 +20,7 @@ const inheritable = new Set([
   'mutatingadmissionpolicies.admissionregistration.k8s.io',
   'mutatingadmissionpolicybindings.admissionregistration.k8s.io',
   'placements.kcp.dev',
+  'apibindings.apis.kcp.io',
 ])
 
 /**
