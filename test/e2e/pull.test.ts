@@ -13,8 +13,10 @@ import {
   runCommand,
   startProcess,
   waitFor,
+  type Cluster,
   type CommandResult,
 } from '#test/support/index.ts'
+import { connectionsTo } from '#test/support/open-connections.ts'
 import { deleteAll } from './delete-all.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab, type Lab } from './lab.ts'
@@ -87,9 +89,15 @@ describe('a member in pull mode', function () {
     return `http://${(await clusters.east.kubectl(args)).stdout}/hostname`
   }
 
-  it('gives the installation no credential of its cluster', async () => {
+  it('is reached without a credential of its cluster, and without a connection to it', async () => {
     const { stdout } = await kubectl(installation.admin, ['get', 'secrets', '-n', 'kcp-system', '-o', 'name'])
     expect(stdout).to.include('member-west').and.not.include('member-east')
+    const connectionsOf = ({ server }: Cluster): number => {
+      const { hostname, port } = new URL(server)
+      return installation.processes.reduce((sum, { pid }) => sum + connectionsTo(pid, hostname, Number(port)), 0)
+    }
+    expect(connectionsOf(clusters.west)).to.be.greaterThan(0)
+    expect(connectionsOf(clusters.east)).to.equal(0)
   })
 
   for (const webSocket of ['true', 'false'])
