@@ -29,6 +29,7 @@ import { sync, syncMany } from './sync.ts'
 import { syncerMembers } from './syncer-members.ts'
 import { watchAcrossMany } from './watch-across.ts'
 import { tree } from './tree.ts'
+import { tunnel } from './tunnel.ts'
 import { idleWatches, watchFanOut } from './watches.ts'
 
 const measurements: readonly Measurement[] = [
@@ -53,6 +54,7 @@ const measurements: readonly Measurement[] = [
   syncMany,
   podStreams,
   pull,
+  tunnel,
   watchAcrossMany,
   exportsMany,
   tree,
