@@ -84,6 +84,11 @@ describe('a member in pull mode', function () {
       (await asAlice(['logs', 'deployment/web', '-n', 'shop', '--tail=1'], { expectCode: 'any' })).code === 0
     await waitFor(answers, { what: 'the log of a pod', ...within })
   }
+  /** Number of connections of our processes to the API server of a member. */
+  const connectionsOf = ({ server }: Cluster): number => {
+    const { hostname, port } = new URL(server)
+    return installation.processes.reduce((sum, { pid }) => sum + connectionsTo(pid, hostname, Number(port)), 0)
+  }
   const addressOfWeb = async (): Promise<string> => {
     const args = ['get', 'service', 'web', '-n', `${id}-shop`, '-o', 'jsonpath={.spec.clusterIP}']
     return `http://${(await clusters.east.kubectl(args)).stdout}/hostname`
@@ -92,10 +97,6 @@ describe('a member in pull mode', function () {
   it('is reached without a credential of its cluster, and without a connection to it', async () => {
     const { stdout } = await kubectl(installation.admin, ['get', 'secrets', '-n', 'kcp-system', '-o', 'name'])
     expect(stdout).to.include('member-west').and.not.include('member-east')
-    const connectionsOf = ({ server }: Cluster): number => {
-      const { hostname, port } = new URL(server)
-      return installation.processes.reduce((sum, { pid }) => sum + connectionsTo(pid, hostname, Number(port)), 0)
-    }
     expect(connectionsOf(clusters.west)).to.be.greaterThan(0)
     expect(connectionsOf(clusters.east)).to.equal(0)
   })
@@ -174,7 +175,7 @@ describe('a member in pull mode', function () {
     expect(await memberPods()).to.equal(before)
   })
 
-  it('takes and gives away workloads without a failed request', async () => {
+  it('takes and gives away workloads, and a member becomes one, without a failed request', async () => {
     const load = await startLoad(clusters.east, await addressOfWeb(), { perSecond: 50 })
     const untilOn = async (member: string): Promise<void> => {
       await asAlice(['annotate', 'deployment/web', '-n', 'shop', `kcp.dev/clusters=${member}`, '--overwrite'])
@@ -184,6 +185,9 @@ describe('a member in pull mode', function () {
       await waitFor(async () => (await where()) === `${member} ${member}`, { what: `all in ${member}`, ...within })
     }
     await untilOn('west')
+    await installation.joinByAgent(clusters.west)
+    await waitFor(() => connectionsOf(clusters.west) === 0, { what: 'the connections to west to end', ...within })
+    await asAlice(['rollout', 'status', 'deployment/web', '-n', 'shop', '--timeout=90s'])
     await untilOn('east')
     const { failed, errors, sent } = await load.stop()
     expect({ failed, errors }, `of ${sent}`).to.deep.equal({ failed: 0, errors: [] })
