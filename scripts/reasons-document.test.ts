@@ -8,7 +8,8 @@ const tests = '**/*.test.ts'
 /** Where conditions and Events of ours are made; elsewhere are the reasons that Kubernetes has for its own kinds. */
 const places = [
   'src/{crds,operator,placement,syncer}/**/*.ts',
-  'src/controllers/api-{bindings,exports}.ts',
+  'src/agent/{enrol,start-agent}.ts',
+  'src/controllers/{api-bindings,api-exports,export-transfer}.ts',
   'src/virtualapi/endpoints/views/member-views.ts',
 ]
 /** Writes an Event of Kubernetes, as its garbage collector does. */
