@@ -244,6 +244,11 @@ describe('a member in pull mode', function () {
       const other = await ask(server, { member: 'eu-1', token })
       expect(other.status).to.equal(403)
       expect(other.text).to.contain('another key has used the token')
+      const { token: contested } = await pull('eu-4', '--approve')
+      const racers = await Promise.all(
+        Array.from({ length: 6 }, () => ask(server, { member: 'eu-4', token: contested })),
+      )
+      expect(racers.map(({ status }) => status).sort()).to.deep.equal([201, 403, 403, 403, 403, 403])
     })
 
     it('takes the token of no other member, no hash, and no part of a token', async () => {
