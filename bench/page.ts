@@ -35,6 +35,7 @@ const runs = globSync('*.json', { cwd: join(root, 'bench/results') })
 
 const of = (numbers: Numbers, name: string): number => numbers[name] ?? NaN
 const ratio = 'ratio of requests/CPU-s'
+const heapOfBinding = 'KiB of live heap per binding beyond an object of its size'
 
 function ratioLine(row: string, work: string, goal?: number): Line {
   return {
@@ -102,6 +103,14 @@ const lines: readonly Line[] = [
       of(numbers, 'edit at the top until it counts in a leaf, slowest ms') <= 100,
   },
   {
+    row: 'exports',
+    what: '10,000 consumers of an export: bound to served, p50 / p99; live heap of a binding beyond an object of its size; list of 100,000 objects through the view against all logical clusters; write to event through the view against that, p99',
+    show: (numbers) =>
+      `${of(numbers, 'bind to served p50 ms')} / ${of(numbers, 'bind to served p99 ms')} ms; ${of(numbers, heapOfBinding)} KiB; ${of(numbers, 'times as long')}x; ${of(numbers, 'write to event through the view p99 ms')} against ${of(numbers, 'write to event over all p99 ms')} ms`,
+    goal: '1 KiB',
+    met: (numbers) => of(numbers, heapOfBinding) <= 1,
+  },
+  {
     row: 'restart',
     what: 'restart with a million objects to the first answer; first GET in a logical cluster, p50 / p99',
     show: (numbers) =>
@@ -131,6 +140,22 @@ const lines: readonly Line[] = [
     met: (numbers) => of(numbers, 'kcp: MiB with 10000 watches') <= 400,
   },
   ...['creates', 'lists', 'bodies', 'watches'].map(neighbourLine),
+  {
+    row: 'pull',
+    what: 'a member in pull mode against push mode: Deployments a second into it; apply to the copy, p50; CPU of kcp for a Deployment',
+    show: (numbers) =>
+      `${of(numbers, 'pull to push, Deployments/s')}x, ${of(numbers, 'pull to push, apply to the copy in the member')}x, ${of(numbers, 'pull to push, CPU of kcp per Deployment')}x`,
+    goal: '0.7x of the rate',
+    met: (numbers) => of(numbers, 'pull to push, Deployments/s') >= 0.7,
+  },
+  {
+    row: 'tunnel',
+    what: 'GET through the tunnel of an agent, p50, against directly; its p99 beside 500 watches and 16 clients that do not read, against alone',
+    show: (numbers) =>
+      `${of(numbers, 'alone: tunnel p50 ms')} against ${of(numbers, 'alone: direct p50 ms')} ms; ${of(numbers, 'p99 beside them to p99 alone, through the tunnel')}x`,
+    goal: '2x',
+    met: (numbers) => of(numbers, 'p99 beside them to p99 alone, through the tunnel') <= 2,
+  },
   {
     row: 'sync',
     what: 'a Deployment applied to its copy in the member, p50 / p99',
