@@ -76,6 +76,39 @@ describe('the console before real members', function () {
       .waitFor()
   })
 
+  it('shows every page, and every tab of a workload and of its pod, without an error', async () => {
+    const { page, go } = console_
+    const { stdout: pod } = await kubectl(alice, ['get', 'pods', '-o', 'jsonpath={.items[0].metadata.name}'])
+    const deployment = '#/o/acme/apps/v1/deployments/default/toolbox'
+    const pages: Readonly<Record<string, RegExp>> = {
+      '#/clusters': /acme/,
+      '#/t/*/apps/v1/deployments': /toolbox/,
+      '#/t/acme/core/v1/nodes': /east-node/,
+      '#/t/*/apis.kcp.io/v1alpha2/apiexports': /Nothing to show/,
+      '#/t/*/apis.kcp.io/v1alpha2/apibindings': /Nothing to show/,
+      '#/members': /west/,
+      '#/members/east': /What runs there: 1 workload/,
+      '#/moves': /Nothing moves/,
+      '#/explain/acme': /acme/,
+      [deployment]: /toolbox/,
+      [`${deployment}/yaml`]: /kind: Deployment/,
+      [`${deployment}/events`]: /Placed|Synced|Serving|toolbox/,
+      [`${deployment}/owners`]: /ReplicaSet toolbox-/,
+      [`${deployment}/where`]: /Serving/,
+      [`${deployment}/explain`]: /toolbox/,
+      [`#/o/acme/core/v1/pods/default/${pod}/yaml`]: /kind: Pod/,
+      [`#/o/acme/core/v1/pods/default/${pod}/events`]: /Started|Pulled|Created/,
+      [`#/o/acme/core/v1/pods/default/${pod}/logs`]: /Started HTTP server/,
+      [`#/o/acme/core/v1/pods/default/${pod}/terminal`]: /Connect/,
+      [`#/o/acme/core/v1/pods/default/${pod}/explain`]: /toolbox/,
+    }
+    for (const [fragment, shown] of Object.entries(pages)) {
+      await go(fragment)
+      await page.locator('main').getByText(shown).first().waitFor()
+      expect(await page.locator('.notice.bad').allInnerTexts(), fragment).to.deep.equal([])
+    }
+  })
+
   // test/console/members.test.ts does both with simulated members.
   itInLongRun('shows a move until it is complete', async () => {
     const { page, go } = console_
