@@ -2,6 +2,7 @@
 import { request, type Agent } from 'node:https'
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { isJsonObject, type JsonValue } from '#apimachinery/meta/index.ts'
+import { childSignal } from '#async/index.ts'
 import type { AgentClaims } from '#crds/index.ts'
 import { connectionsTo, type ClientCertificate } from './dial.ts'
 import type { JoinSettings } from './join-settings.ts'
@@ -31,8 +32,11 @@ export async function askForCertificate(
 ): Promise<CertificateAnswer> {
   const { settings, client } = question
   const agent = connectionsTo(settings.installation, client)
+  using limited = childSignal(signal)
+  const late = new Error(`the installation has not answered within ${timeoutMs / 1000} s`)
+  const timer = setTimeout(() => limited.abort(late), timeoutMs)
   try {
-    const { status, retryAfter, text } = await post(question, { agent, signal })
+    const { status, retryAfter, text } = await post(question, { agent, signal: limited.signal })
     const value = tryObject(text)
     const message = typeof value?.['message'] === 'string' ? value['message'] : text.slice(0, 200)
     if (status === 201 && typeof value?.['certificate'] === 'string')
@@ -41,6 +45,7 @@ export async function askForCertificate(
     const isProof = status === 401 || status === 403
     return { kind: 'refused', isProof, message: `${status}: ${message}`, afterMs: retryAfter * 1000 }
   } finally {
+    clearTimeout(timer)
     agent.destroy()
   }
 }
@@ -64,8 +69,7 @@ async function post(
     'content-length': Buffer.byteLength(body),
     ...(client === undefined && { authorization: `Bearer ${settings.token}` }),
   }
-  const limited = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
-  const asked = request(url, { agent, method: 'POST', headers, signal: limited }, (response) => {
+  const asked = request(url, { agent, method: 'POST', headers, signal }, (response) => {
     let text = ''
     response.setEncoding('utf8')
     response.on('data', (part: string) => {
@@ -81,7 +85,8 @@ async function post(
       }),
     )
   })
-  asked.once('error', reject)
+  // The error of an abort hides its reason.
+  asked.once('error', (error) => reject(signal.aborted ? (signal.reason as Error) : error))
   asked.end(body)
   return await promise
 }

@@ -21,6 +21,8 @@ export interface EnrolOptions {
   /** Called when the state changes: why the agent waits, or that it has a certificate. */
   readonly tell: (state: EnrolState) => Promise<void>
   readonly clock: Pick<Clock, 'now'>
+  /** Milliseconds between two looks at the Secrets, which another replica or an admin may have changed. Default 15 s. */
+  readonly lookMs?: number
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -32,8 +34,7 @@ export interface EnrolState {
   readonly message: string
 }
 
-/** Milliseconds between two looks at the Secrets, which another replica or an admin may have changed. */
-const lookMs = 15_000
+const defaultLookMs = 15_000
 /** Milliseconds between two questions whether an admin has approved the key. */
 const approvalMs = 5000
 /** Milliseconds until a failed question is repeated: the first time, and at most. */
@@ -74,7 +75,7 @@ class Enrolment {
   }
 
   async #withIdentity(settings: JoinSettings, identity: KeptIdentity): Promise<number> {
-    const { clock } = this.#options
+    const { clock, lookMs = defaultLookMs } = this.#options
     const { key, certificate } = identity
     const times = certificate === undefined ? undefined : timesOf(certificate)
     const isUsable = times !== undefined && clock.now() < times.endMs

@@ -35,6 +35,16 @@ function observed(parts: Partial<Observed>, { policy, id }: { policy?: Policy; i
   }
 }
 
+const pulled = (parts: Partial<Observed>): Observed => {
+  const seen = observed(parts)
+  return { ...seen, object: { ...seen.object, spec: { connection: { agent: {} } } } }
+}
+const pushed = (parts: Partial<Observed>): Observed => {
+  const seen = observed(parts)
+  const kubeconfigSecretRef = { namespace: 'kcp-system', name: 'member-east' }
+  return { ...seen, object: { ...seen.object, spec: { connection: { kubeconfigSecretRef } } } }
+}
+
 describe('the plan for a MemberCluster', () => {
   for (const { title, given, steps } of [
     { title: 'syncs with a member that answers', given: observed({}), steps: ['setStatus', 'sync'] },
@@ -68,7 +78,32 @@ describe('the plan for a MemberCluster', () => {
       given: observed({ placed: [] }, { policy: 'Drain' }),
       steps: ['stopSyncer', 'removeInstallation', 'removeFinalizer', 'disconnect'],
     },
+    {
+      title: 'syncs with no member whose agent is revoked, even if it still answers',
+      given: pulled({}),
+      steps: ['setStatus', 'stopSyncer'],
+    },
+    {
+      title: 'reaches a member through its agent as soon as that answers, and deletes the kubeconfig',
+      given: pushed({ agentAnswers: true }),
+      steps: ['setStatus', 'switchToAgent', 'deleteKubeconfig'],
+    },
+    {
+      title: 'does not switch a member that another cluster has taken the name of',
+      given: pushed({ agentAnswers: true, twin: 'older' }),
+      steps: ['setStatus', 'stopSyncer'],
+    },
   ]) {
     it(title, () => expect(plan(given, { probeSeconds: 10 }).steps.map((step) => step.do)).to.deep.equal(steps))
   }
+
+  it('looks for an absent agent more often than for a member that does not answer', () => {
+    const unreachable = { kind: 'unreachable', message: 'm' } as const
+    const again = (given: Observed): number | undefined => plan(given, { probeSeconds: 10 }).requeueAfterSeconds
+    expect([
+      again(pulled({ probe: unreachable })),
+      again(pulled({})),
+      again(pushed({ probe: unreachable })),
+    ]).to.deep.equal([3, 10, 10])
+  })
 })

@@ -46,6 +46,20 @@ describe('the status of a MemberCluster', () => {
       expected: 'Accepted=True Reachable=False CredentialsValid=Unknown Ready=Unknown Schedulable=False',
     },
     {
+      title: 'says of a member in pull mode that has never answered what its agent waits for',
+      parts: { probe: { kind: 'unreachable', message: 'm' }, refusal: { reason: 'WaitingForApproval', message: 'w' } },
+      expected: 'Accepted=False Reachable=Unknown CredentialsValid=Unknown Ready=False Schedulable=False',
+    },
+    {
+      title: 'treats a member whose agent is revoked as one that does not answer',
+      parts: {
+        previous: { id: 'u' },
+        probe: { kind: 'unreachable', message: 'm' },
+        refusal: { reason: 'NotGranted', message: 'w' },
+      },
+      expected: 'Accepted=False Reachable=False CredentialsValid=Unknown Ready=Unknown Schedulable=False',
+    },
+    {
       title: 'distinguishes refused credentials from a lost member',
       parts: { probe: { kind: 'refused', message: 'm' } },
       expected: 'Accepted=True Reachable=True CredentialsValid=False Ready=Unknown Schedulable=False',
