@@ -23,7 +23,7 @@ describe('command blocks', () => {
         '```',
       ],
     ].join('\n')
-    const { blocks } = commandBlocks(document)
+    const blocks = commandBlocks(document)
     expect(blocks.map(({ line: _line, ...block }) => block)).to.deep.equal([
       { kind: 'setup', text: 'export X=1' },
       { kind: 'commands', text: 'kcp list' },
@@ -36,7 +36,7 @@ describe('command blocks', () => {
 
   it('that are not run have a reason, and are few', () => {
     const all = documentPaths().flatMap((path) =>
-      commandBlocks(readDocument(path)).blocks.map((block) => ({ ...block, path })),
+      commandBlocks(readDocument(path)).map((block) => ({ ...block, path })),
     )
     const notRun = all.filter((block) => block.notRun !== undefined)
     expect(notRun.filter(({ notRun: why = '' }) => why.length < 15)).to.deep.equal([])

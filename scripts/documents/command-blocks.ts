@@ -5,7 +5,6 @@
 //   -->
 //   <!-- not run: WHY -->                     the block after it is not run
 //   <!-- background until: COMMAND -->        the block after it does not end; the test waits until COMMAND succeeds
-//   <!-- long -->                             the page takes long: only `make test-long` runs it
 
 /** A piece of a page that a test runs. */
 export interface CommandBlock {
@@ -19,12 +18,6 @@ export interface CommandBlock {
   readonly until?: string
 }
 
-export interface CommandPage {
-  readonly blocks: readonly CommandBlock[]
-  /** Only the long run takes it. */
-  readonly isLong: boolean
-}
-
 /** Languages of fences that contain commands. */
 const shells: readonly string[] = ['sh', 'bash', 'shell', 'console']
 
@@ -34,11 +27,10 @@ interface Directives {
 }
 
 /** The blocks of a document in their order. Throws if a comment for a block has no block behind it. */
-export function commandBlocks(document: string): CommandPage {
+export function commandBlocks(document: string): CommandBlock[] {
   const lines = document.split('\n')
   const blocks: CommandBlock[] = []
   let directives: Directives = {}
-  let isLong = false
   for (let index = 0; index < lines.length; index++) {
     const line = lines[index] ?? ''
     const [, indent = '', language] = /^( *)```(\w*)\s*$/.exec(line) ?? []
@@ -56,12 +48,11 @@ export function commandBlocks(document: string): CommandPage {
       blocks.push({ kind: 'setup', line: index + 1, text: lines.slice(index + 1, end).join('\n') })
       index = end
     } else {
-      isLong ||= line === '<!-- long -->'
       directives = { ...directives, ...directiveOf(line) }
     }
   }
   if (Object.keys(directives).length > 0) throw new Error('a comment has no block behind it')
-  return { blocks, isLong }
+  return blocks
 }
 
 function endOf(lines: readonly string[], from: number, isEnd: (line: string) => boolean): number {

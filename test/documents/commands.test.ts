@@ -2,7 +2,6 @@
 import { expect } from 'chai'
 import { commandBlocks } from '#scripts/documents/command-blocks.ts'
 import { documentPaths, readDocument } from '#scripts/documents/documents.ts'
-import { isLongRun } from '#test/support/index.ts'
 import { runPage } from './run-page.ts'
 
 const timeoutMs = 150_000
@@ -11,9 +10,8 @@ describe('the commands of', function () {
   this.timeout(timeoutMs + 30_000)
 
   for (const path of documentPaths()) {
-    const { blocks, isLong } = commandBlocks(readDocument(path))
+    const blocks = commandBlocks(readDocument(path))
     if (!blocks.some(({ kind, notRun }) => kind === 'commands' && notRun === undefined)) continue
-    if (isLong && !isLongRun) continue
     it(`${path} work as they are written`, async () => {
       const { code, lastLine, output } = await runPage(blocks, timeoutMs)
       expect(code, `${path}:${lastLine}\n${output}`).to.equal(0)
