@@ -27,7 +27,6 @@ interface RevisionReference {
 
 /** A binding of a logical cluster as far as it gives resources. */
 export interface BoundRevision extends RevisionReference {
-  readonly name: string
   /** PLURAL.GROUP of each resource. */
   readonly resources: readonly string[]
   readonly isDeleting: boolean
@@ -67,8 +66,9 @@ export class BindingSource implements DefinitionSource {
     sizeCalculation: ({ size }) => size,
   })
   // A binding in memory keeps its definitions in memory, however many others there are.
-  readonly #byBinding = new WeakMap<Entry, Map<string, SharedDefinition>>()
-  readonly #bound = new WeakMap<ClusterObjects, { readonly changes: number; readonly entries: readonly Entry[] }>()
+  readonly #byBinding = new WeakMap<Entry, BoundDefinitions>()
+  /** The definitions as bindings show them, by what the bindings show: thousands of bindings show the same. */
+  readonly #shown = new WeakMap<RevisionDefinitions, Map<string, BoundDefinitions>>()
 
   constructor({
     watchCache,
@@ -122,43 +122,57 @@ export class BindingSource implements DefinitionSource {
   async #loadBinding(entry: Entry, signal: AbortSignal): Promise<void> {
     const bound = boundRevision(entry)
     const definitions = bound && (await this.definitionsOf(bound, signal))
-    const shared = new Map<string, SharedDefinition>()
-    for (const name of bound?.resources ?? []) {
-      const definition = definitions?.get(name)
-      if (definition === undefined) continue
-      const { compiled, read } = definition
-      shared.set(name, { compiled, read, isTerminating: bound?.isDeleting === true })
-    }
-    this.#byBinding.set(entry, shared)
+    const isGiven = bound !== undefined && definitions !== undefined
+    this.#byBinding.set(entry, isGiven ? this.#shownBy(bound, definitions) : nothing)
   }
 
-  /** The bindings of a logical cluster, oldest name first; costs nothing while they do not change. */
+  #shownBy({ resources, isDeleting }: BoundRevision, definitions: RevisionDefinitions): BoundDefinitions {
+    const all = this.#shown.get(definitions) ?? new Map<string, BoundDefinitions>()
+    this.#shown.set(definitions, all)
+    const key = `${isDeleting}/${resources.join()}`
+    const known = all.get(key)
+    if (known !== undefined) return known
+    const shown = new Map<string, SharedDefinition>()
+    for (const name of resources) {
+      const definition = definitions.get(name)
+      if (definition === undefined) continue
+      const { compiled, read } = definition
+      shown.set(name, { compiled, read, isTerminating: isDeleting })
+    }
+    all.set(key, shown)
+    return shown
+  }
+
+  /** The bindings of a logical cluster, oldest name first. */
   #bindings(objects: ClusterObjects): readonly Entry[] {
-    if (objects.count({ resource: bindingKey }) === 0) return []
-    const changes = objects.changes(bindingKey)
-    const known = this.#bound.get(objects)
-    if (known?.changes === changes) return known.entries
-    const entries = objects.list({ resource: bindingKey })
-    this.#bound.set(objects, { changes, entries })
-    return entries
+    return objects.count({ resource: bindingKey }) === 0 ? [] : objects.list({ resource: bindingKey })
   }
 }
 
-const boundRevisions = new WeakMap<Entry, { readonly bound: BoundRevision | undefined }>()
+/** By PLURAL.GROUP. */
+type BoundDefinitions = ReadonlyMap<string, SharedDefinition>
+const nothing: BoundDefinitions = new Map()
+
+const boundRevisions = new WeakMap<Entry, BoundRevision | 'none'>()
+/** Equal revisions of thousands of bindings, kept once. */
+const sharedRevisions = new LRUCache<string, BoundRevision>({
+  max: 10_000,
+  maxSize: 8 << 20,
+  sizeCalculation: (_, { length }) => length + 1,
+})
 
 /** The revision that a binding gives to its logical cluster; undefined while it gives none. */
 export function boundRevision(entry: Entry): BoundRevision | undefined {
   let known = boundRevisions.get(entry)
-  if (known === undefined) boundRevisions.set(entry, (known = { bound: readBound(entry) }))
-  return known.bound
+  if (known === undefined) boundRevisions.set(entry, (known = readBound(entry) ?? 'none'))
+  return known === 'none' ? undefined : known
 }
 
 function readBound(entry: Entry): BoundRevision | undefined {
   const { metadata, spec, status } = decodeObject(entry.bytes) as APIBinding
   const { apiExportClusterName: clusterName, exportUID: exportUid, revision, boundResources = [] } = status ?? {}
   if (clusterName === undefined || exportUid === undefined || revision === undefined) return undefined
-  return {
-    name: entry.key.name,
+  const bound: BoundRevision = {
     clusterName,
     exportUid,
     revision,
@@ -170,6 +184,11 @@ function readBound(entry: Entry): BoundRevision | undefined {
       isRequired: status.exportAdmission.required === true,
     },
   }
+  const key = JSON.stringify(bound)
+  const known = sharedRevisions.get(key)
+  if (known !== undefined) return known
+  sharedRevisions.set(key, bound)
+  return bound
 }
 
 /** The definitions of a revision; undefined if it belongs to another export. */

@@ -51,10 +51,9 @@ export class SharingIndex implements Indexed {
   /** By logical cluster, the bindings that hold below. */
   readonly #marked = new Map<string, Map<string, BindingFacts>>()
   readonly #bindingsByExport = new Map<string, Map<string, BindingFacts>>()
-  readonly #bindingsByCluster = new Map<string, Map<string, BindingFacts>>()
+  /** Nearly every logical cluster has one binding at most, which needs no list. */
+  readonly #bindingsByCluster = new Map<string, BindingFacts | readonly BindingFacts[]>()
   readonly #bindingsByName = new Map<string, Map<string, BindingFacts>>()
-  /** Made at its first use: only claims on definitions of consumers need it. */
-  #bindingsOfCluster: Map<string, Map<string, BindingFacts>> | undefined
   readonly #exportsByIdentity = new Map<string, ExportFacts>()
   readonly #listeners = new Set<SharingListener>()
   /** The newest revision at which a consumer of an export has left; by uid of the export. */
@@ -100,17 +99,12 @@ export class SharingIndex implements Indexed {
 
   /** The bindings of one logical cluster to an export; nearly always one at most. */
   bindingsIn(cluster: string, exportUid: string): readonly BindingFacts[] {
-    return [...(this.#bindingsByCluster.get(`${exportUid}/${cluster}`)?.values() ?? [])]
+    return [this.#bindingsByCluster.get(cluster) ?? []].flat().filter((facts) => facts.exportUid === exportUid)
   }
 
   /** True if a binding gives the resource (PLURAL.GROUP) to the logical cluster. */
   isBound(cluster: string, resource: string): boolean {
-    if (this.#bindingsOfCluster === undefined) {
-      this.#bindingsOfCluster = new Map()
-      for (const [key, { facts }] of this.#bindings) arrange(this.#bindingsOfCluster, facts.cluster, key, facts)
-    }
-    const bindings = this.#bindingsOfCluster.get(cluster)?.values() ?? []
-    return [...bindings].some(({ resources }) => resources.includes(resource))
+    return [this.#bindingsByCluster.get(cluster) ?? []].flat().some(({ resources }) => resources.includes(resource))
   }
 
   hasBinding(cluster: string, name: string): boolean {
@@ -252,11 +246,13 @@ export class SharingIndex implements Indexed {
     const clusterName = path === undefined ? (own ?? '') : clusterNameOf(path)
     arrange(this.#bindingsByName, `${clusterName}/${exportName}`, key, exists ? facts : undefined)
     if (facts.labels?.[inheritLabel] === 'true') arrange(this.#marked, cluster, key, exists ? facts : undefined)
-    if (this.#bindingsOfCluster !== undefined)
-      arrange(this.#bindingsOfCluster, cluster, key, exists ? facts : undefined)
     if (exportUid === undefined) return
     arrange(this.#bindingsByExport, exportUid, key, exists ? facts : undefined)
-    arrange(this.#bindingsByCluster, `${exportUid}/${cluster}`, key, exists ? facts : undefined)
+    const others = [this.#bindingsByCluster.get(cluster) ?? []].flat().filter(({ name }) => name !== facts.name)
+    const all = exists ? [...others, facts] : others
+    const [first] = all
+    if (first === undefined) this.#bindingsByCluster.delete(cluster)
+    else this.#bindingsByCluster.set(cluster, all.length === 1 ? first : all)
   }
 }
 
@@ -332,10 +328,10 @@ function bindingFacts(entry: Entry): BindingFacts {
   const { path, name: exportName = '' } = spec?.reference?.export ?? {}
   return {
     cluster: entry.key.cluster,
-    name: entry.key.name,
-    path: path === '' ? undefined : path,
-    exportName,
-    exportUid: status?.exportUID,
+    name: shared(entry.key.name),
+    path: path === undefined || path === '' ? undefined : shared(path),
+    exportName: shared(exportName),
+    exportUid: status?.exportUID === undefined ? undefined : shared(status.exportUID),
     providerName: status?.apiExportClusterName && shared(status.apiExportClusterName),
     revision: status?.revision ?? 0,
     resources: sharedList((status?.boundResources ?? []).map(groupResourceText)),

@@ -1,6 +1,6 @@
 // The APIServices of a logical cluster whose group version another server serves.
 import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
-import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
+import type { BaseLayer, ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import type { Priorities } from '#virtualapi/discovery/merge-groups.ts'
 import type { ServiceReference } from '#virtualapi/outbound/calls/service-resolver.ts'
 import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
@@ -38,6 +38,8 @@ const [mostApiServices, mostBytes] = [1000, 4 * 1024 * 1024]
 
 const parsed = new WeakMap<Entry, ApiService>()
 const lists = new WeakMap<ClusterObjects, Read>()
+/** What all logical clusters have that have written no APIService: nearly all of them. */
+const unwritten = new WeakMap<BaseLayer, Read>()
 
 /**
  * All APIServices of a logical cluster, parsed. Empty if there are more than 1,000 of them, or if they take more than 4
@@ -53,13 +55,17 @@ export function remoteApiServices(objects: ClusterObjects): ReadonlyMap<string, 
 }
 
 function read(objects: ClusterObjects): Read {
+  const base = objects.unwritten(apiServiceKey)
+  const shared = base && unwritten.get(base)
+  if (shared !== undefined) return shared
   const changes = objects.changes(apiServiceKey)
   const known = lists.get(objects)
   if (known?.changes === changes) return known
   const all = entriesOf(objects).map(parse)
   const remote = new Map(all.filter(isRemote).map((one) => [one.name, one]))
   const result: Read = { changes, all, remote }
-  lists.set(objects, result)
+  if (base === undefined) lists.set(objects, result)
+  else unwritten.set(base, result)
   return result
 }
 
