@@ -103,9 +103,11 @@ export class Forwarder implements Disposable {
 
   #send({ endpoint, agent }: Target, { method = 'GET', url = '/', rawHeaders }: IncomingMessage, more: string[]) {
     const base = new URL(endpoint.server)
+    const asked = actingIn(url)
     const headers = ['host', base.host, ...kept(rawHeaders), ...more]
+    if (asked.account !== undefined) headers.push('impersonate-user', asked.account)
     if (endpoint.token !== undefined) headers.push('authorization', `Bearer ${endpoint.token}`)
-    const path = (base.pathname === '/' ? '' : base.pathname) + url
+    const path = (base.pathname === '/' ? '' : base.pathname) + asked.url
     const options = {
       host: base.hostname.replace(/^\[|\]$/g, ''),
       port: base.port || 443,
@@ -153,6 +155,17 @@ export class Forwarder implements Disposable {
       return known
     }
   }
+}
+
+/**
+ * The request of `/as/NAMESPACE/NAME/...`, and the ServiceAccount as which it is made. The member's RBAC says which
+ * ServiceAccounts the agent may act as: none, unless an admin of the member grants it.
+ */
+function actingIn(url: string): { readonly url: string; readonly account?: string } {
+  const found = /^\/as\/([a-z0-9][-a-z0-9]*)\/([a-z0-9][-.a-z0-9]*)(\/.*)$/.exec(url)
+  if (found === null) return { url }
+  const [, namespace = '', name = '', rest = ''] = found
+  return { url: rest, account: `system:serviceaccount:${namespace}:${name}` }
 }
 
 function kept(rawHeaders: readonly string[]): string[] {

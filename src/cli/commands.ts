@@ -54,6 +54,7 @@ export function commands(): readonly Command[] {
       consoleCommand(),
       kubeconfigCommand(),
       credentialCommand(),
+      accessCommand(),
     ]),
     ...grouped('Members:', [
       joinCommand(),
@@ -206,6 +207,17 @@ function memberCommand(): Command {
     .addCommand(memberApproveCommand())
     .addCommand(memberRevokeCommand())
     .addCommand(memberSimulateCommand())
+}
+
+/** `kcp access`: the exec plugin of clients that read ClusterProfiles. */
+function accessCommand(): Command {
+  return new Command('access')
+    .description(
+      'print an ExecCredential for the member or logical cluster in KUBERNETES_EXEC_INFO; clients of ClusterProfiles run this command',
+    )
+    .option('--kubeconfig <file>', 'the API with the ClusterProfiles (default: KUBECONFIG, or the pod we run in)')
+    .option('--context <name>', 'context in that file (default: its current one)')
+    .action(loadedLate(() => import('./commands/access.ts')))
 }
 
 /** `kcp join NAME`: the short form of `kcp member join NAME`. */

@@ -43,6 +43,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp console --url https://console.example.com',
   ],
   kubeconfig: ['kcp kubeconfig acme > acme.kubeconfig', 'kcp kubeconfig acme --days 7 > acme.kubeconfig'],
+  access: ['kcp access --kubeconfig hub.kubeconfig    # run by a client, with KUBERNETES_EXEC_INFO set'],
   credential: ['kcp credential acme --root-dir .run/kcp'],
   join: [
     'kcp join east --kubeconfig east.kubeconfig',

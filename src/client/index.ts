@@ -9,7 +9,7 @@ export {
 export * from './kubeconfig/endpoint.ts'
 export { kubeconfigText, type KubeconfigCredentials } from './kubeconfig/kubeconfig.ts'
 export { httpTransport, type HttpTransportOptions } from './verbs/http-transport.ts'
-export { boundedTransport, responseBoundOf } from './verbs/bounded-transport.ts'
+export { boundedTransport, passedOn, responseBoundOf } from './verbs/bounded-transport.ts'
 export { tracedTransport } from './verbs/traced-transport.ts'
 export * from './verbs/transport.ts'
 export * from './verbs/client.ts'

@@ -1,3 +1,4 @@
+export * from './cluster-access.ts'
 export * from './cluster-tree.ts'
 export * from './conditions.ts'
 export * from './content-hash.ts'

@@ -9,6 +9,7 @@ import {
   reasonColumn,
   unobservedStatus,
 } from './conditions.ts'
+import { clusterAccessSchema, type ClusterAccess } from './cluster-access.ts'
 import { crdOf, type CustomResourceDefinition, type JsonSchema, type Kind } from './crd.ts'
 
 /** An rbac Subject. */
@@ -45,6 +46,8 @@ export interface LogicalCluster extends KubeObject {
     parentRef?: { name: string }
     limits?: SubtreeLimits
     inherit?: Inheritance
+    /** Access for others. Absent: none. */
+    access?: ClusterAccess
   }
   status?: LogicalClusterStatus
 }
@@ -281,6 +284,9 @@ export const logicalClusterKind: Kind = {
           },
         },
         limits: limitsSchema,
+        access: clusterAccessSchema(
+          'Access for tools that read ClusterProfiles, as a ServiceAccount of the logical cluster. Absent: nobody has it.',
+        ),
         inherit: inheritSchema,
       },
     },

@@ -17,6 +17,7 @@ import {
   type ExportedApi,
   type ExportedApiStatus,
 } from './exported-api.ts'
+import { clusterAccessSchema, type ClusterAccess } from './cluster-access.ts'
 import { labelSelectorSchema, type LabelSelector } from './label-selector.ts'
 import { memberClassesSchema, type MemberClasses } from './member-classes.ts'
 
@@ -37,6 +38,8 @@ export interface MemberClusterSpec {
   }
   /** Which agent may connect. Also while the member is reached by a kubeconfig, until its agent has connected. */
   agent?: AgentGrant
+  /** Access for others through kcp. Absent: none. */
+  access?: ClusterAccess
   /** Default Active. */
   state?: 'Active' | 'Cordoned' | 'Draining'
   /** Set by an admin who has made sure that nothing runs in the member any more, while kcp cannot reach it. */
@@ -215,6 +218,9 @@ export const memberClusterKind: Kind = {
           },
         },
         agent: agentGrantSchema,
+        access: clusterAccessSchema(
+          'Access for others through kcp, as a ServiceAccount of the member whose rights they then have there. It appears in the ClusterProfile. Absent: nobody has access.',
+        ),
         state: {
           type: 'string',
           description:

@@ -15,7 +15,8 @@ import {
   type FrontProxyConfig,
   type Pki,
 } from './auth/authn/index.ts'
-import { createAuthorizer } from './auth/authz/index.ts'
+import { Access, AccessGate, createAccessTokens, type AskHost } from './auth/access/index.ts'
+import { createAuthorizer, type RbacAuthorizer } from './auth/authz/index.ts'
 import { createBaseLayer, type ApiAddress } from './catalog/bootstrap/index.ts'
 import type { ClusterDirectory, LogicalCluster } from './request/logical-cluster.ts'
 import { createDirectory, type InformedDirectory } from './background/directory/informed-directory.ts'
@@ -82,6 +83,8 @@ export interface VirtualApiOptions {
   readonly plain?: { readonly clientCa: string; readonly withoutPlugins: readonly string[] }
   /** The front proxy whose identity headers are trusted; none without a host. */
   readonly frontProxy?: () => FrontProxyConfig | undefined
+  /** Asks the host's RBAC about users of the host; absent without a host. */
+  readonly askHost?: AskHost
   /**
    * Called with the loopback, because members may be registered in one of our own logical clusters, and with the
    * tunnels to members in pull mode.
@@ -329,7 +332,8 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   const resolveService = createServiceResolver({ watchCache, connectToPod })
   const outbound = createOutbound({ egress, resolveService, turnOf })
   const authorizer = createAuthorizer({ watchCache, directory })
-  const { authenticator, accountTokens } = createAuthentication(settings, foundations)
+  const access = createAccess(settings, foundations, authorizer)
+  const { authenticator, accountTokens } = createAuthentication(settings, foundations, access)
   const ancestors = createAncestors(directory, watchCache)
   const isPlain = plain !== undefined || root?.isPlain === true
   const sharedApis = !isPlain && settings.sharedApis !== false
@@ -408,6 +412,12 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
         }),
     },
     accountTokens,
+    access,
+    get memberAccess() {
+      return members.access
+    },
+    rootId: isPlain ? undefined : root?.id,
+    servingCa: settings.pki.servingCa,
     watchClock,
     unfinishedLists,
     clock,
@@ -451,9 +461,21 @@ function openEgress({ metrics, egress }: Settings): Egress {
   return tracer === undefined ? plain : tracedEgress(plain, tracer)
 }
 
+/** The use of members and logical clusters by others. */
+function createAccess(
+  { pki, clock, root, plain, askHost }: Settings,
+  { watchCache }: Foundations,
+  authorizer: RbacAuthorizer,
+): Access {
+  const find = findBoundObject(watchCache)
+  const gate = new AccessGate({ authorizer, root: plain === undefined ? root : undefined, askHost, find })
+  return new Access({ tokens: createAccessTokens({ privateKey: pki.serviceAccountKey, clock }), gate, find })
+}
+
 function createAuthentication(
   { pki, clock, frontProxy, plain, root }: Settings,
   { watchCache, directory, members }: Foundations,
+  access: Access,
 ) {
   const find = findBoundObject(watchCache)
   const accountTokens = createServiceAccountTokens({ privateKey: pki.serviceAccountKey, directory, find, clock })
@@ -463,6 +485,7 @@ function createAuthentication(
     directory,
     memberTokens,
     accountTokens,
+    access,
     clock,
     ...(frontProxy && { frontProxy }),
     ...(plain && root && { plain: { clientCa: plain.clientCa, cluster: root.id } }),

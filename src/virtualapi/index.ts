@@ -23,6 +23,7 @@ export {
   type Pki,
   type ServingCertificateStore,
 } from './auth/authn/index.ts'
+export type { AskHost } from './auth/access/index.ts'
 export { metricsReadersGroup } from './auth/authz/index.ts'
 export { createMembers, type Members } from './outbound/members/index.ts'
 export { rootCluster } from './background/directory/informed-directory.ts'

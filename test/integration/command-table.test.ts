@@ -74,6 +74,7 @@ const table: Readonly<Record<string, Row>> = {
     completes: clusters,
   },
   credential: { works: ['acme'], unknown: [['nobody'], noCluster], misused: [[], missing], completes: clusters },
+  access: { isLocal: true, misused: [[], /KUBERNETES_EXEC_INFO is not set: clients run this command/] },
   join: { misused: [['east'], /required option '--kubeconfig <file>' not specified/] },
   'member join': {
     works: ['lab', '--pull'],

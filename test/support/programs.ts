@@ -37,6 +37,7 @@ interface Source {
     | 'stand-in'
     | 'web-load'
     | 'kcp-provider'
+    | 'cluster-inventory'
     | 'clients/go'
   package: string
   /** `test` compiles the package's tests into a program (the conformance suite). */
@@ -109,6 +110,7 @@ const sources = {
   'stand-in': { module: 'stand-in', package: '.' },
   'web-load': { module: 'web-load', package: '.' },
   'kcp-provider': { module: 'kcp-provider', package: '.' },
+  'cluster-inventory': { module: 'cluster-inventory', package: '.' },
   'config-map-per-widget': { module: 'clients/go', package: './examples/config-map-per-widget' },
 } as const satisfies Record<string, Source>
 

@@ -14,6 +14,7 @@ import { register, serviceHosts } from './api-service.ts'
 import { openConsole, type ConsoleSettings } from './console.ts'
 import { certificateExpiry, keepRenewed } from './keep-renewed.ts'
 import type { Registration } from './registration.ts'
+import { createHostAccess } from './host-access.ts'
 import { createHostUsers } from './host-users.ts'
 import { installationKeys, publishAddress, type Host } from './host-installation.ts'
 import { metricsClientRenewal } from './metrics-client.ts'
@@ -106,6 +107,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       pki,
       ...(advertisePort !== 0 && { address: { host: advertiseAddress, port: advertisePort } }),
       frontProxy: () => frontProxy.current(),
+      askHost: createHostAccess(client),
       sharing: replica,
       members: ({ dialer }) => createMembers({ transport, dialer, log, signal }),
       ...(audit && { audit }),

@@ -13,8 +13,10 @@ import {
   httpTransport,
   type KubeClient,
   loadKubeconfig,
+  passedOn,
   responseBoundOf,
   type Transport,
+  type TransportRequest,
   untrustedServer,
 } from '#client/index.ts'
 import { type MemberCluster, memberParts, systemNamespace } from '#crds/index.ts'
@@ -31,6 +33,8 @@ export const memberTimeouts = {
 
 export interface MemberConnection extends AsyncDisposable {
   readonly transport: Transport
+  /** The same, for responses that are passed on as they arrive: only redirects and large errors are refused. */
+  readonly passing: Transport
   readonly client: KubeClient
   /** The way the connection was made: another way needs another connection. */
   readonly way: MemberWay
@@ -73,9 +77,11 @@ export interface ConnectOptions {
  * these. The member is not trusted either: each response is bounded in size and time, and no redirect is followed.
  */
 export async function connectToMember(way: MemberWay, options: ConnectOptions): Promise<MemberConnection> {
-  const transport = boundedTransport(await transportOf(way, options))
+  const plain = await transportOf(way, options)
+  const transport = boundedTransport(plain)
   return {
     transport,
+    passing: boundedTransport(plain, { boundOf: passedOn }),
     client: createClient(transport, untrustedServer),
     way,
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
@@ -92,12 +98,35 @@ async function transportOf(way: MemberWay, { responseTimeoutMs, dialer }: Connec
     httpTransport({ server, dial: () => dialer.dial(member, session) }, { responseTimeoutMs }),
   ) as [Transport, Transport]
   return {
-    request: (request) => (responseBoundOf(request).kind === 'stream' ? bulk : control).request(request),
+    request: (request) => (isBulk(request) ? bulk : control).request(request),
     upgrade: (request) => bulk.upgrade(request),
     async [Symbol.asyncDispose]() {
       await Promise.all([control[Symbol.asyncDispose](), bulk[Symbol.asyncDispose]()])
     },
   }
+}
+
+/** Logs, exec and the like, and all that others do in the member: nothing of that may delay a syncer. */
+function isBulk(request: TransportRequest): boolean {
+  return request.path.startsWith(actingPrefix) || responseBoundOf(request).kind === 'stream'
+}
+
+/**
+ * The prefix of the path of a request that an agent makes as a ServiceAccount of the member, `/as/NAMESPACE/NAME`. An
+ * agent that does not know the prefix passes it on, and the member answers 404.
+ */
+export const actingPrefix = '/as/'
+
+/**
+ * What makes a request one of this ServiceAccount of the member. kcp needs the right to impersonate it there, and can
+ * act as no other.
+ */
+export function actingAs(
+  way: MemberWay,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+): { readonly pathPrefix: string; readonly headers: Readonly<Record<string, string>> } {
+  if (way.kind === 'agent') return { pathPrefix: `${actingPrefix}${namespace}/${name}`, headers: {} }
+  return { pathPrefix: '', headers: { 'impersonate-user': `system:serviceaccount:${namespace}:${name}` } }
 }
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const

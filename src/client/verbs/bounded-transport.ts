@@ -133,6 +133,9 @@ const bounds = {
   stream: { kind: 'stream', maxBytes: Infinity, withinMs: Infinity, isJson: false },
 } as const satisfies Record<ResponseBound['kind'], ResponseBound>
 
+/** The bound of responses that are passed on as they arrive, whatever was asked for. */
+export const passedOn = (): ResponseBound => bounds.stream
+
 /** Maximum bytes of an error response, which is a Status. */
 export const maxErrorBytes = 256 * kib
 

@@ -1,8 +1,13 @@
 import { expect } from 'chai'
 import type { MemberCluster, MemberClusterStatus } from '#crds/index.ts'
-import { clusterProfileOf } from './cluster-profiles.ts'
+import { clusterProfileOf, tenantProfileOf } from './cluster-profiles.ts'
 
-const where = { namespace: 'kcp-system', version: 'v1alpha1' }
+const addresses = {
+  member: (name: string) => `https://kcp.example/services/members/${name}`,
+  logicalCluster: (name: string) => `https://kcp.example/clusters/${name}`,
+  servingCa: 'PEM',
+}
+const where = { namespace: 'kcp-system', version: 'v1alpha1', addresses }
 const lastTransitionTime = '2026-01-01T00:00:00Z'
 const ready = {
   type: 'Ready',
@@ -69,5 +74,35 @@ describe('the ClusterProfile of a member', () => {
     const at = (lastHeartbeatTime: string) =>
       clusterProfileOf(member({ conditions: [ready], lastHeartbeatTime }), where)
     expect(at('2026-01-01T00:00:00Z')).to.deep.equal(at('2026-01-01T00:00:30Z'))
+  })
+
+  it('has an address only if the MemberCluster names a ServiceAccount for others', () => {
+    const access = { serviceAccountRef: { namespace: 'team', name: 'fleet' } }
+    expect(clusterProfileOf({ ...member(), spec: { access } }, where).status.accessProviders).to.deep.equal([
+      {
+        name: 'kcp',
+        cluster: { server: 'https://kcp.example/services/members/east', 'certificate-authority-data': 'UEVN' },
+      },
+    ])
+    expect(clusterProfileOf({ ...member(), spec: {} }, where).status).not.to.have.property('accessProviders')
+  })
+})
+
+describe('the ClusterProfile of a logical cluster', () => {
+  it('leads to its own API, has a name of its own, and belongs to it', () => {
+    const { metadata, spec, status } = tenantProfileOf(
+      {
+        apiVersion: 'kcp.dev/v1alpha1',
+        kind: 'LogicalCluster',
+        metadata: { name: 'acme', uid: 'u2' },
+        spec: { access: { serviceAccountRef: { namespace: 'default', name: 'fleet' } } },
+        status: { conditions: [ready] },
+      },
+      where,
+    )
+    expect([metadata.name, spec.displayName]).to.deep.equal(['acme.logicalcluster', 'acme'])
+    expect(metadata.ownerReferences?.[0]).to.deep.include({ kind: 'LogicalCluster', name: 'acme', uid: 'u2' })
+    expect(status.conditions).to.deep.equal([{ ...ready, type: 'ControlPlaneHealthy' }])
+    expect(status.accessProviders?.[0]?.cluster.server).to.equal('https://kcp.example/clusters/acme')
   })
 })

@@ -1,10 +1,18 @@
-// The controller that shows MemberClusters as ClusterProfiles, where the host has that CustomResourceDefinition.
+// The controller that shows MemberClusters, and LogicalClusters that others may use, as ClusterProfiles, where the host has
+// that CustomResourceDefinition.
 import { isDeepStrictEqual } from 'node:util'
 import type { Condition, GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { sleep } from '#async/index.ts'
 import { createInformer, type DeepReadonly, type KubeClient } from '#client/index.ts'
-import { findCondition, type MemberCluster, memberClusters, memberState } from '#crds/index.ts'
+import {
+  findCondition,
+  type LogicalCluster,
+  logicalClusters,
+  type MemberCluster,
+  memberClusters,
+  memberState,
+} from '#crds/index.ts'
 import { runLoop, type Loop } from '#operator/framework/loop.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 
@@ -80,8 +88,30 @@ interface Keeping {
   readonly signal: AbortSignal
 }
 
-async function keep({ clusters, informers, log }: OperatorContext, { gvr, namespace, signal }: Keeping): Promise<void> {
+/** The addresses at which others use clusters through kcp. */
+interface Addresses {
+  readonly member: (name: string) => string | undefined
+  readonly logicalCluster: (name: string) => string | undefined
+  /** PEM. */
+  readonly servingCa: string
+}
+
+function addressesOf({ urls, issuer: { servingCa } }: OperatorContext): Addresses {
+  const logicalCluster = (name: string): string | undefined => urls(name).directURL
+  return {
+    member: (name) => {
+      const direct = logicalCluster(name)
+      return direct === undefined ? undefined : `${new URL(direct).origin}/services/members/${name}`
+    },
+    logicalCluster,
+    servingCa,
+  }
+}
+
+async function keep(context: OperatorContext, { gvr, namespace, signal }: Keeping): Promise<void> {
+  const { clusters, informers, log } = context
   const members = informers.of<MemberCluster>(memberClusters)
+  const tenants = informers.of<LogicalCluster>(logicalClusters)
   const labelSelector = Object.entries(clusterManagerLabels)
     .map(([name, value]) => `${name}=${value}`)
     .join(',')
@@ -93,30 +123,45 @@ async function keep({ clusters, informers, log }: OperatorContext, { gvr, namesp
     log,
     signal,
   })
-  const wanted = (member: DeepReadonly<MemberCluster> | undefined) =>
-    member && clusterProfileOf(member, { namespace, version: gvr.version })
+  const where = { namespace, version: gvr.version, addresses: addressesOf(context) }
+  const ofMember = (member: DeepReadonly<MemberCluster> | undefined) => member && clusterProfileOf(member, where)
+  const ofTenant = (tenant: DeepReadonly<LogicalCluster> | undefined) => tenant && tenantProfileOf(tenant, where)
+  const find = (name: string) => profiles.store.list().find(({ metadata }) => metadata.name === name)
   const loop: Loop = {
     name: 'cluster-profiles',
     workers: 1,
     maxMs: 60_000,
     fairnessKey: () => '',
-    informers: [members, profiles],
+    informers: [members, tenants, profiles],
     follow: (add) => [
       members.onChange(({ key, before, after }) => {
         // Most changes are heartbeats, which no profile shows.
-        if (!isDeepStrictEqual(wanted(before), wanted(after))) add(key)
+        if (!isDeepStrictEqual(ofMember(before), ofMember(after))) add(key)
+      }),
+      tenants.onChange(({ key, before, after }) => {
+        // Most logical clusters are for nobody else, and have no profile.
+        if (before?.spec?.access === undefined && after?.spec?.access === undefined) return
+        if (!isDeepStrictEqual(ofTenant(before), ofTenant(after))) add(`${key}${tenantSuffix}`)
       }),
       profiles.onChange(({ before, after }) => add((after ?? before)?.metadata.name ?? '')),
     ],
     reconcile: async (name, signal) => {
-      const profile = wanted(members.store.get(name))
-      // The host's garbage collector deletes the profile of a member that is gone.
+      const found = find(name)
+      const tenant = name.endsWith(tenantSuffix) ? tenants.store.get(name.slice(0, -tenantSuffix.length)) : undefined
+      // The profile of a logical cluster that was opened once stays, without a way in.
+      const isShown = tenant?.spec?.access !== undefined || (found !== undefined && isOwnedBy(found, tenant))
+      const profile = ofMember(members.store.get(name)) ?? (isShown ? ofTenant(tenant) : undefined)
+      // The host's garbage collector deletes the profile of a cluster that is gone.
       if (profile === undefined) return
-      const found = profiles.store.list().find(({ metadata }) => metadata.name === name)
       await apply(profile, found, { client: clusters, gvr, signal })
     },
   }
   await runLoop(loop, { log }, signal)
+}
+
+function isOwnedBy(profile: DeepReadonly<ClusterProfile>, owner: DeepReadonly<KubeObject> | undefined): boolean {
+  const uid = owner?.metadata.uid
+  return uid !== undefined && profile.metadata.ownerReferences?.some((one) => one.uid === uid) === true
 }
 
 /** Applies without force: a profile of that name that somebody else wrote stays theirs, and 409 Conflict is logged. */
@@ -158,29 +203,38 @@ interface ClusterProfileStatus {
   conditions: Condition[]
   version?: { kubernetes?: string }
   properties: { name: string; value: string }[]
+  accessProviders?: AccessProvider[]
+}
+
+/** How clients get in: the plugin for this name gives them a token (KEP-5339). */
+interface AccessProvider {
+  name: string
+  cluster: { server: string; 'certificate-authority-data': string }
+}
+
+/** The name for which clients of ClusterProfiles configure the command `kcp access`. */
+export const accessProvider = 'kcp'
+/** The profile of logical cluster `acme` is `acme.logicalcluster`; names of members have no dots. */
+const tenantSuffix = '.logicalcluster'
+
+interface Where {
+  readonly namespace: string
+  readonly version: string
+  readonly addresses: Addresses
 }
 
 /**
- * The profile of this member, in the namespace and version given. It belongs to the MemberCluster, so that it is
- * deleted with it. It contains no credentials.
+ * The profile of this member. It belongs to the MemberCluster, so that it is deleted with it. It contains no
+ * credentials, and an address only if spec.access gives others a way in.
  */
 export function clusterProfileOf(
   member: DeepReadonly<MemberCluster>,
-  { namespace, version }: { readonly namespace: string; readonly version: string },
+  { addresses, ...where }: Where,
 ): ClusterProfile & { status: ClusterProfileStatus } {
-  const { name, uid = '' } = member.metadata
+  const { name } = member.metadata
   const { id, version: kubernetes } = member.status ?? {}
-  const owner = { apiVersion: member.apiVersion, kind: member.kind, name, uid }
   return {
-    apiVersion: `${clusterProfileGroup}/${version}`,
-    kind: 'ClusterProfile',
-    metadata: {
-      name,
-      namespace,
-      labels: { ...clusterManagerLabels, ...(id !== undefined && { [memberIdLabel]: id }) },
-      ownerReferences: [owner],
-    },
-    spec: { displayName: name, clusterManager: { name: clusterManager } },
+    ...profileOf(member, { ...where, name, labels: id === undefined ? {} : { [memberIdLabel]: id } }),
     status: {
       conditions: [
         conditionOf(member, 'Ready', 'ControlPlaneHealthy'),
@@ -188,12 +242,65 @@ export function clusterProfileOf(
       ].filter((condition) => condition !== undefined),
       ...(kubernetes !== undefined && { version: { kubernetes } }),
       properties: propertiesOf(member),
+      ...providersOf(member, addresses.member(name), addresses),
     },
   }
 }
 
+/** The profile of this logical cluster. It belongs to the LogicalCluster. */
+export function tenantProfileOf(
+  tenant: DeepReadonly<LogicalCluster>,
+  { addresses, ...where }: Where,
+): ClusterProfile & { status: ClusterProfileStatus } {
+  const { name } = tenant.metadata
+  const id = tenant.status?.id
+  const labels = id === undefined ? {} : { [memberIdLabel]: id }
+  const healthy = conditionOf(tenant, 'Ready', 'ControlPlaneHealthy')
+  return {
+    ...profileOf(tenant, { ...where, name: `${name}${tenantSuffix}`, labels }),
+    status: {
+      conditions: healthy === undefined ? [] : [healthy],
+      properties: [{ name: 'kcp.dev/logical-cluster', value: name }],
+      ...providersOf(tenant, addresses.logicalCluster(name), addresses),
+    },
+  }
+}
+
+function profileOf(
+  { apiVersion, kind, metadata }: DeepReadonly<MemberCluster | LogicalCluster>,
+  of: Omit<Where, 'addresses'> & { readonly name: string; readonly labels: Readonly<Record<string, string>> },
+): ClusterProfile {
+  const { name: displayName, uid = '' } = metadata
+  const { name, namespace, version, labels } = of
+  return {
+    apiVersion: `${clusterProfileGroup}/${version}`,
+    kind: 'ClusterProfile',
+    metadata: {
+      name,
+      namespace,
+      labels: { ...clusterManagerLabels, ...labels },
+      ownerReferences: [{ apiVersion, kind, name: displayName, uid }],
+    },
+    spec: { displayName, clusterManager: { name: clusterManager } },
+  }
+}
+
+function providersOf(
+  { spec }: DeepReadonly<MemberCluster | LogicalCluster>,
+  server: string | undefined,
+  { servingCa }: Addresses,
+): Pick<ClusterProfileStatus, 'accessProviders'> {
+  if (spec?.access === undefined || server === undefined) return {}
+  const cluster = { server, 'certificate-authority-data': Buffer.from(servingCa).toString('base64') }
+  return { accessProviders: [{ name: accessProvider, cluster }] }
+}
+
 /** The member's condition `from` under the name that the KEP has for it; undefined until the member was asked. */
-function conditionOf(member: DeepReadonly<MemberCluster>, from: string, type: string): Condition | undefined {
+function conditionOf(
+  member: DeepReadonly<MemberCluster | LogicalCluster>,
+  from: string,
+  type: string,
+): Condition | undefined {
   const found = findCondition(member, from)
   if (found === undefined) return undefined
   const { status, reason, message, lastTransitionTime } = found

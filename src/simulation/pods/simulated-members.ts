@@ -40,6 +40,7 @@ export function simulatedMembers(running: () => RunningParts | undefined, networ
       areServedIn: () => true,
       usageIn: ({ namespace }) => Promise.resolve(usageIn(running(), namespace)),
     },
+    access: { find: () => Promise.resolve(undefined), request: refuse, upgrade: refuse },
     memberTokens: { verify: () => Promise.resolve(undefined) },
     fleet: { all: () => [], adminPlacements: () => [], onChange: () => () => undefined },
     mayRunPods: () => true,

@@ -23,8 +23,10 @@ import { prepareCall, type EndpointCall } from './call/endpoint-call.ts'
 import { connectPod, isConnectSubresource } from './forwarded/connect.ts'
 import { createObject } from './verbs/create.ts'
 import { deleteCollection, deleteObject } from './verbs/delete.ts'
+import { isAccessRequest, issueAccess, issuesAccess } from './documents/access-token.ts'
 import { discovery } from './documents/discovery.ts'
 import { evictPod } from './subresources/eviction.ts'
+import { passToMember } from './forwarded/member-api.ts'
 import { requireNoForward, withForward } from './forwarded/forward-pods.ts'
 import { getObject, readObject, waitForAskedRevision } from './verbs/get.ts'
 import { listObjects } from './verbs/list.ts'
@@ -69,7 +71,10 @@ const partSubresources = new Set(['status', 'finalize', 'approval', 'resize', 'e
 
 export async function dispatch(exchange: Exchange, dependencies: EndpointDependencies): Promise<ApiResponse> {
   const { target, cluster } = exchange.info
+  if (exchange.info.member !== undefined) return passToMember(exchange, dependencies)
   if (target.kind === 'path') return discovery(exchange, dependencies, target.path)
+  if (isAccessRequest(target) && issuesAccess(exchange, dependencies))
+    return issueAccess(exchange, dependencies, target)
   if (cluster.kind === 'all') return allClusters(exchange, dependencies, target)
   if (isReview(target)) return createReview(exchange, dependencies, target)
   // A server of the consumer must not answer for the resources of an export.

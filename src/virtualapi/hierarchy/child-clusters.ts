@@ -127,6 +127,8 @@ export function childCauses({ metadata, spec = {} }: Stored, parent: LogicalClus
     )
   if (spec.kubeconfigs !== undefined && spec.kubeconfigs.length > 0)
     causes.push(fieldForbidden('spec.kubeconfigs', 'Secrets of the installation are for its admins'))
+  if (spec.access !== undefined)
+    causes.push(fieldForbidden('spec.access', 'the inventory of the installation is for its admins'))
   const [wanted, least] = [spec.podSecurity?.enforce, parent.podSecurity ?? defaultPodSecurity]
   const isChanged = wanted !== old?.spec?.podSecurity?.enforce
   if (wanted !== undefined && isChanged && rankOf(wanted) < rankOf(least))
@@ -171,6 +173,7 @@ export function storedChild(
       ...(limits !== undefined && { limits }),
       ...(inherit !== undefined && { inherit }),
       ...(old?.spec?.kubeconfigs !== undefined && { kubeconfigs: old.spec.kubeconfigs }),
+      ...(old?.spec?.access !== undefined && { access: old.spec.access }),
     },
   }
 }

@@ -42,6 +42,15 @@ export interface IncomingRequest {
   readonly received?: { readonly url: string; readonly rawHeaders: readonly string[] }
 }
 
+/** The use of a member through us. */
+export interface MemberUse {
+  readonly name: string
+  /** The ServiceAccount of the member as which requests are made. */
+  readonly account: { readonly namespace: string; readonly name: string }
+  /** Whether the user may still do this, asked again and again while a stream is open. */
+  readonly mayGoOn: (signal: AbortSignal) => Promise<boolean>
+}
+
 /** The identity behind a request of a browser. */
 export interface RequestSession {
   readonly user: UserInfo
@@ -222,6 +231,8 @@ export class Exchange {
   provider: LogicalCluster | undefined
   /** What the request may see and write, if it came through the view of an export. */
   view: RequestView | undefined
+  /** Set after authorization, for requests to the API of a member. */
+  member: MemberUse | undefined
   /** The logical clusters to which a read over all of them is limited; undefined: none. */
   scope: ReadonlySet<ClusterId> | undefined
   /** The permission to answer for a logical cluster; undefined where no other process shares the logical clusters. */

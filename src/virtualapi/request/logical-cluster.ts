@@ -43,6 +43,8 @@ export interface LogicalCluster {
   readonly limits?: SubtreeLimits
   /** Exceptions from what is inherited; absent: there are none. */
   readonly inherit?: Inheritance
+  /** The ServiceAccount as which others may use it with tokens for this use; absent: nobody may. */
+  readonly access?: { readonly namespace: string; readonly name: string }
   /**
    * True for a plain cluster, whose pods run in itself, such as a simulated member: kcp's annotations and finalizers are
    * ordinary fields there.

@@ -2,12 +2,13 @@
 // whether a thing exists. The raw path is split by hand: a URL parser would resolve the dots in
 // `/logicalclusters/alice/proxy/../../bob`.
 import { badRequest, pageNotFound, pathNotFound } from '#apimachinery/status/index.ts'
+import { accessGroup, accessSubresource, accessVersion } from '#crds/index.ts'
 import { tryClusterName, type ClusterName } from '#apimachinery/meta/index.ts'
 import type { ExportPath, ClusterScope, RequestInfo, ResourceTarget, EntryPoint } from './request-info.ts'
 
 /** Group of the APIService through which the host's aggregator reaches us. */
-export const virtualGroup = 'virtual.kcp.dev'
-export const virtualVersion = 'v1alpha1'
+export const virtualGroup = accessGroup
+export const virtualVersion = accessVersion
 const maxUrlLength = 64 * 1024
 
 export interface ParseOptions {
@@ -42,7 +43,7 @@ export function parseRequest(
   const rawPath = queryStart < 0 ? url : url.slice(0, queryStart)
   // The query keeps its `?`, because URLSearchParams drops the first one: in `??a=b` the second belongs to the name.
   const query = new URLSearchParams(queryStart < 0 ? '' : url.slice(queryStart))
-  const { entryPoint, cluster, rest, basePath, through } = splitPrefix(rawPath, {
+  const { entryPoint, cluster, rest, basePath, through, member } = splitPrefix(rawPath, {
     hasBearerToken,
     hasOwnToken,
     plainCluster,
@@ -54,6 +55,7 @@ export function parseRequest(
     entryPoint: loopback ? 'loopback' : entryPoint,
     cluster,
     ...(through && { through }),
+    ...(member !== undefined && { member }),
     method,
     verb: target.kind === 'path' ? method.toLowerCase() : withoutWatch ? 'watch' : verbOf(method, target, query),
     target,
@@ -69,10 +71,15 @@ interface PrefixSplit {
   rest: string
   basePath: string
   through?: ExportPath
+  member?: string
 }
 
 const viewPrefix = '/services/apiexport/'
+/** The prefix of the paths of members. */
+export const memberPrefix = '/services/members/'
 const aggregatedPrefix = `/apis/${virtualGroup}/${virtualVersion}/logicalclusters/`
+/** Where the host's users ask for tokens; every other path below a logical cluster is that of its proxy. */
+const accessPath = new RegExp(`^${aggregatedPrefix.replaceAll('.', '[.]')}[a-z0-9-]+/${accessSubresource}$`)
 
 function splitPrefix(
   path: string,
@@ -88,7 +95,8 @@ function splitPrefix(
     return { entryPoint: 'direct', cluster: oneCluster(name), rest, basePath: `/clusters/${name}` }
   }
   if (path.startsWith(viewPrefix)) return splitViewPrefix(path)
-  if (path.startsWith(aggregatedPrefix)) {
+  if (path.startsWith(memberPrefix)) return splitMemberPrefix(path)
+  if (path.startsWith(aggregatedPrefix) && !accessPath.test(path)) {
     const { name, rest } = takeName(path, aggregatedPrefix.length)
     if (rest !== '/proxy' && !rest.startsWith('/proxy/')) throw pathNotFound()
     const inner = rest.slice('/proxy'.length)
@@ -124,6 +132,14 @@ function splitViewPrefix(path: string): PrefixSplit {
     basePath: `${viewPrefix}${providerName}/${exportName}/clusters/${isAll ? '*' : name}`,
     through: { provider, exportName },
   }
+}
+
+/** `/services/members/NAME/...`. The name is not decoded: there is one spelling of it. */
+function splitMemberPrefix(path: string): PrefixSplit {
+  const { name, rest } = takeName(path, memberPrefix.length)
+  if (isDots(name)) throw badRequest(dotsMessage)
+  if (!/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name)) throw pathNotFound()
+  return { entryPoint: 'direct', cluster: { kind: 'none' }, rest, basePath: `${memberPrefix}${name}`, member: name }
 }
 
 function isExportName(name: string): boolean {

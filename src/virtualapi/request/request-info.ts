@@ -51,6 +51,8 @@ export interface RequestInfo {
   readonly cluster: ClusterScope
   /** The export through whose view the logical clusters are seen; absent: directly. */
   readonly through?: ExportPath
+  /** The member of `/services/members/NAME/...`, whose own API the rest of the path is for; absent: the API is ours. */
+  readonly member?: string
   /**
    * The verb for authorization: get, list, watch, create, update, patch, delete or deletecollection for resources; the
    * lower-case method for paths.

@@ -39,7 +39,8 @@ export function own(exchange: Exchange, { ownership }: Dependencies): void {
  * looked at in the order in which authentication tries them.
  */
 function claimedBy({ info, request: { peerCertificate, rawHeaders } }: Exchange): ClusterId | undefined {
-  if (info.cluster.kind !== 'none' || isAboutProcess(info)) return undefined
+  // Every process reaches all members.
+  if (info.cluster.kind !== 'none' || info.member !== undefined || isAboutProcess(info)) return undefined
   const ofCertificate = clusterOfCertificate(peerCertificate)
   if (ofCertificate !== undefined || info.entryPoint !== 'unprefixed') return ofCertificate
   return clusterOfToken(headerOf(rawHeaders, 'authorization'))

@@ -16,6 +16,8 @@ import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import type { Exchange, RequestSession } from '#virtualapi/request/exchange.ts'
 import { longSelector, unitsOfSelector } from '#virtualapi/flowcontrol/selector-units.ts'
 import { RequestAudit } from '#virtualapi/request/request-audit.ts'
+import { isAccessRequest } from '#virtualapi/endpoints/documents/access-token.ts'
+import { authenticateForMember, enterMember } from './enter-member.ts'
 import { enterView } from './enter-view.ts'
 import { flowHeaders } from './flow-headers.ts'
 import { impersonated, impersonationForbidden, wantedIdentity } from './impersonate.ts'
@@ -166,6 +168,7 @@ export function authenticate(exchange: Exchange, dependencies: ServerDependencie
     return undefined
   }
   if (session !== undefined) return authenticateSession(exchange, session, dependencies)
+  if (exchange.info.member !== undefined) return authenticateForMember(exchange, exchange.info.member, dependencies)
   const { info, cluster } = authenticationScope(exchange)
   const peerAddress = exchange.request.peerAddress?.()
   const asked = { info, rawHeaders, peerCertificate, peerAddress, cluster }
@@ -263,8 +266,9 @@ function takesMemory({ info, contentLength }: Exchange): boolean {
  * The fairness key: the id of the logical cluster, or a separate key for all anonymous requests, which must not spend a
  * tenant's budget.
  */
-function flowOf({ user, cluster, provider, request }: Exchange): string {
+function flowOf({ user, cluster, provider, request, info }: Exchange): string {
   if (user === anonymous) return 'anonymous'
+  if (info.member !== undefined) return `member/${info.member}/${user.name}`
   // A provider pays for what it does in its consumers.
   if (provider !== undefined) return provider.id
   // Sessions of the host's users that read several logical clusters at once.
@@ -318,7 +322,13 @@ async function takeIdentity(
 export function authorize(exchange: Exchange, dependencies: ServerDependencies): Promise<void> | undefined {
   const { info, user, cluster } = exchange
   const { authorizer } = dependencies
+  if (info.member !== undefined) return enterMember(exchange, info.member, dependencies)
   const attributes = attributesOf(info)
+  // The host has authorized this by the same attributes.
+  if (info.cluster.kind === 'none' && isAccessRequest(info.target) && isOfHost(user)) {
+    exchange.audit?.decided({ allowed: true, reason: 'allowed by the host' })
+    return undefined
+  }
   // Health and version are open to all, for missing logical clusters too: they must not reveal which exist.
   if (isOpenPath(attributes)) {
     exchange.audit?.decided({ allowed: true, reason: 'open to everybody' })
@@ -339,6 +349,11 @@ export function authorize(exchange: Exchange, dependencies: ServerDependencies):
   if (decision instanceof Promise) return decision.then((made) => obey(made, attributes, exchange, dependencies))
   obey(decision, attributes, exchange, dependencies)
   return undefined
+}
+
+/** Whether the host has authenticated the user: only its front proxy brings such users. */
+function isOfHost(user: UserInfo): boolean {
+  return user.realm.kind === 'host' && user.name !== anonymous.name
 }
 
 function isListOrWatch({ verb, target }: RequestInfo): boolean {

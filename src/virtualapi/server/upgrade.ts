@@ -8,6 +8,7 @@ import { errorResponse } from '#virtualapi/codec/responses.ts'
 import { isConnectSubresource, podConnection } from '#virtualapi/endpoints/forwarded/connect.ts'
 import { noPodConnector } from '#virtualapi/outbound/members/pod-connector.ts'
 import { isProxySubresource, upgradeProxied } from '#virtualapi/endpoints/forwarded/proxy.ts'
+import { upgradeToMember } from '#virtualapi/endpoints/forwarded/member-api.ts'
 import { aggregatedRequest, upgradePassedOn } from '#virtualapi/endpoints/forwarded/aggregated.ts'
 import { shownUpgradeHeaders } from '#virtualapi/endpoints/forwarded/proxy-exchange.ts'
 import { prepareCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
@@ -102,6 +103,10 @@ async function answer(
   { request, socket, head }: Omit<UpgradeRequest, 'incoming'>,
   { dependencies, gone }: { dependencies: ServerDependencies; gone: AbortController },
 ): Promise<void> {
+  if (exchange.info.member !== undefined) {
+    await pipe(exchange, { socket, head, dependencies }, await upgradeToMember(exchange, dependencies))
+    return
+  }
   const remote = await aggregatedRequest(exchange, dependencies)
   if (remote !== undefined)
     await pipe(exchange, { socket, head, dependencies }, await upgradePassedOn(exchange, dependencies, remote))

@@ -16,6 +16,14 @@ import { apiAudience, issuerOf, type ServiceAccountTokens } from './service-acco
 import type { TokenReviewer } from './token-reviewer.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
 
+/** The contract for tokens that let others use one logical cluster. */
+export interface AccessUsers {
+  /** True if the unverified text looks like such a token. */
+  isOurs(token: string): boolean
+  /** The user of a token that is valid in this logical cluster now; undefined for any other token. */
+  userIn(token: string, cluster: LogicalCluster, signal: AbortSignal): Promise<UserInfo | undefined>
+}
+
 export interface AuthenticatorOptions {
   /** The authority of client certificates, PEM. */
   readonly pki: { readonly clientCa: string }
@@ -25,6 +33,8 @@ export interface AuthenticatorOptions {
   readonly memberTokens?: MemberTokens
   /** ServiceAccount tokens that we issue; absent: none are accepted. */
   readonly accountTokens?: ServiceAccountTokens
+  /** Tokens for the use of one logical cluster by others; absent: none are accepted. */
+  readonly access?: AccessUsers
   /** The only cluster of the server, and the authority of its client certificates, PEM. */
   readonly plain?: { readonly cluster: ClusterId; readonly clientCa: string }
   readonly clock?: Clock
@@ -35,7 +45,7 @@ export interface AuthenticatorOptions {
  * Throws 401 for invalid credentials unless others are valid; a client without credentials is anonymous (undefined).
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator & TokenReviewer {
-  const { pki, directory, frontProxy, memberTokens, accountTokens, plain, clock = systemClock } = options
+  const { pki, directory, frontProxy, memberTokens, accountTokens, access, plain, clock = systemClock } = options
   const certificates = createCertificateVerifier(pki.clientCa, { clock })
   const plainCertificates = plain && createCertificateVerifier(plain.clientCa, { clock })
   const proxies = createFrontProxyAuthenticator({ clock })
@@ -110,6 +120,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       const token = bearerToken(rawHeaders)
       // The path names a logical cluster that does not exist: no token is valid there.
       const isMissing = info.cluster.kind === 'one' && cluster === undefined
+      if (token !== undefined && access?.isOurs(token) === true) return accessResponse(access, token, cluster, signal)
       if (token !== undefined && !isMissing) {
         const ancestor =
           cluster?.parent === undefined ? undefined : ancestorOf(cluster, accountTokens?.issuedFor(token))
@@ -123,6 +134,18 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       return undefined
     },
   }
+}
+
+/** A token of this kind counts where the path names its logical cluster, and nowhere else. */
+async function accessResponse(
+  access: AccessUsers,
+  token: string,
+  cluster: LogicalCluster | undefined,
+  signal: AbortSignal,
+): Promise<Authentication> {
+  const user = cluster && (await access.userIn(token, cluster, signal))
+  if (user === undefined) throw unauthorized()
+  return { user }
 }
 
 function isForApi(audience: string, cluster: ClusterId): boolean {

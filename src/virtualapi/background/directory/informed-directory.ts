@@ -232,6 +232,7 @@ function withoutDetails({ apiVersion, kind, metadata, spec }: LogicalClusterObje
       ...(spec?.parentRef === undefined ? {} : { parentRef: spec.parentRef }),
       ...(spec?.limits === undefined ? {} : { limits: spec.limits }),
       ...(spec?.inherit === undefined ? {} : { inherit: spec.inherit }),
+      ...(spec?.access === undefined ? {} : { access: spec.access }),
     },
   }
 }
@@ -250,6 +251,7 @@ function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalCluster
   const { uid = '', labels, creationTimestamp = '', deletionTimestamp } = object.metadata
   const owners = object.spec?.owners ?? []
   const podSecurity = tryPodSecurityLevel(object.spec?.podSecurity?.enforce ?? '')
+  const access = object.spec?.access?.serviceAccountRef
   return {
     name,
     id: clusterIdOf(uid),
@@ -263,6 +265,7 @@ function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalCluster
     deleting: deletionTimestamp !== undefined,
     ...(labels === undefined ? {} : { labels }),
     ...(podSecurity === undefined ? {} : { podSecurity }),
+    ...(access && { access: { namespace: access.namespace, name: access.name } }),
     ...placeInTree(object.spec),
   }
 }

@@ -6,10 +6,12 @@ import type { Availability } from '#virtualapi/outbound/aggregation/availability
 import type { RemoteDocuments } from '#virtualapi/outbound/aggregation/remote-documents.ts'
 import type { ClusterObjects, WatchCache } from '#store/watch-cache/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import type { ClusterName } from '#apimachinery/meta/index.ts'
+import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import type { TreeCheck } from '#virtualapi/hierarchy/tree-check.ts'
 import type { Metrics } from '#telemetry/index.ts'
 import type { ServiceAccountTokens } from '#virtualapi/auth/authn/service-account-tokens.ts'
+import type { Access } from '#virtualapi/auth/access/index.ts'
+import type { MemberAccess } from '#virtualapi/outbound/members/member-access.ts'
 import type { TokenReviewer } from '#virtualapi/auth/authn/token-reviewer.ts'
 import type { RbacAuthorizer } from '#virtualapi/auth/authz/index.ts'
 import type { ViewSource } from '#virtualapi/catalog/sharing/view-source.ts'
@@ -59,6 +61,14 @@ export interface EndpointDependencies extends ObjectDependencies {
   readonly children: ChildClusters
   readonly tokenReviewer: TokenReviewer | undefined
   readonly accountTokens: ServiceAccountTokens
+  /** Tokens for others to use members and logical clusters. */
+  readonly access: Access
+  /** The APIs of members for others; undefined without members. */
+  readonly memberAccess: MemberAccess | undefined
+  /** The logical cluster with the LogicalClusters; undefined with a host. */
+  readonly rootId: ClusterId | undefined
+  /** The authority of the server's certificate, PEM. */
+  readonly servingCa: string
   readonly watchClock: WatchClock
   readonly unfinishedLists: UnfinishedLists
   /** The views of exports. */

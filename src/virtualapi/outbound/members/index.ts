@@ -4,6 +4,7 @@ import type { DeepReadonly } from '#apimachinery/meta/index.ts'
 import type { MemberCluster, Placement } from '#crds/index.ts'
 import { createMemberMetrics, type MemberMetrics } from './member-metrics.ts'
 import { createMemberTokens } from './create-member-tokens.ts'
+import { createMemberAccess, type MemberAccess } from './member-access.ts'
 import { createPodConnector } from './create-pod-connector.ts'
 import { createPodWriter } from './create-pod-writer.ts'
 import { MemberConnections, type MembersOptions, type Registrations } from './member-connections.ts'
@@ -20,6 +21,7 @@ export interface Members extends AsyncDisposable {
   readonly podConnector: PodConnector
   readonly podWriter: PodWriter
   readonly metrics: MemberMetrics
+  readonly access: MemberAccess
   readonly memberTokens: Pick<MemberTokens, 'verify'>
   /** The MemberClusters. Absent where none can be registered. */
   readonly registrations?: Registrations
@@ -50,6 +52,7 @@ export function createMembers(options: MembersOptions): Members {
     podConnector: createPodConnector({ members }),
     podWriter: createPodWriter({ members }),
     metrics: createMemberMetrics({ members, clock }),
+    access: createMemberAccess({ members }),
     memberTokens: createMemberTokens({ members, keys: createMemberKeys({ clock }) }),
     registrations: members.registrations,
     fleet: members,

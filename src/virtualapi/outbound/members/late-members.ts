@@ -7,6 +7,7 @@ import type { ConnectToPod } from '#virtualapi/outbound/calls/resolve-service.ts
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { dialPod } from './dial-pod.ts'
 import type { Members } from './index.ts'
+import type { MemberAccess } from './member-access.ts'
 import type { MemberMetrics } from './member-metrics.ts'
 import { noPodConnector, type PodConnector } from './pod-connector.ts'
 import type { PodWriter } from './pod-writer.ts'
@@ -38,6 +39,10 @@ export class LateMembers implements AsyncDisposable {
 
   get metrics(): MemberMetrics | undefined {
     return this.#members?.metrics
+  }
+
+  get access(): MemberAccess | undefined {
+    return this.#members?.access
   }
 
   get isEmpty(): boolean {

@@ -23,7 +23,10 @@ import type { Logger } from '#telemetry/index.ts'
 export interface MemberConnection {
   readonly name: string
   readonly transport: Transport
+  /** The same without bounds by kind of request: responses are passed on as they arrive, whatever their type. */
+  readonly passing: Transport
   readonly client: KubeClient
+  readonly way: MemberWay
 }
 
 export interface MembersOptions {
@@ -50,16 +53,12 @@ export interface Registrations {
  */
 const collectMs = 1000
 
-interface CachedConnection extends MemberConnection {
-  readonly way: MemberWay
-}
-
 export class MemberConnections implements AsyncDisposable {
   readonly #clusters: KubeClient
   readonly #dialer: MemberDialer | undefined
   readonly #informer: Informer<MemberCluster>
   readonly #placements: Informer<Placement>
-  readonly #connections = new Map<string, CachedConnection>()
+  readonly #connections = new Map<string, MemberConnection>()
   /** The names of members by short id. Every request with a token of a pod reads them. */
   readonly #names = new Map<string, string>()
   readonly #listeners = new Set<() => void>()
@@ -89,6 +88,12 @@ export class MemberConnections implements AsyncDisposable {
     const member = this.#informer.store.get(name)
     if (member === undefined) throw serviceUnavailable(`there is no member cluster "${name}" any more`)
     return await this.#connect(member, signal)
+  }
+
+  /** The member of this name; undefined if there is none. */
+  async registered(name: string, signal: AbortSignal): Promise<DeepReadonly<MemberCluster> | undefined> {
+    await this.#informer.synced(signal)
+    return this.#informer.store.get(name)
   }
 
   /** Prefixes of annotations that the member allows besides the default ones. */
@@ -170,11 +175,11 @@ export class MemberConnections implements AsyncDisposable {
     if (found.kind === 'noSecret') throw serviceUnavailable(`the credentials for member cluster "${name}" do not exist`)
     const known = this.#connections.get(name)
     if (known !== undefined && isSameWay(known.way, found)) return known
-    const { transport, client, way } = await connectToMember(found, {
+    const { transport, passing, client, way } = await connectToMember(found, {
       responseTimeoutMs: memberTimeouts.streamResponseMs,
       ...(this.#dialer && { dialer: this.#dialer }),
     })
-    const connection = { name, transport, client, way }
+    const connection = { name, transport, passing, client, way }
     // Another request may have connected meanwhile and use its connection, so keep that connection.
     const raced = this.#connections.get(name)
     if (raced !== undefined && isSameWay(raced.way, way)) {

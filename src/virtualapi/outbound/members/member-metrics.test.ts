@@ -38,7 +38,8 @@ function memberThat(response: () => unknown) {
   }
   const client = { raw } as unknown as KubeClient
   const members = {
-    byName: () => Promise.resolve({ name: 'east', client, transport: {} as never }),
+    byName: () =>
+      Promise.resolve({ name: 'east', client, transport: {} as never, passing: {} as never, way: {} as never }),
     haveMetrics: () => true,
   }
   const metrics = createMemberMetrics({ members, clock: { monotonic: () => now } })
