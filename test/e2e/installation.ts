@@ -18,7 +18,10 @@ export interface Installation extends AsyncDisposable {
   /** `network`: its service network; default Flat. In pull mode if KCP_TEST_PULL is set. */
   join(member: Cluster, network?: ServiceNetwork): Promise<void>
   /** Joins the member in pull mode: its agent, which runs in it, dials out. */
-  joinByAgent(member: Cluster, network?: ServiceNetwork): Promise<void>
+  joinByAgent(
+    member: Cluster,
+    options?: { readonly network?: ServiceNetwork; readonly httpProxy?: string },
+  ): Promise<void>
 }
 
 const group = 'virtual.kcp.dev'
@@ -149,13 +152,21 @@ function joiningOf({ admin, flags, flagsOfPull = [] }: Joining): Pick<Installati
     const named = ['member', 'join', member.name, '--kubeconfig', member.kubeconfig, '--service-network', network]
     await runKcp([...named, ...more, ...flags])
   }
-  const joinByAgent: Installation['joinByAgent'] = async (member, network = 'Flat') => {
+  const joinByAgent: Installation['joinByAgent'] = async (member, { network = 'Flat', httpProxy } = {}) => {
     await importKcp(member)
-    await joinWith(member, network, ['--pull', '--approve', '--apply', '--image', kcpImage, ...flagsOfPull])
+    await joinWith(member, network, [
+      ...['--pull', '--approve', '--apply', '--image', kcpImage],
+      ...flagsOfPull,
+      ...(httpProxy === undefined ? [] : ['--http-proxy', httpProxy]),
+    ])
     await kubectl(admin, ['wait', '--for=condition=Ready', `mc/${member.name}`, '--timeout=90s'])
   }
   const join: Installation['join'] = (member, network = 'Flat') => joinWith(member, network, [])
-  return { join: process.env['KCP_TEST_PULL'] === '1' ? joinByAgent : join, joinByAgent }
+  const isPull = process.env['KCP_TEST_PULL'] === '1'
+  return {
+    join: isPull ? (member, network) => joinByAgent(member, { ...(network && { network }) }) : join,
+    joinByAgent,
+  }
 }
 
 /** Creates a LogicalCluster with an owner and waits until it is Ready. */

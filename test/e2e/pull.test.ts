@@ -1,4 +1,5 @@
-// A member in pull mode beside one in push mode: its agent dials out, and everything that users do in a member works.
+// A member in pull mode beside one in push mode: its agent dials out through an HTTP proxy, and everything that users do
+// in a member works.
 import { expect } from 'chai'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -16,6 +17,7 @@ import {
   type Cluster,
   type CommandResult,
 } from '#test/support/index.ts'
+import { startHttpProxy, type HttpProxy } from '#test/support/http-proxy.ts'
 import { connectionsTo } from '#test/support/open-connections.ts'
 import { deleteAll } from './delete-all.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
@@ -34,6 +36,7 @@ describe('a member in pull mode', function () {
   const stack = new AsyncDisposableStack()
   let clusters: Lab
   let installation: Installation
+  let proxy: HttpProxy
   let program: string
   let [alice, id] = ['', '']
 
@@ -44,7 +47,10 @@ describe('a member in pull mode', function () {
     program = (await ensurePrograms(['kubectl'])).kubectl
     installation = stack.use(await installWithoutHost(clusters))
     await installation.join(clusters.west)
-    await installation.joinByAgent(clusters.east)
+    const { hostAddress: host } = clusters.east
+    // Pings keep a session open, at half of this.
+    proxy = stack.use(await startHttpProxy({ host, idleMs: 30_000 }))
+    await installation.joinByAgent(clusters.east, { httpProxy: `http://${host}:${proxy.port}` })
     await createLogicalCluster(installation, 'acme', 'alice')
     id = await idOf(installation, 'acme')
     alice = await installation.tenant('acme', 'alice')
@@ -99,6 +105,7 @@ describe('a member in pull mode', function () {
     expect(stdout).to.include('member-west').and.not.include('member-east')
     expect(connectionsOf(clusters.west)).to.be.greaterThan(0)
     expect(connectionsOf(clusters.east)).to.equal(0)
+    expect([...proxy.seen]).to.have.length(1)
   })
 
   for (const webSocket of ['true', 'false'])

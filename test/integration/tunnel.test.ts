@@ -2,10 +2,8 @@
 import { expect } from 'chai'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer, type IncomingMessage } from 'node:http'
 import { request } from 'node:https'
-import { connect, type AddressInfo } from 'node:net'
-import type { Duplex } from 'node:stream'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ApiEntrance } from '#agent/index.ts'
@@ -16,6 +14,7 @@ import { memberClusters } from '#crds/index.ts'
 import { startSimulatedMember, type SimulatedMember } from '#simulation/index.ts'
 import { silentLogger } from '#telemetry/index.ts'
 import { createMembers, type Pki } from '#virtualapi/index.ts'
+import { startHttpProxy } from '#test/support/http-proxy.ts'
 import { waitFor } from '#test/support/index.ts'
 import { startServedApi, type ServedApi } from './served-api.ts'
 import { registerInPullMode, runAgent, type TunnelledMember } from './tunnelled-member.ts'
@@ -148,7 +147,7 @@ describe('the tunnel of a member in pull mode', function () {
   })
 
   it('passes through an HTTP proxy that cuts idle connections', async () => {
-    const proxy = stack.use(await startProxy())
+    const proxy = stack.use(await startHttpProxy())
     process.env['https_proxy'] = `http://me:secret@127.0.0.1:${proxy.port}`
     stack.defer(() => {
       delete process.env['https_proxy']
@@ -187,40 +186,6 @@ describe('the tunnel of a member in pull mode', function () {
     await waitFor(async () => !(await isReached(connection.client)), { what: 'the tunnel to end', deadlineMs: 5000 })
   })
 })
-
-/** An HTTP proxy; `cut` closes all its connections. */
-async function startProxy(): Promise<AsyncDisposable & { port: number; seen: Set<string>; cut(): void }> {
-  const seen = new Set<string>()
-  const open = new Set<Duplex>()
-  const server = createServer()
-  server.on('connect', ({ method = '', url = '', headers }: IncomingMessage, client: Duplex) => {
-    seen.add(`${method} ${url} ${headers['proxy-authorization'] ?? ''}`)
-    const target = connect(Number(url.split(':')[1]), '127.0.0.1', () => {
-      client.write('HTTP/1.1 200 Connection established\r\n\r\n')
-      client.pipe(target).pipe(client)
-    })
-    for (const socket of [client, target]) {
-      open.add(socket)
-      socket.on('error', () => undefined)
-      socket.once('close', () => open.delete(socket))
-    }
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const cut = (): void => {
-    for (const socket of open) socket.destroy()
-  }
-  return {
-    port: (server.address() as AddressInfo).port,
-    seen,
-    cut,
-    async [Symbol.asyncDispose]() {
-      cut()
-      server.close()
-      await once(server, 'close')
-    },
-  }
-}
 
 async function* take<T>(source: AsyncIterable<T>, count: number): AsyncGenerator<T> {
   let taken = 0
