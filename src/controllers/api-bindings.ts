@@ -114,7 +114,7 @@ async function bind(work: Work): Promise<ReconcileResult | undefined> {
     condition('InitialBindingCompleted'),
     condition('BindingUpToDate', problem),
     ...claimConditions(binding, claimsOf(found)),
-    ...admissionConditions(binding, status.exportAdmission),
+    ...admissionConditions(binding, admissionOf(found)),
   ])
   return problem?.reason === 'ObjectsWouldBreak' ? { requeueAfterSeconds: heldSeconds } : conflict
 }
@@ -179,10 +179,10 @@ function boundStatus(
   }))
   const claims = claimsOf(found)
   const { exportAdmission: _former, ...former } = binding.status ?? {}
-  const brought = found.admission === '' ? undefined : (parseJsonText(found.admission) as unknown as ExportAdmission)
+  const brought = admissionOf(found)
   return {
     ...former,
-    ...(brought !== undefined && { exportAdmission: brought }),
+    ...(brought !== undefined && { exportAdmission: shortened(brought) }),
     apiExportClusterName: sharing.nameOf(found.cluster) ?? '',
     exportUID: found.uid,
     revision,
@@ -218,8 +218,16 @@ function claimConditions({ spec }: APIBinding, asked: readonly PermissionClaim[]
   ]
 }
 
-/** Names of webhooks and policies in a message. */
+function admissionOf({ admission }: ExportFacts): ExportAdmission | undefined {
+  return admission === '' ? undefined : (parseJsonText(admission) as unknown as ExportAdmission)
+}
+
+/** Names in a status and in a message: bindings are small, because an export may have thousands. */
 const maxNames = 5
+
+function shortened({ webhooks = [], policies = [], ...others }: ExportAdmission): ExportAdmission {
+  return { ...others, webhooks: webhooks.slice(0, maxNames), policies: policies.slice(0, maxNames) }
+}
 
 /** What the consumer says of the admission that the export brings; nothing for an export that never brought any. */
 function admissionConditions({ spec, status }: APIBinding, brought: ExportAdmission | undefined): SharingUpdate[] {

@@ -563,7 +563,9 @@ const bindingStatus = (claims: JsonSchema, accepted: JsonSchema): Record<string,
   phase: text('Empty, Binding or Bound.'),
   appliedPermissionClaims: accepted,
   exportPermissionClaims: claims,
-  exportAdmission: exportAdmission('The admission that the export brings. In force is what spec.admission accepts.'),
+  exportAdmission: exportAdmission(
+    'The admission that the export brings, the first five names of each. In force is what spec.admission accepts.',
+  ),
   conditions: sharingConditions,
 })
 

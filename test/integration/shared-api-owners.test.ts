@@ -143,11 +143,11 @@ describe('owners of shared APIs', function () {
       await answer(kcp.admin, 'DELETE', `${clusters}/second`)
       const held = await until(kcp.admin, `${clusters}/second`, hasReason('ContentRemains'))
       expect(JSON.stringify(held.status)).to.include('apis.kcp.io/consumers')
-      for (const tenant of [canary!, late!]) {
-        await answer(tenant, 'GET', `${widgets}/one`)
-        await answer(tenant, 'PATCH', bindingPath('widgets'), { spec: { deletionPolicy: 'Delete' } })
-        await answer(tenant, 'DELETE', bindingPath('widgets'))
-      }
+      for (const tenant of [canary!, late!]) await answer(tenant, 'GET', `${widgets}/one`)
+      // One consumer ends its binding, the other one ends itself.
+      await answer(canary!, 'PATCH', bindingPath('widgets'), { spec: { deletionPolicy: 'Delete' } })
+      await answer(canary!, 'DELETE', bindingPath('widgets'))
+      await answer(kcp.admin, 'DELETE', `${clusters}/late`)
       const isGone = async () => (await send(kcp.admin, 'GET', `${clusters}/second`)).status === 404
       await waitFor(isGone, { what: 'the end of the provider', deadlineMs: 30_000 })
     })

@@ -136,7 +136,12 @@ export function boundedAuthorizer(
   }
 }
 
-/** Part of an AdmissionRequest by which its provider is found. */
-export function writeOf({ definition, context, signal }: AdmissionRequest): WriteOf {
-  return { definition, objects: context.objects, signal }
+/** The provider of the resource of a request; see `Providers`. */
+export function providerOf(
+  providers: Providers | undefined,
+  { definition, context, signal }: AdmissionRequest,
+  part: ProvidedPart,
+): ReturnType<Providers['of']> {
+  if (definition.isShared !== true) return undefined
+  return providers?.of({ definition, objects: context.objects, signal }, part)
 }

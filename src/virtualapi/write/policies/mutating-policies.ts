@@ -9,7 +9,7 @@ import {
   type MutatingAdmission,
   type MutatingRounds,
 } from '#virtualapi/write/admission/admission.ts'
-import { boundedAuthorizer, writeOf, type Provider } from '#virtualapi/write/admission/provider-admission.ts'
+import { boundedAuthorizer, providerOf, type Provider } from '#virtualapi/write/admission/provider-admission.ts'
 import type { ReviewedForm } from '#virtualapi/write/admission/reviewed-form.ts'
 import { type Shown, shownForMutation } from '#virtualapi/write/admission/shown.ts'
 import { JsonRoom } from '#apimachinery/cel/index.ts'
@@ -65,7 +65,7 @@ export function providedMutatingPolicies(dependencies: PolicyDependencies): Muta
       const { context, operation } = request
       if (operation === 'DELETE' || context.user.realm.kind === 'installation' || context.admitted === true)
         return undefined
-      const provider = dependencies.providers?.of(writeOf(request), 'policies')
+      const provider = providerOf(dependencies.providers, request, 'policies')
       return provider instanceof Promise ? new LateRounds(provider.then(roundsOf)) : roundsOf(provider)
     },
   }

@@ -6,7 +6,7 @@ import type { FormDependencies, ReviewedForm } from '#virtualapi/write/admission
 import type { Shown } from '#virtualapi/write/admission/shown.ts'
 import {
   boundedAuthorizer,
-  writeOf,
+  providerOf,
   type Provider,
   type Providers,
 } from '#virtualapi/write/admission/provider-admission.ts'
@@ -71,7 +71,7 @@ export function providedValidatingPolicies(dependencies: PolicyDependencies): Ad
     validate(request, object, old) {
       const { user, admitted } = request.context
       if (user.realm.kind === 'installation' || admitted === true) return undefined
-      const provider = dependencies.providers?.of(writeOf(request), 'policies')
+      const provider = providerOf(dependencies.providers, request, 'policies')
       if (provider instanceof Promise) return provider.then((found) => review(found, request, { object, old }))
       return review(provider, request, { object, old })
     },

@@ -5,7 +5,7 @@ import {
   type MutatingRounds,
   type WebhookAdmission,
 } from '#virtualapi/write/admission/admission.ts'
-import { writeOf, type Provider } from '#virtualapi/write/admission/provider-admission.ts'
+import { providerOf, type Provider } from '#virtualapi/write/admission/provider-admission.ts'
 import { MutatingWebhooks } from './mutate.ts'
 import { validateWithWebhooks } from './validate.ts'
 import type { WebhookDependencies } from './webhook-dependencies.ts'
@@ -54,7 +54,7 @@ function concerned(
   if (context.user.realm.kind === 'installation' || context.admitted === true) return none
   if (group === 'admissionregistration.k8s.io' && exempt.has(kind)) return none
   const own = webhooksIn(context.objects, type)
-  const provider = providers?.of(writeOf(request), 'webhooks')
+  const provider = providerOf(providers, request, 'webhooks')
   if (provider === undefined) return own
   const all = (found: Provider | undefined): readonly Webhook[] =>
     found === undefined ? own : [...providedWebhooks(found, type), ...own]
