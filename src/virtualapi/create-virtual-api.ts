@@ -3,6 +3,7 @@ import { childSignal, systemClock, type Clock } from '#async/index.ts'
 import { createClient, tracedTransport, type KubeClient, type Transport } from '#client/index.ts'
 import type { MemberDialer } from '#client/member/index.ts'
 import { createEgress, tracedEgress, type Egress, type EgressOptions } from '#network/egress/index.ts'
+import { sessionKinds } from '#network/tunnel/index.ts'
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import { isStoreError, StorageBudget, type Store } from '#store/index.ts'
 import { createWatchCache, type BaseLayer, type ClusterLoad, type WatchCache } from '#store/watch-cache/index.ts'
@@ -180,6 +181,12 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   })
   const loopback = createLoopback(dependencies)
   const tunnels = stack.use(createTunnels(dependencies))
+  for (const kind of sessionKinds)
+    settings.metrics.gauge({
+      name: `kcp_agent_${kind}_sessions`,
+      help: `Open ${kind} sessions of agents of members with this process; an agent keeps one`,
+      read: () => tunnels.sessionsOf(kind),
+    })
   if (settings.members !== undefined) members.set(settings.members({ loopback, dialer: tunnels }))
   const agents = stack.adopt(openAgentEndpoints(settings, { dependencies, members, tunnels }), (endpoints) =>
     endpoints?.[Symbol.dispose](),

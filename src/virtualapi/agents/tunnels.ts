@@ -74,6 +74,13 @@ export class Tunnels implements MemberDialer, Disposable {
     })
   }
 
+  /** Number of open sessions of this kind. */
+  sessionsOf(kind: SessionKind): number {
+    let count = 0
+    for (const sessions of this.#sessions.values()) count += sessions.filter((one) => one.kind === kind).length
+    return count
+  }
+
   /** The replica that holds the tunnel of the member instead of this one. Throws 503 while none is known. */
   otherOwnerOf(uid: string): Peer | undefined {
     const { ownership } = this.#options
