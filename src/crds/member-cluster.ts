@@ -410,7 +410,7 @@ export const memberClusterKind: Kind = {
   status: true,
   columns: [
     conditionColumn('Ready', 'Ready'),
-    { ...reasonColumn('Reason', 'Ready'), priority: 1 },
+    reasonColumn('Reason', 'Ready'),
     conditionColumn('Schedulable', 'Schedulable'),
     { name: 'State', type: 'string', jsonPath: '.spec.state' },
     { name: 'Version', type: 'string', jsonPath: '.status.version' },

@@ -30,6 +30,8 @@ interface Question {
   readonly path?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
+  /** The end of the body does not come. */
+  readonly isSlow?: boolean
 }
 
 export { newAgentKey }
@@ -74,6 +76,7 @@ export async function ask({ port, ca }: Server, question: Question): Promise<Ask
     })
   })
   asked.once('error', reject)
-  asked.end(body)
+  if (question.isSlow === true) asked.write(body)
+  else asked.end(body)
   return await promise
 }

@@ -13,6 +13,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { createClient, httpTransport, kubeconfigText, loadKubeconfig, type KubeClient } from '#client/index.ts'
 import { findCondition, memberClusters, type MemberCluster } from '#crds/index.ts'
 import {
+  itInLongRun,
   runKcp,
   startCluster,
   startKcp,
@@ -212,12 +213,30 @@ describe('a member in pull mode', function () {
       )
     })
 
+    it('shows in kubectl get what it waits for', async () => {
+      await pull('waiting')
+      await untilReason('waiting', 'Ready', 'WaitingForAgent')
+      const { stdout } = await kcp.admin.kubectl(['get', 'memberclusters', 'waiting'])
+      expect(stdout).to.match(/^waiting +False +WaitingForAgent /m)
+    })
+
     it('refuses the same cluster under another name', async () => {
       const { token } = await pull('twin', '--approve')
       const { id = '' } = (await memberOf('lab')).status ?? {}
       const answer = await ask(server, { member: 'twin', token, claims: { kubeSystemUID: id } })
       expect(answer.status).to.equal(409)
       expect(answer.text).to.contain('registered already, as \\"lab\\"')
+    })
+  })
+
+  describe('at its end', () => {
+    it('leaves no rights in the cluster, and its agent is refused', async () => {
+      await kcp.admin.kubectl(['delete', 'membercluster', 'lab', '--timeout=60s'], { timeoutMs: 90_000 })
+      const group = { group: 'rbac.authorization.k8s.io', version: 'v1' }
+      const { items } = await inLab.list<KubeObject>({ ...group, resource: 'clusterroles' }, { signal })
+      expect(items.map(({ metadata }) => metadata.name).filter((name) => name?.startsWith('kcp-'))).to.deep.equal([])
+      const namespace = await inLab.get<KubeObject>(core('namespaces'), { name: system }, { signal })
+      expect(namespace.metadata.deletionTimestamp).to.be.a('string')
     })
   })
 
@@ -371,6 +390,17 @@ describe('a member in pull mode', function () {
       expect((await ask(server, { ...asked, body: '[]' })).status).to.equal(400)
       expect((await ask(server, { ...asked, body: '{"request":{"toString":1}}' })).status).to.equal(400)
       expect((await ask(server, { ...asked, method: 'GET', body: '' })).status).to.equal(405)
+    })
+
+    itInLongRun('ends the request of a client that sends its body slowly', async () => {
+      const began = Date.now()
+      const headers = { 'content-length': '1000' }
+      const asked = { member: 'eu-1', token: tokens['eu-1'] ?? '', localAddress: '127.0.3.8' }
+      const slow = Array.from({ length: 20 }, () => ask(server, { ...asked, headers, body: '{', isSlow: true }))
+      const client = clientOfAgent('eu-1')
+      expect((await ask(server, { member: 'eu-1', client, key: client.key })).status).to.equal(201)
+      for (const answer of await Promise.all(slow)) expect(answer.status).to.equal(408)
+      expect(Date.now() - began).to.be.within(9000, 20_000)
     })
 
     it('bounds guesses by their address, and others are served meanwhile', async () => {
