@@ -242,9 +242,28 @@ describe('three replicas of kcp apiserver', function () {
       subjects: [{ kind: 'Group', apiGroup: 'rbac.authorization.k8s.io', name: 'system:authenticated' }],
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'bind' },
     })
+    const registration = `${base}/apis/admissionregistration.k8s.io/v1`
+    const resourceRules = [{ apiGroups: ['*'], apiVersions: ['*'], resources: ['gears'], operations: ['CREATE'] }]
+    const validations = [{ expression: "object.metadata.name != 'denied'" }]
+    await send(through, `${registration}/validatingadmissionpolicies`, {
+      metadata: { name: 'gears' },
+      spec: { matchConstraints: { resourceRules }, validations },
+    })
+    await send(through, `${registration}/validatingadmissionpolicybindings`, {
+      metadata: { name: 'gears' },
+      spec: { policyName: 'gears', validationActions: ['Deny'] },
+    })
+    const denied = { apiVersion: 'example.io/v1', kind: 'Gear', metadata: { name: 'denied' } }
+    const untilAnswered = async (client: RawClient, name: string, code: number): Promise<void> => {
+      const path = `/clusters/${name}/apis/example.io/v1/namespaces/default/gears?dryRun=All`
+      await waitFor(async () => (await client.request('POST', path, { body: denied })).status === code, {
+        what: `${code} by a policy of the provider in ${name}`,
+        deadlineMs: 20_000,
+      })
+    }
     for (const name of consumers) {
       await using client = openRawClient({ kubeconfig: await set.kubeconfig(name, other), host: other.address })
-      const spec = { reference: { export: { path: 'acme', name: 'gears' } } }
+      const spec = { reference: { export: { path: 'acme', name: 'gears' } }, admission: { policies: 'Accepted' } }
       await send(client, `/clusters/${name}${apis}/apibindings`, {
         apiVersion: 'apis.kcp.io/v1alpha2',
         kind: 'APIBinding',
@@ -257,6 +276,14 @@ describe('three replicas of kcp apiserver', function () {
         deadlineMs: 20_000,
       })
       await send(client, gears, { apiVersion: 'example.io/v1', kind: 'Gear', metadata: { name: 'one' } })
+      await untilAnswered(client, name, 422)
+    }
+    // Policies act wherever the provider is, and so do their changes.
+    const gone = await through.request('DELETE', `${registration}/validatingadmissionpolicybindings/gears`)
+    expect(gone.status, gone.text).to.equal(200)
+    for (const name of consumers) {
+      await using client = openRawClient({ kubeconfig: await set.kubeconfig(name, other), host: other.address })
+      await untilAnswered(client, name, 201)
     }
     const view = '/services/apiexport/acme/gears/clusters'
     for (const client of [through, direct]) {
