@@ -1,10 +1,9 @@
 // Connections from an agent to the installation, directly or through an HTTP proxy (CONNECT). The proxy is that of the
 // environment variables HTTPS_PROXY and NO_PROXY.
-import { request as requestHttp } from 'node:http'
-import { Agent, request as requestHttps } from 'node:https'
+import { Agent } from 'node:https'
 import { connect, type Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { getProxyForUrl } from 'proxy-from-env'
+import { connectThroughProxy } from '#client/index.ts'
 
 /** How an agent reaches the installation. */
 export interface InstallationAddress {
@@ -39,61 +38,24 @@ export function connectionsTo({ url, ca }: InstallationAddress, client?: ClientC
  * A plain connection to the installation, in which the caller's client speaks TLS. Rejects if it is not open within 15
  * seconds.
  */
-export async function dialInstallation({ url }: Pick<InstallationAddress, 'url'>): Promise<Duplex> {
+export async function dialInstallation({ url }: Pick<InstallationAddress, 'url'>): Promise<Socket> {
   const { hostname, port } = new URL(url)
   const to = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port === '' ? 443 : port) }
-  const proxy = getProxyForUrl(url)
-  return await (proxy === '' ? dialDirectly(to) : dialThrough(new URL(proxy), to))
+  const proxyUrl = getProxyForUrl(url)
+  return await (proxyUrl === '' ? dialDirectly(to) : connectThroughProxy({ ...to, proxyUrl, timeoutMs: connectMs }))
 }
 
-interface Target {
-  readonly host: string
-  readonly port: number
-}
-
-async function dialDirectly(to: Target): Promise<Socket> {
+async function dialDirectly(to: { readonly host: string; readonly port: number }): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>()
   const socket = connect({ ...to, noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 })
   socket.once('connect', () => resolve(socket))
   socket.once('error', reject)
-  return await inTime(promise, () => socket.destroy())
-}
-
-async function dialThrough(proxy: URL, { host, port }: Target): Promise<Duplex> {
-  const target = `${host.includes(':') ? `[${host}]` : host}:${port}`
-  const { username, password } = proxy
-  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
-  const sent = (proxy.protocol === 'https:' ? requestHttps : requestHttp)({
-    host: proxy.hostname.replace(/^\[|\]$/g, ''),
-    ...(proxy.port !== '' && { port: proxy.port }),
-    method: 'CONNECT',
-    path: target,
-    headers: {
-      host: target,
-      ...(username !== '' && { 'proxy-authorization': `Basic ${Buffer.from(pair).toString('base64')}` }),
-    },
-    agent: false,
-  })
-  const { promise, resolve, reject } = Promise.withResolvers<Duplex>()
-  const refuse = (status = 0): void => reject(new Error(`the proxy ${proxy.host} refused the connection: ${status}`))
-  sent.once('error', reject)
-  sent.once('response', ({ statusCode }) => refuse(statusCode))
-  sent.once('connect', ({ statusCode }, socket) => {
-    if (statusCode === 200) resolve(socket)
-    else refuse(statusCode)
-  })
-  sent.end()
-  return await inTime(promise, () => sent.destroy())
-}
-
-/** Gives up if the promise rejects, or does not resolve in time. */
-async function inTime<T>(promise: Promise<T>, giveUp: () => void): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error('the installation cannot be reached in time')), connectMs)
+  const late = (): void => reject(new Error('the installation cannot be reached in time'))
+  const timer = setTimeout(late, connectMs)
   try {
-    return await Promise.race([promise, late])
+    return await promise
   } catch (error) {
-    giveUp()
+    socket.destroy()
     throw error
   } finally {
     clearTimeout(timer)

@@ -9,6 +9,7 @@ export {
 export * from './kubeconfig/endpoint.ts'
 export { kubeconfigText, type KubeconfigCredentials } from './kubeconfig/kubeconfig.ts'
 export { httpTransport, type HttpTransportOptions } from './verbs/http-transport.ts'
+export { connectThroughProxy } from './verbs/proxy-tunnel.ts'
 export { boundedTransport, passedOn, responseBoundOf } from './verbs/bounded-transport.ts'
 export { tracedTransport } from './verbs/traced-transport.ts'
 export * from './verbs/transport.ts'
