@@ -176,6 +176,52 @@ describe("a controller with CNCF kcp's own provider", function () {
     for (const name of ['example1', 'example2', 'example5']) await works(name, 'meanwhile', 5)
   })
 
+  it('is killed and starts again in the middle of a staged rollout', async () => {
+    const served = ['example1', 'example2', 'example4', 'example5']
+    const statusOf = async () =>
+      (await read(provider, `/apis/apis.kcp.io/v1alpha2/apiexports/widgets`))['status'] as {
+        revision: number
+        updatedConsumers: number
+        rollout: { released: number }
+      }
+    const release = async (percent: number): Promise<void> => {
+      const body = {
+        spec: {
+          resources: [{ name: 'widgets', group: 'example.com', schema: 'v2.widgets.example.com' }],
+          rollout: { percent },
+        },
+      }
+      const headers = ['Content-Type', 'application/merge-patch+json']
+      const path = `${provider.base}/apis/apis.kcp.io/v1alpha2/apiexports/widgets`
+      const { status, text } = await provider.http.request('PATCH', path, { body, headers })
+      expect(status, text).to.equal(200)
+    }
+    const [version] = schema.spec.versions
+    const { spec: size } = version?.schema.properties ?? { spec: { properties: {} } }
+    const wider = { type: 'object', properties: { ...size.properties, color: { type: 'string' } } }
+    const versions = [{ ...version, schema: { type: 'object', properties: { spec: wider } } }]
+    const next = { ...schema, metadata: { name: 'v2.widgets.example.com' }, spec: { ...schema.spec, versions } }
+    await send(provider, 'POST', `${apis}/apiresourceschemas`, next)
+    const before = (await statusOf()).revision
+    // By their ids, at least one of four consumers is nearly always among the first 75 %, and one is not.
+    await release(75)
+    await waitFor(async () => (await statusOf()).revision === before + 1, { what: 'the next revision', ...within })
+    await waitFor(async () => (await statusOf()).rollout.released === 75, { what: 'the release of 75 %', ...within })
+    await controller.kill()
+    for (const name of served) await give(name, 'during', 3)
+    await controller.start()
+    for (const name of served) await works(name, 'during', 3)
+    await release(100)
+    const isDone = async (): Promise<boolean> => (await statusOf()).updatedConsumers === served.length
+    await waitFor(isDone, { what: 'the new revision in all consumers', ...within })
+    for (const name of served) {
+      const colored = { ...widget('colored', 4), spec: { size: 4, color: 'red' } }
+      await send(consumer(name), 'POST', widgets, colored)
+      await waitFor(() => isDoubled(name, 'colored', 4), { what: `the Widget of ${name}`, ...within })
+      expect((await read(consumer(name), `${widgets}/colored`))['spec']).to.include({ color: 'red', doubled: 8 })
+    }
+  })
+
   it('works on, when a claim is rejected, on what is left', async () => {
     const claims = binding.spec.permissionClaims.map((claim) => ({
       ...claim,
