@@ -1,6 +1,9 @@
 // Measures one export with thousands of consumers: time to bind, memory of a binding, the provider's list and watch
 // through its view beside the same reads over all logical clusters, and a change of the schema under them.
+import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:http2'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { sleep } from '#async/index.ts'
 import { connectionOf } from './connection.ts'
 import { freePort } from '#test/support/index.ts'
@@ -24,67 +27,114 @@ const widgetsOf = (cluster: string): string => `/${cluster}/apis/bench.example.c
 const view = '/services/apiexport/provider/widgets/clusters/*'
 const allWidgets = '/apis/bench.example.com/v1/widgets'
 
+type MeasureContext = Parameters<Measurement['run']>[0]
+
 export const exportsMany: Measurement = {
   name: 'exports',
   describes: `one export, ${consumerCount} consumers, ${consumerCount * objectsEach} objects: bind, memory, the provider's view`,
-  async run({ signal, say }) {
-    const inspector = await freePort()
-    await using kcp = await startKcpUnderTest({ env: { NODE_OPTIONS: `--inspect=127.0.0.1:${inspector}` } })
-    await using root = openEndpoint(kcp.adminKubeconfig, { connections: atOnce })
-    await using all = openEndpoint(kcp.adminKubeconfig, { connections: atOnce, base: '/clusters' })
-    await using own = openEndpoint(kcp.adminKubeconfig, { connections: 2, base: '' })
-    const names = Array.from({ length: consumerCount }, (_, i) => `consumer-${i}`)
-    await inParallel(['provider', ...names], atOnce, async (name) => {
-      await root.json('POST', logicalClusters, logicalCluster(name))
-      await firstNamespaces(all, name)
-    })
-    await publish(all)
-    // Fills the window of recent events, which has a fixed size, so that what is measured below is not in it.
-    await inParallel(names, atOnce, async (name) => {
-      await createConfigMap(all, name, 'first')
-      await createConfigMap(all, name, 'second')
-      await all.json('DELETE', `${configMapsOf(name)}/second`)
-    })
-    const pids = withChildren(kcp.pid)
-    using heap = await HeapUsage.connect(inspector, signal)
-    const aliveKiB = async (): Promise<number> => {
-      await sleep(settleMs, signal)
-      return (await heap.aliveMiB(signal)) * 1024
-    }
-    const start = await aliveKiB()
-    // The same writes as those of a binding: it is created, and then its status is written.
-    await inParallel(names, atOnce, async (name) => {
-      await createConfigMap(all, name, 'likebinding', 400)
-      await all.json('PUT', `${configMapsOf(name)}/likebinding`, configMap('likebinding'))
-    })
-    const before = await aliveKiB()
-    const bound = await bindAll(all, names, signal)
-    const after = await aliveKiB()
-    const bytes = (await all.text('GET', `/${names[0] ?? ''}${apis}/apibindings/widgets`)).length
-    const [kibEach, kibOfObject] = [(after - before) / consumerCount, (before - start) / consumerCount]
-    await inParallel(names, atOnce, async (name) => {
-      for (const one of ['first', 'likebinding']) await all.json('DELETE', `${configMapsOf(name)}/${one}`)
-    })
-    say(
-      `bound: ${JSON.stringify(bound)}, ${kibEach.toFixed(2)} KiB each of ${bytes} bytes, ` +
-        `${kibOfObject.toFixed(2)} KiB for a ConfigMap of that size`,
-    )
-    await inParallel(names, atOnce, async (name) => {
-      for (let i = 0; i < objectsEach; i++) await createWidget(all, name, i)
-    })
-    say(`${consumerCount * objectsEach} objects`)
-    return {
-      ...bound,
-      'KiB of live heap per binding': rounded(kibEach),
-      'KiB of live heap per ConfigMap of its size': rounded(kibOfObject),
-      'KiB of live heap per binding beyond an object of its size': rounded(kibEach - kibOfObject),
-      'bytes of a binding': bytes,
-      ...(await listsOf(own)),
-      ...(await lagsOf(kcp, all, names)),
-      ...(await changeOf(all, names, signal)),
-      'MiB at the end': rounded(residentMiB(pids)),
+  async run(context) {
+    const dir = mkdtempSync(join(tmpdir(), 'kcp-bench-exports-'))
+    try {
+      return { ...(await whileAwake(dir, context)), ...(await whileAsleep(dir, context)) }
+    } finally {
+      rmSync(dir, { recursive: true, force: true })
     }
   },
+}
+
+/** Binds and uses the export; all consumers are in memory. */
+async function whileAwake(dir: string, { signal, say }: MeasureContext): Promise<Numbers> {
+  const inspector = await freePort()
+  await using kcp = await startKcpUnderTest({ dir, env: { NODE_OPTIONS: `--inspect=127.0.0.1:${inspector}` } })
+  await using root = openEndpoint(kcp.adminKubeconfig, { connections: atOnce })
+  await using all = openEndpoint(kcp.adminKubeconfig, { connections: atOnce, base: '/clusters' })
+  await using own = openEndpoint(kcp.adminKubeconfig, { connections: 2, base: '' })
+  const names = Array.from({ length: consumerCount }, (_, i) => `consumer-${i}`)
+  await inParallel(['provider', ...names], atOnce, async (name) => {
+    await root.json('POST', logicalClusters, logicalCluster(name))
+    await firstNamespaces(all, name)
+  })
+  await publish(all)
+  // Fills the window of recent events, which has a fixed size, so that what is measured below is not in it.
+  await inParallel(names, atOnce, async (name) => {
+    await createConfigMap(all, name, 'first')
+    await createConfigMap(all, name, 'second')
+    await all.json('DELETE', `${configMapsOf(name)}/second`)
+  })
+  const pids = withChildren(kcp.pid)
+  using heap = await HeapUsage.connect(inspector, signal)
+  const aliveKiB = async (): Promise<number> => {
+    await sleep(settleMs, signal)
+    return (await heap.aliveMiB(signal)) * 1024
+  }
+  const start = await aliveKiB()
+  // The same writes as those of a binding: it is created, and then its status is written.
+  await inParallel(names, atOnce, async (name) => {
+    await createConfigMap(all, name, 'likebinding', 400)
+    await all.json('PUT', `${configMapsOf(name)}/likebinding`, configMap('likebinding'))
+  })
+  const before = await aliveKiB()
+  const bound = await bindAll(all, names, signal)
+  const after = await aliveKiB()
+  const bytes = (await all.text('GET', `/${names[0] ?? ''}${apis}/apibindings/widgets`)).length
+  const [kibEach, kibOfObject] = [(after - before) / consumerCount, (before - start) / consumerCount]
+  await inParallel(names, atOnce, async (name) => {
+    for (const one of ['first', 'likebinding']) await all.json('DELETE', `${configMapsOf(name)}/${one}`)
+  })
+  say(
+    `bound: ${JSON.stringify(bound)}, ${kibEach.toFixed(2)} KiB each of ${bytes} bytes, ` +
+      `${kibOfObject.toFixed(2)} KiB for a ConfigMap of that size`,
+  )
+  await inParallel(names, atOnce, async (name) => {
+    for (let i = 0; i < objectsEach; i++) await createWidget(all, name, i)
+  })
+  say(`${consumerCount * objectsEach} objects`)
+  return {
+    ...bound,
+    'KiB of live heap per binding': rounded(kibEach),
+    'KiB of live heap per ConfigMap of its size': rounded(kibOfObject),
+    'KiB of live heap per binding beyond an object of its size': rounded(kibEach - kibOfObject),
+    'bytes of a binding': bytes,
+    ...(await listsOf(own)),
+    ...(await lagsOf(kcp, all, names)),
+    ...(await changeOf(all, names, signal)),
+    'MiB at the end': rounded(residentMiB(pids)),
+  }
+}
+
+/**
+ * The same after a restart, which leaves all consumers asleep, that is, not in memory: the provider's list and watch must
+ * not wake them.
+ */
+async function whileAsleep(dir: string, { signal }: MeasureContext): Promise<Numbers> {
+  await using kcp = await startKcpUnderTest({ dir })
+  await using own = openEndpoint(kcp.adminKubeconfig, { connections: 2, base: '' })
+  const inMemory = async (): Promise<number> =>
+    Number(/^kcp_loaded_logical_clusters (\d+)/m.exec(await own.text('GET', '/metrics'))?.[1] ?? NaN)
+  await sleep(settleMs, signal)
+  const before = await inMemory()
+  const began = performance.now()
+  const { items, metadata } = (await own.json('GET', `${view}${allWidgets}`)) as {
+    items: unknown[]
+    metadata: { resourceVersion: string }
+  }
+  if (items.length !== consumerCount * objectsEach) throw new Error(`the view has ${items.length} objects`)
+  const listed = (performance.now() - began) / 1000
+  const seen = new Map<string, number>()
+  using watch = watchOf(kcp, `${view}${allWidgets}?watch=1&resourceVersion=${metadata.resourceVersion}`, seen)
+  await watch.opened
+  const after = await inMemory()
+  const mark = `mark-${Math.random()}`
+  const sent = performance.now()
+  const patch = JSON.stringify({ spec: { text: mark } })
+  await own.request('PATCH', `/clusters${widgetsOf('consumer-7')}/w-0`, patch, 'application/merge-patch+json')
+  await until(async () => Promise.resolve(seen.has(mark)), 'the event of a consumer that was asleep', signal)
+  return {
+    'consumers asleep': consumerCount - Math.max(0, before - 2),
+    's to list through the view, consumers asleep': rounded(listed),
+    'logical clusters that the list and watch woke': after - before,
+    'ms from a write in a consumer asleep to its event': rounded((seen.get(mark) ?? 0) - sent),
+  }
 }
 
 const definition = (properties: object) => ({
