@@ -38,6 +38,7 @@ interface Source {
     | 'web-load'
     | 'kcp-provider'
     | 'cluster-inventory'
+    | 'kubectl-kcp'
     | 'clients/go'
   package: string
   /** `test` compiles the package's tests into a program (the conformance suite). */
@@ -111,6 +112,7 @@ const sources = {
   'web-load': { module: 'web-load', package: '.' },
   'kcp-provider': { module: 'kcp-provider', package: '.' },
   'cluster-inventory': { module: 'cluster-inventory', package: '.' },
+  'kubectl-kcp': { module: 'kubectl-kcp', package: '.' },
   'config-map-per-widget': { module: 'clients/go', package: './examples/config-map-per-widget' },
 } as const satisfies Record<string, Source>
 
