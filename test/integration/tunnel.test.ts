@@ -105,6 +105,39 @@ describe('the tunnel of a member in pull mode', function () {
     expect(status.userInfo.username).to.not.equal('system:admin')
   })
 
+  it('lets others use the member as the ServiceAccount that its MemberCluster names, and as no other', async () => {
+    const access = { serviceAccountRef: { namespace: 'default', name: 'fleet' } }
+    await served.root.patch(memberClusters, { name: 'paris' }, 'merge', { spec: { access } }, { signal })
+    const tokens = { group: 'virtual.kcp.dev', version: 'v1alpha1', resource: 'memberclusters' }
+    const token = async (): Promise<string> => {
+      const asked = { apiVersion: 'virtual.kcp.dev/v1alpha1', kind: 'AccessToken', metadata: { name: 'paris' } }
+      const made = await served.root.create<KubeObject>(tokens, asked, { subresource: 'access', signal })
+      return (made['status'] as { token: string }).token
+    }
+    const bearer = await waitFor(async () => await token().catch(() => undefined), {
+      what: 'access',
+      deadlineMs: 10_000,
+    })
+    const ask = async (path: string, body?: object): Promise<{ status: number; text: string }> => {
+      const sent = request({
+        ...{ host: '127.0.0.1', port: served.port, rejectUnauthorized: false, agent: false },
+        ...{ method: body === undefined ? 'GET' : 'POST', path: `/services/members/paris${path}` },
+        headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+      })
+      sent.end(body === undefined ? undefined : JSON.stringify(body))
+      const [response] = (await once(sent, 'response')) as [AsyncIterable<Uint8Array> & { statusCode?: number }]
+      return { status: response.statusCode ?? 0, text: await textOf(response) }
+    }
+    const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
+    const { status, text } = await ask('/apis/authentication.k8s.io/v1/selfsubjectreviews', review)
+    expect(status, text).to.equal(201)
+    const { userInfo } = (JSON.parse(text) as { status: { userInfo: { username: string; groups: string[] } } }).status
+    expect(userInfo.username).to.equal('system:serviceaccount:default:fleet')
+    expect(userInfo.groups).not.to.include('system:masters')
+    expect((await ask('/api/v1/namespaces/default/configmaps')).status).to.equal(403)
+    expect((await ask('/as/kube-system/default/api/v1/namespaces/default/configmaps')).status).to.equal(404)
+  })
+
   it('serves our own processes only, and only the member that they name', async () => {
     const { port } = served
     const acme = await served.tenant('acme')
