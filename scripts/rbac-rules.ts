@@ -23,6 +23,7 @@ const installCrds: PolicyRule[] = [
       'logicalclusters.kcp.dev',
       'memberclusters.kcp.dev',
       'placements.kcp.dev',
+      'adoptions.kcp.dev',
       'records.storage.kcp.dev',
     ],
     verbs: ['patch', 'update'],
@@ -38,12 +39,12 @@ const leaderElection: PolicyRule = {
 const operator: PolicyRule[] = [
   {
     apiGroups: ['kcp.dev'],
-    resources: ['logicalclusters', 'memberclusters', 'placements'],
+    resources: ['logicalclusters', 'memberclusters', 'placements', 'adoptions'],
     verbs: [...read, 'patch', 'update'],
   },
   {
     apiGroups: ['kcp.dev'],
-    resources: ['logicalclusters/status', 'memberclusters/status', 'placements/status'],
+    resources: ['logicalclusters/status', 'memberclusters/status', 'placements/status', 'adoptions/status'],
     verbs: ['patch', 'update'],
   },
   {

@@ -7,6 +7,7 @@ import type { OutputFormat } from './commands/output.ts'
 import { naming } from './commands/values.ts'
 import { registrations } from './roles/registration.ts'
 import {
+  adoptCommand,
   clusterArgument,
   clusterOption,
   cordonCommand,
@@ -63,6 +64,7 @@ export function commands(): readonly Command[] {
       cordonCommand('uncordon'),
       drainCommand(),
       fenceCommand(),
+      adoptCommand(),
     ]),
     ...grouped('Workloads:', [moveCommand(), explainCommand(), placementCommand(), topCommand()]),
     ...grouped('APIs:', [exportCommand(), bindCommand(), crdCommand()]),

@@ -65,6 +65,11 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   uncordon: ['kcp uncordon east'],
   drain: ['kcp drain east --dry-run    # what would go where', 'kcp drain east --wait', 'kcp drain east --undo'],
   fence: ['kcp fence east              # it is switched off', 'kcp fence east --undo'],
+  adopt: [
+    'kcp adopt shop --from old --into acme                  # the plan, and a question',
+    'kcp adopt shop --from old --into acme/store --yes --member-kubeconfig old.kubeconfig',
+    'kcp adopt shop --from old --into acme --undo',
+  ],
   move: [
     'kcp move deployment/web -n shop --to west --dry-run',
     'kcp move namespace/shop -c acme --to west --wait',

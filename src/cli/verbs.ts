@@ -108,6 +108,31 @@ export function moveCommand(): Command {
     .action(loadedLate(() => import('./commands/move.ts')))
 }
 
+/** `kcp adopt NAMESPACE`. */
+export function adoptCommand(): Command {
+  const command = withInstallation(new Command('adopt'))
+    .description('take a running namespace of a member into a logical cluster, without a restart; shows the plan first')
+    .argument('<namespace>', 'the namespace in the member')
+  const from = naming('member', new Option('--from <member>', 'name of the MemberCluster'))
+  const into = naming(
+    'logicalCluster',
+    new Option('--into <cluster>', 'the LogicalCluster, or CLUSTER/NAMESPACE for another name of the namespace there'),
+  )
+  return withRequired(withRequired(command, from), into)
+    .option('--yes', 'do it without a question')
+    .option('--undo', 'give the namespace back to the member as it was')
+    .option(
+      '--member-kubeconfig <file>',
+      'kubeconfig of an admin of the member, to consent with; used once, not stored',
+    )
+    .option('--member-context <name>', 'context in that file (default: its current one)')
+    .option('--timeout <seconds>', 'how long to wait', parseCount, 300)
+    .addOption(
+      new Option('-o, --output <format>', 'form of the plan').choices(['table', 'json', 'yaml']).default('table'),
+    )
+    .action(loadedLate(() => import('./commands/adopt.ts')))
+}
+
 /** `kcp explain WHAT`. */
 export function explainCommand(): Command {
   const text = 'KIND/NAME, member/NAME, or the name of a logical cluster (default: that of `kcp use`)'

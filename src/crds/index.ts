@@ -1,3 +1,5 @@
+export * from './adopted.ts'
+export * from './adoption.ts'
 export * from './cluster-access.ts'
 export * from './cluster-tree.ts'
 export * from './conditions.ts'

@@ -1,13 +1,14 @@
 // Our CustomResourceDefinitions: `kcp operator` installs them in a host; our own server serves them in `root`.
+import { adoptionKind } from './adoption.ts'
 import { crdOf, type CustomResourceDefinition } from './crd.ts'
 import { logicalClusterKind } from './logical-cluster.ts'
 import { memberClusterKind } from './member-cluster.ts'
 import { placementKind } from './placement.ts'
 import { recordKind } from './record.ts'
 
-/** LogicalCluster, MemberCluster, Placement. New objects with each call. */
+/** LogicalCluster, MemberCluster, Placement, Adoption. New objects with each call. */
 export function kcpCrds(): CustomResourceDefinition[] {
-  return [logicalClusterKind, memberClusterKind, placementKind].map(crdOf)
+  return [logicalClusterKind, memberClusterKind, placementKind, adoptionKind].map(crdOf)
 }
 
 /** Record: only for a host whose etcd stores the objects of logical clusters. */

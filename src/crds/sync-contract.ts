@@ -57,6 +57,12 @@ export const templateAnnotation = 'kcp.dev/template'
  * its own, such as `databases.example.com orders`.
  */
 export const relatedToAnnotation = 'kcp.dev/related-to'
+/** Written by the operator on a namespace that runs in a member under a name of its own: JSON of AdoptedNamespace. */
+export const adoptedNamespaceAnnotation = 'kcp.dev/adopted-namespace'
+/** Written by the operator on objects that it has made of running objects of a member: JSON of AdoptedObject. */
+export const adoptedAnnotation = 'kcp.dev/adopted'
+/** Written by a syncer on pods whose namespace has a name of its own in the member: that name. */
+export const memberNamespaceAnnotation = 'kcp.dev/member-namespace'
 /** Header of a create request: keep uid and status of the object. The server accepts it from the installation only. */
 export const keepUidHeader = 'kcp-keep-uid'
 
@@ -97,6 +103,9 @@ const ownAnnotations: ReadonlySet<string> = new Set([
   droppedFieldsAnnotation,
   heldChangeAnnotation,
   relatedToAnnotation,
+  adoptedNamespaceAnnotation,
+  adoptedAnnotation,
+  memberNamespaceAnnotation,
 ])
 
 /** True for annotations that tenants can read and only the installation can write. */
@@ -176,6 +185,11 @@ export const ownAnnotationPrefix = 'kcp.dev/'
 
 /** On namespaces in members, and in selectors of namespaces: the id of the logical cluster. */
 export const clusterLabel = 'kcp.dev/logical-cluster'
+/**
+ * Label that the admin of a member writes on a namespace there: the id of the logical cluster that may adopt it. While
+ * it is there, kcp may write in the namespace; kcp can only remove it.
+ */
+export const adoptableLabel = 'kcp.dev/adoptable-by'
 /**
  * Prefix of the labels by which a namespace in a member carries those of its upstream namespace: a hash of the key
  * follows.

@@ -1,3 +1,4 @@
+export { adoptionController } from './adoption/controller.ts'
 export { autoscalingController } from './autoscaling/controller.ts'
 export { exportedApisController } from './exported-apis/controller.ts'
 export { MemberApis } from './exported-apis/member-apis.ts'

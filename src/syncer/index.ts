@@ -1,5 +1,6 @@
 export { startSyncer, type Syncer, type SyncerOptions } from './syncer.ts'
 export { type SyncedMember } from './context/synced-member.ts'
+export { adoptionSteps, type AdoptionRequest } from './adoption/index.ts'
 export { createUpstream, type ClusterIds, type Upstream, type UpstreamOptions } from './context/upstream.ts'
 export { ClusterPresence } from './gateway/cluster-presence.ts'
 export { type GatewayPeer } from './gateway/gateway-objects.ts'

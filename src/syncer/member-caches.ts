@@ -40,8 +40,12 @@ export function memberCaches({ downstream: client, log, signal }: Source): Membe
 }
 
 /** The member's Events. They have no label of ours to select by: of Events in other namespaces only names are kept. */
-export function memberEvents({ downstream: client, log, signal }: Source): Informer<KubeObject> {
-  const isOurs = (namespace: string): boolean => parseDownstreamNamespace(namespace) !== undefined
+export function memberEvents(
+  { downstream: client, log, signal }: Source,
+  isAdopted: (namespace: string) => boolean,
+): Informer<KubeObject> {
+  const isOurs = (namespace: string): boolean =>
+    parseDownstreamNamespace(namespace) !== undefined || isAdopted(namespace)
   return createInformer<KubeObject>({ client, gvr: events, transform: onlyOurs(isOurs), backoff, log, signal })
 }
 

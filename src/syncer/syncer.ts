@@ -2,10 +2,17 @@
 // upstream.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { childSignal, systemClock, type Clock } from '#async/index.ts'
-import type { KubeClient } from '#client/index.ts'
-import { tenantZone, type MemberExports, type SuspendedDeletions, type SyncFailureReport } from '#crds/index.ts'
+import { keyFor, type KubeClient } from '#client/index.ts'
+import {
+  adoptedNamespace,
+  tenantZone,
+  type MemberExports,
+  type SuspendedDeletions,
+  type SyncFailureReport,
+} from '#crds/index.ts'
 import { createKeyQueue, runController, type KeyQueue } from '#reconcile/index.ts'
 import type { Logger } from '#telemetry/index.ts'
+import { startLabelling } from './adoption/index.ts'
 import { DeletionGuard } from './context/deletion-guard.ts'
 import { EventBudget } from './context/event-budget.ts'
 import { PassingReports } from './context/passing-reports.ts'
@@ -119,14 +126,15 @@ async function run(options: RunOptions, caches: MemberCaches, queue: KeyQueue, s
     ...lookups(options, indexes),
     ...questionsTo(queue, deleted),
     // The syncer does not wait for Events: a member that refuses them still gets its workloads.
-    events: stack.use(memberEvents(options)),
+    events: stack.use(memberEvents(options, (namespace) => isAdoptedFrom(options, namespace))),
     // The syncer does not wait for nodes either: they are only shown.
     nodes: stack.use(memberNodes(options)),
-    podContext: (_cluster, id, namespace) => podContextOf(options, id, namespace),
+    podContext: (cluster, id, namespace) => podContextOf(options, { cluster, id, namespace }),
     hasExported: (cluster, namespace) => exported?.isIn(cluster, namespace) ?? false,
   }
   // Before the first reconcile: a namespace must not be deleted because its custom resources are not known yet.
   if (options.exports) exported = stack.use(await startExportedApis(context, options.exports, signal))
+  stack.use(startLabelling(context, signal))
   stack.defer(listen(context))
   started()
   await runController({
@@ -156,6 +164,7 @@ function stateOf(
     failures,
     ...(member.serviceNetwork === 'Gateway' && { gateway: gatewayPorts(caches) }),
     passing: new PassingReports(clock),
+    releasing: new Set(),
     eventBudget: new EventBudget(),
     views: viewsOf(upstream, member),
   }
@@ -202,8 +211,21 @@ function questionsTo(queue: KeyQueue, deleted: Map<string, CachedObject>) {
   } satisfies Partial<SyncContext>
 }
 
+/** Whether a logical cluster has adopted the namespace of the member. */
+function isAdoptedFrom({ member, upstream }: SyncerOptions, namespace: string): boolean {
+  for (const _ of upstream.adoptedNamespaces.keysOf(`${member.name}/${namespace}`)) return true
+  return false
+}
+
 /** What pods of a namespace need to reach the API of their logical cluster. */
-function podContextOf({ member, apiAddress, nameserver }: SyncerOptions, id: ClusterId, namespace: string) {
+function podContextOf(
+  { member, upstream, apiAddress, nameserver: own }: SyncerOptions,
+  { cluster, id, namespace }: { readonly cluster: string; readonly id: ClusterId; readonly namespace: string },
+) {
+  // The names that our nameserver knows lead to namespaces called ID-NAME. In an adopted namespace, pods go on with the
+  // member's own DNS, which knows their neighbours by the name of the namespace there.
+  const adopted = adoptedNamespace(upstream.informers.namespaces.store.get(keyFor({ cluster, name: namespace })))
+  const nameserver = adopted?.member === member.name ? undefined : own
   return {
     namespace,
     audience: `${id}.${member.id}`,

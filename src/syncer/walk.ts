@@ -33,6 +33,11 @@ export async function reconcileKey(
   signal: AbortSignal,
 ): Promise<ReconcileResult | undefined> {
   const reconcile = new Reconcile(context, parseRequest(key), signal)
+  if (reconcile.isHeld) {
+    // When the adoption has ended, everything in the namespace is reconciled.
+    deleted.delete(key)
+    return undefined
+  }
   if (reconcile.kind === 'event') return await reconcileEvent(reconcile)
   const copy = deleted.get(key)
   if (copy !== undefined) {

@@ -92,6 +92,10 @@ const table: Readonly<Record<string, Row>> = {
     completes: ['east'],
   },
   fence: { unknown: [['mars'], noMember], misused: [[], missing], completes: ['east'] },
+  adopt: {
+    unknown: [['shop', '--from', 'mars', '--into', 'acme'], noMember],
+    misused: [['shop', '--from', 'east', '--into', 'acme/a/b'], /--into is CLUSTER or CLUSTER\/NAMESPACE/],
+  },
   move: {
     works: ['deployment/web', '-c', 'acme', '--to', 'east', '--dry-run'],
     unknown: [

@@ -8,10 +8,12 @@ import { ensurePrograms, repositoryRoot, runCommand } from '#test/support/index.
 import { reachOf, type Reach } from './rbac-reach.ts'
 
 const kinds = ['logicalclusters', 'memberclusters', 'placements']
+/** Kinds of which the API server knows nothing. */
+const allKinds = [...kinds, 'adoptions']
 const read = ['get', 'list', 'watch']
 const definitions = [
   ...['create', ...read].map((verb) => `${verb} apiextensions.k8s.io/customresourcedefinitions in *`),
-  ...[...kinds.map((kind) => `${kind}.kcp.dev`), 'records.storage.kcp.dev'].flatMap((name) =>
+  ...[...allKinds.map((kind) => `${kind}.kcp.dev`), 'records.storage.kcp.dev'].flatMap((name) =>
     ['patch', 'update'].map((verb) => `${verb} apiextensions.k8s.io/customresourcedefinitions ${name} in *`),
   ),
 ]
@@ -41,8 +43,8 @@ const apiserver = [
   'use role of the host/extension-apiserver-authentication-reader in kube-system',
 ]
 const operator = [
-  ...kinds.flatMap((kind) => on([...read, 'patch', 'update'], `kcp.dev/${kind} in *`)),
-  ...kinds.flatMap((kind) => on(['patch', 'update'], `kcp.dev/${kind}/status in *`)),
+  ...allKinds.flatMap((kind) => on([...read, 'patch', 'update'], `kcp.dev/${kind} in *`)),
+  ...allKinds.flatMap((kind) => on(['patch', 'update'], `kcp.dev/${kind}/status in *`)),
   ...kinds.slice(0, 2).map((kind) => `update kcp.dev/${kind}/finalizers in *`),
   ...['', 'events.k8s.io'].flatMap((group) => on(['create', 'patch'], `${group}/events in *`)),
   'get /namespaces kcp-system in *',

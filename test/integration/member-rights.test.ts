@@ -111,6 +111,33 @@ describe('the identity of the syncer in a member', function () {
     expect(await refusal(create(configMap('kcp-system')))).to.equal(undefined)
   })
 
+  it('writes in a namespace that an admin of the member lets a logical cluster adopt, and cannot say so itself', async () => {
+    const label = 'kcp.dev/adoptable-by'
+    const change = (name: string, metadata: object): Promise<string | undefined> =>
+      refusal(syncer.patch(namespaces, { name }, 'merge', { metadata }, { signal }))
+    await cluster.kubectl(['create', 'namespace', 'running'])
+    expect(await change('running', { labels: { [label]: id } })).to.contain('kcp changes only namespaces')
+    for (const name of ['running', 'default', 'kube-system'])
+      await cluster.kubectl(['label', 'namespace', name, `${label}=${id}`])
+    for (const name of ['default', 'kube-system']) {
+      expect(await refusal(create(configMap(name))), name).to.contain('kcp writes only in namespaces')
+      expect(await change(name, { annotations: locator(id) }), name).to.contain('kcp changes only namespaces')
+      await cluster.kubectl(['label', 'namespace', name, `${label}-`])
+    }
+    expect(await refusal(create(configMap('running')))).to.equal(undefined)
+    expect(await change('running', { annotations: locator(id), labels: { 'kcp.dev/managed': 'true' } })).to.equal(
+      undefined,
+    )
+    expect(await change('running', { labels: { [label]: other } })).to.contain(
+      'only admins of the member write the label',
+    )
+    expect(await refusal(syncer.delete(namespaces, { name: 'running' }, { signal }))).to.contain('kcp deletes only')
+    expect(await change(ours, { labels: { [label]: id } })).to.contain('only admins of the member write the label')
+    const released = { labels: { [label]: null, 'kcp.dev/managed': null }, annotations: { 'kcp.dev/locator': null } }
+    expect(await change('running', released)).to.equal(undefined)
+    expect(await refusal(create(configMap('running')))).to.contain('kcp writes only in namespaces')
+  })
+
   it('has a token for a day, renews it, and can request none of another ServiceAccount', async () => {
     const { exp = 0, iat = 0 } = decodeJwt(token)
     expect(exp - iat).to.equal(24 * 3600)

@@ -11,6 +11,7 @@ import {
   memberClusters,
 } from '#crds/index.ts'
 import {
+  adoptionController,
   allControllers,
   autoscalingController,
   classesController,
@@ -26,6 +27,7 @@ import {
   volumesController,
 } from '#operator/index.ts'
 import {
+  adoptionSteps,
   type ClusterIds,
   ClusterPresence,
   createUpstream,
@@ -68,6 +70,7 @@ export function memberControllers({
 }: MemberControllersOptions): OperatorController[] {
   const upstreams = new WeakMap<OperatorContext, Upstream>()
   const apis = new MemberApis()
+  const clients = new Map<string, KubeClient>()
   const members = memberClusterController({
     apis,
     async startSyncer(toSync, context) {
@@ -100,10 +103,12 @@ export function memberControllers({
         log,
         signal,
       })
+      clients.set(member.name, downstream)
       return {
         suspendedDeletions: () => syncer.suspendedDeletions(),
         failures: () => syncer.failures(),
         async [Symbol.asyncDispose]() {
+          if (clients.get(member.name) === downstream) clients.delete(member.name)
           await Promise.all([syncer[Symbol.asyncDispose](), gateway?.[Symbol.asyncDispose]()])
         },
       }
@@ -120,6 +125,7 @@ export function memberControllers({
     ...allControllers,
     members,
     placement,
+    adoptionController({ steps: adoptionSteps, clientOf: (member) => clients.get(member) }),
     exportedApisController(apis),
     autoscalingController(autoscaleSeconds === undefined ? {} : { periodSeconds: autoscaleSeconds }),
     classesController(),

@@ -4,10 +4,13 @@ import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.
 import { tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import {
+  adoptableLabel,
+  clusterLabel,
   installationKeysName,
   locatorAnnotation,
   managedLabel,
   memberParts,
+  namespaceLabelPrefix,
   otherOwnerOf,
   parseAnnotation,
   systemNamespace,
@@ -53,6 +56,15 @@ interface Removal {
 /** The rights of other programs than the syncer. No object owns them where a printed manifest made them. */
 const unowned = [memberParts.nameserver, memberParts.gateway]
 
+/** The merge patch that removes our marks from a namespace. */
+function withoutMarks({ metadata: { uid, labels = {} } }: KubeObject): object {
+  const ours = Object.keys(labels).filter(
+    (label) => [managedLabel, clusterLabel, adoptableLabel].includes(label) || label.startsWith(namespaceLabelPrefix),
+  )
+  const removed = Object.fromEntries(ours.map((label) => [label, null]))
+  return { metadata: { uid, labels: removed, annotations: { [locatorAnnotation]: null } } }
+}
+
 /**
  * Deletes the namespaces of the logical clusters with these ids, and our namespace with everything in it. Namespaces of
  * other installations stay: their ids differ. If the member is the host of an installation, our namespace contains its
@@ -69,6 +81,11 @@ export async function removeInstallation(
     const { name = '', uid, deletionTimestamp } = item.metadata
     const clusterId = parseAnnotation(item, locatorAnnotation)['clusterId']
     if (deletionTimestamp !== undefined || typeof clusterId !== 'string' || !clusterIds.has(clusterId)) continue
+    if (!name.startsWith(`${clusterId}-`)) {
+      // It was adopted: it is the member's own again, with all that is in it.
+      await member.patch(namespaces, { name }, 'merge', withoutMarks(item), { signal }).catch(tolerate('NotFound'))
+      continue
+    }
     await member.delete(namespaces, { name }, { ...(uid && { uid }), signal }).catch(tolerate('NotFound'))
   }
   const account = { namespace: systemNamespace, name: memberParts.syncerAccount }

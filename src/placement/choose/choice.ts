@@ -1,6 +1,8 @@
 // The question which members a workload should run on, from the workload, the rules that apply and the members. Pure.
 import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
 import {
+  adoptedNamespace,
+  adoptedObject,
   clustersAnnotation,
   hasCopy,
   hasEnded,
@@ -91,11 +93,13 @@ export interface ChoiceInput {
 /** Everything that the decision about one workload depends on. */
 export function choiceOf(input: ChoiceInput): Choice {
   const { workload, namespace, namespaceObject, rules, claims, members, candidates, near, keyOf, nowMs = 0 } = input
-  const chosen = targetOf({
+  const ruled = targetOf({
     object: workload.metadata.annotations,
     namespace: namespaceObject?.metadata.annotations,
     placements: [rules.ofTenant, rules.ofCluster, rules.global],
   })
+  const runsIn = adoptedFrom(workload, namespaceObject)
+  const chosen = runsIn === undefined ? ruled : { ...ruled, target: { kind: 'members', names: [runsIn] } as const }
   const placed = placedOn(workload as KubeObject)
   const bounds = [...rules.ofCluster, ...rules.global]
   const move = moveKindOf(workload, { usesSingleWriterVolume: usesSingleWriterVolume(workload, claims) })
@@ -108,7 +112,7 @@ export function choiceOf(input: ChoiceInput): Choice {
   return {
     namespace,
     target: chosen.target,
-    source: sourceText(chosen),
+    source: runsIn === undefined ? sourceText(chosen) : 'its adoption',
     placementKey: source === 'placement' && rule ? keyOf(rule.name, rules.ofTenant.includes(rule)) : undefined,
     demand: {
       ...demandOf(chosen, {
@@ -133,6 +137,13 @@ export function choiceOf(input: ChoiceInput): Choice {
     ...(rebalance && { rebalance }),
     ...(rebalancing && { rebalancing }),
   }
+}
+
+/** The member in which a workload runs that is being adopted, or given back; undefined for any other workload. */
+function adoptedFrom(workload: CachedObject, namespace: CachedObject | undefined): string | undefined {
+  const record = adoptedNamespace(namespace)
+  const isHeld = record !== undefined && record.state !== 'Adopted'
+  return isHeld && adoptedObject(workload)?.adoption === record.adoption ? record.member : undefined
 }
 
 function sourceText({ source, rule }: ChosenTarget): string {

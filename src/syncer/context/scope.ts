@@ -1,7 +1,13 @@
 // One namespace of a logical cluster with its namespace in the member, and one reconcile in it.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
-import { keyFor, type KubeClient } from '#client/index.ts'
-import { downstreamNamespace, namespaceSuffix, parseDownstreamNamespace } from '#crds/index.ts'
+import { keyFor, parseKey, type KubeClient } from '#client/index.ts'
+import {
+  adoptedNamespace,
+  downstreamNamespace,
+  namespaceSuffix,
+  parseDownstreamNamespace,
+  type AdoptedNamespace,
+} from '#crds/index.ts'
 import type { OwnerCluster } from '#syncer/transform/down.ts'
 import { locatorOf } from './locator.ts'
 import type { NamespaceView } from './namespace-view.ts'
@@ -27,7 +33,7 @@ export class Scope {
   static ofMember(context: SyncContext, memberNamespace: string): Scope | undefined {
     const parsed = parseDownstreamNamespace(memberNamespace)
     const cluster = parsed === undefined ? undefined : context.upstream.ids.nameOf(parsed.clusterId)
-    if (parsed === undefined || cluster === undefined) return undefined
+    if (parsed === undefined || cluster === undefined) return adoptedScope(context, memberNamespace)
     const { suffix, isShortened } = parsed
     const whole = isShortened ? wholeName(context, memberNamespace, cluster, suffix) : undefined
     return new Scope(context, { cluster, namespace: whole ?? suffix })
@@ -46,9 +52,21 @@ export class Scope {
   get memberNamespace(): string | undefined {
     if (this.#memberNamespace === undefined) {
       const id = this.clusterId
-      if (id !== undefined) this.#memberNamespace = downstreamNamespace(id, this.namespace)
+      if (id !== undefined) this.#memberNamespace = this.adopted?.namespace ?? downstreamNamespace(id, this.namespace)
     }
     return this.#memberNamespace
+  }
+
+  /** The record of the adoption of the namespace from this member; undefined if it was not adopted from it. */
+  get adopted(): AdoptedNamespace | undefined {
+    const record = adoptedNamespace(this.upstreamNamespace)
+    return record?.member === this.member.name ? record : undefined
+  }
+
+  /** While the namespace is adopted or given back, only the operator acts in it. */
+  get isHeld(): boolean {
+    const { adopted } = this
+    return adopted !== undefined && adopted.state !== 'Adopted'
   }
 
   /** What the namespace has in the member by the scheduler's decisions. */
@@ -129,6 +147,15 @@ export class Scope {
   }
 }
 
+/** The scope of a namespace that was adopted from the member; undefined if no logical cluster has adopted it. */
+function adoptedScope(context: SyncContext, memberNamespace: string): Scope | undefined {
+  for (const key of context.upstream.adoptedNamespaces.keysOf(`${context.member.name}/${memberNamespace}`)) {
+    const { cluster = '', name } = parseKey(key)
+    return new Scope(context, { cluster, namespace: name })
+  }
+  return undefined
+}
+
 /** The upstream name of a namespace that has a shortened name in the member; undefined: it only looks shortened. */
 function wholeName(context: SyncContext, memberNamespace: string, cluster: string, suffix: string): string | undefined {
   const known = locatorOf(context.caches.namespaces.store.get(keyFor({ name: memberNamespace })))?.name
@@ -175,7 +202,12 @@ export class Reconcile extends Scope implements ReconcileRequest {
 }
 
 /** The logical cluster as transforms need it. */
-export function ownerCluster({ cluster, member }: Scope, clusterId: ClusterId): OwnerCluster {
-  const { annotationPrefixes } = member
-  return { cluster, clusterId, ...(annotationPrefixes && { annotationPrefixes }) }
+export function ownerCluster({ cluster, member, adopted }: Scope, clusterId: ClusterId): OwnerCluster {
+  const { annotationPrefixes, name } = member
+  return {
+    cluster,
+    clusterId,
+    ...(adopted && { adoptedFrom: { member: name, namespace: adopted.namespace } }),
+    ...(annotationPrefixes && { annotationPrefixes }),
+  }
 }

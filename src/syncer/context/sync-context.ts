@@ -41,6 +41,8 @@ export interface SyncContext {
   /** With service network Gateway: the ports of the gateway in this member. */
   readonly gateway?: GatewayPorts
   readonly passing: PassingReports
+  /** `CLUSTER|NAMESPACE` of adopted namespaces that are being given back to the member. */
+  readonly releasing: Set<string>
   readonly failures: SyncFailures
   /** The budget of the Events that this syncer writes into each logical cluster. */
   readonly eventBudget: EventBudget

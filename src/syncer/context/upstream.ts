@@ -10,7 +10,7 @@ import {
   type KubeClient,
   type SharedInformers,
 } from '#client/index.ts'
-import { memberAnnotation, volumeAnnotation, workloadKinds } from '#crds/index.ts'
+import { adoptedNamespace, memberAnnotation, volumeAnnotation, workloadKinds } from '#crds/index.ts'
 import { FormerTemplates } from './former-templates.ts'
 import { namedMembers } from './named-members.ts'
 import { OrphaningDeletions } from './orphans.ts'
@@ -57,6 +57,8 @@ export interface Upstream {
   readonly byNamespace: Readonly<Record<ResourceName, ObjectIndex>>
   /** Workloads and orphans by `CLUSTER|NAMESPACE MEMBER` of each member that they name. */
   readonly workloadsByMember: readonly ObjectIndex[]
+  /** Namespaces that were adopted, by `MEMBER`, and by `MEMBER/NAME` of the namespace in the member. */
+  readonly adoptedNamespaces: ObjectIndex
   /** PersistentVolumeClaims by `CLUSTER|NAMESPACE MEMBER` of the members that have, or will have, their volume. */
   readonly claimsByMember: ObjectIndex
   /** Claims whose names end with an ordinal of a StatefulSet, by `CLUSTER|NAMESPACE|REFERENCE` (asOrdinalClaim). */
@@ -93,6 +95,10 @@ export function createUpstream({ informers: shared, client, ids }: UpstreamOptio
           [...namedMembers(workload)].map((member) => inMember(namespaceKeyOf(key), member)),
         ),
     ),
+    adoptedNamespaces: new ObjectIndex(informers.namespaces, (_key, object) => {
+      const adopted = adoptedNamespace(object)
+      return adopted === undefined ? [] : [adopted.member, `${adopted.member}/${adopted.namespace}`]
+    }),
     claimsByMember: new ObjectIndex(informers.persistentvolumeclaims, (key, { metadata: { annotations = {} } }) =>
       [annotations[memberAnnotation], annotations[volumeAnnotation]]
         .filter((member) => member !== undefined)

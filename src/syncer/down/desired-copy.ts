@@ -5,6 +5,7 @@ import { keyFor, type DeepReadonly } from '#client/index.ts'
 import { appliedAnnotation, contentHash, placedOn, templateOf, type MemberClass } from '#crds/index.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 import { ownerCluster, type Scope } from '#syncer/context/scope.ts'
+import { inMember } from '#syncer/context/upstream.ts'
 import { isScaled } from '#syncer/rules/scaled.ts'
 import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 import type { PodContext } from '#syncer/transform/pod-template.ts'
@@ -25,13 +26,27 @@ export function desiredCopy(synced: SyncedObject, object: CachedObject, current:
   const decided = placedOn(object as KubeObject)[member.name]
   const copy = row.down(object, ownerCluster(synced, clusterId), podContext, {
     copy: current,
-    isLeaving: decided !== undefined && ['Draining', 'Terminating', 'Forwarding'].includes(decided.state),
+    isLeaving: decided
+      ? ['Draining', 'Terminating', 'Forwarding'].includes(decided.state)
+      : row.resource === 'services' && synced.adopted !== undefined && hasMovingWorkload(synced),
     isScaled: row.workload?.paths.replicas !== undefined && isScaled(synced, object),
     ...(decided && { decided }),
   })
   const desired = row.divided?.(copy, synced.view, member.name) ?? copy
   desired.metadata.annotations = { ...desired.metadata.annotations, [appliedAnnotation]: contentHash(desired) }
   return desired
+}
+
+/** Whether another member has, or gets, a workload of the namespace, or the workload is divided. */
+function hasMovingWorkload({ context, cluster, namespace, member }: Scope): boolean {
+  for (const index of context.upstream.workloadsByMember)
+    for (const workload of index.of(inMember(`${cluster}|${namespace}`, member.name))) {
+      const copies = placedOn(workload as KubeObject)
+      const isLeaving = ['Draining', 'Terminating', 'Forwarding'].includes(copies[member.name]?.state ?? '')
+      if (isLeaving || copies[member.name]?.replicas !== undefined) return true
+      if (Object.keys(copies).some((name) => name !== member.name)) return true
+    }
+  return false
 }
 
 /** The member's PriorityClass for the class in the template; empty if that class or the member's are not known. */

@@ -7,6 +7,7 @@ import {
   managedLabel,
   namespaceLabelPrefix,
   syncerFieldManager,
+  type AdoptedNamespace,
   type Locator,
 } from '#crds/index.ts'
 import { isSubset } from '#apimachinery/json/index.ts'
@@ -15,6 +16,7 @@ import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
 import type { Reconcile, Scope } from '#syncer/context/scope.ts'
 import { isEndingNamespace } from '#syncer/rules/ending.ts'
 import { namespaceLabel } from '#syncer/transform/dependents-down.ts'
+import { forgetAdoption } from './release-namespace.ts'
 import { rootCaConfigMap } from '#syncer/transform/pod-template.ts'
 
 /** Resolves when the namespace is in the member. Rejects with Conflict if it belongs to somebody else. */
@@ -22,13 +24,28 @@ export async function ensureNamespace(reconcile: Reconcile): Promise<void> {
   const { cluster, namespace, clusterId, memberNamespace: name } = reconcile
   if (clusterId === undefined || name === undefined)
     throw serviceUnavailable(`the id of logical cluster "${cluster}" is not known yet`)
+  if (reconcile.context.releasing.has(`${cluster}|${namespace}`))
+    throw serviceUnavailable(`namespace "${name}" is being given back to the member`)
   const known = reconcile.liveNamespace
+  if (reconcile.adopted !== undefined && known?.metadata.uid !== reconcile.adopted.uid)
+    await refuseLost(reconcile, reconcile.adopted)
   if (known === undefined) await createNamespace(reconcile, clusterId, name)
   else {
     refuseForeign(known as KubeObject, { clusterId, namespace }, name)
     await labelNamespace(reconcile, known, namespaceLabels(reconcile, clusterId))
   }
   await ensureRootCa(reconcile, name)
+}
+
+/**
+ * Throws ServiceUnavailable for an adopted namespace that our cache lacks. If the member has none of this uid any more,
+ * the record of the adoption is removed first: the next attempt makes an ordinary copy of the namespace.
+ */
+async function refuseLost(reconcile: Reconcile, { namespace, uid, member }: AdoptedNamespace): Promise<never> {
+  const { downstream } = reconcile.context
+  const found = await downstream.tryGet<KubeObject>(gvrs.namespaces, { name: namespace }, { signal: reconcile.signal })
+  if (found?.metadata.uid !== uid) await forgetAdoption(reconcile, member)
+  throw serviceUnavailable(`namespace "${namespace}", which was adopted from the member, is not in its cache`)
 }
 
 async function createNamespace(reconcile: Reconcile, clusterId: ClusterId, name: string): Promise<void> {

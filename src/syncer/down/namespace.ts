@@ -11,6 +11,7 @@ import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { isEndingNamespace } from '#syncer/rules/ending.ts'
 import { isShownFrom } from '#syncer/rules/entitlement.ts'
 import { ensureNamespace } from './ensure-namespace.ts'
+import { releaseNamespace } from './release-namespace.ts'
 
 /** Creates the namespace while something of it should be in the member, and deletes it afterwards. */
 export async function reconcileNamespace(reconcile: Reconcile): Promise<void> {
@@ -62,8 +63,8 @@ function hasServices(scope: Scope): boolean {
 }
 
 async function deleteWithoutWorkloads(reconcile: Reconcile): Promise<void> {
-  const { context, cluster, namespace, member, signal, liveNamespace: object } = reconcile
-  if (object === undefined || !reconcile.isOurs) return
+  const { context, cluster, namespace, member, signal, liveNamespace: object, adopted } = reconcile
+  if (object === undefined || !reconcile.isOurs || reconcile.isHeld) return
   // The workloads of the namespace must be deleted first, by their own reconciles, which enqueue this one again.
   for (const { gvr } of workloadKinds)
     for (const one of reconcile.allLive(gvr.resource)) if (locatorOf(one) !== undefined) return
@@ -75,7 +76,8 @@ async function deleteWithoutWorkloads(reconcile: Reconcile): Promise<void> {
     context.enqueueAfter({ kind: 'namespace', cluster, namespace, name: namespace }, againMs)
     return
   }
-  await deleteNamespace(context, object, signal)
+  if (adopted === undefined) await deleteNamespace(context, object, signal)
+  else await releaseNamespace(reconcile, adopted)
 }
 
 /**

@@ -3,7 +3,7 @@
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { conflict, forbidden, isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
-import { hasEnded, memberUidAnnotation, syncerFinalizer } from '#crds/index.ts'
+import { adoptedObject, hasEnded, memberUidAnnotation, syncerFinalizer } from '#crds/index.ts'
 import { isSubset } from '#apimachinery/json/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import { accountReferences, referencesOf, type Reference } from '#syncer/context/references.ts'
@@ -69,6 +69,7 @@ async function applyObject(synced: SyncedObject, object: CachedObject): Promise<
   await ensureNamespace(synced)
   if (row.workload) await applyReferences(synced, object)
   const current = synced.live(synced.resource, synced.name)
+  if (current === undefined && synced.adopted !== undefined) await refuseUnknown(synced, object)
   const desired = desiredCopy(synced, object, current)
   if (row.pinnedBy !== undefined && current !== undefined && isOfAnother(current, object))
     await deleteCopy(synced, current)
@@ -141,6 +142,18 @@ async function applyPreceding(synced: SyncedObject): Promise<void> {
       const preceding = synced.other(resource, metadata.name ?? '')
       if (preceding !== undefined) await reconcileObject(preceding).catch(tolerate('Forbidden'))
     }
+}
+
+/**
+ * Throws Conflict if an adopted namespace has an object of this name that is the member's own: nothing is overwritten
+ * there but what the adoption has carried into the logical cluster.
+ */
+async function refuseUnknown(synced: SyncedObject, object: CachedObject): Promise<void> {
+  const { context, row, gvr, name, memberNamespace = '', adopted, signal } = synced
+  if (row.resource === 'serviceaccounts' || adoptedObject(object)?.adoption === adopted?.adoption) return
+  const found = await context.downstream.tryGet<KubeObject>(gvr, { namespace: memberNamespace, name }, { signal })
+  if (found !== undefined && locatorOf(found) === undefined)
+    throw conflict(gvr, name, 'it exists in the member and was not made by kcp')
 }
 
 function refuseForeign({ row, gvr, name }: SyncedObject, current: CachedObject | undefined, desired: KubeObject): void {

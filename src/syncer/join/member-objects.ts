@@ -32,7 +32,8 @@ export const syncerRules = [
     resources: ['deployments', 'statefulsets', 'daemonsets', 'replicasets'],
     verbs: [...read, ...write],
   },
-  { apiGroups: ['apps'], resources: ['controllerrevisions'], verbs: [...read, 'delete'] },
+  // Patch: an adoption gives revisions our label.
+  { apiGroups: ['apps'], resources: ['controllerrevisions'], verbs: [...read, 'patch', 'delete'] },
   { apiGroups: ['batch'], resources: ['jobs', 'cronjobs'], verbs: [...read, ...write] },
   // A CronJob goes on with the schedule it had in another member.
   { apiGroups: ['batch'], resources: ['cronjobs/status'], verbs: ['patch'] },
@@ -51,6 +52,9 @@ export const syncerRules = [
   { apiGroups: [''], resources: ['nodes', 'events'], verbs: read },
   // What pods use: `kubectl top` in logical clusters.
   { apiGroups: ['metrics.k8s.io'], resources: ['pods'], verbs: ['list'] },
+  // Adoptions tell which of these stay in the member.
+  { apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles', 'rolebindings'], verbs: ['list'] },
+  { apiGroups: [''], resources: ['resourcequotas'], verbs: ['list'] },
   // The classes that tenants may name.
   { apiGroups: ['storage.k8s.io'], resources: ['storageclasses'], verbs: read },
   { apiGroups: ['networking.k8s.io'], resources: ['ingressclasses'], verbs: read },

@@ -1,16 +1,16 @@
 // A ValidatingAdmissionPolicy in the member. RBAC cannot confine the syncer to namespaces that do not exist yet. So
 // this policy refuses what the syncer writes or connects to outside of namespaces that have our locator annotation.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { locatorAnnotation, memberParts, systemNamespace } from '#crds/index.ts'
+import { adoptableLabel, locatorAnnotation, memberParts, systemNamespace } from '#crds/index.ts'
 
 const name = memberParts.syncerAccount
 const user = `system:serviceaccount:${systemNamespace}:${memberParts.syncerAccount}`
 
 /**
- * CEL: true if the namespace belongs to a logical cluster: its name begins with an id, and its locator contains the
+ * CEL: true if the namespace was made for a logical cluster: its name begins with an id, and its locator contains the
  * same id.
  */
-function isOurs(namespace: string): string {
+function isMade(namespace: string): string {
   const annotations = `${namespace}.metadata.annotations`
   return [
     `${namespace}.metadata.name.matches('^[a-z][a-z2-7]{9}-')`,
@@ -18,6 +18,31 @@ function isOurs(namespace: string): string {
     `'${locatorAnnotation}' in ${annotations}`,
     `${annotations}['${locatorAnnotation}'].contains('"clusterId":"' + ${namespace}.metadata.name.substring(0, 10) + '"')`,
   ].join(' && ')
+}
+
+/** Namespaces of the cluster itself: no consent is enough for them. */
+const protectedNamespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease', systemNamespace]
+
+/** CEL: true if an admin of the member lets a logical cluster adopt the namespace. The syncer cannot write this label. */
+function isConsented(namespace: string): string {
+  const labels = `${namespace}.metadata.labels`
+  return [
+    `has(${labels})`,
+    `'${adoptableLabel}' in ${labels}`,
+    `${labels}['${adoptableLabel}'].matches('^[a-z][a-z2-7]{9}$')`,
+    `!(${namespace}.metadata.name in [${protectedNamespaces.map((one) => `'${one}'`).join(', ')}])`,
+  ].join(' && ')
+}
+
+/** CEL: true if a write leaves the consent as it is, or removes it. */
+const keepsConsent = [
+  `!has(object.metadata.labels) || !('${adoptableLabel}' in object.metadata.labels)`,
+  `(oldObject != null && has(oldObject.metadata.labels) && '${adoptableLabel}' in oldObject.metadata.labels && oldObject.metadata.labels['${adoptableLabel}'] == object.metadata.labels['${adoptableLabel}'])`,
+].join(' || ')
+
+/** CEL: true if the syncer may write in the namespace. */
+function isOurs(namespace: string): string {
+  return `(${isMade(namespace)}) || (${isConsented(namespace)})`
 }
 
 /** The policy and its binding, for members that serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicies. */
@@ -29,15 +54,23 @@ export function memberPolicy(): KubeObject[] {
   const validations = [
     {
       expression: `namespaceObject == null || ${isNamespace} || namespaceObject.metadata.name == '${systemNamespace}' || (${isOurs('namespaceObject')})`,
-      message: 'kcp writes only in namespaces that it created for logical clusters',
+      message: `kcp writes only in namespaces that it created for logical clusters, or that have the label ${adoptableLabel}`,
     },
     {
       expression: `!(${isNamespace}) || request.operation == 'CREATE' || (${isRemovedSystem}) || (${isOurs('oldObject')})`,
-      message: 'kcp changes only namespaces that it created for logical clusters',
+      message: `kcp changes only namespaces that it created for logical clusters, or that have the label ${adoptableLabel}`,
     },
     {
-      expression: `!(${isNamespace}) || request.operation == 'DELETE' || (${isOurs('object')})`,
+      expression: `!(${isNamespace}) || request.operation == 'DELETE' || (${isMade('object')}) || (request.operation == 'UPDATE' && (${isConsented('oldObject')}))`,
       message: `kcp creates only namespaces whose name begins with the id of a logical cluster, with the same id in annotation ${locatorAnnotation}`,
+    },
+    {
+      expression: `!(${isNamespace}) || request.operation != 'DELETE' || (${isRemovedSystem}) || (${isMade('oldObject')})`,
+      message: 'kcp deletes only namespaces that it created for logical clusters',
+    },
+    {
+      expression: `!(${isNamespace}) || request.operation == 'DELETE' || ${keepsConsent}`,
+      message: `only admins of the member write the label ${adoptableLabel}; kcp can remove it`,
     },
   ]
   const rule = { apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*/*'] }

@@ -78,7 +78,7 @@ export const syncedKinds: readonly SyncedKind[] = [
     // Every cluster has its own Service `kubernetes`. In pods this name leads to the API of the logical cluster.
     wanted: ({ metadata }, view) =>
       view.servicesWanted && !(metadata.name === 'kubernetes' && metadata.namespace === 'default'),
-    down: (object, owner, _context, { copy }) => serviceDown(object, owner, copy),
+    down: (object, owner, _context, now) => serviceDown(object, owner, now),
     withoutRefused: withoutRefusedPorts,
   },
   {

@@ -7,6 +7,7 @@ import {
   gatewayTargetAnnotation,
   hostnameFrom,
   isAnnotationForMembers,
+  isAsAdopted,
   isForNames,
   isLocalAnnotation,
   locatorAnnotation,
@@ -28,12 +29,14 @@ export interface OwnerCluster {
   readonly clusterId: ClusterId
   /** Prefixes of annotations that the member allows besides the default ones. */
   readonly annotationPrefixes?: readonly string[]
+  /** The member, and the name that the namespace of the object has there, if it was adopted from this member. */
+  readonly adoptedFrom?: { readonly member: string; readonly namespace: string }
 }
 
 /** Name, namespace, labels and annotations of a copy; nothing that the upstream server sets. */
 export function copyMetadata(
   object: DeepReadonly<KubeObject>,
-  { cluster, clusterId, annotationPrefixes }: OwnerCluster,
+  { cluster, clusterId, annotationPrefixes, adoptedFrom }: OwnerCluster,
 ): KubeObject['metadata'] {
   const { name = '', namespace = '', uid = '', labels = {}, annotations = {} } = object.metadata
   const locator: Locator = { cluster, clusterId, namespace, name, uid }
@@ -42,7 +45,7 @@ export function copyMetadata(
   )
   return {
     name,
-    namespace: downstreamNamespace(clusterId, namespace),
+    namespace: adoptedFrom?.namespace ?? downstreamNamespace(clusterId, namespace),
     labels: { ...labels, [managedLabel]: 'true' },
     annotations: { ...Object.fromEntries(kept), [locatorAnnotation]: JSON.stringify(locator) },
   }
@@ -60,12 +63,16 @@ interface ServicePorts {
 
 /**
  * A Service for a member. Its selector also requires that pods take traffic. It asks for the node ports that are shown
- * upstream. Fields of the present copy that cannot be changed stay as they are.
+ * upstream. Fields of the present copy that cannot be changed stay as they are. The selector of an adopted Service stays
+ * as it was until the tenant changes it or a workload of the namespace leaves the member (`isLeaving`).
  */
 export function serviceDown(
   object: DeepReadonly<KubeObject>,
   owner: OwnerCluster,
-  current?: DeepReadonly<KubeObject>,
+  {
+    copy: current,
+    isLeaving = false,
+  }: { readonly copy?: DeepReadonly<KubeObject> | undefined; readonly isLeaving?: boolean } = {},
 ): KubeObject {
   const spec = cloneJson(object['spec'] ?? {}) as Record<string, unknown> & {
     clusterIP?: string
@@ -77,7 +84,8 @@ export function serviceDown(
   if (headless) spec.clusterIP = 'None'
   if (spec.externalName) spec.externalName = externalNameDown(spec.externalName, owner.clusterId)
   keepFixed(spec, current?.['spec'] ?? {})
-  if (spec.selector && Object.keys(spec.selector).length > 0 && !isForNames(object))
+  const staysAsItIs = !isLeaving && isAsAdopted(object, owner.adoptedFrom?.member)
+  if (spec.selector && Object.keys(spec.selector).length > 0 && !isForNames(object) && !staysAsItIs)
     spec.selector = { ...spec.selector, [servingLabel]: 'true' }
   return { apiVersion: object.apiVersion, kind: object.kind, metadata: copyMetadata(object, owner), spec }
 }

@@ -5,6 +5,7 @@ import { cloneJson, type JsonObject, type KubeObject, type ObjectMeta } from '#a
 import type { DeepReadonly } from '#client/index.ts'
 import {
   canonicalJson,
+  isAsAdopted,
   managedLabel,
   sourceAnnotation,
   sourceOf,
@@ -62,6 +63,8 @@ export function workloadDown(
   if (isScaled && isUnchanged && replicas !== undefined) spec['replicas'] = replicas
   if (decided?.replicas !== undefined) spec['replicas'] = decided.replicas
   if (decided?.start !== undefined) limitOrdinals(object, spec, { ...decided, start: decided.start })
+  // An adopted workload: any change of its template would start its pods again.
+  if (isAsAdopted(object, owner.adoptedFrom?.member)) return copy
   filterTemplates(copy, context)
   keepClaimTemplates(copy, current)
   const template = templateOf(copy) as PodTemplate | undefined

@@ -4,11 +4,10 @@ import { isPlaceable, workloadKinds } from '#crds/index.ts'
 import type { ResourceName } from '#syncer/context/resources.ts'
 import { Scope } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
-import { syncedKinds } from '#syncer/rules/synced-kinds.ts'
-import { isRelevant } from './content.ts'
-import { downstreamChanged, enqueueLeftover, eventChanged, reconcileAllIn } from './downstream.ts'
+import { downstreamChanged, enqueueLeftover, eventChanged } from './downstream.ts'
 import { nodeChanged, shownNodeChanged } from './nodes.ts'
 import { upstreamChanged } from './upstream.ts'
+import { reconcileWhole } from './whole-namespace.ts'
 
 /** Listens to changes on both sides. Returns the function that ends it. */
 export function listen(context: SyncContext): () => void {
@@ -42,17 +41,7 @@ function priorityChanged(context: SyncContext, cluster: string): void {
 /** The id of a logical cluster became known: its objects can be reconciled now. */
 function clusterKnown(context: SyncContext, cluster: string): void {
   for (const namespace of context.views.namespacesOf(cluster)) {
-    const scope = new Scope(context, { cluster, namespace })
-    for (const { resource, follows } of syncedKinds)
-      for (const object of scope.allUpstream(resource)) {
-        const { name = '' } = object.metadata
-        if (follows === 'decision' ? isPlaceable(object) : isRelevant(scope, resource, name))
-          scope.enqueueCopy(resource, name)
-      }
-    if (scope.memberNamespace !== undefined) reconcileAllIn(scope)
-    for (const { gvr, history } of workloadKinds)
-      if (history !== undefined)
-        for (const { metadata } of scope.allUpstream(gvr.resource)) scope.enqueue('history', metadata.name)
+    reconcileWhole(new Scope(context, { cluster, namespace }))
   }
 }
 

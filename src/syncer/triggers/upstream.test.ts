@@ -24,7 +24,10 @@ function requestsOf(
   const store = (object: KubeObject | undefined) => ({ store: { get: () => object } })
   const context = {
     member,
-    upstream: { ids: { idOf: () => 'abcdefghij' }, informers: { deployments: store(workload) } },
+    upstream: {
+      ids: { idOf: () => 'abcdefghij' },
+      informers: { deployments: store(workload), namespaces: store(undefined) },
+    },
     caches: { deployments: store(copy) },
     views: new Views(
       member,

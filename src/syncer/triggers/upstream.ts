@@ -1,6 +1,6 @@
 // Changes in logical clusters, as reconciles.
 import { parseKey } from '#client/index.ts'
-import { isPlaceable, isWorkloadResource, workloadKinds } from '#crds/index.ts'
+import { adoptedNamespaceAnnotation, isPlaceable, isWorkloadResource, workloadKinds } from '#crds/index.ts'
 import type { ResourceName } from '#syncer/context/resources.ts'
 import { Scope } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
@@ -9,6 +9,7 @@ import { madeKindOf } from '#syncer/up/made.ts'
 import { isEnding, objectOf, type ObjectChange } from './change.ts'
 import { contentChanged, isRelevant } from './content.ts'
 import { serviceChanged, shownPodChanged, sliceChanged } from './services.ts'
+import { reconcileWhole } from './whole-namespace.ts'
 import { copyChanged, historyChanged, isConcerned, orphanChanged, workloadChanged } from './workloads.ts'
 
 /** What a change of an object triggers in its namespace. */
@@ -57,7 +58,14 @@ function namespaceChanged({ context, cluster }: Scope, { before, after }: Object
   const scope = new Scope(context, { cluster, namespace: name })
   if (after === undefined) context.views.forget(cluster, name)
   if (isEnding(after) && !isEnding(before)) reconcileWorkloads(scope)
+  const [was, is] = [before, after].map(adoptionIn)
+  if (before !== undefined && after !== undefined && was !== is) reconcileWhole(scope)
   scope.enqueueNamespace()
+}
+
+/** The record of an adoption, as text. */
+function adoptionIn(namespace: ObjectChange['after']): string | undefined {
+  return namespace?.metadata.annotations?.[adoptedNamespaceAnnotation]
 }
 
 /** The workloads of a namespace that is being deleted: their copies go at once. */

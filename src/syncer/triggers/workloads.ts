@@ -106,7 +106,12 @@ export function workloadChanged(scope: Scope, resource: WorkloadResource, { befo
   const row = workloadKindOf(resource)
   const request: ReconcileRequest = { kind: requestKindOf(resource), cluster, namespace, name }
   if (resource === 'pods' && after === undefined && before !== undefined) context.copyDeleted(request, before)
-  if (changesView(before, after)) contentChanged(scope, resource, { before, after })
+  if (changesView(before, after)) {
+    contentChanged(scope, resource, { before, after })
+    // When a workload begins to move, the Services of an adopted namespace begin to select pods that take requests.
+    if (scope.adopted !== undefined)
+      for (const { metadata } of scope.allUpstream('services')) scope.enqueue('services', metadata.name)
+  }
   context.enqueue(request)
   if (row?.history) context.enqueue({ ...request, kind: 'history' })
   if (sharesOf(before) !== sharesOf(after))

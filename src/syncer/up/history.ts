@@ -28,7 +28,7 @@ import type { PodTemplate } from '#syncer/transform/pod-types.ts'
 import { withoutHash } from '#syncer/transform/up.ts'
 import { deleteLive } from './member-made-copy.ts'
 import { revisionAnnotations } from './revision-annotations.ts'
-import { claimedHash, writtenTemplate } from './written-template.ts'
+import { claimedHash, hashIn, writtenTemplate } from './written-template.ts'
 
 /** Tenants can write any number into the annotation. Larger ones are ignored: adding one to them might not be exact. */
 const maxRevision = 2 ** 40
@@ -64,7 +64,7 @@ export async function reconcileHistory(reconcile: Reconcile): Promise<void> {
   const known = upstreamHistory(reconcile, workload)
   const present = unchangingHash(templateOf(workload))
   const shown: CachedObject[] = []
-  for (const [hash, replicaSet] of newestByHash(live, history)) {
+  for (const [hash, replicaSet] of newestByHash(reconcile, { live, workload, history })) {
     const copy = known.get(hash)?.[0]
     const written = copy ?? writtenTemplate(reconcile, workload, hash)
     if (written === undefined) continue
@@ -140,20 +140,40 @@ function replicaSetsOf(reconcile: Reconcile, { kind, gvr }: WorkloadKind): Cache
  * One ReplicaSet for each template, by the hash of the template that it names, and always the same one. A template has
  * several if kcp's changes of it are others now, or if somebody forged one: the one with the highest revision counts.
  */
-function newestByHash(live: readonly CachedObject[], { revisionAnnotation }: History): Map<string, CachedObject> {
+function newestByHash(
+  reconcile: Reconcile,
+  {
+    live,
+    workload,
+    history: { revisionAnnotation },
+  }: { readonly live: readonly CachedObject[]; readonly workload: CachedObject; readonly history: History },
+): Map<string, CachedObject> {
   const found = new Map<string, CachedObject>()
   const rankOf = (one: CachedObject): readonly [number, string] => [
     revisionIn(one, revisionAnnotation),
     one.metadata.name ?? '',
   ]
   for (const replicaSet of live) {
-    const hash = claimedHash((replicaSet['spec'] as { template?: unknown } | undefined)?.template)
+    const hash = hashOfReplicaSet(reconcile, workload, replicaSet)
     if (hash === undefined) continue
     const known = found.get(hash)
     const [[revision, name], [before, other]] = [rankOf(replicaSet), known ? rankOf(known) : [-1, '']]
     if (revision > before || (revision === before && name < other)) found.set(hash, replicaSet)
   }
   return found
+}
+
+/**
+ * The hash of the template that the ReplicaSet names. One from before an adoption names none: it is known by its name,
+ * with which the adoption has made the ReplicaSet upstream.
+ */
+function hashOfReplicaSet(reconcile: Reconcile, workload: CachedObject, live: CachedObject): string | undefined {
+  const template = (live['spec'] as { template?: unknown } | undefined)?.template
+  const claimed = claimedHash(template)
+  if (claimed !== undefined || reconcile.adopted === undefined) return claimed
+  const known = reconcile.historyReportedAs(live.metadata.name ?? '')
+  const isOfWorkload = known?.metadata.ownerReferences?.some(({ uid }) => uid === workload.metadata.uid) ?? false
+  return isOfWorkload ? known?.metadata.annotations?.[templateAnnotation] : hashIn(reconcile, workload, template)
 }
 
 interface WorkloadWithHistory {
@@ -179,7 +199,7 @@ export function reportedName(replicaSet: CachedObject, member: string): string |
   return typeof name === 'string' ? name : undefined
 }
 
-function memberStatusOf(replicaSet: CachedObject): ReplicaSetMemberStatus {
+export function memberStatusOf(replicaSet: CachedObject): ReplicaSetMemberStatus {
   const { replicas } = (replicaSet['spec'] ?? {}) as { replicas?: unknown }
   const status = (replicaSet['status'] ?? {}) as Partial<Record<keyof ReplicaSetMemberStatus, unknown>>
   return {

@@ -1,8 +1,15 @@
 // Objects that controllers of a member make for a workload, other than pods, ReplicaSets and EndpointSlices: the Jobs
 // of a CronJob, the claims of a StatefulSet, the revisions of a template. They are copied upstream with the member's
 // uid; a deletion upstream is passed on.
-import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { memberAnnotation, placedOnAnnotation, templateOf } from '#crds/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import {
+  canonicalJson,
+  isAsAdopted,
+  memberAnnotation,
+  placedOnAnnotation,
+  templateOf,
+  workloadKindOfObject,
+} from '#crds/index.ts'
 import { isSubset } from '#apimachinery/json/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import { gvrs, type CachedObject, type ResourceName } from '#syncer/context/resources.ts'
@@ -15,7 +22,7 @@ import { jobLabels, jobNameLabels } from '#syncer/transform/workload-down.ts'
 import { followOwner } from './follow-owner.ts'
 import { copyStatus, createCopy, deleteLive, passOnDeletion, removeCopy } from './member-made-copy.ts'
 import { originUpstream, type Origin } from './origin.ts'
-import { claimedHash, templateOfRevision, writtenTemplate } from './written-template.ts'
+import { claimedHash, hashIn, templateOfRevision, writtenTemplate } from './written-template.ts'
 
 export interface MadeKind {
   readonly resource: ResourceName
@@ -112,7 +119,9 @@ function jobUp(reconcile: Reconcile, { live, copy }: Made): KubeObject | undefin
   const job = madeUp(live, { namespace: reconcile.namespace, member: reconcile.member.name, owner: origin?.owner })
   const spec = job['spec'] as Record<string, unknown>
   const known = (copy?.['spec'] as { template?: unknown } | undefined)?.template
-  const written = known ?? (origin && writtenTemplate(reconcile, origin.workload, claimedHash(claimed))?.template)
+  const written =
+    known ??
+    (origin && writtenTemplate(reconcile, origin.workload, hashIn(reconcile, origin.workload, claimed))?.template)
   if (written === undefined) return undefined
   spec['template'] = known === undefined ? withJobLabels(written as PodTemplate, claimed) : written
   return job
@@ -139,7 +148,7 @@ function revisionUp(reconcile: Reconcile, { live, copy }: Made): KubeObject | un
   if (!isCount(revision['revision'])) return undefined
   if (copy !== undefined) return { ...revision, data: copy['data'] }
   if (origin === undefined) return undefined
-  const written = writtenTemplate(reconcile, origin.workload, claimedHash(templateOfRevision(live)))
+  const written = writtenTemplate(reconcile, origin.workload, hashOfRevision(reconcile, origin.workload, live))
   if (written === undefined) return undefined
   const template = written.template as PodTemplate
   const [own, annotations] = [live.metadata.labels ?? {}, origin.workload.metadata.annotations ?? {}]
@@ -156,6 +165,34 @@ function revisionUp(reconcile: Reconcile, { live, copy }: Made): KubeObject | un
     },
     data: { spec: { template: { ...template, $patch: 'replace' } } },
   }
+}
+
+/**
+ * The hash of the template in a revision. Of revisions from before an adoption, only the one of the present template is
+ * shown: nobody says of the others that the tenant wrote them.
+ */
+function hashOfRevision(reconcile: Reconcile, workload: CachedObject, revision: CachedObject): string | undefined {
+  const template = templateOfRevision(revision)
+  const claimed = claimedHash(template)
+  const resource = workloadKindOfObject(workload)?.gvr.resource
+  if (claimed !== undefined || resource === undefined) return claimed
+  const live = reconcile.live(resource, workload.metadata.name ?? '')
+  const present = live && templateOf(live)
+  if (!isAsAdopted(workload, reconcile.member.name) || templateText(present) !== templateText(template))
+    return undefined
+  return hashIn(reconcile, workload, template)
+}
+
+/** A template as text; fields without a value do not count. */
+export function templateText(value: unknown): string {
+  return canonicalJson(withoutNulls(value))
+}
+
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls)
+  if (!isJsonObject(value)) return value ?? null
+  const fields = Object.entries(value).filter(([, one]) => one !== null && one !== undefined)
+  return Object.fromEntries(fields.map(([name, one]) => [name, withoutNulls(one)]))
 }
 
 const revisionLabels: ReadonlySet<string> = new Set(['controller.kubernetes.io/hash', 'controller-revision-hash'])

@@ -7,7 +7,7 @@ import type { PodSpec } from '#syncer/transform/pod-types.ts'
 import type { PodRecord } from '#syncer/transform/up.ts'
 import { jobLabels, jobNameLabels } from '#syncer/transform/workload-down.ts'
 import type { Origin } from './origin.ts'
-import { claimedHash, writtenTemplate } from './written-template.ts'
+import { hashIn, writtenTemplate } from './written-template.ts'
 
 interface Template {
   readonly metadata?: { readonly labels?: Readonly<Record<string, string>> }
@@ -19,7 +19,7 @@ type Labels = Readonly<Record<string, string>>
 export function podRecord(scope: Scope, live: CachedObject, origin: Origin): PodRecord {
   const { workload, found } = origin
   const isOwnTemplate = found === workload
-  const written = isOwnTemplate ? writtenTemplate(scope, workload, claimedHash(live)) : undefined
+  const written = isOwnTemplate ? writtenTemplate(scope, workload, hashIn(scope, workload, live)) : undefined
   const { metadata, spec } = (written?.template ?? templateOf(found) ?? {}) as Template
   const { name = '' } = live.metadata
   const { serviceName } = (workload['spec'] ?? {}) as { serviceName?: string }

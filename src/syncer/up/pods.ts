@@ -4,6 +4,7 @@ import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import {
   isConditionTrue,
   memberAnnotation,
+  memberNamespaceAnnotation,
   memberUidAnnotation,
   placedOn,
   servingLabel,
@@ -160,6 +161,10 @@ async function createPod(reconcile: Reconcile, live: CachedObject, workload: Cac
     owner: origin.owner,
     record: podRecord(reconcile, live, origin),
   })
+  const { adopted } = reconcile
+  // The API server finds the member's pod for logs and exec by this name.
+  if (adopted !== undefined)
+    object.metadata.annotations = { ...object.metadata.annotations, [memberNamespaceAnnotation]: adopted.namespace }
   const created = await createCopy(reconcile, 'pods', live, object)
   if (created !== undefined) await updatePod(reconcile, live, created)
 }

@@ -1,7 +1,7 @@
 // The template that a tenant wrote, for an object that a member made of it. The object only names the hash of the
 // template, and the text comes from upstream: for a hash without a template upstream, nothing is shown.
 import { isJsonObject } from '#apimachinery/meta/index.ts'
-import { contentHash, templateOf, unchangingHash } from '#crds/index.ts'
+import { adoptedObject, contentHash, templateOf, unchangingHash } from '#crds/index.ts'
 import type { WrittenTemplate } from '#syncer/context/former-templates.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'
@@ -15,6 +15,17 @@ export function claimedHash(template: unknown): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/**
+ * The hash of the template of an object that the member made of the workload. An object from before the adoption of its
+ * workload names none: it has the template that the workload had then.
+ */
+export function hashIn({ member }: Scope, workload: CachedObject, template: unknown): string | undefined {
+  const claimed = claimedHash(template)
+  if (claimed !== undefined) return claimed
+  const adopted = adoptedObject(workload)
+  return adopted?.member === member.name ? adopted.content : undefined
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   requestEntityTooLarge,
   serviceUnavailable,
 } from '#apimachinery/status/index.ts'
-import { memberAnnotation } from '#crds/index.ts'
+import { memberAnnotation, memberNamespaceAnnotation } from '#crds/index.ts'
 import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { jsonBytes } from '#virtualapi/codec/responses.ts'
 import { listItem } from '#virtualapi/codec/list-chunks.ts'
@@ -140,6 +140,8 @@ interface Measuring {
 interface Place {
   readonly member: string
   readonly namespace: string
+  /** The name of the namespace in the member, if it is not the usual one. */
+  readonly memberNamespace: string | undefined
   readonly entries: Entry[]
 }
 
@@ -153,11 +155,12 @@ async function measure({ exchange, dependencies, cluster }: Measuring, entries: 
     throw requestEntityTooLarge(`metrics of more than ${mostPlaces} namespaces are not answered at once: ask for one`)
   const found: Measured[] = []
   const failures = new Map<string, Error>()
-  const ask = async ({ member, namespace, entries: pods }: Place): Promise<void> => {
+  const ask = async ({ entries: pods, ...place }: Place): Promise<void> => {
     // A member that did not answer is not asked about its other namespaces.
+    const { member } = place
     if (failures.has(member)) return
     try {
-      const usage = await dependencies.memberMetrics?.usageIn({ member, cluster, namespace }, exchange.signal)
+      const usage = await dependencies.memberMetrics?.usageIn({ ...place, cluster }, exchange.signal)
       for (const entry of pods) {
         const one = usage?.get(entry.key.name)
         if (one !== undefined) found.push({ entry, usage: one })
@@ -184,12 +187,14 @@ async function placesOf(exchange: Exchange, entries: readonly Entry[]): Promise<
   const places = new Map<string, Place>()
   for (const [i, entry] of entries.entries()) {
     if (i % podsPerTurn === podsPerTurn - 1) await exchange.turn()
-    const member = exchange.cluster?.isPlain === true ? '' : decodeMetadata(entry.bytes).annotations?.[memberAnnotation]
+    const { annotations } = exchange.cluster?.isPlain === true ? {} : decodeMetadata(entry.bytes)
+    const member = exchange.cluster?.isPlain === true ? '' : annotations?.[memberAnnotation]
     if (member === undefined) continue
     const { namespace } = entry.key
-    const key = `${member}/${namespace}`
+    const memberNamespace = annotations?.[memberNamespaceAnnotation]
+    const key = `${member}/${namespace}/${memberNamespace}`
     const place = places.get(key)
-    if (place === undefined) places.set(key, { member, namespace, entries: [entry] })
+    if (place === undefined) places.set(key, { member, namespace, memberNamespace, entries: [entry] })
     else place.entries.push(entry)
   }
   return [...places.values()]

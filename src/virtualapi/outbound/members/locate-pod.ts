@@ -2,7 +2,7 @@
 // expected uid counts, so a tenant cannot write anything that leads to another pod.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { badRequest, notFound } from '#apimachinery/status/index.ts'
-import { downstreamNamespace, memberAnnotation, memberUidAnnotation } from '#crds/index.ts'
+import { downstreamNamespace, memberAnnotation, memberNamespaceAnnotation, memberUidAnnotation } from '#crds/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { memberUnavailable, type MemberConnection, type MemberConnections } from './member-connections.ts'
 
@@ -29,7 +29,7 @@ export async function locatePod(
   const memberName = annotations?.[memberAnnotation]
   if (memberName === undefined) throw badRequest(`pod "${name}" is not placed on a member cluster yet`)
   const member = await members.byName(memberName, signal)
-  const namespace = downstreamNamespace(cluster.id, upstream)
+  const namespace = annotations?.[memberNamespaceAnnotation] ?? downstreamNamespace(cluster.id, upstream)
   let live: KubeObject | undefined
   try {
     live = await member.client.tryGet<KubeObject>(pods, { namespace, name }, { signal })

@@ -48,6 +48,8 @@ export interface PlaceOfPods {
   readonly cluster: LogicalCluster
   /** The upstream name of the namespace. */
   readonly namespace: string
+  /** Its name in the member, if it is not the usual one. */
+  readonly memberNamespace?: string | undefined
 }
 
 interface Kept {
@@ -66,8 +68,13 @@ export function createMemberMetrics({
 }): MemberMetrics {
   const kept = new LRUCache<string, Kept>({ max: mostNamespaces, maxSize: mostPods, ttl: 0 })
 
-  const read = ({ member, cluster, namespace }: PlaceOfPods): Promise<ReadonlyMap<string, PodUsage>> => {
-    const downstream = downstreamNamespace(cluster.id, namespace)
+  const read = ({
+    member,
+    cluster,
+    namespace,
+    memberNamespace,
+  }: PlaceOfPods): Promise<ReadonlyMap<string, PodUsage>> => {
+    const downstream = memberNamespace ?? downstreamNamespace(cluster.id, namespace)
     const key = `${member}/${downstream}`
     const known = kept.get(key)
     const now = clock.monotonic()

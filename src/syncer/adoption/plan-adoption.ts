@@ -1,0 +1,303 @@
+// The plan of an adoption: what becomes of each object of the namespace in the member, with the reason where an object
+// is not adopted. Nothing is written.
+import { selectorFromObject } from '#apimachinery/selector/index.ts'
+import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import {
+  adoptedObject,
+  templateOf,
+  tryLocator,
+  workloadKindOfObject,
+  type AdoptionAction,
+  type PlannedObject,
+} from '#crds/index.ts'
+import {
+  accountReferences,
+  asOrdinalClaim,
+  claimReferences,
+  ingressReferences,
+  referencesOf,
+  scaleTargetOf,
+} from '#syncer/context/references.ts'
+import { gvrs } from '#syncer/context/resources.ts'
+import { managedByLabel, serviceNameLabel } from '#syncer/transform/slice-labels.ts'
+import type { PodSpec } from '#syncer/transform/pod-types.ts'
+import { copyOf, differencesOf, withContent } from './copy-of.ts'
+import { fieldOwners } from './field-owners.ts'
+import { readNamespace, rootOf, type AdoptableResource, type LiveNamespace } from './live-namespace.ts'
+import { otherApplier } from './other-appliers.ts'
+import type { AdoptionRequest } from './request.ts'
+import { upstreamObject } from './upstream-object.ts'
+
+/** One object of the namespace, and what becomes of it. */
+export interface PlannedAdoption {
+  readonly resource: AdoptableResource
+  readonly live: KubeObject
+  readonly planned: PlannedObject
+}
+
+export interface AdoptionPlan {
+  readonly adoptions: readonly PlannedAdoption[]
+  /** All objects, also those of kinds that are never adopted. */
+  readonly objects: readonly PlannedObject[]
+  readonly live: LiveNamespace
+}
+
+/** In a status, objects that are refused come first. */
+const order: readonly AdoptionAction[] = ['Refuse', 'Adopt', 'Carry', 'Keep']
+
+type Verdict = Pick<PlannedObject, 'action'> & { readonly message?: string }
+
+const refuse = (message: string): Verdict => ({ action: 'Refuse', message })
+const keep = (message: string): Verdict => ({ action: 'Keep', message })
+
+/**
+ * Plans the adoption. `isConsented`: kcp may write in the namespace, so dry runs tell whether a write would change
+ * anything. Rejects with StatusError if one of both sides does not answer.
+ */
+export async function planAdoption(
+  request: AdoptionRequest,
+  { isConsented }: { readonly isConsented: boolean },
+): Promise<AdoptionPlan> {
+  const live = await readNamespace(request.downstream, request.memberNamespace, request.signal)
+  const facts = factsOf(live)
+  const adoptions: PlannedAdoption[] = []
+  for (const { resource, live: object } of live.objects) {
+    const verdict = judge(request, { resource, object }, facts)
+    if (verdict === undefined) continue
+    const planned = await planObject(request, { resource, object, verdict, isConsented })
+    adoptions.push({ resource, live: object, planned })
+  }
+  const others = [
+    ...live.staying.map(({ live: object, why }) => plannedOf(object, keep(why))),
+    ...live.pods
+      .filter((pod) => isAlone(pod, live) && pod.metadata.deletionTimestamp === undefined)
+      .map((pod) =>
+        plannedOf(pod, keep('a pod without a controller runs until it ends; no cluster would make another')),
+      ),
+  ]
+  return { adoptions, live, objects: [...adoptions.map(({ planned }) => planned), ...others] }
+}
+
+function isAlone(pod: KubeObject, { byUid }: LiveNamespace): boolean {
+  const found = rootOf(pod, byUid)
+  return 'root' in found && found.root === pod
+}
+
+function plannedOf({ kind, metadata: { name = '' } }: KubeObject, { action, message }: Verdict): PlannedObject {
+  return { kind, name, action, ...(message !== undefined && { message: message.slice(0, 1000) }) }
+}
+
+interface Facts {
+  readonly live: LiveNamespace
+  /** `RESOURCE/NAME` of everything that workloads, their ServiceAccounts and Ingresses refer to. */
+  readonly references: ReadonlySet<string>
+}
+
+function factsOf(live: LiveNamespace): Facts {
+  const references = new Set<string>()
+  const add = (found: readonly { readonly resource: string; readonly name: string }[]): void => {
+    for (const { resource, name } of found) references.add(`${resource}/${name}`)
+  }
+  for (const { live: object } of live.objects) {
+    if (workloadKindOfObject(object) !== undefined && !isMade(object, live)) {
+      const { spec } = (templateOf(object) ?? {}) as { spec?: PodSpec }
+      if (spec !== undefined) add(referencesOf(spec))
+      add(claimReferences(object))
+    }
+    if (object.kind === 'Ingress') add(ingressReferences(object))
+  }
+  for (const { live: object } of live.objects)
+    if (object.kind === 'ServiceAccount' && references.has(`serviceaccounts/${object.metadata.name ?? ''}`))
+      add(accountReferences(object))
+  return { live, references }
+}
+
+/** Whether a controller makes and changes the object. */
+function isMade(object: KubeObject, { byUid }: LiveNamespace): boolean {
+  const found = rootOf(object, byUid)
+  return 'missing' in found || found.root !== object
+}
+
+interface Judged {
+  readonly resource: AdoptableResource
+  readonly object: KubeObject
+}
+
+/** What becomes of the object; undefined for an object that a controller makes of an adopted one. */
+function judge(request: AdoptionRequest, { resource, object }: Judged, facts: Facts): Verdict | undefined {
+  const { name = '', deletionTimestamp } = object.metadata
+  const found = rootOf(object, facts.live.byUid)
+  if ('missing' in found) return keep(`${found.missing} makes it, which stays in the member cluster`)
+  if (found.root !== object && resource !== 'persistentvolumeclaims') return undefined
+  if (deletionTimestamp !== undefined) return refuse('it is being deleted: wait until it is gone')
+  const locator = tryLocator(object)
+  const isOurs = locator?.clusterId === request.clusterId && locator.namespace === request.namespace
+  if (locator !== undefined && !isOurs) return refuse(`it belongs to logical cluster "${locator.cluster}" already`)
+  const applier = otherApplier(object)
+  if (applier !== undefined) return refuse(applier)
+  return rules[resource]?.({ request, object, name, facts }) ?? { action: 'Adopt' }
+}
+
+interface Asked {
+  readonly request: AdoptionRequest
+  readonly object: KubeObject
+  readonly name: string
+  readonly facts: Facts
+}
+
+/** By resource: what is special; undefined: it is adopted. */
+const rules: Readonly<Partial<Record<AdoptableResource, (asked: Asked) => Verdict | undefined>>> = {
+  serviceaccounts: ({ name, facts }) => (isReferred(facts, 'serviceaccounts', name) ? undefined : { action: 'Carry' }),
+  configmaps: ({ name, facts }) => {
+    if (name === 'kube-root-ca.crt') return keep('every cluster makes its own')
+    return isReferred(facts, 'configmaps', name) ? undefined : { action: 'Carry' }
+  },
+  secrets: judgeSecret,
+  persistentvolumeclaims: ({ object, name, facts }) => {
+    const { phase } = (object['status'] ?? {}) as { phase?: string }
+    if (phase === 'Lost') return refuse('it has lost its volume')
+    const ordinal = asOrdinalClaim(name)?.reference
+    const isUsed =
+      isReferred(facts, 'persistentvolumeclaims', name) || (ordinal !== undefined && facts.references.has(ordinal))
+    return {
+      action: 'Adopt',
+      message: isUsed
+        ? 'its volume keeps its workload in this member cluster'
+        : 'its volume stays in this member cluster',
+    }
+  },
+  services: judgeService,
+  horizontalpodautoscalers: ({ object, facts }) => {
+    const target = scaleTargetOf(object)
+    const isThere = facts.live.objects.some(
+      ({ live }) => `${live.kind}/${live.metadata.name ?? ''}` === target && !isMade(live, facts.live),
+    )
+    return isThere ? undefined : keep(`it scales ${target}, which is not adopted`)
+  },
+}
+
+function isReferred({ references }: Facts, resource: string, name: string): boolean {
+  return references.has(`${resource}/${name}`)
+}
+
+function judgeSecret({ request, object, name, facts }: Asked): Verdict | undefined {
+  const type = object['type']
+  if (type === 'kubernetes.io/service-account-token') return keep('it is a token for the API of the member cluster')
+  if (type === 'helm.sh/release.v1')
+    return request.namespace === request.memberNamespace
+      ? { action: 'Carry', message: 'a release of Helm: use helm in the logical cluster from now on' }
+      : refuse(`a release of Helm knows its namespace: adopt into namespace "${request.memberNamespace}"`)
+  return isReferred(facts, 'secrets', name) ? undefined : { action: 'Carry' }
+}
+
+function judgeService({ object, name, facts: { live } }: Asked): Verdict | undefined {
+  const { selector = {}, type } = (object['spec'] ?? {}) as { selector?: Record<string, string>; type?: string }
+  if (type === 'ExternalName') return undefined
+  if (Object.keys(selector).length === 0) return refuse('it has no selector: its endpoints cannot be taken over')
+  const ofOthers = live.slices.find(
+    ({ metadata: { labels = {} } }) =>
+      labels[serviceNameLabel] === name && labels[managedByLabel] !== 'endpointslice-controller.k8s.io',
+  )
+  if (ofOthers !== undefined) return refuse(`EndpointSlice "${ofOthers.metadata.name ?? ''}" is not of its selector`)
+  const matcher = selectorFromObject({ matchLabels: selector })
+  const selected = live.pods.filter((pod) => matcher.matches(pod.metadata.labels ?? {}))
+  const foreign = selected.find((pod) => !isOfAdopted(pod, live))
+  if (foreign === undefined) return undefined
+  const why = `it leads to pod "${foreign.metadata.name ?? ''}", which is not adopted`
+  return selected.every((pod) => !isOfAdopted(pod, live)) ? keep(why) : refuse(why)
+}
+
+function isOfAdopted(pod: KubeObject, { byUid }: LiveNamespace): boolean {
+  const found = rootOf(pod, byUid)
+  return 'root' in found && found.root !== pod && workloadKindOfObject(found.root) !== undefined
+}
+
+interface Planning {
+  readonly resource: AdoptableResource
+  readonly object: KubeObject
+  readonly verdict: Verdict
+  readonly isConsented: boolean
+}
+
+async function planObject(
+  request: AdoptionRequest,
+  { resource, object: live, verdict, isConsented }: Planning,
+): Promise<PlannedObject> {
+  const isMadeUpstream = verdict.action === 'Adopt' || verdict.action === 'Carry'
+  if (!isMadeUpstream) return plannedOf(live, verdict)
+  const taken = await refuseTaken(request, resource, live)
+  if (taken !== undefined) return plannedOf(live, taken)
+  if (verdict.action === 'Carry') return plannedOf(live, verdict)
+  const object = withContent(upstreamObject(live, request))
+  const copy = copyOf(request, resource, { object, live })
+  const problem =
+    (await refusePods(request, object)) ??
+    (isConsented ? await refuseChange(request, resource, { copy, live }) : undefined)
+  return { ...plannedOf(live, problem ?? verdict), owners: fieldOwners(live, copy) }
+}
+
+/** Every logical cluster has these. */
+export function isOfEveryNamespace({ kind, metadata: { name } }: KubeObject): boolean {
+  return kind === 'ServiceAccount' && name === 'default'
+}
+
+/** Refuses an object whose name is taken in the logical cluster. */
+async function refuseTaken(
+  { upstream, namespace, adoption, signal }: AdoptionRequest,
+  resource: AdoptableResource,
+  live: KubeObject,
+): Promise<Verdict | undefined> {
+  if (isOfEveryNamespace(live)) return undefined
+  const found = await upstream.tryGet<KubeObject>(
+    gvrs[resource],
+    { namespace, name: live.metadata.name ?? '' },
+    { signal },
+  )
+  if (found === undefined || adoptedObject(found)?.adoption === adoption) return undefined
+  return refuse('the logical cluster has an object of this kind and name in the namespace already')
+}
+
+/** Refuses a workload with pods that the logical cluster would refuse, by Pod Security and admission. */
+async function refusePods({ upstream, signal }: AdoptionRequest, object: KubeObject): Promise<Verdict | undefined> {
+  if (workloadKindOfObject(object) === undefined) return undefined
+  const template = templateOf(object) as
+    { metadata?: KubeObject['metadata']; spec?: Record<string, unknown> } | undefined
+  if (!isJsonObject(template?.spec)) return undefined
+  if (template.spec['nodeName'] !== undefined)
+    return refuse('its template has nodeName: the scheduler of a member cluster chooses the node')
+  const { serviceAccountName: _name, serviceAccount: _old, ...spec } = template.spec
+  const { labels = {}, annotations = {} } = template.metadata ?? {}
+  const pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { generateName: 'adoption-', namespace: 'default', labels, annotations },
+    spec: { ...spec, restartPolicy: spec['restartPolicy'] ?? 'Always' },
+  }
+  try {
+    await upstream.create<KubeObject>(gvrs.pods, pod, { dryRun: true, signal })
+    return undefined
+  } catch (error) {
+    if (!isStatusError(error) || error.code >= 500 || error.code === 429) throw error
+    return refuse(`the logical cluster refuses such pods: ${error.message}`)
+  }
+}
+
+async function refuseChange(
+  request: AdoptionRequest,
+  resource: AdoptableResource,
+  objects: { readonly copy: KubeObject; readonly live: KubeObject },
+): Promise<Verdict | undefined> {
+  const paths = await differencesOf(request, resource, objects)
+  if (paths.length === 0) return undefined
+  const hint =
+    resource === 'networkpolicies'
+      ? ': in a logical cluster, selectors of namespaces select its own namespaces only'
+      : ''
+  return refuse(`kcp cannot write it without a change: ${paths.join('; ')}${hint}`)
+}
+
+/** The objects of a plan for a status: those that are refused first, and no more than `max`. */
+export function listed(objects: readonly PlannedObject[], max: number): PlannedObject[] {
+  return objects.toSorted((a, b) => order.indexOf(a.action) - order.indexOf(b.action)).slice(0, max)
+}

@@ -1,0 +1,268 @@
+// Adoption of a running namespace of a member: the plan, the refusals, the takeover without a restart, the move away,
+// and the undo. On simulated members, whose API is ours; test/e2e has it on real ones.
+import { expect } from 'chai'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { Network, startSimulatedMember } from '#simulation/index.ts'
+import { silentLogger } from '#telemetry/index.ts'
+import { kubectl, runKcp, waitFor, type CommandResult } from '#test/support/index.ts'
+import { startInstance, type KcpInstance, type Tenant } from '../kcp-instance.ts'
+
+const within = { deadlineMs: 60_000, intervalMs: 100 }
+type Pod = KubeObject & { readonly status?: { readonly phase?: string } }
+
+describe('the adoption of a running namespace', function () {
+  this.timeout(180_000)
+  const stack = new AsyncDisposableStack()
+  const network = new Network()
+  let kcp: KcpInstance
+  let acme: Tenant
+  const members: Record<string, string> = {}
+
+  const startMember = async (name: string, subnet: number): Promise<void> => {
+    const dir = mkdtempSync(join(tmpdir(), 'kcp-simulated-'))
+    stack.defer(() => rmSync(dir, { recursive: true, force: true }))
+    const life = new AbortController()
+    stack.defer(() => life.abort())
+    const timing = { startMs: 50, pullMs: 50, stopMs: 300 }
+    const nodes = { subnet, count: 1 }
+    const options = { name, dir, nodes, network, timing, log: silentLogger, signal: life.signal }
+    const member = stack.use(await startSimulatedMember(options))
+    const file = join(dir, 'kubeconfig')
+    writeFileSync(file, member.kubeconfig)
+    members[name] = file
+    await runKcp(['member', 'join', name, '--kubeconfig', file, '--service-network', 'Flat', '--root-dir', kcp.rootDir])
+  }
+  const inOld = (...args: string[]): Promise<CommandResult> => kubectl(members['old'] ?? '', args)
+  const applyInOld = (...items: object[]): Promise<CommandResult> =>
+    kubectl(members['old'] ?? '', ['apply', '-f', '-'], { input: { apiVersion: 'v1', kind: 'List', items } })
+  const adopt = (namespace: string, ...flags: string[]): Promise<CommandResult> =>
+    runKcp(['adopt', namespace, '--from', 'old', '--into', 'acme', '--root-dir', kcp.rootDir, ...flags], {
+      expectCode: 'any',
+    })
+  const itemsOf = async (result: Promise<CommandResult>): Promise<Pod[]> =>
+    (JSON.parse((await result).stdout) as { items: Pod[] }).items
+  const podsOf = async (result: Promise<CommandResult>): Promise<string[]> =>
+    (await itemsOf(result)).map(({ metadata: { name, uid } }) => `${name} ${uid}`).sort()
+
+  /** An application of several kinds, as somebody has installed it with kubectl. */
+  const application = (namespace: string): object[] => {
+    const labels = { app: 'web' }
+    const container = {
+      name: 'web',
+      image: 'demo/web:1',
+      env: [{ name: 'MODE', valueFrom: { configMapKeyRef: { name: 'settings', key: 'mode' } } }],
+      ports: [{ containerPort: 8080 }],
+    }
+    const template = { metadata: { labels }, spec: { serviceAccountName: 'web', containers: [container] } }
+    const job = { spec: { restartPolicy: 'Never', containers: [{ name: 'job', image: 'demo/job:1' }] } }
+    const of = (kind: string, name: string, rest: object, apiVersion = 'v1'): object => ({
+      apiVersion,
+      kind,
+      metadata: { name, namespace, labels },
+      ...rest,
+    })
+    return [
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels: { team: 'shop' } } },
+      of('ServiceAccount', 'web', {}),
+      of('ConfigMap', 'settings', { data: { mode: 'fast' } }),
+      of('ConfigMap', 'unused', { data: { a: 'b' } }),
+      of('Secret', 'sh.helm.release.v1.web.v1', { type: 'helm.sh/release.v1', data: { release: 'aGVsbG8=' } }),
+      of('Deployment', 'web', { spec: { replicas: 2, selector: { matchLabels: labels }, template } }, 'apps/v1'),
+      of('Service', 'web', { spec: { selector: labels, ports: [{ port: 80, targetPort: 8080 }] } }),
+      of(
+        'CronJob',
+        'report',
+        { spec: { schedule: '0 3 * * *', jobTemplate: { spec: { template: job } } } },
+        'batch/v1',
+      ),
+      of('PodDisruptionBudget', 'web', { spec: { minAvailable: 1, selector: { matchLabels: labels } } }, 'policy/v1'),
+      of('Role', 'reader', { rules: [] }, 'rbac.authorization.k8s.io/v1'),
+    ]
+  }
+  const install = async (namespace: string): Promise<void> => {
+    await applyInOld(...application(namespace))
+    await inOld('rollout', 'status', 'deployment/web', '-n', namespace, '--timeout=60s')
+  }
+  /** All objects of the namespace in the member, without what each write changes. */
+  const state = async (namespace: string): Promise<Record<string, string>> => {
+    const kinds = 'deploy,rs,pods,svc,cm,secret,sa,cronjob,pdb,role,endpointslices'
+    const items = await itemsOf(inOld('get', kinds, '-n', namespace, '-o', 'json', '--show-managed-fields'))
+    const whole = [
+      ...items,
+      JSON.parse((await inOld('get', 'namespace', namespace, '-o', 'json')).stdout) as KubeObject,
+    ]
+    const texts = whole.map((one): [string, string] => {
+      const { resourceVersion: _version, managedFields = [], ...metadata } = one.metadata
+      const managers = managedFields.map((entry) => {
+        const { time: _time, ...rest } = entry as unknown as Record<string, unknown>
+        return rest
+      })
+      // The controllers' writes of the status come in any order.
+      managers.sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
+      const shown = one.kind === 'EndpointSlice' ? { name: metadata.name } : { ...metadata, managers }
+      return [`${one.kind}/${metadata.name ?? ''}`, JSON.stringify({ ...one, metadata: shown })]
+    })
+    return Object.fromEntries(texts)
+  }
+
+  const expectSame = (is: Record<string, string>, was: Record<string, string>): void => {
+    expect(Object.keys(is).sort()).to.deep.equal(Object.keys(was).sort())
+    for (const [name, text] of Object.entries(was)) expect(is[name], name).to.equal(text)
+  }
+
+  before(async function () {
+    this.timeout(180_000)
+    kcp = stack.use(await startInstance())
+    acme = await kcp.tenant('acme')
+    for (const [i, name] of ['old', 'new'].entries()) await startMember(name, 30 + i)
+    await kcp.admin.kubectl(['wait', '--for=condition=Ready', 'mc/old', 'mc/new', '--timeout=60s'])
+    const move = { drainSeconds: 5, forwardSeconds: 0 }
+    const quick = { apiVersion: 'kcp.dev/v1alpha1', kind: 'Placement', metadata: { name: 'quick' }, spec: { move } }
+    await acme.kubectl(['apply', '-f', '-'], { input: quick })
+  })
+  after(async function () {
+    this.timeout(60_000)
+    await stack.disposeAsync()
+  })
+
+  it('shows the plan, changes nothing, and names the consent that it needs', async () => {
+    await install('shop')
+    const before = await state('shop')
+    const { stdout, stderr, code } = await adopt('shop')
+    expect(code, stderr).to.equal(1)
+    expect(stderr).to.match(/kubectl label namespace shop kcp\.dev\/adoptable-by=[a-z2-7]{10}/)
+    expect(stdout).to.match(/Adopt +Deployment\/web/)
+    expect(stdout).to.match(/Carry +ConfigMap\/unused/)
+    expect(stdout).to.match(/Carry +Secret\/sh\.helm\.release\.v1\.web\.v1 .*use helm in the logical cluster/)
+    expect(stdout).to.match(/Keep +Role\/reader .*grant them there/)
+    expectSame(await state('shop'), before)
+    expect((await acme.kubectl(['get', 'namespaces', '-o', 'name'])).stdout).not.to.contain('shop')
+  })
+
+  it('takes it over without a restart: the same pods, revisions and Services', async () => {
+    const before = await podsOf(inOld('get', 'pods', '-n', 'shop', '-o', 'json'))
+    const address = await inOld('get', 'service', 'web', '-n', 'shop', '-o', 'jsonpath={.spec.clusterIP}')
+    const { stdout, stderr, code } = await adopt('shop', '--yes', '--member-kubeconfig', members['old'] ?? '')
+    expect(code, `${stdout}${stderr}`).to.equal(0)
+    expect(stdout).to.match(/kubectl-client-side-apply: shares \d+ of \d+/)
+    const pods = (): Promise<string[]> => podsOf(acme.kubectl(['get', 'pods', '-n', 'shop', '-o', 'json']))
+    await waitFor(async () => (await pods()).length === 2, { what: 'the pods in the logical cluster', ...within })
+    expect(await pods()).to.deep.equal(before)
+    expect(await podsOf(inOld('get', 'pods', '-n', 'shop', '-o', 'json'))).to.deep.equal(before)
+    await acme.kubectl(['rollout', 'status', 'deployment/web', '-n', 'shop', '--timeout=30s'])
+    const now = await inOld('get', 'service', 'web', '-n', 'shop', '-o', 'jsonpath={.spec.clusterIP}')
+    expect(now.stdout).to.equal(address.stdout)
+    const history = await acme.kubectl(['rollout', 'history', 'deployment/web', '-n', 'shop'])
+    expect(history.stdout).to.match(/^1 /m)
+    const { stdout: secrets } = await acme.kubectl(['get', 'secrets', '-n', 'shop', '-o', 'name'])
+    expect(secrets).to.contain('sh.helm.release.v1.web.v1')
+    expect((await acme.kubectl(['logs', 'deployment/web', '-n', 'shop', '--tail=1'])).code).to.equal(0)
+  })
+
+  it('shows pods that the member makes of the old template, and follows a change of replicas', async () => {
+    await acme.kubectl(['scale', 'deployment/web', '-n', 'shop', '--replicas=3'])
+    const pods = (): Promise<string[]> => podsOf(acme.kubectl(['get', 'pods', '-n', 'shop', '-o', 'json']))
+    await waitFor(async () => (await pods()).length === 3, { what: 'a third pod', ...within })
+    expect(await pods()).to.deep.equal(await podsOf(inOld('get', 'pods', '-n', 'shop', '-o', 'json')))
+  })
+
+  it('moves it to another member like any other, and gives the emptied namespace back', async () => {
+    await runKcp([
+      'move',
+      'namespace/shop',
+      '-c',
+      'acme',
+      '--to',
+      'new',
+      '--wait',
+      '--timeout',
+      '120',
+      '--root-dir',
+      kcp.rootDir,
+    ])
+    const left = async (): Promise<string> =>
+      (await inOld('get', 'deploy,pods,svc', '-n', 'shop', '-o', 'name')).stdout.trim()
+    await waitFor(async () => (await left()) === '', { what: 'an empty namespace in the old member', ...within })
+    const namespace = async (): Promise<string> => (await inOld('get', 'namespace', 'shop', '-o', 'yaml')).stdout
+    await waitFor(async () => !(await namespace()).includes('kcp.dev/'), { what: 'no marks of kcp', ...within })
+    expect((await acme.kubectl(['get', 'namespace', 'shop', '-o', 'yaml'])).stdout).not.to.contain('adopted-namespace')
+  })
+
+  it('is undone: the objects in the member are as before, and the pods run on', async () => {
+    await install('blog')
+    const before = await state('blog')
+    const flags = ['--yes', '--member-kubeconfig', members['old'] ?? '']
+    expect((await adopt('blog', ...flags)).code).to.equal(0)
+    const pods = (): Promise<string[]> => podsOf(acme.kubectl(['get', 'pods', '-n', 'blog', '-o', 'json']))
+    await waitFor(async () => (await pods()).length === 2, { what: 'the pods in the logical cluster', ...within })
+    const undone = await adopt('blog', '--undo', '--yes')
+    expect(undone.code, undone.stderr).to.equal(0)
+    expectSame(await state('blog'), before)
+    const gone = async (): Promise<boolean> =>
+      (await acme.kubectl(['get', 'namespace', 'blog'], { expectCode: 'any' })).stderr.includes('not found')
+    await waitFor(gone, { what: 'the namespace gone from the logical cluster', ...within })
+    await new Promise((resolve) => setTimeout(resolve, 1000))
+    expectSame(await state('blog'), before)
+  })
+
+  for (const { title, change, expected } of [
+    {
+      title: 'an object that Argo CD applies',
+      change: ['annotate', 'deployment/web', 'argocd.argoproj.io/tracking-id=shop:apps/Deployment:x/web'],
+      expected: /Application "shop" of Argo CD applies it: .*point its destination at the logical cluster/,
+    },
+    {
+      title: 'an object that Flux applies',
+      change: [
+        'label',
+        'service/web',
+        'kustomize.toolkit.fluxcd.io/name=apps',
+        'kustomize.toolkit.fluxcd.io/namespace=flux',
+      ],
+      expected: /Kustomization "flux\/apps" of Flux applies it/,
+    },
+  ])
+    it(`refuses ${title}, and names the owner`, async () => {
+      const namespace = `refused-${change[0]}`
+      await install(namespace)
+      await inOld(...change, '-n', namespace)
+      const { stderr, code } = await adopt(namespace, '--yes', '--member-kubeconfig', members['old'] ?? '')
+      expect(code).to.equal(1)
+      expect(stderr).to.match(expected)
+      expect((await acme.kubectl(['get', 'namespaces', '-o', 'name'])).stdout).not.to.contain(namespace)
+    })
+
+  it('refuses namespaces of the cluster itself, and a namespace that is of another logical cluster', async () => {
+    for (const name of ['kube-system', 'default'])
+      expect((await adopt(name, '--yes', '--member-kubeconfig', members['old'] ?? '')).stderr).to.contain(
+        'belongs to the member cluster itself',
+      )
+    await kcp.tenant('globex')
+    await install('ours')
+    expect((await adopt('ours', '--yes', '--member-kubeconfig', members['old'] ?? '')).code).to.equal(0)
+    await kcp.admin.kubectl(['create', '-f', '-'], {
+      input: {
+        apiVersion: 'kcp.dev/v1alpha1',
+        kind: 'Adoption',
+        metadata: { name: 'thief' },
+        spec: { member: 'old', namespace: 'ours', logicalCluster: 'globex', mode: 'Adopt' },
+      },
+    })
+    const message = async (): Promise<string> =>
+      (await kcp.admin.kubectl(['get', 'adoption', 'thief', '-o', 'jsonpath={.status.conditions[*].message}'])).stdout
+    await waitFor(async () => (await message()) !== '', { what: 'a condition', ...within })
+    expect(await message()).to.contain('belongs to logical cluster "acme" already')
+  })
+
+  it('is not for tenants', async () => {
+    const { stderr } = await acme.kubectl(['get', 'adoptions'], { expectCode: 'any' })
+    expect(stderr).to.contain(`the server doesn't have a resource type "adoptions"`)
+    const annotate = ['annotate', 'namespace', 'default', 'kcp.dev/adopted-namespace={"member":"old"}']
+    const refused = await acme.kubectl(annotate, { expectCode: 'any' })
+    const { stdout } = await acme.kubectl(['get', 'namespace', 'default', '-o', 'yaml'])
+    expect(stdout, refused.stderr).not.to.contain('adopted-namespace')
+  })
+})
