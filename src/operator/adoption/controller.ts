@@ -102,7 +102,7 @@ class Adoptions<Plan> {
     }
   }
 
-  async #adopt({ spec, status }: DeepReadonly<Adoption>, parties: AdoptionParties): Promise<Outcome> {
+  async #adopt({ metadata, spec, status }: DeepReadonly<Adoption>, parties: AdoptionParties): Promise<Outcome> {
     const { steps } = this.#deps
     const record = await steps.recordOf(parties)
     const { clusterId } = parties
@@ -119,6 +119,13 @@ class Adoptions<Plan> {
       }
     const { isConsented, obstacle } = await consentOf(parties)
     if (obstacle !== undefined) return { ...blocked(obstacle), clusterId }
+    const isPlanned =
+      status?.conditions?.find(({ type }) => type === 'Planned')?.observedGeneration === metadata.generation
+    if (!isConsented && isPlanned) {
+      // Only the label is waited for: the plan would be the same.
+      const { message } = consentCondition(parties, isConsented)
+      return { adopted: said('NotConsented', message), clusterId, againSeconds: lookSeconds.consent }
+    }
     const plan = await steps.plan(parties, { isConsented })
     const planned = { ...this.#planOf(plan, isConsented), consented: consentCondition(parties, isConsented), clusterId }
     if (!isConsented) {
@@ -126,7 +133,11 @@ class Adoptions<Plan> {
       return { ...planned, adopted, againSeconds: lookSeconds.consent }
     }
     if (planned.planned.status !== 'True')
-      return { ...planned, adopted: said('Refused', planned.planned.message), againSeconds: 30 }
+      return {
+        ...planned,
+        adopted: said('Refused', planned.planned.message),
+        ...(spec.mode === 'Adopt' && { againSeconds: 30 }),
+      }
     if (spec.mode !== 'Adopt')
       return { ...planned, adopted: said('NotAsked', 'nothing is changed while spec.mode is Plan') }
     return { ...planned, ...(await this.#takeOver(parties, plan)) }
@@ -166,7 +177,8 @@ class Adoptions<Plan> {
     if (record === undefined)
       return { adopted: said('Undone', `logical cluster "${parties.cluster}" has nothing of the namespace`), clusterId }
     if (record.state !== 'Leaving') {
-      const obstacles = await steps.obstaclesToUndo(parties)
+      // While it is adopted, no change of a tenant reaches the member.
+      const obstacles = record.state === 'Adopted' ? await steps.obstaclesToUndo(parties) : []
       if (obstacles.length > 0)
         return {
           adopted: { status: 'True', reason: 'CannotUndo', message: shortened(obstacles) },

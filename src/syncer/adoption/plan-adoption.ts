@@ -272,7 +272,7 @@ async function refusePods({ upstream, signal }: AdoptionRequest, object: KubeObj
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { generateName: 'adoption-', namespace: 'default', labels, annotations },
-    spec: { ...spec, restartPolicy: spec['restartPolicy'] ?? 'Always' },
+    spec: { ...spec, volumes: volumesOf(object, spec), restartPolicy: spec['restartPolicy'] ?? 'Always' },
   }
   try {
     await upstream.create<KubeObject>(gvrs.pods, pod, { dryRun: true, signal })
@@ -281,6 +281,15 @@ async function refusePods({ upstream, signal }: AdoptionRequest, object: KubeObj
     if (!isStatusError(error) || error.code >= 500 || error.code === 429) throw error
     return refuse(`the logical cluster refuses such pods: ${error.message}`)
   }
+}
+
+/** The volumes of the pods; those that a StatefulSet gets from its claim templates stand for their claims. */
+function volumesOf(object: KubeObject, { volumes }: Readonly<Record<string, unknown>>): unknown[] {
+  const { volumeClaimTemplates = [] } = (object['spec'] ?? {}) as {
+    volumeClaimTemplates?: readonly { readonly metadata?: { readonly name?: string } }[]
+  }
+  const own: readonly unknown[] = Array.isArray(volumes) ? volumes : []
+  return [...own, ...volumeClaimTemplates.map(({ metadata }) => ({ name: metadata?.name ?? '', emptyDir: {} }))]
 }
 
 async function refuseChange(

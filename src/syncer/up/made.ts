@@ -191,7 +191,7 @@ export function templateText(value: unknown): string {
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls)
   if (!isJsonObject(value)) return value ?? null
-  const fields = Object.entries(value).filter(([, one]) => one !== null && one !== undefined)
+  const fields = Object.entries(value).filter(([, one]) => one !== null)
   return Object.fromEntries(fields.map(([name, one]) => [name, withoutNulls(one)]))
 }
 

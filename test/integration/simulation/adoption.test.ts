@@ -208,6 +208,32 @@ describe('the adoption of a running namespace', function () {
     expectSame(await state('blog'), before)
   })
 
+  it('goes on where it was when kcp is killed again and again, and so does the undo', async () => {
+    await install('killed')
+    const before = await state('killed')
+    const pods = await podsOf(inOld('get', 'pods', '-n', 'killed', '-o', 'json'))
+    await adopt('killed', '--member-kubeconfig', members['old'] ?? '')
+    const killUntil = async (mode: string, reason: string): Promise<void> => {
+      const patch = JSON.stringify({ spec: { mode } })
+      await kcp.admin.kubectl(['patch', 'adoption', 'old.killed', '--type=merge', '-p', patch])
+      for (const afterMs of [20, 120, 400, 1200]) {
+        await new Promise((resolve) => setTimeout(resolve, afterMs))
+        await kcp.process.kill()
+        await kcp.process.start()
+      }
+      const path = `jsonpath={.status.conditions[?(@.type=="Adopted")].reason}`
+      const found = async (): Promise<string> =>
+        (await kcp.admin.kubectl(['get', 'adoption', 'old.killed', '-o', path])).stdout
+      await waitFor(async () => (await found()) === reason, { what: `reason ${reason}`, ...within })
+    }
+    await killUntil('Adopt', 'Adopted')
+    const shown = (): Promise<string[]> => podsOf(acme.kubectl(['get', 'pods', '-n', 'killed', '-o', 'json']))
+    await waitFor(async () => (await shown()).length === 2, { what: 'the pods in the logical cluster', ...within })
+    expect(await shown()).to.deep.equal(pods)
+    await killUntil('Undo', 'Undone')
+    expectSame(await state('killed'), before)
+  })
+
   for (const { title, change, expected } of [
     {
       title: 'an object that Argo CD applies',
