@@ -10,6 +10,8 @@ export interface Asked {
 }
 
 export interface Server {
+  /** Default 127.0.0.1. */
+  readonly host?: string
   readonly port: number
   readonly ca: string
 }
@@ -42,8 +44,8 @@ export function hashOf(token: string): string {
 }
 
 /** Asks for a certificate, or for anything else where `path` is given. */
-export async function ask({ port, ca }: Server, question: Question): Promise<Asked> {
-  const { member, token, client, key = newAgentKey(), claims = {}, localAddress = '127.0.0.1' } = question
+export async function ask({ host = '127.0.0.1', port, ca }: Server, question: Question): Promise<Asked> {
+  const { member, token, client, key = newAgentKey(), claims = {}, localAddress = host } = question
   const { method = 'POST', path = `/services/agent/${member}/certificate` } = question
   const csr = question.csr ?? (await signingRequest(key, member))
   const body = question.body ?? JSON.stringify({ request: csr, claims })
@@ -56,7 +58,7 @@ export async function ask({ port, ca }: Server, question: Question): Promise<Ask
   const { promise, resolve, reject } = Promise.withResolvers<Asked>()
   const credentials = client === undefined ? {} : { cert: client.certificate, key: client.key }
   const options: RequestOptions = {
-    host: '127.0.0.1',
+    host,
     port,
     path,
     method,
