@@ -26,9 +26,8 @@ export async function run(name: string, { key: wanted, show = false, ...flags }:
   const { key = '', token = '' } = member.status?.agent ?? {}
   if (wanted !== undefined && wanted !== key)
     throw new ExitError(`the agent of "${name}" has another key than "${wanted}": nothing was approved`)
-  const { resourceVersion } = member.metadata
-  // Conflict if another agent has asked meanwhile.
-  const patch = { metadata: { resourceVersion }, spec: { agent: { approval: { token, key } } } }
+  // The approval is for this key and this token: it means nothing for another agent, whatever has happened meanwhile.
+  const patch = { spec: { agent: { approval: { token, key } } } }
   await installation.clusters.patch(memberClusters, { name }, 'merge', patch, { signal })
   console.log(`approved; watch it with: kubectl get memberclusters ${name}`)
 }

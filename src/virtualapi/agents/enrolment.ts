@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import { isStatusError, methodNotServed, tooManyRequests, unauthorized } from '#apimachinery/status/index.ts'
 import { sleep, timestamp, type Clock } from '#async/index.ts'
-import type { Informer, KubeClient } from '#client/index.ts'
+import type { DeepReadonly, Informer, KubeClient } from '#client/index.ts'
 import {
   maxAgentCertificates,
   maxClaim,
@@ -64,43 +64,56 @@ export class Enrolment {
    */
   async answer(name: string, request: IncomingRequest): Promise<BytesResponse> {
     if (request.method !== 'POST') throw methodNotServed()
+    const proof = await this.#requireProof(name, request)
     if (this.#underWay >= maxUnderWay) throw tooManyRequests('too many agents ask at a time, please try again')
     this.#underWay++
     try {
-      return await this.#answer(name, request)
+      return await this.#answer(name, proof, request)
     } finally {
       this.#underWay--
     }
   }
 
-  async #answer(name: string, request: IncomingRequest): Promise<BytesResponse> {
-    const giveBack = this.#guesses.spend(request.peerAddress?.() ?? '')
+  /** Refuses clients that have no proof for this member, before anything that they send is read. */
+  async #requireProof(name: string, request: IncomingRequest): Promise<AgentProof> {
+    const { members } = this.#options
     const proof = this.#proofOf(request)
+    // Our authority has signed a certificate: it is no guess, and must not be refused because of those of others.
+    const giveBack = proof?.kind === 'certificate' ? undefined : this.#guesses.spend(request.peerAddress?.() ?? '')
     if (proof === undefined || !isAgentMemberName(name)) throw unauthorized()
+    await members.synced(request.signal)
+    const verdict = this.#decide({ name, key: '', claims: {}, proof }, members.store.get(name))
+    if (verdict.do === 'refuse' && verdict.isGuess) throw verdict.error
+    giveBack?.()
+    return proof
+  }
+
+  async #answer(name: string, proof: AgentProof, request: IncomingRequest): Promise<BytesResponse> {
     const { request: text, claims } = await readSmallJson(request, bounds)
     const { fingerprint: key, publicKey } = await readSigningRequest(typeof text === 'string' ? text : '', name)
-    const { members, clock } = this.#options
-    await members.synced(request.signal)
     const asked: AskedCertificate = { name, key, proof, claims: claimsOf(claims) }
-    const all = members.store.list()
-    const verdict = decide(asked, members.store.get(name), all, clock.now())
-    if (verdict.do !== 'refuse' || !verdict.isGuess) giveBack()
+    const member = this.#options.members.store.get(name)
+    const verdict = this.#decide(asked, member)
     if (verdict.do === 'refuse') throw verdict.error
     request.known?.()
-    const agent = members.store.get(name)?.status?.agent
-    if (verdict.do === 'wait' && agent?.token === verdict.agent.token && agent?.key === verdict.agent.key)
+    const known = member?.status?.agent
+    if (verdict.do === 'wait' && known?.token === verdict.agent.token && known?.key === verdict.agent.key)
       return waiting(verdict.agent)
     // Each certificate is a write, and nothing gives this back.
     this.#issues.spend(name)
     return await this.#write(asked, publicKey, request.signal)
   }
 
+  #decide(asked: AskedCertificate, member: DeepReadonly<MemberCluster> | undefined): Verdict {
+    return decide(asked, member, this.#options.members.store.list(), this.#options.clock.now())
+  }
+
   /** Decides on the present MemberCluster, and writes; again if somebody else has written it meanwhile. */
   async #write(asked: AskedCertificate, publicKey: Uint8Array, signal: AbortSignal): Promise<BytesResponse> {
-    const { client, members, clock } = this.#options
+    const { client } = this.#options
     for (let attempt = 1; ; attempt++) {
       const member = await client.get<MemberCluster>(memberClusters, { name: asked.name }, { signal })
-      const verdict = decide(asked, member, members.store.list(), clock.now())
+      const verdict = this.#decide(asked, member)
       if (verdict.do === 'refuse') throw verdict.error
       try {
         return await this.#settle(member, verdict, publicKey, signal)
