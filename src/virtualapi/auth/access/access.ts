@@ -5,6 +5,9 @@ import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import type { AccessGate } from './access-gate.ts'
 import type { AccessGrant, AccessTarget, AccessTokens } from './access-tokens.ts'
 
+/** The key in a user's extra of who asked for the token. */
+export const accessHolderKey = 'kcp.dev/access-holder'
+
 export interface AccessParts {
   readonly tokens: AccessTokens
   readonly gate: AccessGate
@@ -72,7 +75,7 @@ export class Access {
       name: accountName(access),
       uid: account.uid,
       groups: ['system:serviceaccounts', `system:serviceaccounts:${access.namespace}`, 'system:authenticated'],
-      extra: { 'kcp.dev/access-holder': [accepted.user.name] },
+      extra: { [accessHolderKey]: [accepted.user.name] },
       realm: { kind: 'cluster', id },
     }
   }

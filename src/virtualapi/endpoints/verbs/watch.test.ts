@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { StoreError } from '#store/index.ts'
 import { listOptionsOf } from './list-options.ts'
-import { openWatch, watchOptions } from './watch.ts'
+import { boundedFor, openWatch, watchOptions } from './watch.ts'
 
 const optionsOf = (query: string) => watchOptions(listOptionsOf(new URLSearchParams(query), 'watch'))
 
@@ -24,6 +24,15 @@ describe('the options of a watch', () => {
   it('have the timeout asked for, as far as a timer can count', () => {
     expect(optionsOf('timeoutSeconds=30').timeoutMs).to.equal(30_000)
     expect(optionsOf('timeoutSeconds=99999999').timeoutMs).to.equal(2 ** 31 - 1)
+  })
+
+  it('with a token for the use of a logical cluster by others end after five minutes', () => {
+    const timeoutOf = (query: string, extra: Record<string, string[]>): number =>
+      boundedFor({ extra }, optionsOf(query)).timeoutMs
+    const holder = { 'kcp.dev/access-holder': ['fleet'] }
+    expect(timeoutOf('', holder)).to.equal(300_000)
+    expect(timeoutOf('timeoutSeconds=30', holder)).to.equal(30_000)
+    expect(timeoutOf('timeoutSeconds=3600', {})).to.equal(3_600_000)
   })
 
   it('have a random timeout from 30 to 60 minutes by default', () => {

@@ -5,8 +5,10 @@ import { isStoreError } from '#store/index.ts'
 import type { Entry, CacheWatch } from '#store/watch-cache/index.ts'
 import { isConverted, type ConvertedDefinition } from '#virtualapi/write/conversion/conversions.ts'
 import { ConvertingWatch } from '#virtualapi/write/conversion/converting-watch.ts'
+import { accessHolderKey } from '#virtualapi/auth/access/index.ts'
 import { viewOf, type ObjectView } from '#virtualapi/codec/representations.ts'
 import type { ApiResponse, Exchange, Sink } from '#virtualapi/request/exchange.ts'
+import type { UserInfo } from '#virtualapi/request/user-info.ts'
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { listOptionsOf, type ListOptions } from './list-options.ts'
@@ -17,6 +19,7 @@ import { errorLine, WatchEncoder, type WatchForm } from './watch-encoder.ts'
 import { WatchStream } from './watch-stream.ts'
 
 const minTimeoutSeconds = 1800
+const accessWatchMs = 5 * 60_000
 /** How long a client may read nothing before its connection is cut, milliseconds. */
 const maxStallMs = 60_000
 const cacheControl = { 'cache-control': 'no-cache, private' }
@@ -45,7 +48,7 @@ export async function watchObjects(call: EndpointCall<EndpointDependencies>): Pr
   const given = listOptionsOf(query, 'watch')
   const named = request.name === '' ? {} : { name: request.name }
   const selection = shownSelection(selectionOf(query, definition, named), call)
-  const options = watchOptions(given)
+  const options = boundedFor(exchange.user, watchOptions(given))
   const view = viewOf(definition, representation, {
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,
@@ -141,6 +144,15 @@ export function watchOptions({
     bookmarks,
     timeoutMs: Math.min(timeoutSeconds * 1000, 2 ** 31 - 1),
   }
+}
+
+/**
+ * The options for this user: a watch with a token for others ends after minutes, because the right to use the logical
+ * cluster may have been revoked.
+ */
+export function boundedFor({ extra }: Pick<UserInfo, 'extra'>, options: WatchOptions): WatchOptions {
+  if (extra[accessHolderKey] === undefined) return options
+  return { ...options, timeoutMs: Math.min(options.timeoutMs, accessWatchMs) }
 }
 
 /**
