@@ -1,5 +1,5 @@
-// Runs the end-to-end tests of Kubernetes against logical clusters of `kcp start`.   node scripts/conformance.ts
-// [--help]
+// Runs the end-to-end tests of Kubernetes against logical clusters of `kcp start`.
+//   node scripts/conformance.ts [--help]
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -59,7 +59,7 @@ const minutes = Number(values.piece ?? values.minutes)
 /** With --piece: what earlier pieces found. */
 const kept =
   values.piece === undefined ? undefined : new KeptResults(join(repositoryRoot, '.run/upstream/results.jsonl'))
-/** Tests of a piece that run before their results are kept. */
+/** With --piece: the number of tests in a batch. Results are kept after each batch. */
 const batchSize = 12
 const badRound = values.round.some((name) => !allRounds.includes(name))
 if (values.help || badRound || ![clusters, processes].every(isCount) || !(minutes > 0)) {
@@ -84,7 +84,7 @@ process.once('SIGINT', () => abort.abort(new Error('interrupted')))
 const started = performance.now()
 const results: UpstreamResult[] = []
 let failures = 0
-/** Every test in scope that the program knows, where pieces ran it. */
+/** With --piece: every test in scope that the test program knows. Empty if this piece has run no test. */
 const knownTests: string[] = []
 const noNodes = rounds.some((name) => needNodes.includes(name)) ? await ensureSystemPackages() : undefined
 if (noNodes !== undefined) console.error(`no round with nodes: ${noNodes}`)
@@ -124,8 +124,8 @@ async function run(round: RoundName): Promise<void> {
 }
 
 /**
- * Runs tests of the round that have no result yet, until the time is over. Resolves with whether there are others left
- * in any round; if there are none in this one, prints what did not pass.
+ * Runs tests of the round that have no result yet, until the time is over. Resolves with true if tests of this round
+ * are left; otherwise prints the tests of the round that did not pass.
  */
 async function runPiece(round: RoundName, earlier: KeptResults): Promise<boolean> {
   const names = namesToRun(expectedIn[round])
@@ -179,7 +179,7 @@ function describe({ name, state, seconds, message }: UpstreamResult): string {
   return `${state} after ${seconds.toFixed(0)} s: ${name}\n    ${first.slice(0, 2000).replaceAll('\n', '\n    ')}`
 }
 
-/** Runs the shell tests of kubectl and returns the end of our last line. */
+/** Runs the shell tests of kubectl and returns their output, which ends the summary that this script prints. */
 function kubectlRound(): string {
   const script = join(repositoryRoot, 'scripts/kubectl-cmd.ts')
   const args = ['--clusters', String(clusters), ...(values.update ? ['--update'] : [])]

@@ -13,7 +13,7 @@ const systemNamespace = 'kcp-system'
 
 const read = ['get', 'list', 'watch']
 
-/** Applies our CustomResourceDefinitions and waits for them; others can only be read by name. */
+/** To apply our CustomResourceDefinitions and wait for them. Others may be created and read, but not changed. */
 const installCrds: PolicyRule[] = [
   { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: ['create', ...read] },
   {
@@ -71,7 +71,7 @@ const registerApiService: PolicyRule = {
  */
 const ownSecrets = ['kcp-keys', 'kcp-serving-certificates', 'kcp-replica-authority', 'kcp-metrics-client']
 
-/** Where the direct listener is reached, told from process to process. */
+/** The ConfigMap in which the server tells other processes the address of its direct listener. */
 const publishAddress: PolicyRule = {
   apiGroups: [''],
   resources: ['configmaps'],
@@ -79,7 +79,7 @@ const publishAddress: PolicyRule = {
   verbs: ['create', 'patch', ...read],
 }
 
-/** Used sign-in links and ended sessions of the console. */
+/** The ConfigMap in which the console records the sign-in links that were used and the sessions that have ended. */
 const consoleRecord: PolicyRule = {
   apiGroups: [''],
   resources: ['configmaps'],
@@ -119,13 +119,13 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
   // Kubeconfigs of members are Secrets in our namespace, of any names: admins make them.
   'operator.yaml': rolesOf('kcp-operator', operator, [
     leaderElection,
-    // It renews the tokens in them, and deletes those of members that leave.
+    // The operator renews the tokens in these Secrets, and deletes the Secrets of members that leave.
     { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'patch', 'delete'] },
     { ...publishAddress, verbs: read },
   ]),
-  // Secrets of LogicalCluster.spec.kubeconfigs, in any namespace that a spec names. Whoever holds it everywhere can
-  // read every Secret whose name they know, and make a token of any ServiceAccount: bind it in single namespaces where
-  // that is too much.
+  // Secrets of LogicalCluster.spec.kubeconfigs, in any namespace that a spec names. Whoever has this ClusterRole in all
+  // namespaces can read every Secret whose name they know, and make a token of any ServiceAccount. Where that is too
+  // much, bind the ClusterRole in single namespaces.
   'kubeconfig-secrets.yaml': [
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -133,8 +133,8 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
       metadata: { name: 'kcp-kubeconfig-secrets' },
       rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['create', 'get', 'patch', 'delete'] }],
     },
-    // Bound everywhere with the other: by it the operator sees at once that one of these Secrets was changed or
-    // deleted.
+    // Where the ClusterRole above is bound in all namespaces, this one is bound too, so that the operator sees at once
+    // that one of these Secrets was changed or deleted.
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'ClusterRole',
@@ -142,7 +142,8 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
       rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['list', 'watch'] }],
     },
   ],
-  // `kcp operator --cluster-profiles`; bound only where that is wanted. The host's garbage collector deletes them.
+  // For `kcp operator --cluster-profiles`; bound only where that option is used. The host's garbage collector deletes
+  // the ClusterProfiles.
   'cluster-profiles.yaml': [
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -179,7 +180,7 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
   // grants reading the front proxy's authorities.
   'apiserver.yaml': [
     ...rolesOf('kcp-apiserver', apiserver, [
-      // Deleted by the replica that it belongs to, or by others once it has expired.
+      // The Lease of a replica is deleted by that replica, or by another one once the Lease has expired.
       { ...leaderElection, verbs: [...leaderElection.verbs, 'delete'] },
       { apiGroups: [''], resources: ['secrets'], verbs: ['get'] },
       { apiGroups: [''], resources: ['secrets'], resourceNames: ownSecrets, verbs: ['update'] },

@@ -1,6 +1,7 @@
-// Bundles the program into dist/src: each thing that is started or loaded late becomes one file, at the path that its
-// source has below src. Loading thousands of small modules takes more of a start than running them.   node
-// scripts/build/bundle.ts
+// Bundles the program into dist/src: each entry and each module that is imported late becomes one file, at the path
+// that its source has below src. When a program starts, loading thousands of small modules takes longer than running
+// them.
+//   node scripts/build/bundle.ts
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { build, type Plugin } from 'esbuild'
@@ -11,7 +12,8 @@ const source = join(root, 'src')
 const output = join(root, 'dist/src')
 
 /**
- * The program, its threads, and the library for others, below src. What these import late, with `import()`, is added.
+ * The files below src from which the program, its threads, its test programs and the libraries for other projects are
+ * built. The modules that they import late, with `import()`, are added.
  */
 const entries = [
   'cli/main.ts',
@@ -69,7 +71,7 @@ async function bundle(entry: string): Promise<ReadonlySet<string>> {
     format: 'esm',
     platform: 'node',
     target: 'node24',
-    // Node 24 has it; the table of esbuild does not know.
+    // Node 24 supports `using`, but esbuild's table of targets does not say so.
     supported: { using: true },
     sourcemap: true,
     sourcesContent: false,

@@ -56,7 +56,7 @@ async function write(all: string): Promise<void> {
   console.log(`${out}: ${site.pages.length} pages`)
 }
 
-/** The parts of the index, with the pages that each names first. */
+/** The parts of the navigation with their pages. Pages that belong to no part are in a last part, "More". */
 function navigationOf(pages: readonly Page[]): NavigationPart[] {
   const parts: readonly [string, RegExp][] = [
     ['Start', /^(README|docs\/README|CHANGELOG)\.md$/],

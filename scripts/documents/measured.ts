@@ -12,7 +12,7 @@ interface Saved {
 }
 
 export interface MeasuredWithSource extends Measured {
-  /** The run, for people. */
+  /** The date, the commit and the machine of the run that the numbers are from, as a text for readers. */
   readonly source: string
 }
 

@@ -12,7 +12,7 @@ export interface ClusterContent extends Omit<Surroundings, 'namespace'> {
   readonly objects: readonly SeenObject[]
 }
 
-/** Findings beyond these are counted. */
+/** Maximum number of findings that are shown; of the others, only the number is shown. */
 const maxFindings = 50
 
 /** All that waits or is wrong in a logical cluster, the urgent findings first. */

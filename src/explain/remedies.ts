@@ -94,7 +94,7 @@ export interface GateText {
   readonly todo?: string
 }
 
-/** The text of a gate; a gate that a newer release writes stands for itself. */
+/** The text of a gate. For an unknown gate, which a newer release has written, the text is the name of the gate. */
 export function gateText(gate: string): GateText {
   return Object.hasOwn(gateTexts, gate) ? gateTexts[gate as Gate] : { waitsFor: gate }
 }

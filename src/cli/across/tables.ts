@@ -72,8 +72,9 @@ export async function tableOf(
 }
 
 /**
- * The tables of the named logical clusters, or with none named, one of all. Custom resources of few logical clusters
- * are read there, because a list of all has no columns for them.
+ * One table for each named logical cluster; if none is named, one table for all logical clusters together. A custom
+ * resource of which only few logical clusters have objects is read in each of these instead, because a list across all
+ * has no columns for it.
  */
 export async function tablesOf(
   direct: Direct,
@@ -124,7 +125,7 @@ function withCluster(object: KubeObject, cluster: string): KubeObject {
   return { ...object, metadata: { ...object.metadata, annotations } }
 }
 
-/** The changes after a table: rows that were added or changed, forever. */
+/** Watches the changes after a table, without an end. Yields the rows that were added, changed or deleted. */
 export async function* changesAfter(
   direct: Direct,
   { cluster, table, query }: { readonly cluster: string; readonly table: ClusterTable; readonly query: Query },

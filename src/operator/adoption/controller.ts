@@ -28,12 +28,18 @@ interface AdoptionDeps<Plan> {
 
 /** How long to wait for syncers of this process to notice that nobody may act in the namespace, milliseconds. */
 const noticeMs = 1500
-/** Seconds between looks at what does not tell of its changes: the consent in the member, the scheduler's decision. */
+/**
+ * Seconds until the next attempt: while the consent in the member is missing, while the scheduler has not placed all
+ * workloads, and after an obstacle or a failure. No event announces that one of these has changed.
+ */
 const lookSeconds = { consent: 3, placement: 0.5, failure: 5 } as const
-/** Passes over a namespace that is given back: controllers of the member may still write what was just removed. */
+/**
+ * Maximum number of passes that remove marks from a namespace that is given back: controllers of the member may still
+ * write what was just removed.
+ */
 const maxPasses = 20
 
-/** Keeps Adoptions. */
+/** The controller that plans, performs and undoes adoptions. */
 export function adoptionController<Plan>(deps: AdoptionDeps<Plan>): OperatorController {
   return {
     name: 'adoption',
@@ -177,7 +183,7 @@ class Adoptions<Plan> {
     if (record === undefined)
       return { adopted: said('Undone', `logical cluster "${parties.cluster}" has nothing of the namespace`), clusterId }
     if (record.state !== 'Leaving') {
-      // While it is adopted, no change of a tenant reaches the member.
+      // Changes of tenants reach the member only in state Adopted: in other states there can be no obstacles.
       const obstacles = record.state === 'Adopted' ? await steps.obstaclesToUndo(parties) : []
       if (obstacles.length > 0)
         return {

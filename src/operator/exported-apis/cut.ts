@@ -1,11 +1,14 @@
-// The losses of stored objects by another definition of their kind. Pure.
+// The data that stored objects would lose if another definition of their kind replaced the present one. Pure.
 import { cloneJson, type DeepReadonly, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { parseStructuralSchema, pruneUnknown } from '#apimachinery/schema/index.ts'
 import { storageOf, versionsOf, type Cut } from './negotiate.ts'
 
 const maxFields = 5
 
-/** `shown`: the spec of the present definition. Objects are kept in the stored version, without conversion. */
+/**
+ * What `objects` would lose if the definition with spec `next` replaced the present one, whose spec is `shown`. Objects
+ * are kept in the stored version, without conversion.
+ */
 export function cutOf(objects: Iterable<DeepReadonly<KubeObject>>, shown: JsonObject, next: JsonObject): Cut {
   const schema = versionsOf(next).get(storageOf(next) ?? '')
   const lost = new Set<string>()

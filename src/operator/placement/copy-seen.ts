@@ -28,11 +28,11 @@ import type { CopySeen } from '#placement/index.ts'
 type CachedObject = DeepReadonly<KubeObject>
 
 export interface Surroundings {
-  /** Services that select its pods. */
+  /** Services that select the pods of the workload. */
   readonly services: Iterable<CachedObject>
   /** How pods of the member reach those of other members. */
   readonly networkOf: (member: string) => ServiceNetwork
-  /** Whether the member answers. A move does not wait until a member that does not answer learns of endpoints. */
+  /** Whether the member answers. A move does not wait for other members to learn of endpoints if they do not answer. */
   readonly isReady: (member: string) => boolean
 }
 
@@ -85,7 +85,8 @@ function isReadyOrEnded(pod: CachedObject): boolean {
 }
 
 /**
- * The number of endpoints in `member` that each member which can reach them knows. Empty: `member` reported nothing.
+ * How many of the Service's endpoints in `member` are known: one number for `member` itself, and one for each other
+ * member that has reported, answers and can reach these endpoints. Empty if `member` has reported nothing.
  */
 function countsOf(
   service: CachedObject,

@@ -1,7 +1,8 @@
 // A StatefulSet goes to another member ordinal by ordinal: one pod ends in one member before the same one starts in the
-// other. Each member has a range of ordinals. The wanted member takes the one next to its range, the highest first. One
-// pod at a time is not ready, whatever the cause: rollouts wait while a pod moves, and pods wait for a rollout in the
-// wanted member. Pure.
+// other. Each member has a range of ordinals. The wanted member takes the ordinal directly above its range, or if there
+// is none, the one directly below; a wanted member without ordinals takes the highest one first. One pod at a time is
+// not ready, whatever the cause: rollouts wait while a pod moves, and pods wait for a rollout in the wanted member.
+// Pure.
 import type { EndingOrdinal, PlacedCopy, PlacedOn } from '#crds/index.ts'
 import { elapsedMs, liveStates, scaleOf, type MoveInput } from './move-input.ts'
 import { mapCopies, nextWithdrawal, withoutEndings } from './withdrawal.ts'
@@ -20,7 +21,7 @@ interface Range {
  * arrives.
  */
 export function nextOrdinals(placedOn: PlacedOn, input: MoveInput): PlacedOn {
-  // A pod that no longer goes next takes requests again.
+  // A pod that was to move next, and no longer is, takes requests again.
   const ranges = nextRanges(withoutEndings(placedOn), { ...input, placedOn })
   const next = mapCopies(ranges, (copy, name) => withRollout(name, copy, ranges, { ...input, placedOn }))
   return Object.keys(next).every((name) => next[name] === placedOn[name]) ? placedOn : next
@@ -55,7 +56,7 @@ function step(
   const end = start + replicas
   const settled = isWithin && others.every((other) => isSettled(other, input))
   if (settled && others.every(isEmpty)) return withRange(placedOn, taker, undefined)
-  // From the start, the others say which ordinals they have: then their rollouts wait, too.
+  // The other copies get explicit ranges before the first pod moves: rollouts wait only in copies with such a range.
   const begun = others
     .filter((other) => !isEmpty(other) && liveStates.includes(other.copy.state))
     .reduce(
@@ -70,7 +71,8 @@ function step(
   const firstMissing = [start, ...all.map((range) => range.end)].sort((a, b) => a - b).find(isMissing)
   const extended = isEmpty(taker) ? single(firstMissing) : extend(taker, isMissing)
   if (extended !== undefined) return isHealthyNow ? withNextPod(begun, taker, extended, input) : begun
-  // An ordinal on its way to a member that is no longer wanted: its neighbour takes it first.
+  // An ordinal is missing that was on its way to a member that is no longer wanted: before anything else moves, it goes
+  // to a member that has an ordinal next to it.
   for (const other of others) {
     const back = isEmpty(other) || !liveStates.includes(other.copy.state) ? undefined : extend(other, isMissing)
     if (back !== undefined) return withRange(begun, other, back)
@@ -80,7 +82,10 @@ function step(
   return mayEnd ? giveNext(begun, taker, others, input) : begun
 }
 
-/** The taker has one pod more. From now it is measured how long that takes. */
+/**
+ * Gives the taker the new range, which has one more pod. If the taker serves already, the time that this pod may take
+ * (`stuckMs`) begins now.
+ */
 function withNextPod(
   placedOn: PlacedOn,
   taker: Range,
@@ -105,8 +110,8 @@ function extend(range: Range, isMissing: (ordinal: number) => boolean): Pick<Ran
 }
 
 /**
- * Whether the next pod may end: no other one is missing, and no rollout can end another one meanwhile. Where a member
- * has no ready pod at all, the next one is not ready either.
+ * Whether the next pod may end: no other one is missing, and no rollout can end another one meanwhile. A member that
+ * gives pods away may also have no ready pod at all, because then its next pod is not ready either.
  */
 function areAllReady(ranges: readonly Range[], input: MoveInput): boolean {
   return ranges.every((range) => {
@@ -127,8 +132,8 @@ function isRolledOut(range: Range, input: MoveInput): boolean {
 
 /**
  * The copy, with its rollout paused while its pods are in several members. Only the wanted member rolls out, and only
- * while no pod moves: what the others have gets the present template with the move. Where a pod does not become ready
- * in the wanted member, none is paused, so that its tenant can mend the template.
+ * while no pod moves: the pods of the other members get the present template when they move. If a pod does not become
+ * ready in the wanted member in time, no copy's rollout is paused, so that the tenant can mend the template.
  */
 function withRollout(name: string, copy: PlacedCopy, placedOn: PlacedOn, input: MoveInput): PlacedCopy {
   const { paused: before, ...rest } = copy
@@ -171,8 +176,8 @@ function isFull(range: Range, { seen }: MoveInput): boolean {
 }
 
 /**
- * The neighbour of the taker gives the next ordinal, once its pod takes no requests; to a taker without any, the
- * highest one.
+ * Takes the ordinal that the taker gets next from the copy that has it, once the pod of this ordinal takes no requests.
+ * A taker without ordinals gets the highest one first.
  */
 function giveNext(placedOn: PlacedOn, taker: Range, others: readonly Range[], input: MoveInput): PlacedOn {
   const { replicas, start } = scaleOf(input)
@@ -188,7 +193,7 @@ function giveNext(placedOn: PlacedOn, taker: Range, others: readonly Range[], in
   return withRange(placedOn, holder, rest)
 }
 
-/** The copy's note about this ordinal before the copy gives it away; `ends` when it does. */
+/** How far the withdrawal of this ordinal's pod is, for the field `ending` of the copy; `ends` once the pod may end. */
 function endingOf(name: string, ordinal: number, input: MoveInput): EndingOrdinal | 'ends' {
   const before = input.placedOn[name]?.ending
   const current = before?.ordinal === ordinal ? before : undefined

@@ -1,5 +1,5 @@
-// The part of one member in the unavailable pods that a divided workload may have: by its PodDisruptionBudgets, and by
-// its own rollout.
+// One member's share of the number of pods of a divided workload that may be unavailable: in its PodDisruptionBudgets,
+// and in its rollout.
 import { cloneJson, type KubeObject } from '#apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelectorSource } from '#apimachinery/selector/index.ts'
 import { budgetShare, type Budget } from '#placement/index.ts'
@@ -23,7 +23,10 @@ export function withBudgetShare(copy: KubeObject, { divided }: NamespaceView, me
   return { ...cloneJson(copy), spec: { ...cloneJson(rest), ...part } }
 }
 
-/** The budget without the pods that moves end at this time (`moving`). A percentage stays as it is. */
+/**
+ * The budget with `moving` fewer disruptions, because that many pods may be away while they move. A percentage stays as
+ * it is.
+ */
 function withoutMoving({ minAvailable, maxUnavailable }: Budget, moving: number): Budget {
   if (typeof minAvailable === 'number') return { minAvailable: minAvailable + moving }
   if (typeof maxUnavailable === 'number') return { maxUnavailable: Math.max(0, maxUnavailable - moving) }
@@ -39,8 +42,8 @@ interface RollingUpdate {
 }
 
 /**
- * The copy of a Deployment, whose rollout ends at most its part of maxUnavailable pods at a time. A percentage means
- * its part anyway. A member without a part makes one more pod instead.
+ * The copy of a Deployment, with the member's share of maxUnavailable. A percentage stays as it is, because it applies
+ * only to the replicas of the member. A member whose share is 0 makes at least one more pod during a rollout instead.
  */
 export function withRolloutShare(copy: KubeObject, { divided }: NamespaceView, member: string): KubeObject {
   const { replicas: shares } = divided.get(`${copy.kind}/${copy.metadata.name}`) ?? {}

@@ -71,7 +71,7 @@ export function preferredFormat(
   if (accept === undefined || !/yaml|protobuf/.test(accept)) return 'json'
   const isKnown = ({ type, params }: Clause): boolean => {
     const as = params.get('as') ?? ''
-    // A client of discovery names forms that only one document has.
+    // Clients of discovery ask for forms (`as`) that only discovery documents have.
     if (as !== '' && (isError || (as !== 'Table' && !isMetadata(as)))) return false
     if (type !== protobufType) return formatOf(type) !== undefined
     return as === '' ? isError || inProtobuf : isMetadata(as)

@@ -1,4 +1,5 @@
-// Keeps the Secrets of spec.kubeconfigs: observes each, plans, writes. May run twice.
+// Keeps the Secrets of spec.kubeconfigs up to date: reads each Secret, plans a change, and writes it. May run again at
+// any time.
 import { clusterIdOf } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'

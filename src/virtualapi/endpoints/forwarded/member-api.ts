@@ -1,5 +1,5 @@
-// Requests to the API of a member, as the ServiceAccount that its MemberCluster names for others. Of the client's
-// headers, only those on a list reach the member, and only those on a list come back.
+// Requests of clients to the API of a member, made as the ServiceAccount that its MemberCluster names in spec.access.
+// Only permitted headers of a request reach the member, and only permitted headers of a response reach the client.
 import {
   isStatusError,
   pathNotFound,
@@ -21,7 +21,7 @@ const maxStallMs = 60_000
 const maxHeaderBytes = 8 * 1024
 /** How often an open stream asks whether its user may go on, milliseconds. */
 const askAgainMs = 5_000
-/** The documents and objects of an API server. */
+/** The paths of a member that clients may request: its API, its OpenAPI documents, its version and its health. */
 const served = /^\/(api|apis|openapi|version|healthz|livez|readyz)(\/|$)/
 
 interface Asked {

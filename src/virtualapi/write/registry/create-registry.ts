@@ -102,7 +102,7 @@ export function createRegistry({
     },
     admission: createAdmission({
       plugins: plain === undefined ? plugins : plugins.filter(({ name }) => !isWithoutPlugin(plain, name)),
-      // The consumer's own policies and those of its ancestors see what the provider's have made.
+      // The provider's policies run first: the policies of the consumer and of its ancestors see their changes.
       policies: [providedMutatingPolicies(policyParts), mutatingPolicies(policyParts)],
       webhooks: createWebhooks({ ...policyParts, outbound }),
     }),
