@@ -28,15 +28,15 @@ conformance suite, and the others of [sig-api-machinery], [sig-auth], [sig-cli] 
                                 cluster with a node; left out like round nodes
                      kubectl    Kubernetes' shell tests of kubectl: scripts/kubectl-cmd.ts
                      Without this option: all, and the results are written to docs/reference/conformance.md
-  --only TEXT        only tests whose name contains TEXT, also those that are not listed as passing; in round alone unless
-                     another is named
+  --only TEXT        only tests whose name contains TEXT, also those that are not listed as passing; in round alone
+                     without --round
   --update           try the others too, but for those below a heading "Needs ..." or "Skipped ..."; add what passes to the list
   --clusters N       number of logical clusters, at once (2)
   --processes N      number of tests that run at once in each logical cluster (2)
   --minutes N        limit of each round (90)
   --piece N          a run in pieces: ends after N minutes, keeps the results in .run/upstream/results.jsonl, and goes on there
                      the next time. Exits with 3 while tests are left; at the end reports all of them. Delete that
-                     file to begin anew. Without the round kubectl`
+                     file to begin anew. Leaves out the round kubectl`
 
 const { values } = parseArgs({
   options: {

@@ -90,7 +90,7 @@ const cases: readonly Case[] = [
       ...placed({ east: { state: 'Syncing' } }),
       'status.kcp.dev/east': '{"error":"quota exceeded"}',
     }),
-    expected: [/WRONG .*member east refuses it: quota exceeded\n +-> mend what the member refuses/],
+    expected: [/WRONG .*member east refuses it: quota exceeded\n +-> mend what refuses the object in the member/],
   },
   {
     title: 'pods that crash, instead of their conditions',

@@ -38,7 +38,7 @@ const remedies: Readonly<Record<string, string>> = {
   ClassMissing: 'name a class that the member has (kubectl get members -o yaml), or admin: create the class there',
   Held: 'see condition Placed of the workload that the message names',
   ChangeHeld: 'remove the fields that the message names from the objects, or admin: upgrade the member that lacks them',
-  SyncFailed: 'mend what the member refuses (webhooks, quotas, policies), or the object itself',
+  SyncFailed: 'mend what refuses the object in the member (webhooks, quotas, policies), or the object itself',
   // LogicalClusters.
   NotServed: 'check that kcp apiserver runs and that the operator can reach it',
   NameNotAllowed: 'create it under another name',
@@ -66,7 +66,7 @@ const remedies: Readonly<Record<string, string>> = {
     'admin: bring the definition in the member to the version of the others, or remove the fields from the objects',
   TooManyAtOnce: 'see docs/placement.md, "Workloads that vanish"',
   ObjectsFail:
-    'see the Events of that object: mend what the member refuses (webhooks, quotas, policies), or the object itself',
+    'see the Events of that object: mend what refuses the object in the member (webhooks, quotas, policies), or the object itself',
   // Kubernetes.
   Unschedulable: 'lower the requests, or admin of the member: add nodes or remove taints',
   FailedScheduling: 'lower the requests, or admin of the member: add nodes or remove taints',
@@ -134,7 +134,7 @@ export const gateTexts: Readonly<Record<Gate, GateText>> = {
   OrdinalsMoved: { waitsFor: 'all its pods to be in the other member cluster' },
   NeverServed: { waitsFor: 'a decision' },
   NothingElseServes: { waitsFor: 'the new copy to fail' },
-  RunsEnded: { waitsFor: 'the Jobs that it began to end', todo: 'wait, or delete these Jobs' },
+  RunsEnded: { waitsFor: 'the end of the Jobs that it started', todo: 'wait, or delete these Jobs' },
   DrainElapsed: { waitsFor: 'its last requests to end' },
   EndpointsGone: { waitsFor: 'its endpoints to leave all member clusters' },
   CopyGone: {

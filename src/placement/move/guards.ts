@@ -81,7 +81,7 @@ export const guards = {
       ),
   },
   RunsEnded: {
-    waitsFor: 'the Jobs that it began to end',
+    waitsFor: 'the end of the Jobs that it started',
     met: ({ seen }) => !seen.isBusy,
   },
   DrainElapsed: {
