@@ -1,22 +1,13 @@
 // Applications that run in a real member, under load, become those of a logical cluster: no pod starts again and no
 // request fails. Then they move to another member, or the member gets them back.
 import { expect } from 'chai'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import {
-  agnhostImage,
-  kubectl,
-  needsNodes,
-  runKcp,
-  waitFor,
-  type Cluster,
-  type CommandResult,
-} from '#test/support/index.ts'
+import { rm } from 'node:fs/promises'
+import { kubectl, needsNodes, runKcp, waitFor, type Cluster, type CommandResult } from '#test/support/index.ts'
 import { createHelm, type Helm } from './helm.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab, type Lab } from './lab.ts'
 import { startLoad, type Load } from './load.ts'
+import { writeChart } from './small-chart.ts'
 import { untilClean } from './until-clean.ts'
 import { database, staticVolume } from './workload-manifests.ts'
 
@@ -38,7 +29,7 @@ describe('applications that ran in a member before kcp', function () {
   let alice = ''
   let helm: Helm
   let chart = ''
-  let load: Load
+  let load: Load | undefined
 
   before(async function () {
     this.timeout(300_000)
@@ -63,7 +54,7 @@ describe('applications that ran in a member before kcp', function () {
   })
   after(async function () {
     this.timeout(120_000)
-    await load.stop().catch(() => undefined)
+    await load?.stop().catch(() => undefined)
     const id = await idOf(installation, 'acme')
     await kubectl(installation.admin, ['delete', 'lc/acme', '--timeout=100s'])
     await untilClean(clusters.west, [id])
@@ -195,37 +186,3 @@ describe('applications that ran in a member before kcp', function () {
     expect([failed, errors], `${sent} requests`).to.deep.equal([0, []])
   })
 })
-
-/** A chart with a Deployment and its Service. */
-async function writeChart(): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), 'kcp-chart-'))
-  await mkdir(join(dir, 'templates'))
-  const labels = { app: 'web' }
-  const container = {
-    name: 'web',
-    image: agnhostImage,
-    args: ['netexec', '--http-port=8080'],
-    readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
-  }
-  const template = { metadata: { labels }, spec: { containers: [container] } }
-  const deployment = { selector: { matchLabels: labels }, template }
-  const files = {
-    'Chart.yaml': { apiVersion: 'v2', name: 'web', version: '1.0.0' },
-    'values.yaml': { replicas: 2 },
-    'templates/service.yaml': {
-      apiVersion: 'v1',
-      kind: 'Service',
-      metadata: { name: 'web' },
-      spec: { selector: labels, ports: [{ port: 80, targetPort: 8080 }] },
-    },
-    'templates/deployment.yaml': {
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name: 'web' },
-      spec: { replicas: 'REPLICAS', ...deployment },
-    },
-  }
-  for (const [name, content] of Object.entries(files))
-    await writeFile(join(dir, name), JSON.stringify(content).replace('"REPLICAS"', '{{ .Values.replicas }}'))
-  return dir
-}

@@ -2,7 +2,7 @@
 // former object and has fields that cannot be changed.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { conflict, isStatusError } from '#apimachinery/status/index.ts'
-import { syncerFieldManager } from '#crds/index.ts'
+import { adoptedObject, syncerFieldManager } from '#crds/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 import { reportOtherPorts } from '#syncer/report/other-ports.ts'
@@ -49,10 +49,8 @@ function refOf({ metadata: { namespace = '', name = '' } }: CachedObject): {
   return { namespace, name }
 }
 
-async function writeCopy(
-  { context, resource, gvr, signal }: SyncedObject,
-  { current, desired }: Written,
-): Promise<void> {
+async function writeCopy(synced: SyncedObject, { current, desired }: Written): Promise<void> {
+  const { context, resource, gvr, signal } = synced
   const ref = refOf(desired)
   if (current?.metadata.deletionTimestamp !== undefined)
     throw conflict(gvr, ref.name, 'the copy in the member is still being deleted')
@@ -62,12 +60,33 @@ async function writeCopy(
     return
   }
   const options = { fieldManager: syncerFieldManager, force: true, signal }
+  if (synced.adopted !== undefined && adoptedObject(synced.object) !== undefined) await ownAlone(synced, ref)
   try {
     await context.downstream.patch(gvr, ref, 'apply', desired, options)
   } catch (error) {
     if (!isRepeatedKey(error)) throw error
     await replaceCopy(context.downstream, resource, replaced, signal)
   }
+}
+
+/**
+ * Makes the syncer the only owner of what it applies in an adopted copy, before its first change there: a field that the
+ * tenant removes would stay as long as its former manager in the member owns it, too.
+ */
+async function ownAlone({ context, gvr, signal }: SyncedObject, ref: ReturnType<typeof refOf>): Promise<void> {
+  const live = await context.downstream.tryGet<KubeObject>(gvr, ref, { signal })
+  const { managedFields = [], uid, resourceVersion } = live?.metadata ?? {}
+  const entries = managedFields as readonly { readonly manager?: string; readonly subresource?: string }[]
+  const isOwner = entries.some(({ manager, subresource }) => manager === syncerFieldManager && !subresource)
+  const kept = entries.filter(({ manager, subresource }) => manager === syncerFieldManager || subresource)
+  if (!isOwner || kept.length === entries.length) return
+  await context.downstream.patch(
+    gvr,
+    ref,
+    'merge',
+    { metadata: { uid, resourceVersion, managedFields: kept } },
+    { signal },
+  )
 }
 
 /**

@@ -169,6 +169,14 @@ describe('the adoption of a running namespace', function () {
     expect(await pods()).to.deep.equal(await podsOf(inOld('get', 'pods', '-n', 'shop', '-o', 'json')))
   })
 
+  it('loses in the member what the tenant removes, although somebody else has written it there', async () => {
+    await acme.kubectl(['set', 'env', 'deployment/web', '-n', 'shop', 'MODE-'])
+    await acme.kubectl(['rollout', 'status', 'deployment/web', '-n', 'shop', '--timeout=60s'])
+    const { stdout } = await inOld('get', 'deployment', 'web', '-n', 'shop', '-o', 'jsonpath={..env}')
+    expect(stdout).to.contain('KUBERNETES_SERVICE_HOST')
+    expect(stdout).not.to.contain('MODE')
+  })
+
   it('moves it to another member like any other, and gives the emptied namespace back', async () => {
     await runKcp([
       'move',
