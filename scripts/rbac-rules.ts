@@ -89,6 +89,8 @@ const consoleRecord: PolicyRule = {
 
 const apiserver: PolicyRule[] = [
   { apiGroups: ['kcp.dev'], resources: ['logicalclusters', 'memberclusters', 'placements'], verbs: read },
+  // At its start the API server waits until the host serves all kinds of ours.
+  { apiGroups: ['kcp.dev'], resources: ['adoptions'], verbs: ['list'] },
   // status.agent: certificates of the agents of members in pull mode.
   { apiGroups: ['kcp.dev'], resources: ['memberclusters/status'], verbs: ['patch'] },
   // Tenants create children of their logical clusters.

@@ -8,7 +8,7 @@ import { ensurePrograms, repositoryRoot, runCommand } from '#test/support/index.
 import { reachOf, type Reach } from './rbac-reach.ts'
 
 const kinds = ['logicalclusters', 'memberclusters', 'placements']
-/** Kinds of which the API server knows nothing. */
+/** The API server only waits until the host serves the last one. */
 const allKinds = [...kinds, 'adoptions']
 const read = ['get', 'list', 'watch']
 const definitions = [
@@ -22,6 +22,7 @@ const here = 'in kcp-system'
 
 const apiserver = [
   ...kinds.flatMap((kind) => on(read, `kcp.dev/${kind} in *`)),
+  'list kcp.dev/adoptions in *',
   // status.agent: certificates of the agents of members in pull mode.
   'patch kcp.dev/memberclusters/status in *',
   // Tenants create, change and delete children of their logical cluster through its API.
