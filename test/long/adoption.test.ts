@@ -1,0 +1,194 @@
+// Twenty applications that ran in a member before kcp: adopted under load, given back, adopted again, moved, and the
+// member removed. No pod starts again, and no request fails.
+import { expect } from 'chai'
+import { rm } from 'node:fs/promises'
+import { kubectl, needsNodes, runKcp, waitFor, agnhostImage, type Cluster } from '#test/support/index.ts'
+import { createHelm } from '../e2e/helm.ts'
+import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '../e2e/installation.ts'
+import { endLabAfterAll, lab, type Lab } from '../e2e/lab.ts'
+import { startLoad, type Load } from '../e2e/load.ts'
+import { writeChart } from '../e2e/small-chart.ts'
+import { database } from '../e2e/workload-manifests.ts'
+
+interface Item {
+  readonly metadata: { readonly name: string; readonly namespace: string; readonly uid: string }
+  readonly status?: {
+    readonly containerStatuses?: readonly { readonly restartCount: number }[]
+    readonly conditions?: readonly { readonly type: string; readonly reason: string; readonly message: string }[]
+  }
+}
+
+const names = Array.from({ length: 20 }, (_, index) => `app-${index}`)
+const within = { deadlineMs: 300_000, intervalMs: 1000 }
+
+endLabAfterAll()
+
+describe('twenty applications that ran in a member before kcp', function () {
+  this.timeout(600_000)
+  const stack = new AsyncDisposableStack()
+  let clusters: Lab
+  let old: Cluster
+  let installation: Installation
+  let alice = ''
+  let id = ''
+
+  before(async function () {
+    this.timeout(900_000)
+    await needsNodes(this)
+    clusters = await lab()
+    old = clusters.east
+    installation = stack.use(await installWithoutHost(clusters))
+    for (const member of [clusters.east, clusters.west]) await installation.join(member)
+    await kubectl(installation.admin, ['wait', '--for=condition=Ready', 'memberclusters', '--all', '--timeout=60s'])
+    await createLogicalCluster(installation, 'acme', 'alice')
+    alice = await installation.tenant('acme', 'alice')
+    id = await idOf(installation, 'acme')
+    const chart = await writeChart()
+    stack.defer(() => rm(chart, { recursive: true, force: true }))
+    for (const [index, name] of names.entries()) {
+      await old.kubectl(['create', 'namespace', name])
+      if (index % 4 === 2) {
+        await using helm = await createHelm(name)
+        await helm.run(old.kubeconfig, 'install', 'web', chart)
+      } else if (index % 4 === 3)
+        await old.kubectl(['apply', '-n', name, '-f', '-'], { input: database({ withClaims: false }) })
+      else {
+        await old.kubectl(['apply', '-n', name, '-f', '-'], { input: list(index) })
+      }
+    }
+    for (const [index, name] of names.entries())
+      await old.kubectl(['rollout', 'status', index % 4 === 3 ? 'sts/db' : 'deploy/web', '-n', name, '--timeout=300s'])
+  })
+  after(async function () {
+    this.timeout(300_000)
+    await kubectl(installation.admin, ['delete', 'lc/acme', '--timeout=200s'], { expectCode: 'any' })
+    await old.kubectl(['delete', 'namespace', ...names, '--timeout=100s'], { expectCode: 'any' })
+    await stack.disposeAsync()
+  })
+
+  /** A Deployment that reads a ConfigMap, its Service, and for some a CronJob. */
+  const list = (index: number): object => {
+    const labels = { app: 'web' }
+    const container = {
+      name: 'web',
+      image: agnhostImage,
+      args: ['netexec', '--http-port=8080'],
+      envFrom: [{ configMapRef: { name: 'settings' } }],
+      readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
+    }
+    const template = { metadata: { labels }, spec: { containers: [container] } }
+    const job = { spec: { restartPolicy: 'Never', containers: [{ name: 'job', image: agnhostImage, args: ['help'] }] } }
+    const of = (apiVersion: string, kind: string, name: string, rest: object): object => ({
+      apiVersion,
+      kind,
+      metadata: { name },
+      ...rest,
+    })
+    const cron = of('batch/v1', 'CronJob', 'report', {
+      spec: { schedule: '0 3 * * *', jobTemplate: { spec: { template: job } } },
+    })
+    const items = [
+      of('v1', 'ConfigMap', 'settings', { data: { INDEX: String(index) } }),
+      of('v1', 'Service', 'web', { spec: { selector: labels, ports: [{ port: 80, targetPort: 8080 }] } }),
+      of('apps/v1', 'Deployment', 'web', { spec: { replicas: 2, selector: { matchLabels: labels }, template } }),
+      ...(index % 4 === 1 ? [cron] : []),
+    ]
+    return { apiVersion: 'v1', kind: 'List', items }
+  }
+  const podsIn = async (kubeconfig: string): Promise<string[]> => {
+    const { stdout } = await kubectl(kubeconfig, ['get', 'pods', '-A', '-o', 'json'])
+    return (JSON.parse(stdout) as { items: Item[] }).items
+      .filter(({ metadata }) => names.includes(metadata.namespace))
+      .map(({ metadata, status }) => {
+        const restarts = (status?.containerStatuses ?? []).map(({ restartCount }) => restartCount)
+        return `${metadata.namespace}/${metadata.name} ${metadata.uid} ${restarts.join()}`
+      })
+      .sort()
+  }
+  const loads = async (): Promise<Load[]> => {
+    const started: Load[] = []
+    for (const name of ['app-0', 'app-1', 'app-2']) {
+      const { stdout } = await old.kubectl(['get', 'svc', 'web', '-n', name, '-o', 'jsonpath={.spec.clusterIP}'])
+      started.push(await startLoad(old, `http://${stdout}/hostname`, { perSecond: 20 }))
+    }
+    return started
+  }
+  const expectNoFailure = async (running: readonly Load[]): Promise<void> => {
+    for (const load of running) {
+      const { failed, sent, errors } = await load.stop()
+      expect([failed, errors], `${sent} requests`).to.deep.equal([0, []])
+    }
+  }
+  const adoptAll = async (mode: 'Adopt' | 'Undo', reason: string): Promise<void> => {
+    if (mode === 'Adopt')
+      await old.kubectl(['label', 'namespace', ...names, `kcp.dev/adoptable-by=${id}`, '--overwrite'])
+    const items = names.map((namespace) => ({
+      apiVersion: 'kcp.dev/v1alpha1',
+      kind: 'Adoption',
+      metadata: { name: `east.${namespace}` },
+      spec: { member: old.name, namespace, logicalCluster: 'acme', mode },
+    }))
+    await kubectl(installation.admin, ['apply', '-f', '-'], { input: { apiVersion: 'v1', kind: 'List', items } })
+    const open = async (): Promise<string[]> => {
+      const { stdout } = await kubectl(installation.admin, ['get', 'adoptions', '-o', 'json'])
+      return (JSON.parse(stdout) as { items: Item[] }).items.flatMap(({ metadata, status }) => {
+        const found = status?.conditions?.find(({ type }) => type === 'Adopted')
+        return found?.reason === reason ? [] : [`${metadata.name}: ${found?.message ?? ''}`]
+      })
+    }
+    let left: string[] = []
+    const done = async (): Promise<boolean> => (left = await open()).length === 0
+    await waitFor(done, { what: `all adoptions to be ${reason}`, ...within }).catch((error: unknown) => {
+      throw new Error(left.join('\n'), { cause: error })
+    })
+  }
+  const untilShown = async (pods: readonly string[]): Promise<void> => {
+    const same = async (): Promise<boolean> => JSON.stringify(await podsIn(alice)) === JSON.stringify(pods)
+    await waitFor(same, { what: 'all pods in the logical cluster', ...within })
+  }
+
+  it('are adopted under load: the same pods, no restart, no failed request', async () => {
+    const before = await podsIn(old.kubeconfig)
+    expect(before).to.have.length(40)
+    const running = await loads()
+    await adoptAll('Adopt', 'Adopted')
+    await untilShown(before)
+    await expectNoFailure(running)
+    expect(await podsIn(old.kubeconfig)).to.deep.equal(before)
+  })
+
+  it('are given back under load, with nothing of kcp left', async () => {
+    const before = await podsIn(old.kubeconfig)
+    const running = await loads()
+    await adoptAll('Undo', 'Undone')
+    await expectNoFailure(running)
+    expect(await podsIn(old.kubeconfig)).to.deep.equal(before)
+    for (const name of names) {
+      const { stdout } = await old.kubectl(['get', 'all,cm,sa,controllerrevisions', '-n', name, '-o', 'yaml'])
+      const namespace = await old.kubectl(['get', `ns/${name}`, '-o', 'yaml'])
+      expect(`${stdout}${namespace.stdout}`, name).not.to.contain('kcp.dev/')
+    }
+  })
+
+  it('are adopted again, move under load, and the member is removed', async () => {
+    await adoptAll('Adopt', 'Adopted')
+    const running = await loads()
+    await kubectl(alice, ['annotate', 'namespace', ...names, 'kcp.dev/clusters=west'])
+    const kinds = 'deployments,statefulsets,cronjobs'
+    const path = 'jsonpath={range .items[*]}{.metadata.annotations.kcp\\.dev/placed-on}{"\\n"}{end}'
+    const serving = async (): Promise<boolean> => {
+      const { stdout } = await kubectl(alice, ['get', kinds, '-A', '-o', path])
+      return stdout
+        .trim()
+        .split('\n')
+        .every((text) => text.includes('"west":{"state":"Serving"'))
+    }
+    await waitFor(serving, { what: 'all workloads to serve in west', ...within })
+    await expectNoFailure(running)
+    await runKcp(['drain', old.name, '--wait', '--timeout', '300', ...installation.flags], { timeoutMs: 320_000 })
+    await kubectl(installation.admin, ['delete', `membercluster/${old.name}`, '--timeout=120s'])
+    expect(await podsIn(old.kubeconfig)).to.deep.equal([])
+    const { stdout } = await old.kubectl(['get', 'namespaces', ...names, '-o', 'yaml'])
+    expect(stdout).not.to.contain('kcp.dev/')
+  })
+})
