@@ -12,6 +12,7 @@ import {
   systemNamespace,
   type MemberGateway,
 } from '#crds/index.ts'
+import { programContainer, spreadOverNodes } from '#syncer/join/member-program.ts'
 
 const name = memberParts.gateway
 const selector = { 'app.kubernetes.io/name': name }
@@ -23,7 +24,7 @@ const graceSeconds = 30
 export function gatewayObjects(image: string): KubeObject[] {
   // Its EndpointSlices get the labels of the Service, by which the syncer finds them.
   const metadata = { name, namespace: systemNamespace, labels: { ...labels, [managedLabel]: 'true' } }
-  const container = {
+  const container = programContainer({
     name: 'gateway',
     image,
     args: ['gateway', `--port=${gatewayPort}`, `--health-port=${gatewayHealthPort}`, `--grace-seconds=${graceSeconds}`],
@@ -31,25 +32,13 @@ export function gatewayObjects(image: string): KubeObject[] {
       { name: 'gateway', containerPort: gatewayPort },
       { name: 'health', containerPort: gatewayHealthPort },
     ],
-    resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '512Mi' } },
-    readinessProbe: { httpGet: { path: '/readyz', port: gatewayHealthPort }, periodSeconds: 2 },
-    livenessProbe: { httpGet: { path: '/livez', port: gatewayHealthPort }, periodSeconds: 10, failureThreshold: 6 },
-    securityContext: {
-      allowPrivilegeEscalation: false,
-      readOnlyRootFilesystem: true,
-      runAsNonRoot: true,
-      runAsUser: 65532,
-      capabilities: { drop: ['ALL'] },
-      seccompProfile: { type: 'RuntimeDefault' },
-    },
-  }
-  const spread = { labelSelector: { matchLabels: selector }, topologyKey: 'kubernetes.io/hostname' }
+    healthPort: gatewayHealthPort,
+    readySeconds: 2,
+  })
   const pod = {
     serviceAccountName: name,
     terminationGracePeriodSeconds: graceSeconds + 20,
-    affinity: {
-      podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, podAffinityTerm: spread }] },
-    },
+    affinity: spreadOverNodes(selector),
     containers: [container],
   }
   return [

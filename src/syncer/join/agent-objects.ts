@@ -2,6 +2,7 @@
 // agent runs as the syncer's ServiceAccount, because the installation acts in the member through it.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { agentApiPort, memberParts, systemNamespace } from '#crds/index.ts'
+import { programContainer, spreadOverNodes } from './member-program.ts'
 
 export interface AgentJoin {
   /** `https://HOST:PORT` at which the member reaches the installation. */
@@ -68,7 +69,7 @@ export function agentObjects(join: AgentJoin): KubeObject[] {
 }
 
 function deployment({ image, httpProxy, tokenHash }: AgentJoin): KubeObject {
-  const container = {
+  const container = programContainer({
     name: 'agent',
     image,
     args: ['agent', `--namespace=${systemNamespace}`, `--api-port=${agentApiPort}`, `--health-port=${healthPort}`],
@@ -77,26 +78,10 @@ function deployment({ image, httpProxy, tokenHash }: AgentJoin): KubeObject {
       { name: 'api', containerPort: agentApiPort },
       { name: 'health', containerPort: healthPort },
     ],
-    resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '512Mi' } },
-    readinessProbe: { httpGet: { path: '/readyz', port: healthPort }, periodSeconds: 5 },
-    livenessProbe: { httpGet: { path: '/livez', port: healthPort }, periodSeconds: 10, failureThreshold: 6 },
-    securityContext: {
-      allowPrivilegeEscalation: false,
-      readOnlyRootFilesystem: true,
-      runAsNonRoot: true,
-      runAsUser: 65532,
-      capabilities: { drop: ['ALL'] },
-      seccompProfile: { type: 'RuntimeDefault' },
-    },
-  }
-  const spread = { labelSelector: { matchLabels: selector }, topologyKey: 'kubernetes.io/hostname' }
-  const pod = {
-    serviceAccountName: syncerAccount,
-    affinity: {
-      podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, podAffinityTerm: spread }] },
-    },
-    containers: [container],
-  }
+    healthPort,
+    readySeconds: 5,
+  })
+  const pod = { serviceAccountName: syncerAccount, affinity: spreadOverNodes(selector), containers: [container] }
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
