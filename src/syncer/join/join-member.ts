@@ -15,7 +15,6 @@ import {
 } from '#client/index.ts'
 import { requestMemberToken } from '#client/member/index.ts'
 import {
-  definitionName,
   installationAnnotation,
   kubeSystemUidAnnotation,
   memberClusters,
@@ -27,7 +26,6 @@ import {
   type MemberCluster,
   type ServiceNetwork,
 } from '#crds/index.ts'
-import type { Logger } from '#telemetry/index.ts'
 import {
   apply,
   applyOwned,
@@ -37,6 +35,8 @@ import {
   refuseTwice,
   requireMemberName,
   untilFormerIsGone,
+  withExports,
+  type JoiningOptions,
 } from './join-objects.ts'
 import { memberObjects } from './member-objects.ts'
 
@@ -58,18 +58,9 @@ const formerParts = [
   { gvr: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'roles' }, name: memberParts.agent },
 ] as const
 
-export interface JoinOptions {
-  readonly name: string
+export interface JoinOptions extends JoiningOptions {
   /** An admin's kubeconfig of the member. Used once and not stored. */
   readonly memberKubeconfig: Kubeconfig
-  /** The API with the MemberClusters: the host's, or that of logical cluster `root`. */
-  readonly clusters: KubeClient
-  /** Default: that of the member, or None. */
-  readonly serviceNetwork?: ServiceNetwork
-  /** APIs that it exports from now on, besides those it exports already. */
-  readonly exported?: readonly ExportedApi[]
-  readonly log: Logger
-  readonly signal: AbortSignal
 }
 
 export interface JoinedMember {
@@ -105,9 +96,7 @@ export async function joinMember({
   const installation = await installationOf(clusters, signal)
   const account = { namespace: systemNamespace, name: memberParts.syncerAccount }
   const takenFrom = otherOwnerOf(await member.tryGet<KubeObject>(serviceAccounts, account, { signal }), installation)
-  const known = existing?.spec?.exportedAPIs ?? []
-  const added = exported.filter((one) => known.every((other) => definitionName(one) !== definitionName(other)))
-  const exportedAPIs = [...known, ...added]
+  const exportedAPIs = withExports(existing, exported)
   const owner = await applyOwned(member, memberObjects(exportedAPIs, installation), signal)
   await applyPolicy(member, { name, owner, log }, signal)
   log.info('created an identity for the syncer in the member', { member: name })

@@ -3,12 +3,34 @@ import type { GroupVersionResource, KubeObject, OwnerReference } from '#apimachi
 import { badRequest, conflict, isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
 import { sleep } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import { kubeSystemUidAnnotation, memberClusters, systemNamespace, type MemberCluster } from '#crds/index.ts'
+import {
+  definitionName,
+  kubeSystemUidAnnotation,
+  memberClusters,
+  systemNamespace,
+  type ExportedApi,
+  type MemberCluster,
+  type ServiceNetwork,
+} from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import { memberPolicy } from './member-policy.ts'
 
 const core = (resource: string): GroupVersionResource => ({ group: '', version: 'v1', resource })
 const namespaces = core('namespaces')
+
+/** The options of joining in push and in pull mode. */
+export interface JoiningOptions {
+  /** The name of the MemberCluster. */
+  readonly name: string
+  /** The API with the MemberClusters: the host's, or that of logical cluster `root`. */
+  readonly clusters: KubeClient
+  /** Default: that of the member, or None. */
+  readonly serviceNetwork?: ServiceNetwork
+  /** APIs that it exports from now on, besides those it exports already. */
+  readonly exported?: readonly ExportedApi[]
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
 
 /** Rejects with BadRequest for a name that no member may have. */
 export function requireMemberName(name: string): void {
@@ -16,6 +38,13 @@ export function requireMemberName(name: string): void {
     throw badRequest(
       `"${name}" is not a valid name of a member cluster: lower-case letters, digits and "-", at most 63 characters`,
     )
+}
+
+/** The APIs that the member exports already, and those that are added. */
+export function withExports(existing: MemberCluster | undefined, added: readonly ExportedApi[]): ExportedApi[] {
+  const known = existing?.spec?.exportedAPIs ?? []
+  const isNew = (one: ExportedApi): boolean => known.every((other) => definitionName(one) !== definitionName(other))
+  return [...known, ...added.filter(isNew)]
 }
 
 /** The uid of a cluster's kube-system. Rejects with BadRequest for a logical cluster. */

@@ -13,16 +13,13 @@ import {
   type Kubeconfig,
 } from '#client/index.ts'
 import {
-  definitionName,
   installationAnnotation,
   kubeSystemUidAnnotation,
   maxTokenMs,
   memberClusters,
   type ExportedApi,
   type MemberCluster,
-  type ServiceNetwork,
 } from '#crds/index.ts'
-import type { Logger } from '#telemetry/index.ts'
 import { agentObjects, agentRules, type AgentJoin } from './agent-objects.ts'
 import {
   apply,
@@ -33,26 +30,19 @@ import {
   refuseTwice,
   requireMemberName,
   untilFormerIsGone,
+  withExports,
+  type JoiningOptions,
 } from './join-objects.ts'
 import { memberObjects } from './member-objects.ts'
 import { memberPolicy } from './member-policy.ts'
 
-export interface PullJoinOptions extends Pick<AgentJoin, 'server' | 'ca' | 'image' | 'httpProxy'> {
-  readonly name: string
-  /** The API with the MemberClusters: the host's, or that of logical cluster `root`. */
-  readonly clusters: KubeClient
+export interface PullJoinOptions extends JoiningOptions, Pick<AgentJoin, 'server' | 'ca' | 'image' | 'httpProxy'> {
   /** Life of the one-time token in milliseconds, at most 24 h. */
   readonly tokenMs: number
   /** Whether the token is the approval, too. */
   readonly approves: boolean
-  /** Default: that of the member, or None. */
-  readonly serviceNetwork?: ServiceNetwork
-  /** APIs that it exports from now on, besides those it exports already. */
-  readonly exported?: readonly ExportedApi[]
   /** An admin's kubeconfig of the member, in which the objects are applied. Used once and not stored. */
   readonly memberKubeconfig?: Kubeconfig
-  readonly log: Logger
-  readonly signal: AbortSignal
 }
 
 export interface PulledMember {
@@ -82,9 +72,7 @@ export async function joinByPull(options: PullJoinOptions): Promise<PulledMember
     throw conflict(memberClusters, name, 'it is being deleted: join again when it has gone')
   if (target !== undefined) await untilFormerIsGone(target.client, signal)
   const installation = await installationOf(clusters, signal)
-  const known = existing?.spec?.exportedAPIs ?? []
-  const added = exported.filter((one) => known.every((other) => definitionName(one) !== definitionName(other)))
-  const exportedAPIs = [...known, ...added]
+  const exportedAPIs = withExports(existing, exported)
   const token = `kcp-join-${randomBytes(32).toString('base64url')}`
   const tokenHash = createHash('sha256').update(token).digest('hex')
   const expires = timestamp(Date.now() + tokenMs)
