@@ -61,6 +61,9 @@ function deployment(name: string, service: string, hostname: string | undefined,
   return { resource: 'deployments', object, copies, names: [`${hostname ?? name}.${service}`, service] }
 }
 
+/** Pods of all cases together, and the addresses that all their names together have. */
+const [podCount, addressCount] = [15, 19]
+
 const ending = { ordinal: 6, since: '2026-01-01T00:00:00Z' }
 /** Services that publish pods before they are ready. */
 const always: ReadonlySet<string> = new Set(['brokers'])
@@ -82,6 +85,7 @@ export function defineNamesOfPods(started: () => SyncedMembers): void {
     this.timeout(120_000)
     const stack = new AsyncDisposableStack()
     let system: SyncedMembers
+    let attempts = 0
     /** By nameserver: resolves a name from a pod of the namespace. */
     const ask: Record<string, (name: string) => Promise<string[]>> = {}
 
@@ -110,7 +114,10 @@ export function defineNamesOfPods(started: () => SyncedMembers): void {
 
     it('lead to the same pods in each member as in a cluster', async () => {
       const east = system.members['east']!
-      const [upstream, direct] = [space(system.up, 'names'), space(east.client, 'names')]
+      // A repetition shall fail for its own reason, not because of what the attempt before has left.
+      const attempt = ++attempts
+      const own = `names-${attempt}`
+      const [upstream, direct] = [space(system.up, own), space(east.client, own)]
       for (const at of [upstream, direct]) {
         await at.begin()
         for (const service of new Set(cases.map(({ object }) => appOf(object)))) {
@@ -133,10 +140,12 @@ export function defineNamesOfPods(started: () => SyncedMembers): void {
       )
       for (const [index, member] of names.entries()) {
         const { client, kubelet, kubeconfig } = system.members[member]!
-        const namespace = system.below('names')
-        await until('the namespace', () => client.tryGet(gvrs.namespaces, { name: namespace }, { signal }))
+        const namespace = system.below(own)
+        // The API refuses pods of a namespace until its controller has made this ServiceAccount.
+        const account = { namespace, name: 'default' }
+        await until(`a ServiceAccount in ${member}`, () => client.tryGet(gvrs.serviceaccounts, account, { signal }))
         kubelet.hold('asker')
-        const podIP = `127.0.12.${index + 1}`
+        const podIP = `127.0.12.${10 * attempt + index}`
         const metadata = { name: 'asker', namespace }
         const { spec } = pod('asker')
         await client.create(gvrs.pods, { apiVersion: 'v1', kind: 'Pod', metadata, spec }, { signal })
@@ -146,27 +155,17 @@ export function defineNamesOfPods(started: () => SyncedMembers): void {
         const kubernetes = `kubeconfig ${kubeconfig}`
         ask[member] = await startNameserver((port) => corefile({ ...options, port, kubernetes }), podIP)
       }
-      const inCluster = await addresses(direct)
-      const inMembers = new Map<string, string>()
-      for (const name of names)
-        for (const one of await addresses(space(system.members[name]!.client, system.below('names'))))
-          inMembers.set(...one)
-      const told = async (server: string, known: ReadonlyMap<string, string>): Promise<string[]> =>
-        Promise.all(
-          cases
-            .flatMap((one) => one.names)
-            .map(async (name) => {
-              const found = await ask[server]!(`${name}.names.svc.cluster.local`)
-              return `${name} ${found
-                .map((address) => known.get(address) ?? 'nobody')
-                .sort()
-                .join()}`
-            }),
-        )
-      const right = await until('all names in the cluster', async () => {
-        const lines = await told('cluster', inCluster)
-        return lines.filter((line) => / \w/.test(line)).length === 14 && lines
-      })
+      const inCluster = await addresses([direct])
+      const inMembers = await addresses(names.map((name) => space(system.members[name]!.client, system.below(own))))
+      const allNames = cases.flatMap((one) => one.names)
+      const found = (server: string): Promise<string[][]> =>
+        Promise.all(allNames.map((name) => ask[server]!(`${name}.${own}.svc.cluster.local`)))
+      const told = async (server: string, known: ReadonlyMap<string, string>): Promise<string[]> => {
+        const pods = (await found(server)).map((all) => all.map((address) => known.get(address) ?? 'nobody').sort())
+        return allNames.map((name, i) => `${name} ${pods[i]?.join() ?? ''}`)
+      }
+      await until('all names in the cluster', async () => (await found('cluster')).flat().length === addressCount)
+      const right = await told('cluster', inCluster)
       for (const name of names) {
         let last: string[] = []
         await until(`the names in ${name}`, async () => {
@@ -176,26 +175,20 @@ export function defineNamesOfPods(started: () => SyncedMembers): void {
       }
     })
 
-    /** The workload of each pod, with the ordinal of a StatefulSet, by the address of the pod. */
-    async function addresses(at: Space): Promise<Map<string, string>> {
+    /** The workload of each pod, with the ordinal of a StatefulSet, by the address of the pod; once all pods have one. */
+    async function addresses(at: readonly Space[]): Promise<Map<string, string>> {
       const pods = await until('addresses of pods', async () => {
-        const found = await at.list('pods')
-        const all = found.every((one) => addressOf(one) !== undefined)
-        return found.length > 0 && all && found
+        const all = (await Promise.all(at.map((one) => one.list('pods')))).flat()
+        const own = all.filter(({ metadata }) => metadata.name !== 'asker' && metadata.deletionTimestamp === undefined)
+        return own.length === podCount && own.every((one) => addressOf(one) !== undefined) && own
       })
-      return new Map(
-        pods.map((one) => [
-          addressOf(one) ?? '',
-          /^(.+-\d)$|^([a-z]+)-/
-            .exec(one.metadata.name ?? '')
-            ?.slice(1)
-            .find(Boolean) ??
-            one.metadata.name ??
-            '',
-        ]),
-      )
+      return new Map(pods.map((one) => [addressOf(one) ?? '', workloadOf(one.metadata.name ?? '')]))
     }
   })
+}
+
+function workloadOf(pod: string): string {
+  return /^(.+-\d)$|^([a-z]+)-/.exec(pod)?.slice(1).find(Boolean) ?? pod
 }
 
 function addressOf(one: KubeObject): string | undefined {
