@@ -14,6 +14,7 @@ import {
   parseDownstreamNamespace,
   systemNamespace,
   type Adoption,
+  type ExportedApi,
   type LogicalCluster,
   type MemberCluster,
 } from '#crds/index.ts'
@@ -68,11 +69,11 @@ export function partiesOf(
     )
   const downstream = clientOf(name)
   if (downstream === undefined) return obstacle('Unreachable', `member cluster "${name}" is not connected`)
-  const { annotationPrefixes } = member.spec ?? {}
+  const { annotationPrefixes = [], exportedAPIs = [] } = member.spec ?? {}
   return {
     parties: {
       adoption: metadata.uid ?? '',
-      member: { name, serviceNetwork, annotationPrefixes: annotationPrefixes ?? [] },
+      member: { name, serviceNetwork, annotationPrefixes, exportedAPIs: exportedAPIs as readonly ExportedApi[] },
       downstream,
       memberNamespace,
       cluster,

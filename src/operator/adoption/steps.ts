@@ -1,7 +1,7 @@
 // The steps of an adoption, which the program that wires operator and syncer provides: neither imports the other.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import type { AdoptedNamespace, AdoptionState, PlannedObject, ServiceNetwork } from '#crds/index.ts'
+import type { AdoptedNamespace, AdoptionState, ExportedApi, PlannedObject, ServiceNetwork } from '#crds/index.ts'
 
 /** Both sides of one adoption. */
 export interface AdoptionParties {
@@ -10,6 +10,7 @@ export interface AdoptionParties {
     readonly name: string
     readonly serviceNetwork: ServiceNetwork
     readonly annotationPrefixes?: readonly string[]
+    readonly exportedAPIs: readonly Readonly<ExportedApi>[]
   }
   readonly downstream: KubeClient
   readonly memberNamespace: string

@@ -13,9 +13,9 @@ import {
   servingLabel,
   syncerFieldManager,
 } from '#crds/index.ts'
-import { gvrs } from '#syncer/context/resources.ts'
 import { syncedKindOf } from '#syncer/rules/synced-kinds.ts'
-import type { AdoptableResource } from './live-namespace.ts'
+import { contentDown } from '#syncer/transform/down.ts'
+import type { AdoptableKind } from './adoptable-kinds.ts'
 import { ownerOf, type AdoptionRequest } from './request.ts'
 
 /** The upstream object with the record that its copy stays as it is. */
@@ -29,15 +29,17 @@ export function withContent(object: KubeObject): KubeObject {
 /** The copy for the member. `object`: from the logical cluster, withContent; `live`: the object in the member. */
 export function copyOf(
   request: AdoptionRequest,
-  resource: AdoptableResource,
+  { resource }: AdoptableKind,
   { object, live }: { readonly object: KubeObject; readonly live: KubeObject },
 ): KubeObject {
-  const row = syncedKindOf(resource)
-  if (row === undefined) throw new Error(`${resource} are not copied into members`)
+  const row = resource && syncedKindOf(resource)
   const { namespace, clusterId } = request
   // Templates stay as they are, so nothing of this is written into one.
   const pods = { namespace, audience: `${clusterId}.`, apiAddress: { host: '', port: 0 } }
-  const copy = row.down(object, ownerOf(request), pods, { copy: live, isLeaving: false, isScaled: false })
+  const copy =
+    row === undefined
+      ? contentDown(object, ownerOf(request))
+      : row.down(object, ownerOf(request), pods, { copy: live, isLeaving: false, isScaled: false })
   copy.metadata.annotations = { ...copy.metadata.annotations, [appliedAnnotation]: contentHash(copy) }
   return copy
 }
@@ -45,13 +47,13 @@ export function copyOf(
 /** What writing the copy would change of the object besides our marks, found by a dry run in the member. */
 export async function differencesOf(
   { downstream, memberNamespace, signal }: AdoptionRequest,
-  resource: AdoptableResource,
+  { gvr }: AdoptableKind,
   { copy, live }: { readonly copy: KubeObject; readonly live: KubeObject },
 ): Promise<string[]> {
   const ref = { namespace: memberNamespace, name: copy.metadata.name ?? '' }
   const options = { fieldManager: syncerFieldManager, dryRun: true, signal }
   try {
-    const written = await downstream.patch<KubeObject>(gvrs[resource], ref, 'apply', copy, options)
+    const written = await downstream.patch<KubeObject>(gvr, ref, 'apply', copy, options)
     return [...differingPaths(withoutMarks(live), withoutMarks(written), '')].slice(0, maxPaths)
   } catch (error) {
     if (!isStatusError(error) || error.code >= 500 || error.code === 429) throw error
@@ -78,7 +80,8 @@ export function withoutMarks(object: KubeObject): KubeObject {
   }
 }
 
-function* differingPaths(before: unknown, after: unknown, path: string): Generator<string> {
+/** The paths of values that differ. */
+export function* differingPaths(before: unknown, after: unknown, path: string): Generator<string> {
   if (jsonEqual(before, after)) return
   if (isJsonObject(before) && isJsonObject(after)) {
     for (const name of new Set([...Object.keys(before), ...Object.keys(after)]))

@@ -1,6 +1,6 @@
 // The undo of an adoption: the objects in the member lose kcp's marks and nothing else, then the logical cluster loses
 // the objects that the adoption has made.
-import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import { isJsonObject, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import {
   adoptedNamespace,
@@ -21,27 +21,34 @@ import {
 import { gvrs, type ResourceName } from '#syncer/context/resources.ts'
 import { releasePatch } from '#syncer/down/release-namespace.ts'
 import { rootCaConfigMap } from '#syncer/transform/pod-template.ts'
-import { adoptable } from './live-namespace.ts'
+import { adoptable, copiedKinds, customKinds } from './adoptable-kinds.ts'
 import type { AdoptionRequest } from './request.ts'
 
 /** Why the adoption cannot be undone: a sentence for each object that is not as it was. Empty: it can. */
 export async function obstaclesToUndo(request: AdoptionRequest): Promise<string[]> {
   const { upstream, namespace, adoption, member, signal } = request
   const found: string[] = []
-  for (const { gvr } of workloadKinds) {
+  const custom = await customIn(request)
+  for (const gvr of [...workloadKinds.map((kind) => kind.gvr), ...custom]) {
     const { items } = await upstream.list<KubeObject>(gvr, { namespace, signal })
-    for (const object of items.filter(isPlaceable)) {
+    for (const object of items.filter((one) => custom.includes(gvr) || isPlaceable(one))) {
       const what = `${object.kind} "${object.metadata.name ?? ''}"`
       const places = Object.keys(placedOn(object))
       if (adoptedObject(object)?.adoption !== adoption) {
         if (places.length > 0) found.push(`${what} was created since: delete it, or move it into another namespace`)
-      } else if (!isAsAdopted(object, member.name))
+      } else if (!custom.includes(gvr) && !isAsAdopted(object, member.name))
         found.push(`${what} has another template now: to undo would start its pods again`)
       else if (places.some((place) => place !== member.name))
         found.push(`${what} is in ${places.join(', ')}: move it back to ${member.name} first`)
     }
   }
   return found
+}
+
+/** The custom resources that the logical cluster has from the member. */
+async function customIn(request: AdoptionRequest): Promise<GroupVersionResource[]> {
+  const kinds = await customKinds(request)
+  return kinds.filter(({ obstacle }) => obstacle === undefined).map(({ gvr }) => gvr)
 }
 
 /** The kinds with objects that may carry kcp's marks: Services first, because their selectors depend on pods' labels. */
@@ -54,24 +61,21 @@ const marked: readonly ResourceName[] = [
 ]
 
 /** Removes kcp's marks from all objects of the namespace in the member. Returns how many had any. */
-export async function removeMarks({
-  downstream,
-  memberNamespace: namespace,
-  signal,
-}: AdoptionRequest): Promise<number> {
+export async function removeMarks(request: AdoptionRequest): Promise<number> {
+  const { downstream, memberNamespace: namespace, signal } = request
   let count = 0
-  for (const resource of marked) {
-    const { items } = await downstream.list<KubeObject>(gvrs[resource], { namespace, signal })
+  for (const gvr of [...(await customIn(request)), ...marked.map((resource) => gvrs[resource])]) {
+    const { items } = await downstream.list<KubeObject>(gvr, { namespace, signal })
     for (const live of items) {
       const patch = unmarkingPatch(live)
       if (patch === undefined) continue
       count++
       const ref = { namespace, name: live.metadata.name ?? '' }
-      if (resource === 'configmaps' && ref.name === rootCaConfigMap)
-        await downstream.delete(gvrs[resource], ref, { signal }).catch(tolerate('NotFound'))
+      if (live.kind === 'ConfigMap' && ref.name === rootCaConfigMap)
+        await downstream.delete(gvr, ref, { signal }).catch(tolerate('NotFound'))
       else
         await downstream
-          .patch(gvrs[resource], ref, 'merge', patch, { fieldManager: syncerFieldManager, signal })
+          .patch(gvr, ref, 'merge', patch, { fieldManager: syncerFieldManager, signal })
           .catch(tolerate('NotFound', 'Conflict'))
     }
   }
@@ -105,19 +109,20 @@ function unmarkingPatch(live: KubeObject): object | undefined {
 export async function removeUpstream(request: AdoptionRequest): Promise<void> {
   const { upstream, namespace, adoption, member, signal } = request
   const shown: readonly ResourceName[] = ['pods', 'replicasets', 'jobs', 'controllerrevisions', 'endpointslices']
-  for (const resource of [...adoptable.toReversed(), ...shown]) {
-    const { items } = await upstream.list<KubeObject>(gvrs[resource], { namespace, signal })
+  const copied = [...adoptable.toReversed(), ...shown].map((resource) => gvrs[resource])
+  for (const gvr of [...(await customIn(request)), ...copied]) {
+    const { items } = await upstream.list<KubeObject>(gvr, { namespace, signal })
     for (const object of items) {
       const isOfMember = object.metadata.annotations?.[memberAnnotation] === member.name
       if (adoptedObject(object)?.adoption !== adoption && !isOfMember) continue
-      await removeOne(request, resource, object)
+      await removeOne(request, gvr, object)
     }
   }
 }
 
 async function removeOne(
   { upstream, namespace, signal }: AdoptionRequest,
-  resource: ResourceName,
+  gvr: GroupVersionResource,
   { metadata }: KubeObject,
 ): Promise<void> {
   const { name = '', uid, finalizers = [] } = metadata
@@ -125,15 +130,15 @@ async function removeOne(
   const kept = finalizers.filter((finalizer) => !finalizer.startsWith(syncerFinalizerPrefix))
   if (kept.length < finalizers.length)
     await upstream
-      .patch(gvrs[resource], ref, 'merge', { metadata: { uid, finalizers: kept } }, { signal })
+      .patch(gvr, ref, 'merge', { metadata: { uid, finalizers: kept } }, { signal })
       .catch(tolerate('NotFound'))
   const options = {
     ...(uid && { uid }),
-    ...(resource === 'pods' && { gracePeriodSeconds: 0 }),
+    ...(gvr === gvrs.pods && { gracePeriodSeconds: 0 }),
     propagationPolicy: 'Background' as const,
     signal,
   }
-  await upstream.delete(gvrs[resource], ref, options).catch(tolerate('NotFound', 'Conflict'))
+  await upstream.delete(gvr, ref, options).catch(tolerate('NotFound', 'Conflict'))
 }
 
 /** Gives the namespace back to the member, and forgets it in the logical cluster. */
@@ -160,14 +165,15 @@ export async function releaseNamespaces(request: AdoptionRequest, adopted: Adopt
 }
 
 /** Whether the tenant has made objects in the namespace that the adoption did not make. */
-async function hasOthers({ upstream, namespace, signal }: AdoptionRequest): Promise<boolean> {
-  for (const resource of adoptable) {
-    const { items } = await upstream.list<KubeObject>(gvrs[resource], { namespace, signal })
+async function hasOthers(request: AdoptionRequest): Promise<boolean> {
+  const { upstream, namespace, signal } = request
+  for (const gvr of [...copiedKinds.map((kind) => kind.gvr), ...(await customIn(request))]) {
+    const { items } = await upstream.list<KubeObject>(gvr, { namespace, signal })
     const others = items.filter(
-      ({ metadata }) =>
+      ({ kind, metadata }) =>
         metadata.deletionTimestamp === undefined &&
-        !(resource === 'serviceaccounts' && metadata.name === 'default') &&
-        !(resource === 'configmaps' && metadata.name === 'kube-root-ca.crt'),
+        !(kind === 'ServiceAccount' && metadata.name === 'default') &&
+        !(kind === 'ConfigMap' && metadata.name === 'kube-root-ca.crt'),
     )
     if (others.length > 0) return true
   }

@@ -1,7 +1,7 @@
 // The plan of an adoption: what becomes of each object of the namespace in the member, with the reason where an object
 // is not adopted. Nothing is written.
 import { selectorFromObject } from '#apimachinery/selector/index.ts'
-import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import { isJsonObject, type KubeObject, type OwnerReference } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import {
   adoptedObject,
@@ -20,18 +20,20 @@ import {
   scaleTargetOf,
 } from '#syncer/context/references.ts'
 import { gvrs } from '#syncer/context/resources.ts'
+import { relatedName } from '#syncer/rules/related.ts'
 import { managedByLabel, serviceNameLabel } from '#syncer/transform/slice-labels.ts'
 import type { PodSpec } from '#syncer/transform/pod-types.ts'
-import { copyOf, differencesOf, withContent } from './copy-of.ts'
+import type { AdoptableKind, AdoptableResource } from './adoptable-kinds.ts'
+import { copyOf, differencesOf, differingPaths, withContent } from './copy-of.ts'
 import { fieldOwners } from './field-owners.ts'
-import { readNamespace, rootOf, type AdoptableResource, type LiveNamespace } from './live-namespace.ts'
+import { isOfKubernetes, makerOf, readNamespace, rootOf, type LiveNamespace } from './live-namespace.ts'
 import { otherApplier } from './other-appliers.ts'
 import type { AdoptionRequest } from './request.ts'
 import { upstreamObject } from './upstream-object.ts'
 
 /** One object of the namespace, and what becomes of it. */
 export interface PlannedAdoption {
-  readonly resource: AdoptableResource
+  readonly kind: AdoptableKind
   readonly live: KubeObject
   readonly planned: PlannedObject
 }
@@ -59,14 +61,14 @@ export async function planAdoption(
   request: AdoptionRequest,
   { isConsented }: { readonly isConsented: boolean },
 ): Promise<AdoptionPlan> {
-  const live = await readNamespace(request.downstream, request.memberNamespace, request.signal)
+  const live = await readNamespace(request)
   const facts = factsOf(live)
   const adoptions: PlannedAdoption[] = []
-  for (const { resource, live: object } of live.objects) {
-    const verdict = judge(request, { resource, object }, facts)
+  for (const { kind, live: object } of live.objects) {
+    const verdict = judge(request, { kind, object }, facts)
     if (verdict === undefined) continue
-    const planned = await planObject(request, { resource, object, verdict, isConsented })
-    adoptions.push({ resource, live: object, planned })
+    const planned = await planObject(request, { kind, object, verdict, isConsented })
+    adoptions.push({ kind, live: object, planned })
   }
   const others = [
     ...live.staying.map(({ live: object, why }) => plannedOf(object, keep(why))),
@@ -92,6 +94,8 @@ interface Facts {
   readonly live: LiveNamespace
   /** `RESOURCE/NAME` of everything that workloads, their ServiceAccounts and Ingresses refer to. */
   readonly references: ReadonlySet<string>
+  /** By `RESOURCE/NAME`: the operator's object that uses a claim of a claim template, or shows a Secret or ConfigMap. */
+  readonly ofOperators: ReadonlyMap<string, string>
 }
 
 function factsOf(live: LiveNamespace): Facts {
@@ -110,7 +114,37 @@ function factsOf(live: LiveNamespace): Facts {
   for (const { live: object } of live.objects)
     if (object.kind === 'ServiceAccount' && references.has(`serviceaccounts/${object.metadata.name ?? ''}`))
       add(accountReferences(object))
-  return { live, references }
+  return { live, references, ofOperators: ofOperators(live) }
+}
+
+function ofOperators(live: LiveNamespace): Map<string, string> {
+  const found = new Map<string, string>()
+  for (const { kind, live: object } of live.objects) {
+    const maker = operatorsObject(object, live)
+    if (maker !== undefined)
+      for (const { resource, name } of claimReferences(object)) found.set(`${resource}/${name}`, maker)
+    if (kind.obstacle !== undefined) continue
+    for (const reference of kind.related ?? []) {
+      const name = relatedName(reference, { object, live: object })
+      if (name !== undefined) found.set(`${reference.resource}/${name}`, textOf(object))
+    }
+  }
+  return found
+}
+
+/** The words for the custom resource of which an operator in the member has made the object; undefined: there is none. */
+function operatorsObject(object: KubeObject, { byUid }: LiveNamespace): string | undefined {
+  const found = rootOf(object, byUid)
+  if ('missing' in found) return isOfKubernetes(found.missing.apiVersion) ? undefined : textOfOwner(found.missing)
+  return found.root === object || isOfKubernetes(found.root.apiVersion) ? undefined : textOf(found.root)
+}
+
+function textOf({ kind, metadata: { name = '' } }: KubeObject): string {
+  return `${kind} "${name}"`
+}
+
+function textOfOwner({ kind, name }: OwnerReference): string {
+  return `${kind} "${name}"`
 }
 
 /** Whether a controller makes and changes the object. */
@@ -120,23 +154,47 @@ function isMade(object: KubeObject, { byUid }: LiveNamespace): boolean {
 }
 
 interface Judged {
-  readonly resource: AdoptableResource
+  readonly kind: AdoptableKind
   readonly object: KubeObject
 }
 
 /** What becomes of the object; undefined for an object that a controller makes of an adopted one. */
-function judge(request: AdoptionRequest, { resource, object }: Judged, facts: Facts): Verdict | undefined {
+function judge(request: AdoptionRequest, { kind, object }: Judged, facts: Facts): Verdict | undefined {
+  const { resource, obstacle } = kind
   const { name = '', deletionTimestamp } = object.metadata
   const found = rootOf(object, facts.live.byUid)
-  if ('missing' in found) return keep(`${found.missing} makes it, which stays in the member cluster`)
+  if ('missing' in found) return keep(withoutMaker(request, found.missing))
+  if (found.root !== object && !isOfKubernetes(found.root.apiVersion)) {
+    // What the operator's own objects make is not listed.
+    const isDirect = makerOf(object)?.uid === found.root.metadata.uid
+    return isDirect
+      ? keep(`the operator of ${textOf(found.root)} makes it and keeps it in the member cluster`)
+      : undefined
+  }
   if (found.root !== object && resource !== 'persistentvolumeclaims') return undefined
+  if (obstacle !== undefined) return keep(obstacle)
   if (deletionTimestamp !== undefined) return refuse('it is being deleted: wait until it is gone')
   const locator = tryLocator(object)
   const isOurs = locator?.clusterId === request.clusterId && locator.namespace === request.namespace
   if (locator !== undefined && !isOurs) return refuse(`it belongs to logical cluster "${locator.cluster}" already`)
   const applier = otherApplier(object)
   if (applier !== undefined) return refuse(applier)
-  return rules[resource]?.({ request, object, name, facts }) ?? { action: 'Adopt' }
+  const user = facts.ofOperators.get(referenceTo(resource, name))
+  if (user !== undefined) return keep(`the operator of ${user} uses it in the member cluster`)
+  return (resource && rules[resource]?.({ request, object, name, facts })) ?? { action: 'Adopt' }
+}
+
+/** The reference by which others refer to the object; a claim of a claim template is referred to without its ordinal. */
+function referenceTo(resource: AdoptableResource | undefined, name: string): string {
+  const ordinal = resource === 'persistentvolumeclaims' ? asOrdinalClaim(name)?.reference : undefined
+  return ordinal ?? `${resource ?? ''}/${name}`
+}
+
+function withoutMaker({ member }: AdoptionRequest, maker: OwnerReference): string {
+  const text = `${textOfOwner(maker)} makes it, which stays in the member cluster`
+  if (isOfKubernetes(maker.apiVersion)) return text
+  const group = maker.apiVersion.slice(0, maker.apiVersion.indexOf('/'))
+  return `${text}. To adopt it, let the member export its API: kcp member join ${member.name} --export RESOURCE.${group}`
 }
 
 interface Asked {
@@ -214,7 +272,7 @@ function isOfAdopted(pod: KubeObject, { byUid }: LiveNamespace): boolean {
 }
 
 interface Planning {
-  readonly resource: AdoptableResource
+  readonly kind: AdoptableKind
   readonly object: KubeObject
   readonly verdict: Verdict
   readonly isConsented: boolean
@@ -222,18 +280,19 @@ interface Planning {
 
 async function planObject(
   request: AdoptionRequest,
-  { resource, object: live, verdict, isConsented }: Planning,
+  { kind, object: live, verdict, isConsented }: Planning,
 ): Promise<PlannedObject> {
   const isMadeUpstream = verdict.action === 'Adopt' || verdict.action === 'Carry'
   if (!isMadeUpstream) return plannedOf(live, verdict)
-  const taken = await refuseTaken(request, resource, live)
+  const taken = await refuseTaken(request, kind, live)
   if (taken !== undefined) return plannedOf(live, taken)
   if (verdict.action === 'Carry') return plannedOf(live, verdict)
   const object = withContent(upstreamObject(live, request))
-  const copy = copyOf(request, resource, { object, live })
+  const copy = copyOf(request, kind, { object, live })
   const problem =
     (await refusePods(request, object)) ??
-    (isConsented ? await refuseChange(request, resource, { copy, live }) : undefined)
+    (kind.resource === undefined ? await refuseCut(request, kind, object) : undefined) ??
+    (isConsented ? await refuseChange(request, kind, { copy, live }) : undefined)
   return { ...plannedOf(live, problem ?? verdict), owners: fieldOwners(live, copy) }
 }
 
@@ -245,15 +304,11 @@ export function isOfEveryNamespace({ kind, metadata: { name } }: KubeObject): bo
 /** Refuses an object whose name is taken in the logical cluster. */
 async function refuseTaken(
   { upstream, namespace, adoption, signal }: AdoptionRequest,
-  resource: AdoptableResource,
+  { gvr }: AdoptableKind,
   live: KubeObject,
 ): Promise<Verdict | undefined> {
   if (isOfEveryNamespace(live)) return undefined
-  const found = await upstream.tryGet<KubeObject>(
-    gvrs[resource],
-    { namespace, name: live.metadata.name ?? '' },
-    { signal },
-  )
+  const found = await upstream.tryGet<KubeObject>(gvr, { namespace, name: live.metadata.name ?? '' }, { signal })
   if (found === undefined || adoptedObject(found)?.adoption === adoption) return undefined
   return refuse('the logical cluster has an object of this kind and name in the namespace already')
 }
@@ -292,15 +347,37 @@ function volumesOf(object: KubeObject, { volumes }: Readonly<Record<string, unkn
   return [...own, ...volumeClaimTemplates.map(({ metadata }) => ({ name: metadata?.name ?? '', emptyDir: {} }))]
 }
 
+/** Refuses a custom resource that the logical cluster refuses, or of which it would lose fields. */
+async function refuseCut(
+  { upstream, cluster, signal }: AdoptionRequest,
+  { gvr }: AdoptableKind,
+  object: KubeObject,
+): Promise<Verdict | undefined> {
+  // The namespace may not be there yet, and another namespace may have an object of this name.
+  const { name: _name, ...metadata } = object.metadata
+  const asked = { ...object, metadata: { ...metadata, generateName: 'adoption-', namespace: 'default' } }
+  try {
+    const made = await upstream.create<KubeObject>(gvr, asked, { dryRun: true, signal })
+    const [{ metadata: _was, ...before }, { metadata: _is, ...after }] = [asked, made]
+    const paths = [...differingPaths(before, after, '')].slice(0, 5)
+    return paths.length === 0
+      ? undefined
+      : refuse(`the definition in logical cluster "${cluster}" would change it: ${paths.join('; ')}`)
+  } catch (error) {
+    if (!isStatusError(error) || error.code >= 500 || error.code === 429) throw error
+    return refuse(`the logical cluster refuses it: ${error.message}`)
+  }
+}
+
 async function refuseChange(
   request: AdoptionRequest,
-  resource: AdoptableResource,
+  kind: AdoptableKind,
   objects: { readonly copy: KubeObject; readonly live: KubeObject },
 ): Promise<Verdict | undefined> {
-  const paths = await differencesOf(request, resource, objects)
+  const paths = await differencesOf(request, kind, objects)
   if (paths.length === 0) return undefined
   const hint =
-    resource === 'networkpolicies'
+    kind.resource === 'networkpolicies'
       ? ': in a logical cluster, selectors of namespaces select its own namespaces only'
       : ''
   return refuse(`kcp cannot write it without a change: ${paths.join('; ')}${hint}`)

@@ -2,7 +2,7 @@
 // both sides.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import type { ServiceNetwork } from '#crds/index.ts'
+import type { ExportedApi, ServiceNetwork } from '#crds/index.ts'
 import type { OwnerCluster } from '#syncer/transform/down.ts'
 
 export interface AdoptionRequest {
@@ -12,6 +12,8 @@ export interface AdoptionRequest {
     readonly name: string
     readonly serviceNetwork: ServiceNetwork
     readonly annotationPrefixes?: readonly string[]
+    /** The APIs that it exports to logical clusters. */
+    readonly exportedAPIs: readonly Readonly<ExportedApi>[]
   }
   /** The API of the member, with the rights of the syncer. */
   readonly downstream: KubeClient

@@ -34,7 +34,8 @@ import { templateHashLabel, withoutHash } from '#syncer/transform/up.ts'
 import { memberStatusOf } from '#syncer/up/history.ts'
 import { templateText } from '#syncer/up/made.ts'
 import { copyOf, differencesOf, withContent } from './copy-of.ts'
-import type { AdoptableResource, LiveNamespace } from './live-namespace.ts'
+import type { AdoptableKind } from './adoptable-kinds.ts'
+import type { LiveNamespace } from './live-namespace.ts'
 import { isOfEveryNamespace, type AdoptionPlan, type PlannedAdoption } from './plan-adoption.ts'
 import type { AdoptionRequest } from './request.ts'
 import { upstreamObject } from './upstream-object.ts'
@@ -126,17 +127,17 @@ export async function claimNamespace(request: AdoptionRequest, { uid }: AdoptedN
 
 /** Makes the objects of the plan in the logical cluster, and the ReplicaSets of its Deployments. */
 export async function createUpstream(request: AdoptionRequest, plan: AdoptionPlan): Promise<void> {
-  for (const { resource, live, planned } of plan.adoptions) {
+  for (const { kind, live, planned } of plan.adoptions) {
     if (planned.action !== 'Adopt' && planned.action !== 'Carry') continue
-    const object = await ensureUpstream(request, resource, live)
-    if (resource === 'deployments') await carryHistory(request, { live, object }, plan.live)
+    const object = await ensureUpstream(request, kind, live)
+    if (kind.resource === 'deployments') await carryHistory(request, { live, object }, plan.live)
   }
 }
 
 /** The object in the logical cluster, created if it is not there. */
 async function ensureUpstream(
   request: AdoptionRequest,
-  resource: AdoptableResource,
+  { gvr, resource }: AdoptableKind,
   live: KubeObject,
 ): Promise<KubeObject> {
   const { upstream, namespace, adoption, member, signal } = request
@@ -145,10 +146,9 @@ async function ensureUpstream(
   if (resource === 'persistentvolumeclaims')
     wanted.metadata.annotations = { ...wanted.metadata.annotations, [volumeAnnotation]: member.name }
   const found =
-    (await upstream.tryGet<KubeObject>(gvrs[resource], ref, { signal })) ??
-    (await upstream.create(gvrs[resource], wanted, { signal }))
+    (await upstream.tryGet<KubeObject>(gvr, ref, { signal })) ?? (await upstream.create(gvr, wanted, { signal }))
   if (adoptedObject(found)?.adoption !== adoption && !isOfEveryNamespace(found))
-    throw conflict(gvrs[resource], ref.name, 'the logical cluster has an object of this name already')
+    throw conflict(gvr, ref.name, 'the logical cluster has an object of this name already')
   const { annotations } = withContent(found).metadata
   const record = annotations?.[adoptedAnnotation] ?? wanted.metadata.annotations?.[adoptedAnnotation]
   if (found.metadata.annotations?.[adoptedAnnotation] === record) return found
@@ -159,7 +159,7 @@ async function ensureUpstream(
     metadata: { uid: found.metadata.uid, annotations: { [adoptedAnnotation]: record } },
     ...(pullSecrets && { imagePullSecrets: cloneJson(live['imagePullSecrets']) }),
   }
-  return await upstream.patch<KubeObject>(gvrs[resource], ref, 'merge', patch, { signal })
+  return await upstream.patch<KubeObject>(gvr, ref, 'merge', patch, { signal })
 }
 
 /** Makes the ReplicaSets of a Deployment in the logical cluster, with their revisions, as the syncer would. */
@@ -170,8 +170,9 @@ async function carryHistory(
 ): Promise<void> {
   const history = workloadKindOf('deployments')?.history
   const present = templateText(templateOf(live))
-  for (const { resource, live: made } of objects) {
-    if (resource !== 'replicasets' || controllerOf(made)?.uid !== live.metadata.uid || history === undefined) continue
+  for (const { kind, live: made } of objects) {
+    if (kind.resource !== 'replicasets' || controllerOf(made)?.uid !== live.metadata.uid || history === undefined)
+      continue
     const { template: whole, selector } = made['spec'] as { template: PodTemplate; selector: unknown }
     const template = withoutHash(whole)
     const isPresent = templateText(template) === present
@@ -215,10 +216,11 @@ function withHashLabel(template: PodTemplate, whole: PodTemplate): PodTemplate {
 export async function notPlaced(request: AdoptionRequest, { adoptions }: AdoptionPlan): Promise<string[]> {
   const { upstream, namespace, member, signal } = request
   const waiting: string[] = []
-  for (const { resource, live, planned } of adoptions) {
-    if (planned.action !== 'Adopt' || workloadKindOf(resource) === undefined) continue
+  for (const { kind, live, planned } of adoptions) {
+    const isPlaced = kind.resource === undefined || workloadKindOf(kind.resource) !== undefined
+    if (planned.action !== 'Adopt' || !isPlaced) continue
     const name = live.metadata.name ?? ''
-    const object = await upstream.tryGet<KubeObject>(gvrs[resource], { namespace, name }, { signal })
+    const object = await upstream.tryGet<KubeObject>(kind.gvr, { namespace, name }, { signal })
     if (object === undefined || hasCopy(placedOn(object)[member.name]) || isOver(object)) continue
     const { message } = placedOn(object)[member.name] ?? {}
     waiting.push(`${object.kind} "${name}": ${message ?? heldText(object) ?? 'the scheduler has not decided yet'}`)
@@ -249,26 +251,26 @@ export async function takeObjects(request: AdoptionRequest, { adoptions }: Adopt
 
 async function takeObject(
   request: AdoptionRequest,
-  { resource, live: { kind, metadata } }: PlannedAdoption,
+  { kind, live: { kind: word, metadata } }: PlannedAdoption,
 ): Promise<string[]> {
   const { upstream, downstream, namespace, memberNamespace, signal } = request
   const { name = '' } = metadata
-  const object = await upstream.tryGet<KubeObject>(gvrs[resource], { namespace, name }, { signal })
-  const live = await downstream.tryGet<KubeObject>(gvrs[resource], { namespace: memberNamespace, name }, { signal })
+  const object = await upstream.tryGet<KubeObject>(kind.gvr, { namespace, name }, { signal })
+  const live = await downstream.tryGet<KubeObject>(kind.gvr, { namespace: memberNamespace, name }, { signal })
   if (object === undefined || live === undefined || live.metadata.deletionTimestamp !== undefined) return []
-  const followed = await followScale(request, resource, { object, live })
-  const copy = copyOf(request, resource, { object: followed, live })
+  const followed = await followScale(request, kind, { object, live })
+  const copy = copyOf(request, kind, { object: followed, live })
   if (isSubset(live, copy)) return []
-  const paths = await differencesOf(request, resource, { copy, live })
-  if (paths.length > 0) return [`${kind} "${name}" would be changed: ${paths.join('; ')}`]
+  const paths = await differencesOf(request, kind, { copy, live })
+  if (paths.length > 0) return [`${word} "${name}" would be changed: ${paths.join('; ')}`]
   const { uid, resourceVersion } = live.metadata
   const fixed = { ...copy, metadata: { ...copy.metadata, uid, resourceVersion } as KubeObject['metadata'] }
   const options = { fieldManager: syncerFieldManager, signal }
   try {
-    await downstream.patch(gvrs[resource], { namespace: memberNamespace, name }, 'apply', fixed, options)
+    await downstream.patch(kind.gvr, { namespace: memberNamespace, name }, 'apply', fixed, options)
     return []
   } catch (error) {
-    if (isStatusError(error, 'Conflict')) return [`${kind} "${name}" changes: ${error.message}`]
+    if (isStatusError(error, 'Conflict')) return [`${word} "${name}" changes: ${error.message}`]
     throw error
   }
 }
@@ -276,12 +278,18 @@ async function takeObject(
 /** An autoscaler may have changed the replicas since the object was made in the logical cluster. */
 async function followScale(
   { upstream, namespace, signal }: AdoptionRequest,
-  resource: AdoptableResource,
+  { gvr, resource }: AdoptableKind,
   { object, live }: { readonly object: KubeObject; readonly live: KubeObject },
 ): Promise<KubeObject> {
   const [ours, theirs] = [object, live].map((one) => (one['spec'] as { replicas?: number } | undefined)?.replicas)
-  if (workloadKindOf(resource)?.paths.replicas === undefined || theirs === undefined || ours === theirs) return object
+  if (
+    resource === undefined ||
+    workloadKindOf(resource)?.paths.replicas === undefined ||
+    theirs === undefined ||
+    ours === theirs
+  )
+    return object
   const { uid, resourceVersion, name = '' } = object.metadata
   const patch = { metadata: { uid, resourceVersion }, spec: { replicas: theirs } }
-  return await upstream.patch<KubeObject>(gvrs[resource], { namespace, name }, 'merge', patch, { signal })
+  return await upstream.patch<KubeObject>(gvr, { namespace, name }, 'merge', patch, { signal })
 }

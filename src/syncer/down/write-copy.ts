@@ -8,6 +8,7 @@ import type { CachedObject } from '#syncer/context/resources.ts'
 import { reportOtherPorts } from '#syncer/report/other-ports.ts'
 import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 import { deleteCopy } from './remove-copy.ts'
+import { ownAlone } from './own-alone.ts'
 import { isRepeatedKey, replaceCopy, wasReplaced } from './replace-copy.ts'
 
 interface Written {
@@ -60,33 +61,16 @@ async function writeCopy(synced: SyncedObject, { current, desired }: Written): P
     return
   }
   const options = { fieldManager: syncerFieldManager, force: true, signal }
-  if (synced.adopted !== undefined && adoptedObject(synced.object) !== undefined) await ownAlone(synced, ref)
+  if (synced.adopted !== undefined && adoptedObject(synced.object) !== undefined) {
+    const live = await context.downstream.tryGet<KubeObject>(gvr, ref, { signal })
+    if (live !== undefined) await ownAlone(context.downstream, gvr, { live, signal })
+  }
   try {
     await context.downstream.patch(gvr, ref, 'apply', desired, options)
   } catch (error) {
     if (!isRepeatedKey(error)) throw error
     await replaceCopy(context.downstream, resource, replaced, signal)
   }
-}
-
-/**
- * Makes the syncer the only owner of what it applies in an adopted copy, before its first change there: a field that the
- * tenant removes would stay as long as its former manager in the member owns it, too.
- */
-async function ownAlone({ context, gvr, signal }: SyncedObject, ref: ReturnType<typeof refOf>): Promise<void> {
-  const live = await context.downstream.tryGet<KubeObject>(gvr, ref, { signal })
-  const { managedFields = [], uid, resourceVersion } = live?.metadata ?? {}
-  const entries = managedFields as readonly { readonly manager?: string; readonly subresource?: string }[]
-  const isOwner = entries.some(({ manager, subresource }) => manager === syncerFieldManager && !subresource)
-  const kept = entries.filter(({ manager, subresource }) => manager === syncerFieldManager || subresource)
-  if (!isOwner || kept.length === entries.length) return
-  await context.downstream.patch(
-    gvr,
-    ref,
-    'merge',
-    { metadata: { uid, resourceVersion, managedFields: kept } },
-    { signal },
-  )
 }
 
 /**

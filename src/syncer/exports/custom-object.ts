@@ -6,6 +6,7 @@ import { replacingPatch } from '#apimachinery/patch/index.ts'
 import { conflict, tolerate } from '#apimachinery/status/index.ts'
 import { keyFor } from '#client/index.ts'
 import {
+  adoptedObject,
   appliedAnnotation,
   canonicalJson,
   contentHash,
@@ -20,6 +21,7 @@ import type { CachedObject } from '#syncer/context/resources.ts'
 import { ownerCluster, Reconcile } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { ensureNamespace } from '#syncer/down/ensure-namespace.ts'
+import { ownAlone } from '#syncer/down/own-alone.ts'
 import { tellingFailures } from '#syncer/report/tell-failure.ts'
 import { contentDown } from '#syncer/transform/down.ts'
 import { isHealthy, statusUp } from './exported-status.ts'
@@ -182,7 +184,7 @@ async function endReport(reconcile: Reconcile, custom: CustomObject, object: Cac
 }
 
 async function writeCopy(
-  { context, signal }: Reconcile,
+  { context, adopted, signal }: Reconcile,
   { api, version }: CustomObject,
   object: CachedObject,
   desired: KubeObject,
@@ -195,6 +197,8 @@ async function writeCopy(
   const live = await downstream.tryGet<KubeObject>(gvr, ref, { signal })
   if (live !== undefined && locatorOf(live)?.uid !== object.metadata.uid)
     throw conflict(gvr, name, 'it exists in the member and is not the copy of this object')
+  if (live !== undefined && adopted !== undefined && adoptedObject(object) !== undefined)
+    await ownAlone(downstream, gvr, { live, signal })
   await downstream.patch(gvr, ref, 'apply', desired, { fieldManager: syncerFieldManager, force: true, signal })
 }
 

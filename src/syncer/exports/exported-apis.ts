@@ -7,6 +7,7 @@ import { isStatusError, serviceUnavailable, tolerate } from '#apimachinery/statu
 import { childSignal } from '#async/index.ts'
 import { clusterInKey, createInformer, keyFor, parseKey, withoutManagedFields } from '#client/index.ts'
 import {
+  adoptedNamespace,
   definitionName,
   exportedFromLabel,
   hasCopy,
@@ -20,7 +21,7 @@ import {
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
-import type { Reconcile } from '#syncer/context/scope.ts'
+import { Scope, type Reconcile } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { reconcileIn, reconcileCustomObject, type CustomObject } from './custom-object.ts'
 import { upstreamOfCopy } from './copy-name.ts'
@@ -102,6 +103,11 @@ class Exported implements ExportedApis {
       }),
     )
     this.#stack.defer(
+      this.#context.upstream.informers.namespaces.onChange(({ key, before, after }) => {
+        if (adoptedNamespace(before)?.state !== adoptedNamespace(after)?.state) this.#reconcileNamespace(key)
+      }),
+    )
+    this.#stack.defer(
       this.#context.upstream.ids.onGone((id) => {
         for (const name of this.#apis.keys()) this.#queue.add(`gone ${name} ${id}`)
       }),
@@ -127,9 +133,9 @@ class Exported implements ExportedApis {
   }
 
   isIn(cluster: string, namespace: string): boolean {
-    const id = this.#context.upstream.ids.idOf(cluster)
+    const { memberNamespace } = new Scope(this.#context, { cluster, namespace })
     for (const [name, { groups, copyGroups }] of this.#synced) {
-      if (id !== undefined && !isEmpty(copyGroups.keysOf(`${id}-${namespace}`))) return true
+      if (memberNamespace !== undefined && !isEmpty(copyGroups.keysOf(memberNamespace))) return true
       if (!this.#isOffered(name, cluster)) continue
       for (const object of groups.of(`${cluster}|${namespace}`)) if (this.#isWanted(object)) return true
     }
@@ -144,6 +150,13 @@ class Exported implements ExportedApis {
   /** All objects of an API in a logical cluster. */
   #reconcileCluster(name: string, cluster: string): void {
     for (const object of this.#objectsOf(name, cluster)) this.#queue.add(`object ${name} ${object}`)
+  }
+
+  /** All objects that a namespace of a logical cluster has upstream. */
+  #reconcileNamespace(namespaceKey: string): void {
+    const { cluster = '', name: namespace } = parseKey(namespaceKey)
+    for (const [name, { groups }] of this.#synced)
+      for (const object of groups.keysOf(`${cluster}|${namespace}`)) this.#queue.add(`object ${name} ${object}`)
   }
 
   /** Watches the definition in the member. Where that is not allowed, the member is asked again and again. */
@@ -188,6 +201,8 @@ class Exported implements ExportedApis {
   async #reconcileObject(name: string, api: SyncedApi, key: string, signal: AbortSignal): Promise<void> {
     const { cluster = '', namespace = '', name: objectName } = parseKey(key)
     const reconcile = reconcileIn(this.#context, { cluster, namespace }, signal)
+    // When the adoption has ended, the objects of the namespace are reconciled.
+    if (namespace !== '' && reconcile.isHeld) return
     const object = api.objects.store.get(key)
     const copyRef = api.copyRef(reconcile, objectName)
     const isOffered = this.#isOffered(name, cluster)
@@ -364,7 +379,7 @@ function definitionOf({ metadata, spec }: KubeObject): ReadDefinition | { readon
 }
 
 /** The stored version if it is served, else the first one that is. */
-function storedVersion(spec: JsonObject): string | undefined {
+export function storedVersion(spec: JsonObject): string | undefined {
   const versions = Array.isArray(spec['versions']) ? spec['versions'].filter(isJsonObject) : []
   const served = versions.filter(({ served }) => served === true)
   const name = (served.find(({ storage }) => storage === true) ?? served[0])?.['name']

@@ -8,6 +8,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { Network, startSimulatedMember } from '#simulation/index.ts'
 import { silentLogger } from '#telemetry/index.ts'
 import { kubectl, runKcp, waitFor, type CommandResult } from '#test/support/index.ts'
+import { startWidgetOperator, widget, widgetDefinition } from '#test/support/widget-operator.ts'
 import { startInstance, type KcpInstance, type Tenant } from '../kcp-instance.ts'
 
 const within = { deadlineMs: 60_000, intervalMs: 100 }
@@ -33,7 +34,9 @@ describe('the adoption of a running namespace', function () {
     const file = join(dir, 'kubeconfig')
     writeFileSync(file, member.kubeconfig)
     members[name] = file
-    await runKcp(['member', 'join', name, '--kubeconfig', file, '--service-network', 'Flat', '--root-dir', kcp.rootDir])
+    await kubectl(file, ['apply', '-f', '-'], { input: widgetDefinition() })
+    const flags = ['--kubeconfig', file, '--service-network', 'Flat', '--export', 'widgets.example.com']
+    await runKcp(['member', 'join', name, ...flags, '--root-dir', kcp.rootDir])
   }
   const inOld = (...args: string[]): Promise<CommandResult> => kubectl(members['old'] ?? '', args)
   const applyInOld = (...items: object[]): Promise<CommandResult> =>
@@ -240,6 +243,46 @@ describe('the adoption of a running namespace', function () {
     expect(await shown()).to.deep.equal(pods)
     await killUntil('Undo', 'Undone')
     expectSame(await state('killed'), before)
+  })
+
+  it('takes over custom resources of an operator, which goes on to run what it makes, and gives them back', async () => {
+    await using _operator = await startWidgetOperator(members['old'] ?? '', { name: 'web', image: 'demo/web:1' })
+    await inOld('create', 'namespace', 'operated')
+    await applyInOld(widget('operated', 'one', 2), widget('operated', 'untouched', 0))
+    await waitFor(async () => (await inOld('get', 'deploy', '-n', 'operated', '-o', 'name')).stdout !== '', {
+      what: 'the Deployment of the operator',
+      ...within,
+    })
+    await inOld('wait', '--for=condition=Ready', 'widget/one', '-n', 'operated', '--timeout=60s')
+    await inOld('wait', '--for=condition=Ready', 'widget/untouched', '-n', 'operated', '--timeout=60s')
+    const untouched = async (): Promise<string> => {
+      const names = ['widget/untouched', 'deploy/untouched']
+      const { stdout } = await inOld('get', ...names, '-n', 'operated', '-o', 'json', '--show-managed-fields')
+      return stdout.replace(/"(resourceVersion|time)": "[^"]*"/g, '')
+    }
+    const before = await untouched()
+    const pods = await podsOf(inOld('get', 'pods', '-n', 'operated', '-o', 'json'))
+    expect(pods).to.have.length(2)
+    const flags = ['--yes', '--member-kubeconfig', members['old'] ?? '']
+    const { stdout, stderr, code } = await adopt('operated', ...flags)
+    expect(code, `${stdout}${stderr}`).to.equal(0)
+    expect(stdout).to.match(/Adopt +Widget\/one/)
+    expect(stdout).to.match(/Keep +Deployment\/one .*the operator of Widget "one" makes it/)
+    expect((await acme.kubectl(['get', 'deploy,pods', '-n', 'operated', '-o', 'name'])).stdout).to.equal('')
+    const size = ['patch', 'widget/one', '-n', 'operated', '--type=merge', '-p', '{"spec":{"size":3}}']
+    await acme.kubectl(size)
+    const now = (): Promise<string[]> => podsOf(inOld('get', 'pods', '-n', 'operated', '-o', 'json'))
+    await waitFor(async () => (await now()).length === 3, { what: 'a third pod', ...within })
+    expect(await now()).to.include.members(pods)
+    await acme.kubectl(['wait', '--for=condition=Ready', 'widget/one', '-n', 'operated', '--timeout=60s'])
+    const undone = await adopt('operated', '--undo', '--yes')
+    expect(undone.code, undone.stderr).to.equal(0)
+    expect(await untouched()).to.equal(before)
+    expect((await inOld('get', 'widget,deploy,pods', '-n', 'operated', '-o', 'yaml')).stdout).not.to.contain('kcp.dev/')
+    await new Promise((resolve) => setTimeout(resolve, 1000))
+    expect(await now())
+      .to.include.members(pods)
+      .and.have.length(3)
   })
 
   for (const { title, change, expected } of [
