@@ -15,12 +15,15 @@ export interface Installation extends AsyncDisposable {
   readonly processes: readonly ManagedProcess[]
   /** A kubeconfig for `user` in a logical cluster, over the endpoint that such a user has. */
   tenant(logicalCluster: string, user: string): Promise<string>
-  /** `network`: its service network; default Flat. In pull mode if KCP_TEST_PULL is set. */
-  join(member: Cluster, network?: ServiceNetwork): Promise<void>
+  /**
+   * `network`: its service network; default Flat. `more`: further flags of the command. In pull mode if KCP_TEST_PULL is
+   * set.
+   */
+  join(member: Cluster, network?: ServiceNetwork, more?: readonly string[]): Promise<void>
   /** Joins the member in pull mode: its agent, which runs in it, dials out. */
   joinByAgent(
     member: Cluster,
-    options?: { readonly network?: ServiceNetwork; readonly httpProxy?: string },
+    options?: { readonly network?: ServiceNetwork; readonly httpProxy?: string; readonly more?: readonly string[] },
   ): Promise<void>
 }
 
@@ -152,19 +155,20 @@ function joiningOf({ admin, flags, flagsOfPull = [] }: Joining): Pick<Installati
     const named = ['member', 'join', member.name, '--kubeconfig', member.kubeconfig, '--service-network', network]
     await runKcp([...named, ...more, ...flags])
   }
-  const joinByAgent: Installation['joinByAgent'] = async (member, { network = 'Flat', httpProxy } = {}) => {
+  const joinByAgent: Installation['joinByAgent'] = async (member, { network = 'Flat', httpProxy, more = [] } = {}) => {
     await importKcp(member)
     await joinWith(member, network, [
       ...['--pull', '--approve', '--apply', '--image', kcpImage],
       ...flagsOfPull,
       ...(httpProxy === undefined ? [] : ['--http-proxy', httpProxy]),
+      ...more,
     ])
     await kubectl(admin, ['wait', '--for=condition=Ready', `mc/${member.name}`, '--timeout=90s'])
   }
-  const join: Installation['join'] = (member, network = 'Flat') => joinWith(member, network, [])
+  const join: Installation['join'] = (member, network = 'Flat', more = []) => joinWith(member, network, more)
   const isPull = process.env['KCP_TEST_PULL'] === '1'
   return {
-    join: isPull ? (member, network) => joinByAgent(member, { ...(network && { network }) }) : join,
+    join: isPull ? (member, network, more = []) => joinByAgent(member, { ...(network && { network }), more }) : join,
     joinByAgent,
   }
 }

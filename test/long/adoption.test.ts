@@ -1,8 +1,9 @@
-// Twenty applications that ran in a member before kcp: adopted under load, given back, adopted again, moved, and the
-// member removed. No pod starts again, and no request fails.
+// Twenty applications that ran in a member before kcp, four of them run by an operator: adopted under load, given back,
+// adopted again, moved, and the member removed. No pod starts again, and no request fails.
 import { expect } from 'chai'
 import { rm } from 'node:fs/promises'
 import { kubectl, needsNodes, runKcp, waitFor, agnhostImage, type Cluster } from '#test/support/index.ts'
+import { startWidgetOperator, widget, widgetDefinition } from '#test/support/widget-operator.ts'
 import { createHelm } from '../e2e/helm.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '../e2e/installation.ts'
 import { endLabAfterAll, lab, type Lab } from '../e2e/lab.ts'
@@ -20,6 +21,24 @@ interface Item {
 
 const names = Array.from({ length: 20 }, (_, index) => `app-${index}`)
 const within = { deadlineMs: 300_000, intervalMs: 1000 }
+/** The container of each application that answers requests. */
+const server = {
+  name: 'web',
+  image: agnhostImage,
+  args: ['netexec', '--http-port=8080'],
+  readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
+}
+
+/** Whether an operator of the member runs the application, for a custom resource. */
+const isOperated = (index: number): boolean => index % 5 === 4
+const isDatabase = (index: number): boolean => index % 4 === 3 && !isOperated(index)
+
+const of = (apiVersion: string, kind: string, name: string, rest: object): object => ({
+  apiVersion,
+  kind,
+  metadata: { name },
+  ...rest,
+})
 
 endLabAfterAll()
 
@@ -38,7 +57,14 @@ describe('twenty applications that ran in a member before kcp', function () {
     clusters = await lab()
     old = clusters.east
     installation = stack.use(await installWithoutHost(clusters))
-    for (const member of [clusters.east, clusters.west]) await installation.join(member)
+    for (const member of [clusters.east, clusters.west]) {
+      await member.kubectl(['apply', '-f', '-'], { input: widgetDefinition() })
+      await installation.join(member, 'Flat', ['--export', 'widgets.example.com'])
+      const exportedAPIs = [{ group: 'example.com', resource: 'widgets', move: 'BreakBeforeMake' }]
+      const patch = JSON.stringify({ spec: { exportedAPIs } })
+      await kubectl(installation.admin, ['patch', `mc/${member.name}`, '--type=merge', '-p', patch])
+      stack.use(await startWidgetOperator(member.kubeconfig, server))
+    }
     await kubectl(installation.admin, ['wait', '--for=condition=Ready', 'memberclusters', '--all', '--timeout=60s'])
     await createLogicalCluster(installation, 'acme', 'alice')
     alice = await installation.tenant('acme', 'alice')
@@ -47,7 +73,15 @@ describe('twenty applications that ran in a member before kcp', function () {
     stack.defer(() => rm(chart, { recursive: true, force: true }))
     for (const [index, name] of names.entries()) {
       await old.kubectl(['create', 'namespace', name])
-      if (index % 4 === 2) {
+      if (isOperated(index)) {
+        const service = { spec: { selector: { widget: 'web' }, ports: [{ port: 80, targetPort: 8080 }] } }
+        const items = [widget(name, 'web', 2), of('v1', 'Service', 'web', service)]
+        await old.kubectl(['apply', '-n', name, '-f', '-'], { input: { apiVersion: 'v1', kind: 'List', items } })
+        await waitFor(async () => (await old.kubectl(['get', 'deploy', '-n', name, '-o', 'name'])).stdout !== '', {
+          what: 'the Deployment of the operator',
+          ...within,
+        })
+      } else if (index % 4 === 2) {
         await using helm = await createHelm(name)
         await helm.run(old.kubeconfig, 'install', 'web', chart)
       } else if (index % 4 === 3)
@@ -57,7 +91,14 @@ describe('twenty applications that ran in a member before kcp', function () {
       }
     }
     for (const [index, name] of names.entries())
-      await old.kubectl(['rollout', 'status', index % 4 === 3 ? 'sts/db' : 'deploy/web', '-n', name, '--timeout=300s'])
+      await old.kubectl([
+        'rollout',
+        'status',
+        isDatabase(index) ? 'sts/db' : 'deploy/web',
+        '-n',
+        name,
+        '--timeout=300s',
+      ])
   })
   after(async function () {
     this.timeout(300_000)
@@ -69,21 +110,9 @@ describe('twenty applications that ran in a member before kcp', function () {
   /** A Deployment that reads a ConfigMap, its Service, and for some a CronJob. */
   const list = (index: number): object => {
     const labels = { app: 'web' }
-    const container = {
-      name: 'web',
-      image: agnhostImage,
-      args: ['netexec', '--http-port=8080'],
-      envFrom: [{ configMapRef: { name: 'settings' } }],
-      readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
-    }
+    const container = { ...server, envFrom: [{ configMapRef: { name: 'settings' } }] }
     const template = { metadata: { labels }, spec: { containers: [container] } }
     const job = { spec: { restartPolicy: 'Never', containers: [{ name: 'job', image: agnhostImage, args: ['help'] }] } }
-    const of = (apiVersion: string, kind: string, name: string, rest: object): object => ({
-      apiVersion,
-      kind,
-      metadata: { name },
-      ...rest,
-    })
     const cron = of('batch/v1', 'CronJob', 'report', {
       spec: { schedule: '0 3 * * *', jobTemplate: { spec: { template: job } } },
     })
@@ -95,19 +124,19 @@ describe('twenty applications that ran in a member before kcp', function () {
     ]
     return { apiVersion: 'v1', kind: 'List', items }
   }
-  const podsIn = async (kubeconfig: string): Promise<string[]> => {
+  const podsIn = async (kubeconfig: string, among: readonly string[] = names): Promise<string[]> => {
     const { stdout } = await kubectl(kubeconfig, ['get', 'pods', '-A', '-o', 'json'])
     return (JSON.parse(stdout) as { items: Item[] }).items
-      .filter(({ metadata }) => names.includes(metadata.namespace))
+      .filter(({ metadata }) => among.includes(metadata.namespace))
       .map(({ metadata, status }) => {
         const restarts = (status?.containerStatuses ?? []).map(({ restartCount }) => restartCount)
         return `${metadata.namespace}/${metadata.name} ${metadata.uid} ${restarts.join()}`
       })
       .sort()
   }
-  const loads = async (): Promise<Load[]> => {
+  const loads = async (of = ['app-0', 'app-1', 'app-2']): Promise<Load[]> => {
     const started: Load[] = []
-    for (const name of ['app-0', 'app-1', 'app-2']) {
+    for (const name of of) {
       const { stdout } = await old.kubectl(['get', 'svc', 'web', '-n', name, '-o', 'jsonpath={.spec.clusterIP}'])
       started.push(await startLoad(old, `http://${stdout}/hostname`, { perSecond: 20 }))
     }
@@ -142,7 +171,12 @@ describe('twenty applications that ran in a member before kcp', function () {
       throw new Error(left.join('\n'), { cause: error })
     })
   }
-  const untilShown = async (pods: readonly string[]): Promise<void> => {
+  /** Pods that an operator has made are the member's own. */
+  const untilShown = async (): Promise<void> => {
+    const pods = await podsIn(
+      old.kubeconfig,
+      names.filter((_, index) => !isOperated(index)),
+    )
     const same = async (): Promise<boolean> => JSON.stringify(await podsIn(alice)) === JSON.stringify(pods)
     await waitFor(same, { what: 'all pods in the logical cluster', ...within })
   }
@@ -150,21 +184,21 @@ describe('twenty applications that ran in a member before kcp', function () {
   it('are adopted under load: the same pods, no restart, no failed request', async () => {
     const before = await podsIn(old.kubeconfig)
     expect(before).to.have.length(40)
-    const running = await loads()
+    const running = await loads(['app-0', 'app-1', 'app-2', 'app-4'])
     await adoptAll('Adopt', 'Adopted')
-    await untilShown(before)
+    await untilShown()
     await expectNoFailure(running)
     expect(await podsIn(old.kubeconfig)).to.deep.equal(before)
   })
 
   it('are given back under load, with nothing of kcp left', async () => {
     const before = await podsIn(old.kubeconfig)
-    const running = await loads()
+    const running = await loads(['app-0', 'app-1', 'app-2', 'app-4'])
     await adoptAll('Undo', 'Undone')
     await expectNoFailure(running)
     expect(await podsIn(old.kubeconfig)).to.deep.equal(before)
     for (const name of names) {
-      const { stdout } = await old.kubectl(['get', 'all,cm,sa,controllerrevisions', '-n', name, '-o', 'yaml'])
+      const { stdout } = await old.kubectl(['get', 'all,cm,sa,controllerrevisions,widgets', '-n', name, '-o', 'yaml'])
       const namespace = await old.kubectl(['get', `ns/${name}`, '-o', 'yaml'])
       expect(`${stdout}${namespace.stdout}`, name).not.to.contain('kcp.dev/')
     }
@@ -174,7 +208,7 @@ describe('twenty applications that ran in a member before kcp', function () {
     await adoptAll('Adopt', 'Adopted')
     const running = await loads()
     await kubectl(alice, ['annotate', 'namespace', ...names, 'kcp.dev/clusters=west'])
-    const kinds = 'deployments,statefulsets,cronjobs'
+    const kinds = 'deployments,statefulsets,cronjobs,widgets'
     const path = 'jsonpath={range .items[*]}{.metadata.annotations.kcp\\.dev/placed-on}{"\\n"}{end}'
     const serving = async (): Promise<boolean> => {
       const { stdout } = await kubectl(alice, ['get', kinds, '-A', '-o', path])

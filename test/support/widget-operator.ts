@@ -99,6 +99,6 @@ function deploymentOf({ apiVersion, kind, metadata, spec }: KubeObject, containe
       replicas: (spec as { size?: number }).size ?? 1,
       selector: { matchLabels: labels },
       template: { metadata: { labels }, spec: { containers: [container] } },
-    } as never,
+    },
   }
 }

@@ -11,7 +11,7 @@ import {
   type RelatedReference,
 } from '#crds/index.ts'
 import { gvrs, type ResourceName } from '#syncer/context/resources.ts'
-import { storedVersion } from '#syncer/exports/exported-apis.ts'
+import { storedVersion } from '#syncer/rules/stored-version.ts'
 import type { AdoptionRequest } from './request.ts'
 
 /** The kinds that are copied, in the order in which their objects are made in the logical cluster. */

@@ -23,6 +23,7 @@ import { locatorOf } from '#syncer/context/locator.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 import { Scope, type Reconcile } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
+import { storedVersion } from '#syncer/rules/stored-version.ts'
 import { reconcileIn, reconcileCustomObject, type CustomObject } from './custom-object.ts'
 import { upstreamOfCopy } from './copy-name.ts'
 import { RelatedObjects } from './related-objects.ts'
@@ -376,14 +377,6 @@ function definitionOf({ metadata, spec }: KubeObject): ReadDefinition | { readon
   for (const [name, value] of Object.entries({ group, scope, names, versions, conversion }))
     if (value !== undefined) kept[name] = value
   return { spec: kept, version, isNamespaced: scope !== 'Cluster', ...(approval !== undefined && { approval }) }
-}
-
-/** The stored version if it is served, else the first one that is. */
-export function storedVersion(spec: JsonObject): string | undefined {
-  const versions = Array.isArray(spec['versions']) ? spec['versions'].filter(isJsonObject) : []
-  const served = versions.filter(({ served }) => served === true)
-  const name = (served.find(({ storage }) => storage === true) ?? served[0])?.['name']
-  return typeof name === 'string' ? name : undefined
 }
 
 function isEmpty(items: Iterable<unknown>): boolean {
