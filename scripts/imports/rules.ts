@@ -14,7 +14,7 @@ export const rules: ImportRules = {
     // Runs in browsers, too: at run time only apimachinery, see src/explain/explain.test.ts.
     explain: ['apimachinery', 'crds', 'placement'],
     client: leaves,
-    'client/member': ['apimachinery', 'crds'],
+    'client/member': ['apimachinery', 'crds', 'network'],
     reconcile: [...leaves, 'client'],
     libraries: [...leaves, 'client', 'reconcile'],
     store: leaves,

@@ -6,15 +6,21 @@ import { WebSocket } from 'ws'
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { sleep } from '#async/index.ts'
 import {
+  agentCapabilities,
   asSocket,
+  choiceHeaders,
+  chosenVersion,
   duplexOf,
   endTogether,
+  headersOf,
   keepAlive,
   sessionKinds,
   sessionSettings,
   type SessionKind,
+  type TunnelOffer,
+  tunnelVersions,
 } from '#network/tunnel/index.ts'
-import type { Logger } from '#telemetry/index.ts'
+import { programVersion, type Logger } from '#telemetry/index.ts'
 import { connectionsTo, type ClientCertificate, type InstallationAddress } from './dial.ts'
 import type { Forwarder } from './forward-requests.ts'
 
@@ -25,6 +31,8 @@ export interface TunnelOptions {
   /** The client certificate that is valid now. */
   readonly client: () => ClientCertificate
   readonly forwarder: Forwarder
+  /** What the agent says of itself. Default: the truth. */
+  readonly offer?: TunnelOffer
   /** Called when a session begins or ends, with the kinds that are open. */
   readonly changed?: (open: ReadonlySet<SessionKind>) => void
   readonly log: Logger
@@ -42,6 +50,12 @@ const handshakeMs = 30_000
 const [firstWaitMs, maxWaitMs] = [500, 8000]
 const maxMessageBytes = 8 * 1024 * 1024
 const maxRefusalBytes = 4096
+
+const ownOffer: TunnelOffer = {
+  versions: tunnelVersions,
+  capabilities: agentCapabilities,
+  program: programVersion,
+}
 
 /** Keeps a session of each kind open until the signal aborts. */
 export async function keepTunnel(options: TunnelOptions): Promise<void> {
@@ -87,10 +101,11 @@ async function keepSession(
 }
 
 async function openSession(kind: SessionKind, options: TunnelOptions): Promise<Http2Session> {
-  const { installation, member, client, forwarder, signal } = options
+  const { installation, member, client, forwarder, offer = ownOffer, signal } = options
   const url = `${installation.url.replace(/^http/, 'ws')}/services/agent/${member}/tunnel?session=${kind}`
   const webSocket = new WebSocket(url, {
     agent: connectionsTo(installation, client()),
+    headers: headersOf(offer),
     perMessageDeflate: false,
     // Masks protect proxies that read WebSockets. Within TLS no proxy does, and masks would cost a pass over all bytes.
     generateMask: (mask) => mask.fill(0),
@@ -101,7 +116,7 @@ async function openSession(kind: SessionKind, options: TunnelOptions): Promise<H
   // Created before the WebSocket is open: the first message may come with the handshake.
   const stream = duplexOf(webSocket)
   stream.on('error', () => undefined)
-  await opened(webSocket, signal)
+  await opened(webSocket, offer, signal)
   const session = performServerHandshake(stream, sessionSettings)
   session.on('error', () => undefined)
   endTogether(session, webSocket)
@@ -110,11 +125,23 @@ async function openSession(kind: SessionKind, options: TunnelOptions): Promise<H
   return session
 }
 
-/** Resolves when the WebSocket is open. Rejects with the text of the server if the server refuses it. */
-async function opened(webSocket: WebSocket, signal: AbortSignal): Promise<void> {
+/**
+ * Resolves when the WebSocket is open. Rejects with the text of the server if the server refuses it, and if the server
+ * has chosen a version that the agent does not speak.
+ */
+async function opened(webSocket: WebSocket, { versions }: TunnelOffer, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<undefined>()
   const abort = (): void => reject(signal.reason as Error)
   signal.addEventListener('abort', abort, { once: true })
+  webSocket.once('upgrade', ({ headers }) => {
+    const chosen = chosenVersion(headers[choiceHeaders.version])
+    if (!versions.includes(chosen))
+      reject(
+        new Error(
+          `the installation speaks version ${chosen} of the tunnel, and this agent ${versions.join(', ')}: update the installation first, or run the agent of its version`,
+        ),
+      )
+  })
   webSocket.once('open', () => resolve(undefined))
   webSocket.on('error', reject)
   webSocket.once('unexpected-response', (_, response) => {

@@ -38,6 +38,26 @@ export interface AgentStatus {
   claims?: AgentClaims
   /** The certificates that are valid; the newest comes last. */
   certificates?: AgentCertificate[]
+  /** The agent's connection to us. */
+  tunnel?: AgentTunnel
+}
+
+/** What is known of a tunnel since it was opened or refused last. */
+export interface AgentTunnel {
+  /** When the agent connected, after it was not connected. */
+  since?: string
+  /** The version of the tunnel's protocol. */
+  protocol?: number
+  /** What the agent says it is and can do: a claim. */
+  agentVersion?: string
+  capabilities?: string[]
+  /** Why the tunnel was refused; absent once it is open. */
+  refused?: TunnelRefusal
+}
+
+export interface TunnelRefusal {
+  reason: 'AgentTooOld' | 'AgentTooNew'
+  message: string
 }
 
 export interface AgentClaims {
@@ -68,6 +88,9 @@ export const maxTokenMs = 24 * 60 * 60_000
 
 /** How many certificates of an agent are valid at a time; the oldest ends when there are more. */
 export const maxAgentCertificates = 8
+
+/** How many capabilities of an agent are kept. */
+export const maxAgentCapabilities = 16
 
 /** The longest claim, in characters. */
 export const maxClaim = 253
@@ -178,6 +201,32 @@ export const agentStatusSchema: JsonSchema = {
         properties: {
           fingerprint: { ...hash, description: 'SHA-256 of the certificate.' },
           expires: { type: 'string', format: 'date-time' },
+        },
+      },
+    },
+    tunnel: {
+      type: 'object',
+      description:
+        "The agent's connection, as it was opened or refused last. Condition Reachable says whether it is open.",
+      properties: {
+        since: { type: 'string', format: 'date-time', description: 'When the agent connected.' },
+        protocol: { type: 'integer', description: "The version of the tunnel's protocol." },
+        agentVersion: { ...claim, description: 'The version of the agent, as it says.' },
+        capabilities: {
+          type: 'array',
+          description: 'What the agent says it can do.',
+          maxItems: maxAgentCapabilities,
+          'x-kubernetes-list-type': 'atomic',
+          items: { type: 'string', maxLength: 32 },
+        },
+        refused: {
+          type: 'object',
+          description: 'Why the tunnel was refused.',
+          required: ['reason', 'message'],
+          properties: {
+            reason: { type: 'string', enum: ['AgentTooOld', 'AgentTooNew'] },
+            message: { type: 'string', maxLength: 1024 },
+          },
         },
       },
     },

@@ -61,6 +61,9 @@ const remedies: Readonly<Record<string, string>> = {
   WaitingForApproval: 'let the agent in: kcp member approve NAME',
   ApprovalExpired: "make another token: run 'kcp member join NAME --pull' again",
   CertificateExpired: "let the agent in again: run 'kcp member join NAME --pull'",
+  AgentTooOld: 'in the member: kubectl -n kcp-system set image deployment/kcp-agent agent=IMAGE',
+  AgentTooNew:
+    'update the installation, or in the member: kubectl -n kcp-system set image deployment/kcp-agent agent=IMAGE',
   NotGranted: "let an agent in: run 'kcp member join NAME --pull'",
   DefinitionsDiffer:
     'admin: bring the definition in the member to the version of the others, or remove the fields from the objects',

@@ -58,7 +58,7 @@ import { createRegistry } from './write/registry/create-registry.ts'
 import { Fairness, type FairnessLimits } from './flowcontrol/fairness.ts'
 import { Deliveries } from './flowcontrol/deliveries.ts'
 import { EventLoopShare } from './flowcontrol/event-loop-share.ts'
-import { AgentEndpoints, AgentRegistry, createTunnels, Enrolment, type Tunnels } from './agents/index.ts'
+import { AgentEndpoints, AgentRegistry, createTunnels, Enrolment, TunnelReports, type Tunnels } from './agents/index.ts'
 import { Console, type ConsoleOptions } from './console/index.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
@@ -248,7 +248,8 @@ function openAgentEndpoints(
   const { client, informer } = registrations
   const registry = new AgentRegistry({ members: informer, clientCa: pki.clientCa, clock })
   const enrolment = new Enrolment({ pki, client, members: informer, clock })
-  return new AgentEndpoints(dependencies, { tunnels, registry, enrolment })
+  const reports = new TunnelReports({ client, members: informer, clock, log: dependencies.log })
+  return new AgentEndpoints(dependencies, { tunnels, registry, enrolment, reports })
 }
 
 function createServerBaseLayer({ pki, address, plain }: Settings, directory: ClusterDirectory): BaseLayer {

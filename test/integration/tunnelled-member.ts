@@ -3,7 +3,8 @@ import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { Forwarder, keepTunnel } from '#agent/index.ts'
 import { loadKubeconfig, type KubeClient } from '#client/index.ts'
 import { memberClusters, type MemberCluster } from '#crds/index.ts'
-import { silentLogger } from '#telemetry/index.ts'
+import type { TunnelOffer } from '#network/tunnel/index.ts'
+import { silentLogger, type Logger } from '#telemetry/index.ts'
 import type { Pki } from '#virtualapi/index.ts'
 
 /** A MemberCluster in pull mode, and the certificate of its agent with the key, PEM. */
@@ -47,11 +48,15 @@ export async function registerInPullMode(
 export async function runAgent(
   { name, certificate, key }: TunnelledMember,
   installation: { readonly url: string; readonly ca: string },
-  { kubeconfig, signal }: { readonly kubeconfig: string; readonly signal: AbortSignal },
+  {
+    kubeconfig,
+    log = silentLogger,
+    ...options
+  }: { readonly kubeconfig: string; readonly signal: AbortSignal; readonly log?: Logger; readonly offer?: TunnelOffer },
 ): Promise<void> {
-  using forwarder = new Forwarder({ api: await loadKubeconfig({ text: kubeconfig }), log: silentLogger })
+  using forwarder = new Forwarder({ api: await loadKubeconfig({ text: kubeconfig }), log })
   const client = () => ({ certificate, key })
-  await keepTunnel({ installation, member: name, client, forwarder, log: silentLogger, signal })
+  await keepTunnel({ installation, member: name, client, forwarder, log, ...options })
 }
 
 const inAnHour = (): string => new Date(Date.now() + 3_600_000).toISOString().replace(/\.\d+Z$/, 'Z')

@@ -20,6 +20,7 @@ import {
   untrustedServer,
 } from '#client/index.ts'
 import { type MemberCluster, memberParts, systemNamespace } from '#crds/index.ts'
+import { actingCapability } from '#network/tunnel/index.ts'
 
 /** How long a member may take, in milliseconds. A member that takes longer counts as unreachable. */
 export const memberTimeouts = {
@@ -54,9 +55,9 @@ export interface TunnelledMember {
 export interface MemberDialer {
   /**
    * A connection to the member's API: plain HTTP, which the agent forwards with its own credentials. Rejects with
-   * ServiceUnavailable if no agent of the member is connected.
+   * ServiceUnavailable if no agent of the member is connected, or none with the capability that is needed.
    */
-  dial(member: TunnelledMember, session: 'control' | 'bulk'): Promise<Duplex>
+  dial(member: TunnelledMember, session: 'control' | 'bulk', needs?: string): Promise<Duplex>
 }
 
 /** True if a connection that was made in one way serves for the other. */
@@ -94,27 +95,23 @@ async function transportOf(way: MemberWay, { responseTimeoutMs, dialer }: Connec
   if (dialer === undefined) throw serviceUnavailable('this process reaches no members in pull mode')
   // Only errors show this address.
   const server = `http://${member.name}`
-  const [control, bulk] = (['control', 'bulk'] as const).map((session) =>
-    httpTransport({ server, dial: () => dialer.dial(member, session) }, { responseTimeoutMs }),
-  ) as [Transport, Transport]
+  const through = (session: 'control' | 'bulk', needs?: string): Transport =>
+    httpTransport({ server, dial: () => dialer.dial(member, session, needs) }, { responseTimeoutMs })
+  const [control, bulk, acting] = [through('control'), through('bulk'), through('bulk', actingCapability)]
+  // Logs, exec and the like, and all that others do in the member: nothing of that may delay a syncer.
+  const bulkFor = ({ path }: TransportRequest): Transport => (path.startsWith(actingPrefix) ? acting : bulk)
+  const isBulk = (request: TransportRequest): boolean =>
+    request.path.startsWith(actingPrefix) || responseBoundOf(request).kind === 'stream'
   return {
-    request: (request) => (isBulk(request) ? bulk : control).request(request),
-    upgrade: (request) => bulk.upgrade(request),
+    request: (request) => (isBulk(request) ? bulkFor(request) : control).request(request),
+    upgrade: (request) => bulkFor(request).upgrade(request),
     async [Symbol.asyncDispose]() {
-      await Promise.all([control[Symbol.asyncDispose](), bulk[Symbol.asyncDispose]()])
+      await Promise.all([control, bulk, acting].map((one) => one[Symbol.asyncDispose]()))
     },
   }
 }
 
-/** Logs, exec and the like, and all that others do in the member: nothing of that may delay a syncer. */
-function isBulk(request: TransportRequest): boolean {
-  return request.path.startsWith(actingPrefix) || responseBoundOf(request).kind === 'stream'
-}
-
-/**
- * The prefix of the path of a request that an agent makes as a ServiceAccount of the member, `/as/NAMESPACE/NAME`. An
- * agent that does not know the prefix passes it on, and the member answers 404.
- */
+/** The prefix of the path of a request that an agent makes as a ServiceAccount of the member, `/as/NAMESPACE/NAME`. */
 export const actingPrefix = '/as/'
 
 /**

@@ -15,12 +15,14 @@ const maxRefusalBytes = 64 * 1024
 /** Opens connections through the API server at the other end of the transport. */
 export function remoteDialer(transport: Pick<Transport, 'upgrade'>): MemberDialer {
   return {
-    async dial(member, session) {
+    async dial(member, session, needs) {
       const life = new AbortController()
       const late = serviceUnavailable(`the server opened no connection to member cluster "${member.name}" in time`)
       const timer = setTimeout(() => life.abort(late), withinMs)
       try {
-        return await connectionOf(await transport.upgrade({ ...requestFor(member, session), signal: life.signal }))
+        return await connectionOf(
+          await transport.upgrade({ ...requestFor(member, session, needs), signal: life.signal }),
+        )
       } finally {
         clearTimeout(timer)
       }
@@ -28,10 +30,10 @@ export function remoteDialer(transport: Pick<Transport, 'upgrade'>): MemberDiale
   }
 }
 
-function requestFor({ name, uid }: TunnelledMember, session: string) {
+function requestFor({ name, uid }: TunnelledMember, session: string, needs: string | undefined) {
   return {
     method: 'GET',
-    path: `/services/agent/${name}/connection?uid=${uid}&session=${session}`,
+    path: `/services/agent/${name}/connection?uid=${uid}&session=${session}${needs === undefined ? '' : `&needs=${needs}`}`,
     rawHeaders: ['connection', 'Upgrade', 'upgrade', connectionProtocol],
   }
 }

@@ -1,4 +1,16 @@
 export {
+  actingCapability,
+  agentCapabilities,
+  choiceHeaders,
+  chooseVersion,
+  chosenVersion,
+  headersOf,
+  offerHeaders,
+  readOffer,
+  type TunnelOffer,
+  tunnelVersions,
+} from './negotiation.ts'
+export {
   asSocket,
   duplexOf,
   endTogether,

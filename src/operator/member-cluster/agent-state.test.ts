@@ -36,6 +36,12 @@ describe('what the agent of a member waits for', () => {
     )
   })
 
+  it('is another version, where the tunnel was refused for that', () => {
+    const refused = { reason: 'AgentTooOld', message: 'the agent (0.0.1) speaks version 0 of the tunnel' } as const
+    const agent = { ...asked, certificates: [{ fingerprint: 'f', expires: later }], tunnel: { refused } }
+    expect(refusalOf({ token: { hash, expires: earlier, approves: true } }, agent)).to.match(/^AgentTooOld: .*0\.0\.1/)
+  })
+
   it('is nothing for an agent that may connect', () => {
     const valid = { ...asked, certificates: [{ fingerprint: 'f', expires: later }] }
     expect(refusalOf({ token: { hash, expires: earlier, approves: true } }, valid)).to.equal('none: ')

@@ -42,6 +42,8 @@ export function agentRefusal(member: DeepReadonly<MemberCluster>, nowMs: number)
         'NotGranted',
         `no agent may connect: it was revoked, or never asked for; kcp member join ${name} --pull lets one in`,
       )
+    case 'Enrolled':
+      return member.status?.agent?.tunnel?.refused
     default:
       return undefined
   }

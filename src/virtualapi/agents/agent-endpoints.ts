@@ -1,7 +1,24 @@
 // `/services/agent/MEMBER/...`: certificates of agents, the tunnel of an agent, and connections of our other processes through it.
-import { isStatusError, pageNotFound, serviceUnavailable, unauthorized } from '#apimachinery/status/index.ts'
+import {
+  badRequest,
+  isStatusError,
+  notAcceptable,
+  pageNotFound,
+  serviceUnavailable,
+  unauthorized,
+} from '#apimachinery/status/index.ts'
 import { connectionProtocol } from '#client/member/index.ts'
-import { sessionKinds, type SessionKind } from '#network/tunnel/index.ts'
+import type { TunnelRefusal } from '#crds/index.ts'
+import {
+  choiceHeaders,
+  chooseVersion,
+  readOffer,
+  sessionKinds,
+  type SessionKind,
+  type TunnelOffer,
+  tunnelVersions,
+} from '#network/tunnel/index.ts'
+import { programVersion } from '#telemetry/index.ts'
 import { errorResponse } from '#virtualapi/codec/responses.ts'
 import { forbiddenError } from '#virtualapi/auth/authz/index.ts'
 import { agentsOrganization } from '#virtualapi/auth/authn/index.ts'
@@ -19,8 +36,10 @@ import { hasHopHeader } from '#virtualapi/server/wire/hop-headers.ts'
 import { pipeSockets } from '#network/sockets/index.ts'
 import { acceptTunnel, requireHandshake } from '#virtualapi/server/wire/web-socket.ts'
 import type { Enrolment } from './enrolment.ts'
+import type { AgentIdentity } from './identity.ts'
 import type { AgentRegistry } from './registry.ts'
-import type { Tunnels } from './tunnels.ts'
+import type { TunnelReports } from './tunnel-reports.ts'
+import { updateAdvice, type Tunnels } from './tunnels.ts'
 
 interface Asked {
   readonly member: string
@@ -32,6 +51,7 @@ interface AgentEndpointsOptions {
   readonly tunnels: Tunnels
   readonly registry: AgentRegistry
   readonly enrolment: Enrolment
+  readonly reports: TunnelReports
 }
 
 export class AgentEndpoints implements AgentDoor, Disposable {
@@ -39,13 +59,15 @@ export class AgentEndpoints implements AgentDoor, Disposable {
   readonly #tunnels: Tunnels
   readonly #registry: AgentRegistry
   readonly #enrolment: Enrolment
+  readonly #reports: TunnelReports
   readonly #unsubscribe: () => void
 
-  constructor(dependencies: ServerDependencies, { tunnels, registry, enrolment }: AgentEndpointsOptions) {
+  constructor(dependencies: ServerDependencies, { tunnels, registry, enrolment, reports }: AgentEndpointsOptions) {
     this.#dependencies = dependencies
     this.#tunnels = tunnels
     this.#registry = registry
     this.#enrolment = enrolment
+    this.#reports = reports
     this.#unsubscribe = registry.onRevoked(() => tunnels.end((agent) => !registry.isValid(agent)))
   }
 
@@ -80,6 +102,7 @@ export class AgentEndpoints implements AgentDoor, Disposable {
 
   [Symbol.dispose](): void {
     this.#unsubscribe()
+    this.#reports[Symbol.dispose]()
   }
 
   async #openTunnel({ member, query }: Asked, upgrading: UpgradeRequest): Promise<void> {
@@ -93,9 +116,28 @@ export class AgentEndpoints implements AgentDoor, Disposable {
       await this.#forward(upgrading, owner)
       return
     }
-    requireHandshake((name) => headerOf(incoming.rawHeaders, name))
-    const webSocket = acceptTunnel(request, socket, head)
-    if (webSocket !== undefined) this.#tunnels.add(agent, kindOf(query), webSocket)
+    const header = (name: string): string | undefined => headerOf(incoming.rawHeaders, name)
+    requireHandshake(header)
+    const kind = kindOf(query)
+    const offer = readOffer(header)
+    if (offer === undefined) throw badRequest('the versions of the tunnel that the agent speaks cannot be read')
+    const version = this.#agreeOn(agent, offer)
+    const headers = { [choiceHeaders.version]: String(version), [choiceHeaders.program]: programVersion }
+    const webSocket = acceptTunnel(request, socket, { head, headers })
+    if (webSocket === undefined) return
+    const isNew = !this.#tunnels.isConnected(agent, kind)
+    this.#tunnels.add(agent, { kind, offer }, webSocket)
+    if (kind === 'control') this.#reports.connected(agent, { offer, version, isNew })
+  }
+
+  /** The version of the tunnel. Throws 406, and tells admins, if the agent speaks none of ours. */
+  #agreeOn(agent: AgentIdentity, offer: TunnelOffer): number {
+    const choice = chooseVersion({ server: tunnelVersions, agent: offer.versions })
+    if ('version' in choice) return choice.version
+    const refusal = refusalOf(offer, choice.older)
+    // While another agent of the member is connected, as in a rollout, nothing is wrong with the member.
+    if (!this.#tunnels.isConnected(agent, 'control')) this.#reports.refused(agent, refusal)
+    throw notAcceptable(refusal.message)
   }
 
   async #connect({ member, query }: Asked, { incoming, socket, head }: UpgradeRequest): Promise<void> {
@@ -103,8 +145,11 @@ export class AgentEndpoints implements AgentDoor, Disposable {
     if (headerOf(incoming.rawHeaders, 'upgrade') !== connectionProtocol) throw pageNotFound()
     const wanted = { name: member, uid: query.get('uid') ?? '' }
     const kind = kindOf(query)
+    const needs = query.get('needs') ?? undefined
     const remote =
-      incoming.isForwarded === true ? this.#tunnels.dialHere(wanted, kind) : await this.#tunnels.dial(wanted, kind)
+      incoming.isForwarded === true
+        ? this.#tunnels.dialHere(wanted, { kind, needs })
+        : await this.#tunnels.dial(wanted, kind, needs)
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${connectionProtocol}\r\n\r\n`)
     if (head.length > 0) remote.write(head)
     await pipeSockets(socket, remote, { signal: incoming.signal })
@@ -129,6 +174,16 @@ export class AgentEndpoints implements AgentDoor, Disposable {
       throw serviceUnavailable('another server takes over the tunnel, please try again')
     await forwardUpgrade({ incoming, socket, head, to, signal: incoming.signal }, this.#dependencies)
   }
+}
+
+function refusalOf(
+  { versions, program = 'an unknown version' }: TunnelOffer,
+  older: 'agent' | 'server',
+): TunnelRefusal {
+  const spoken = `the agent (${program}) speaks version ${versions.join(', ')} of the tunnel, and this installation (${programVersion}) ${tunnelVersions.join(', ')}`
+  return older === 'agent'
+    ? { reason: 'AgentTooOld', message: `${spoken}: ${updateAdvice}` }
+    : { reason: 'AgentTooNew', message: `${spoken}: update the installation, or ${updateAdvice}` }
 }
 
 /** An agent in the audit log. */

@@ -1,4 +1,5 @@
 export { AgentEndpoints } from './agent-endpoints.ts'
 export { Enrolment } from './enrolment.ts'
 export { AgentRegistry } from './registry.ts'
+export { TunnelReports } from './tunnel-reports.ts'
 export { createTunnels, type Tunnels } from './tunnels.ts'

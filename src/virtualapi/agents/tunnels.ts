@@ -8,8 +8,16 @@ import { serviceUnavailable } from '#apimachinery/status/index.ts'
 import { timestamp, type Clock } from '#async/index.ts'
 import { httpTransport } from '#client/index.ts'
 import { remoteDialer, type MemberDialer, type TunnelledMember } from '#client/member/index.ts'
-import { asSocket, duplexOf, endTogether, keepAlive, sessionSettings, type SessionKind } from '#network/tunnel/index.ts'
-import type { Logger } from '#telemetry/index.ts'
+import {
+  asSocket,
+  duplexOf,
+  endTogether,
+  keepAlive,
+  sessionSettings,
+  type SessionKind,
+  type TunnelOffer,
+} from '#network/tunnel/index.ts'
+import { programVersion, type Logger } from '#telemetry/index.ts'
 import type { ClusterOwnership, Peer } from '#virtualapi/request/ownership.ts'
 import type { ServerDependencies } from '#virtualapi/server/dependencies.ts'
 import type { AgentIdentity } from './identity.ts'
@@ -19,18 +27,29 @@ type ConnectedAgent = Pick<AgentIdentity, 'member' | 'uid' | 'fingerprint'>
 
 interface Session extends ConnectedAgent {
   readonly kind: SessionKind
+  readonly offer: TunnelOffer
   readonly http2: ClientHttp2Session
   seenMs: number
+}
+
+/** What a connection needs. */
+interface Wanted {
+  readonly kind: SessionKind
+  /** A capability that the agent must have. */
+  readonly needs?: string | undefined
 }
 
 interface TunnelsOptions {
   /** Absent: this process holds all tunnels. */
   readonly ownership?: ClusterOwnership
   /** Opens a connection through the tunnel that another replica holds. */
-  readonly dialPeer: (peer: Peer, member: TunnelledMember, kind: SessionKind) => Promise<Duplex>
+  readonly dialPeer: (peer: Peer, member: TunnelledMember, wanted: Wanted) => Promise<Duplex>
   readonly clock: Clock
   readonly log: Logger
 }
+
+/** What an admin of the member does about an agent that is too old, or too new. */
+export const updateAdvice = `in that member, set the image of Deployment kcp-agent in namespace kcp-system to version ${programVersion}`
 
 /** Sessions of one kind that a member may have at once: two agents, while each of them renews its session. */
 const maxSessions = 4
@@ -49,11 +68,11 @@ export function createTunnels({
   peers,
   ...rest
 }: Pick<ServerDependencies, 'ownership' | 'peers' | 'clock' | 'log'>): Tunnels {
-  const dialPeer: TunnelsOptions['dialPeer'] = async (peer, member, kind) => {
+  const dialPeer: TunnelsOptions['dialPeer'] = async (peer, member, { kind, needs }) => {
     if (peers === undefined) throw new Error('a connection is to be passed on, and no other process is known')
     const connecting = AbortSignal.timeout(peerMs)
     const transport = httpTransport({ server: `http://${peer.name}`, dial: () => peers.socket(peer, connecting) })
-    return await remoteDialer(transport).dial(member, kind)
+    return await remoteDialer(transport).dial(member, kind, needs)
   }
   return new Tunnels({ ...(ownership && { ownership }), dialPeer, ...rest })
 }
@@ -91,26 +110,41 @@ export class Tunnels implements MemberDialer, Disposable {
     return owner
   }
 
-  async dial(member: TunnelledMember, kind: SessionKind): Promise<Duplex> {
+  async dial(member: TunnelledMember, kind: SessionKind, needs?: string): Promise<Duplex> {
     const owner = this.otherOwnerOf(member.uid)
-    return owner === undefined ? this.dialHere(member, kind) : await this.#options.dialPeer(owner, member, kind)
+    const wanted = { kind, needs }
+    return owner === undefined ? this.dialHere(member, wanted) : await this.#options.dialPeer(owner, member, wanted)
   }
 
-  /** A connection through a tunnel of this process. Throws 503 if no agent of the member is connected to it. */
-  dialHere({ name, uid }: TunnelledMember, kind: SessionKind): Duplex {
-    const session = this.#sessions.get(uid)?.findLast((one) => one.kind === kind && !one.http2.closed)
-    if (session === undefined) throw serviceUnavailable(this.#absence(name, uid))
+  /**
+   * A connection through a tunnel of this process. Throws 503 if no agent of the member is connected to it, or none
+   * that can do what is needed.
+   */
+  dialHere({ name, uid }: TunnelledMember, { kind, needs }: Wanted): Duplex {
+    const open = this.#openOf(uid, kind)
+    const session = open.findLast(({ offer }) => needs === undefined || offer.capabilities.includes(needs))
+    if (session === undefined)
+      throw serviceUnavailable(open[0] && needs ? lacking(name, needs, open[0].offer) : this.#absence(name, uid))
     const stream = session.http2.request({ ':method': 'CONNECT', ':authority': 'api' }, { endStream: false })
     return asSocket(stream)
   }
 
+  /** Whether a session of this kind is open in this process. */
+  isConnected({ uid }: Pick<ConnectedAgent, 'uid'>, kind: SessionKind): boolean {
+    return this.#openOf(uid, kind).length > 0
+  }
+
   /** Takes a WebSocket on which the agent serves HTTP/2. Dispose of this object to end all of them. */
-  add(agent: ConnectedAgent, kind: SessionKind, webSocket: WebSocket): void {
+  add(
+    agent: ConnectedAgent,
+    { kind, offer }: { readonly kind: SessionKind; readonly offer: TunnelOffer },
+    webSocket: WebSocket,
+  ): void {
     const { log, clock } = this.#options
     const { member } = agent
     const http2 = connect('http://agent', { createConnection: () => duplexOf(webSocket), ...sessionSettings })
     endTogether(http2, webSocket)
-    const session: Session = { ...agent, kind, http2, seenMs: clock.now() }
+    const session: Session = { ...agent, kind, offer, http2, seenMs: clock.now() }
     http2.on('error', () => undefined)
     http2.once('connect', () => keepAlive(http2, { answered: () => this.#saw(session) }))
     http2.once('close', () => {
@@ -131,6 +165,10 @@ export class Tunnels implements MemberDialer, Disposable {
   [Symbol.dispose](): void {
     this.#unfollow?.()
     this.end(() => true)
+  }
+
+  #openOf(uid: string, kind: SessionKind): Session[] {
+    return this.#sessions.get(uid)?.filter((one) => one.kind === kind && !one.http2.closed) ?? []
   }
 
   #keep(session: Session): void {
@@ -160,6 +198,10 @@ export class Tunnels implements MemberDialer, Disposable {
     const since = seenMs === undefined ? 'since this server has started' : `since ${timestamp(seenMs)}`
     return `no agent of member cluster "${name}" has been connected ${since}: look at the log of Deployment kcp-agent in its namespace kcp-system`
   }
+}
+
+function lacking(name: string, needs: string, { program = 'from before 0.1' }: TunnelOffer): string {
+  return `the agent of member cluster "${name}", version ${program}, cannot do "${needs}": ${updateAdvice}`
 }
 
 /** The id by whose bucket the replicas divide the tunnels among them. */

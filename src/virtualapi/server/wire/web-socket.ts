@@ -58,9 +58,22 @@ export function acceptWebSocket(request: IncomingMessage, socket: Duplex, head: 
   return accept(watchAcceptor, request, socket, head)
 }
 
-/** Answers the handshake of an agent with 101. Undefined if the agent has disconnected or was refused. */
-export function acceptTunnel(request: IncomingMessage, socket: Duplex, head: Buffer): WebSocket | undefined {
-  return accept(tunnelAcceptor, request, socket, head)
+/** Answers the handshake of an agent with 101 and these headers. Undefined if the agent has disconnected or was refused. */
+export function acceptTunnel(
+  request: IncomingMessage,
+  socket: Duplex,
+  { head, headers }: { readonly head: Buffer; readonly headers: Readonly<Record<string, string>> },
+): WebSocket | undefined {
+  const add = (lines: string[]): void => {
+    lines.push(...Object.entries(headers).map(([name, value]) => `${name}: ${value}`))
+  }
+  // The event comes before the call returns.
+  tunnelAcceptor.on('headers', add)
+  try {
+    return accept(tunnelAcceptor, request, socket, head)
+  } finally {
+    tunnelAcceptor.off('headers', add)
+  }
 }
 
 function accept(
