@@ -13,9 +13,23 @@ export { kcpProgram, runKcp, startKcp, type KcpOptions } from './kcp.ts'
 export { writeKubeconfig } from './kubeconfig.ts'
 export { kubectl, kubectlEnvironment } from './kubectl.ts'
 export { installMetricsServer } from './metrics-server.ts'
-export { needsNodes, needsTools, skipUnless } from './needs.ts'
+export { needsLoopDevices, needsNodes, needsTools, skipUnless } from './needs.ts'
 export { agnhostImage, corednsImage, pauseImage } from './node-images.ts'
 export { type ClusterNode } from './node.ts'
+export { claim, runInPod, shellPod, snapshot, type ClaimOptions, type PodSpec } from './storage-objects.ts'
+export { importShell, shellImage } from './shell-image.ts'
+export {
+  csiDriver,
+  localPathClass,
+  sharedBackend,
+  snapshotClass,
+  startLocalPath,
+  startStorage,
+  storageClasses,
+  type Storage,
+  type StorageBackend,
+  type StorageOptions,
+} from './storage.ts'
 export { systemProgram } from './system-packages.ts'
 export { type ManagedProcess, type ProcessSpec, startProcess } from './process.ts'
 export { programLayer } from './program-layer.ts'

@@ -2,7 +2,7 @@
 
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { mountsBelow, processesMarked } from './resource.ts'
+import { loopsBelow, mountsBelow, processesMarked } from './resource.ts'
 import { runDir, runVariable } from './run-record.ts'
 import { cgroupHierarchies } from './system-packages.ts'
 
@@ -15,6 +15,7 @@ export function leftovers(runId: string): string[] {
     ...processesMarked([`${runVariable}=${runId}`]).map(({ pid }) => `process ${pid}`),
     ...processesIn(runId),
     ...mountsBelow(runDir(runId)).map((path) => `mount ${path}`),
+    ...loopsBelow(runDir(runId)).map((device) => `loop device ${device}`),
     ...['/run/netns', '/sys/class/net', '/var/lib/cni/results', ...cgroupHierarchies()].flatMap(named),
     ...logLinks(runDir(runId)),
     ...cniResults(runDir(runId)),

@@ -15,6 +15,12 @@ export async function needsNodes(context: Mocha.Context): Promise<void> {
   if (provider.kind === 'built-in') skipUnless(context, await ensureSystemPackages())
 }
 
+/** For tests of block volumes and of volumes with a limit: skips them by name where no loop device can be made. */
+export async function needsLoopDevices(context: Mocha.Context): Promise<void> {
+  const { code, stderr } = await runCommand('losetup', ['-f'], { expectCode: 'any' })
+  skipUnless(context, code === 0 ? undefined : `this machine has no loop devices: ${stderr.trim()}`)
+}
+
 /**
  * For tests in other languages: skips them by name if one of these commands does not run (a program with the arguments
  * that print its version); with CI=true they fail.

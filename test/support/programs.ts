@@ -38,7 +38,10 @@ interface Source {
     | 'web-load'
     | 'kcp-provider'
     | 'cluster-inventory'
+    | 'csi-driver'
+    | 'csi-sidecars'
     | 'kubectl-kcp'
+    | 'local-path-provisioner'
     | 'clients/go'
   package: string
   /** `test` compiles the package's tests into a program (the conformance suite). */
@@ -113,6 +116,29 @@ const sources = {
   'kcp-provider': { module: 'kcp-provider', package: '.' },
   'cluster-inventory': { module: 'cluster-inventory', package: '.' },
   'kubectl-kcp': { module: 'kubectl-kcp', package: '.' },
+  'csi-driver': { module: 'csi-driver', package: '.' },
+  'csi-sanity': { module: 'csi-sidecars', package: 'github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity' },
+  'csi-provisioner': {
+    module: 'csi-sidecars',
+    package: 'github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner',
+  },
+  'csi-attacher': {
+    module: 'csi-sidecars',
+    package: 'github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher',
+  },
+  'csi-resizer': { module: 'csi-sidecars', package: 'github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer' },
+  'csi-snapshotter': {
+    module: 'csi-sidecars',
+    package: 'github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter',
+  },
+  'snapshot-controller': {
+    module: 'csi-sidecars',
+    package: 'github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller',
+  },
+  'local-path-provisioner': {
+    module: 'local-path-provisioner',
+    package: 'github.com/rancher/local-path-provisioner',
+  },
   'config-map-per-widget': { module: 'clients/go', package: './examples/config-map-per-widget' },
 } as const satisfies Record<string, Source>
 
@@ -180,7 +206,7 @@ export function programPath(name: ProgramName): string {
   const { module } = sources[name]
   const hash = createHash('sha256')
   // Some modules contain the program itself, so its source is part of the hash, too.
-  const own = module === 'clients/go' ? goFiles(moduleDir(module)) : ['main.go']
+  const own = module === 'clients/go' || module === 'csi-driver' ? goFiles(moduleDir(module)) : ['main.go']
   const files = ['go.mod', 'go.sum', ...own].map((file) => join(moduleDir(module), file))
   for (const file of files.filter((one) => existsSync(one))) hash.update(readFileSync(file))
   hash.update(JSON.stringify([linkerFlags[module] ?? defaultLinkerFlags, platform(), arch()]))

@@ -103,9 +103,19 @@ export function mountsBelow(dir: string): string[] {
 }
 
 async function unmountBelow(dir: string): Promise<void> {
+  // A device in use goes with its last mount. The kubelet puts devices on devices.
+  const loops = loopsBelow(dir)
+  for (const device of loops) await attempt('losetup', ['-d', device])
   for (const path of mountsBelow(dir)) await attempt('umount', ['-l', path])
   const left = mountsBelow(dir)
   if (left.length > 0) throw new Error(`could not unmount ${left.join(', ')}`)
+}
+
+/** Loop devices of files below `dir`, and of devices that are mounted there. */
+export function loopsBelow(dir: string): string[] {
+  return readdirSync('/sys/block')
+    .filter((name) => readOrEmpty(`/sys/block/${name}/loop/backing_file`).startsWith(`${dir}/`))
+    .map((name) => `/dev/${name}`)
 }
 
 async function removeCgroup(name: string): Promise<void> {
